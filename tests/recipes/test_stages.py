@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from creperie.bench import Item, from_items, load, save
+from creperie.cli.app import main
+from creperie.core import CreperieError, write_json
 from creperie.making import MakerOptions, build_maker, captions_of
+from creperie.recipes import paper_status, status_page, totals, verify_runs
 from creperie.recipes.forecast import plan_recipe
 from creperie.recipes.people import _fields
 from creperie.recipes.recipe import find_recipe, read_recipe
@@ -124,3 +127,60 @@ def test_spatial_foils_are_ranked_among_all_captions() -> None:
         offered = {c.text.strip().lower() for p in miner.propose(known) for c in p.candidates if c.role == "negative"}
         again += item.negatives[0].strip().lower() in offered
     assert again >= 60
+
+
+def run_row(column: str, ours: float, printed: float, **more: Any) -> dict[str, Any]:
+    return {
+        **{"source": "run", "model": "m", "published": "All-MiniLM-L6-v2", "group": "", "released": True},
+        **{"equal": {column: ours == printed}, column: ours},
+        **more,
+    }
+
+
+def test_the_ledger_counts_the_whole_table_and_one_cell_does_not_make_it_exact(tmp_path: Path) -> None:
+    """VISLA's Table 2 prints 60 numbers with the sizes of its models; of two that were computed one agrees."""
+    folder = tmp_path / "run"
+    (folder / "01-table").mkdir(parents=True)
+    write_json(folder / "recipe.json", {"recipe": "visla", "profile": "small", "stages": ["01-table"]})
+    write_json(folder / "01-table" / "stage.json", {"stage": "table", "summary": {"tables": {"visla/2": {}}}})
+    printed = {"source": "published", "model": "All-MiniLM-L6-v2", "group": "", "generic": 58.89, "spatial": 43.75}
+    both = {**run_row("generic", 58.89, 58.89), "spatial": 44.06, "equal": {"generic": True, "spatial": False}}
+    scripted = run_row("generic", 58.89, 58.89, stands_in=True, published="Bge-small-en-v1.5")
+    write_json(folder / "01-table" / "visla-2.json", {"rows": [printed, both, scripted]})
+    parts = paper_status([folder])
+    two = next(p for p in parts if (p.paper, p.kind, p.number) == ("visla", "table", "2"))
+    table = published_table("visla/2")
+    assert two.printed == sum(bool(cell) for row in table.rows for cell in row.cells.values()) == 60
+    assert (two.status, len(two.agreed), sum(c.equal for c in two.agreed)) == ("agrees in part", 2, 1)
+    assert two.missing == ("Angle-Llama-7b-nli-v2",)
+    assert totals(parts)["computed"] == 2
+    assert "| 60 | 2 | 1 |" in status_page(parts, "creperie cook status")
+
+
+def called(words: list[str]) -> int | str | None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    return ended.value.code
+
+
+@pytest.mark.parametrize("command", sorted({p.command for p in paper_status([]) if p.status == "shown"}))
+def test_every_command_that_shows_something_runs_as_printed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert called(command.split()[1:]) == 0
+    assert capsys.readouterr().out.strip()
+
+
+def test_two_runs_are_compared_stage_by_stage(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        stage = tmp_path / name / "01-make"
+        stage.mkdir(parents=True)
+        write_json(tmp_path / name / "recipe.json", {"recipe": "r", "profile": "small", "stages": ["01-make", "02-no"]})
+        write_json(stage / "stage.json", {"stage": "make", "summary": {"items": 3}})
+        write_json(stage / "time.json", {"seconds": 1.0 if name == "a" else 2.0})
+        (stage / "items.txt").write_text("the same", encoding="utf-8")
+    places = [str(tmp_path / name) for name in ("a", "b")]
+    assert called(["cook", "verify", *places]) == 0
+    (tmp_path / "b" / "01-make" / "items.txt").write_text("another", encoding="utf-8")
+    assert called(["cook", "verify", *places, "--json"]) == 1
+    assert [m.same for m in verify_runs(*map(Path, places))] == [False, True]
+    with pytest.raises(CreperieError, match="not the folder of a recipe run"):
+        verify_runs(tmp_path / "a", tmp_path / "none")

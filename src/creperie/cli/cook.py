@@ -10,7 +10,7 @@ import click
 
 from creperie.cli.options import engine_options, pairs_of
 from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say
-from creperie.core import percent
+from creperie.core import UsageError, percent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
@@ -21,7 +21,8 @@ SHOWN = 2  #: tables of a stage that are printed whole; more are left in their f
 
 
 @click.command()
-@click.argument("recipe", metavar="RECIPE|list|status")
+@click.argument("recipe", metavar="RECIPE|list|status|verify")
+@click.argument("runs", nargs=-1, metavar="[A B]")
 @click.option("--profile", type=click.Choice(["small", "paper"]), default="small", show_default=True)
 @click.option("--check-models", is_flag=True, help="With --plan: build every model without its weights.")
 @click.option("--plan", "--dry-run", "plan_only", is_flag=True, help="Only show what it takes and what is missing.")
@@ -34,6 +35,7 @@ SHOWN = 2  #: tables of a stage that are printed whole; more are left in their f
 @answers
 def cook(
     recipe: str,
+    runs: tuple[str, ...],
     profile: str,
     plan_only: bool,
     check_models: bool,
@@ -47,9 +49,9 @@ def cook(
     """Run a paper's recipe: captions, making, checking, people, refining, auditing, scoring, tables, figures.
 
     RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status --use FOLDER…` says of
-    every table and figure of the papers whether and how these runs made it. Before anything runs, packages, model
-    names, data, keys, disk and memory are checked. Stages whose inputs and options have not changed are kept; an
-    interrupted run continues where it stopped.
+    every table and figure of the papers whether and how these runs made it; `creperie cook verify A B` compares two
+    runs stage by stage. Before anything runs, packages, model names, data, keys, disk and memory are checked. Stages
+    whose inputs and options have not changed are kept; an interrupted run continues where it stopped.
 
     With --engine and --workers, making, validating, auditing and scoring run there. With --shard, N jobs each make and
     score a share; a job that has to wait for the others says so and ends; call it again to continue.
@@ -62,6 +64,10 @@ def cook(
         return _list_answer()
     if recipe == "status":
         return _status_answer(out, use)
+    if recipe == "verify":
+        return _verify_answer(runs)
+    if runs:
+        raise UsageError(f"`cook {recipe}` takes no folders", hint="only `cook verify A B` does")
     file, changed = find_recipe(recipe), parse_changes(changes)
     read = read_recipe(file, profile, changed)
     if prompts:
@@ -111,15 +117,30 @@ def _list_answer() -> CommandResult:
 def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
     """The status of every table and figure, from recipe runs: those that are named, or all under out/cook."""
     from creperie.core import write_text
-    from creperie.recipes import paper_status, status_page
+    from creperie.recipes import paper_status, run_shown, status_page, totals
 
     chosen = [Path(folder) for folder in folders] or sorted(p.parent for p in Path("out/cook").glob("*/recipe.json"))
     parts = paper_status(chosen)
     page = status_page(parts, "creperie cook status")
     if out is not None:
+        run_shown(parts)
         write_text(out, page + "\n")
-    document = {"parts": [part.document() for part in parts], "written": str(out) if out else None}
+    whole = totals(parts)
+    document = {"totals": whole, "parts": [part.document() for part in parts], "written": str(out) if out else None}
     return CommandResult(document, lambda: say(f"written: {out}") if out else echo(page))
+
+
+def _verify_answer(folders: tuple[str, ...]) -> CommandResult:
+    """Two recipe runs side by side; exit code 1 where a stage differs."""
+    from creperie.recipes import verify_runs
+
+    if len(folders) != 2:
+        raise UsageError("two folders of recipe runs are needed", hint="creperie cook verify A B")
+    found = verify_runs(Path(folders[0]), Path(folders[1]))
+    same = all(match.same for match in found)
+    rows = [[m.stage, "same" if m.same else "differs", m.why] for m in found]
+    document = {"same": same, "stages": [{"stage": m.stage, "same": m.same, "why": m.why} for m in found]}
+    return CommandResult(document, lambda: print_table("", ["stage", "", ""], rows), ok=same)
 
 
 def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], build: bool) -> CommandResult:

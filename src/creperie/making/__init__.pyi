@@ -10,6 +10,8 @@ from creperie.making.generation import read_sources as read_sources
 from creperie.making.llm.estimate import cost_sentence as cost_sentence
 from creperie.making.llm.estimate import estimate_cost as estimate_cost
 from creperie.making.llm.maker import LLMMaker as LLMMaker
+from creperie.making.llm.prompts import template_names as template_names
+from creperie.making.llm.prompts import written_prompts as written_prompts
 from creperie.making.llm.validate import CaptionPair as CaptionPair
 from creperie.making.llm.validate import all_pairs as all_pairs
 from creperie.making.llm.validate import estimate_pairs as estimate_pairs

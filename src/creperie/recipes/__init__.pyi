@@ -19,7 +19,11 @@ from creperie.recipes.recipe import parse_changes as parse_changes
 from creperie.recipes.recipe import read_recipe as read_recipe
 from creperie.recipes.status import PaperPart as PaperPart
 from creperie.recipes.status import paper_status as paper_status
+from creperie.recipes.status import run_shown as run_shown
 from creperie.recipes.status import status_page as status_page
+from creperie.recipes.status import totals as totals
+from creperie.recipes.verify import StageMatch as StageMatch
+from creperie.recipes.verify import verify_runs as verify_runs
 from creperie.recipes.zoo import Zoo as Zoo
 from creperie.recipes.zoo import ZooEntry as ZooEntry
 from creperie.recipes.zoo import is_zoo as is_zoo

@@ -5,16 +5,20 @@ Read from the folders that recipe runs wrote; `creperie cook status` writes it a
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, UsageError, __version__, packaged_toml, read_json
+from creperie.core import CreperieError, DataError, UsageError, __version__, packaged_toml, read_json
 from creperie.recipes.kitchen import CARD, RECORD
 from creperie.reporting import PublishedTable, published_tables
 
-EXACT, FILLED, DRAWN, SHOWN, NOTHING, OPEN = "exact", "stand-ins", "drawn", "shown", "nothing to compute", "not made"
+EXACT, PARTLY, FILLED, OPEN = "agrees", "agrees in part", "stand-ins", "not made"
+DRAWN, SHOWN, NOTHING = "drawn", "shown", "nothing to compute"
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,9 @@ class PaperPart:
     rows: tuple[str, ...] = ()  #: what this run put into it
     needs: str = ""  #: what repeating it to the digit takes
     why: str = ""
+    printed: int = 0  #: numbers that the paper prints in it
+    missing: tuple[str, ...] = ()  #: models of its rows that no URI of creperie loads
+    stages: tuple[str, ...] = ()  #: of the recipe, that filled it
 
     def document(self) -> dict[str, Any]:
         return asdict(self)
@@ -99,24 +106,39 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
 
 
 def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
+    """Exact only where cells were computed on the published items and every one of them agrees."""
     found = own.tables.get(table.key.lower(), [])
-    by_stage = {stage: tuple(_agreed(table, document)) for stage, document in found}
-    cells = tuple(cell for own_cells in by_stage.values() for cell in own_cells)
-    rows = tuple(dict.fromkeys(row for stage, document in found for row in _rows(stage, document)))
-    status = EXACT if any(cell.equal for cell in cells) else FILLED if rows else OPEN
-    command = f"creperie cook {paper['recipe']}" + (f" (stage {found[-1][0]})" if found else "")
-    if exact := [stage for stage, own_cells in by_stage.items() if any(cell.equal for cell in own_cells)]:
-        command = f"creperie cook {paper['recipe']} --set released.source={paper['name']}:DIR (stage {exact[0]})"
-    needs, told = entry.get("needs", ""), f"{sum(cell.equal for cell in cells)} of {len(cells)} figures"
-    about = (paper["name"], "table", entry["number"], table.caption, status, command, cells, rows, needs)
-    return PaperPart(*about, why=told if status == EXACT else "")
+    cells = tuple({(c.model, c.column): c for _, document in found for c in _agreed(table, document)}.values())
+    rows = tuple(dict.fromkeys(row for _, document in found for row in _rows(document)))
+    agree = sum(cell.equal for cell in cells)
+    status = EXACT if cells and agree == len(cells) else PARTLY if agree else FILLED if rows else OPEN
+    command = f"creperie cook {paper['recipe']}"
+    if agree:
+        command += f" --set released.source={paper['name']}:DIR"
+    printed = sum(_is_number(cell) for row in table.rows for cell in row.cells.values())
+    unknown_models = [row.model for row in table.rows if table.rows_are == "models" and not row.uris]
+    return PaperPart(
+        *(paper["name"], "table", entry["number"], table.caption, status, command, cells, rows),
+        needs=entry.get("needs", ""),
+        printed=printed,
+        missing=tuple(m for m in dict.fromkeys(unknown_models) if m != "Human"),
+        stages=tuple(stage for stage, _ in found),
+    )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _agreed(table: PublishedTable, document: Mapping[str, Any]) -> Iterator[AgreedCell]:
     """Figures of runs on the published benchmark beside the printed row of the same model."""
     columns = [c.name for c in table.columns]
     for row in document["rows"]:
-        if row["source"] == "run" and row["published"] and row.get("released"):
+        if row["source"] == "run" and row["published"] and row.get("released") and not row.get("stands_in"):
             printed = next(
                 r
                 for r in document["rows"]
@@ -130,18 +152,14 @@ def _agreed(table: PublishedTable, document: Mapping[str, Any]) -> Iterator[Agre
                     yield cell
 
 
-def _rows(stage: str, document: Mapping[str, Any]) -> Iterator[str]:
+def _rows(document: Mapping[str, Any]) -> Iterator[str]:
     for row in document["rows"]:
         if row["source"] == "run":
             yield row["model"]
 
 
 def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
-    number = entry["number"]
-    command = f"creperie figure {entry['draw']}" if entry["draw"] != "interaction" else "creperie stats … --plot"
-    if number in own.figures:
-        stage, _ = own.figures[number]
-        command += f"; creperie cook {paper['recipe']} (stage {stage})"
+    number, command = entry["number"], f"creperie cook {paper['recipe']}"
     why = own.failed.get(number, "")
     status = DRAWN if number in own.figures else OPEN
     about = (paper["name"], "figure", number, entry["what"], status, command)
@@ -153,32 +171,55 @@ def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any]) ->
     return PaperPart(paper["name"], kind, entry["number"], entry["what"], status, command, why=entry.get("none", ""))
 
 
+def run_shown(parts: Sequence[PaperPart]) -> list[str]:
+    """Run every command that shows something, and return them; an error names the first that fails."""
+    commands = list(dict.fromkeys(part.command for part in parts if part.status == SHOWN))
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", *shlex.split(command)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise DataError(f"this command fails: {done.stderr.strip()[:200]}", where=command)
+    return commands
+
+
 # -- the page --------------------------------------------------------------------------------------------------------
+
+
+def totals(parts: Sequence[PaperPart]) -> dict[str, int]:
+    """Numbers that the papers' tables print, that were computed on the published items, and that agree."""
+    cells = [cell for part in parts for cell in part.agreed]
+    return {"printed": sum(p.printed for p in parts), "computed": len(cells), "agree": sum(c.equal for c in cells)}
 
 
 def status_page(parts: Sequence[PaperPart], command: str) -> str:
     """The status as Markdown."""
-    counts = {name: sum(p.status == name for p in parts) for name in (EXACT, FILLED, DRAWN, SHOWN, NOTHING, OPEN)}
+    names = (EXACT, PARTLY, FILLED, DRAWN, SHOWN, NOTHING, OPEN)
+    counts = {name: sum(p.status == name for p in parts) for name in names}
     told = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
+    whole = totals(parts)
+    counted = f"{whole['printed']:,} numbers; {whole['computed']:,} were computed on the published items"
     lines = [
         "# The papers, table by table",
         "",
-        f"Written by `{command}` (creperie {__version__}); nothing here is typed by hand.",
+        f"Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables.",
+        "What a repetition needs is written by hand; everything else is derived.",
         "",
         f"{len(parts)} tables and figures: {told}.",
+        f"The tables print {counted}, and {whole['agree']:,} of these agree to the last printed digit.",
         "",
-        "- **exact**: run on the published items; the status says how many of the printed figures it reproduces to the",
-        "  last digit. Both numbers are listed below the table, also where they differ.",
-        '- **stand-ins**: filled by a small run on other items or models (column "rows of this run"); the last column',
-        "  says what an exact repetition needs.",
-        "- **drawn**: the figure was drawn from such a run. **shown**: the paper shows examples or text, and the",
-        "  command shows what creperie has in their place.",
+        "- **agrees**: every number that was computed on the published items is the printed one. **agrees in part**:",
+        "  some are not; both are listed below the table. The columns say how many the table prints.",
+        "- **stand-ins**: filled by a run on other items or models, which every row names; not compared.",
+        "- **drawn**: the figure was drawn from such a run. **shown**: the paper shows text, and the command shows",
+        "  what creperie has in its place; every such command was run when this page was written.",
         "",
     ]
+    heads = "| | what | status | printed | computed | agree | models missing | command | needed |"
     for paper in dict.fromkeys(p.paper for p in parts):
         own = [p for p in parts if p.paper == paper]
-        lines += [f"## {paper}", "", "| | what | status | command | rows of this run | needed to repeat it |"]
-        lines += ["|---|---|---|---|---|---|", *map(_line, own), ""]
+        lines += [f"## {paper}", "", heads]
+        lines += ["|---|---|---|---:|---:|---:|---|---|---|", *map(_line, own), ""]
         agreed = [p for p in own if p.agreed]
         if agreed:
             lines += ["Figures of runs on the published items:", "", "| table | model | column | printed | ours | |"]
@@ -187,10 +228,12 @@ def status_page(parts: Sequence[PaperPart], command: str) -> str:
 
 
 def _line(part: PaperPart) -> str:
-    rows = "; ".join(part.rows[:4]) + (f"; {len(part.rows) - 4} more" if len(part.rows) > 4 else "")
     status = f"{part.status} ({part.why})" if part.why else part.status
     command = f"`{part.command}`" if part.command else ""
-    cells = (f"{part.kind.capitalize()} {part.number}", part.what, status, command, rows, part.needs)
+    counted = (f"{part.printed:,}", str(len(part.agreed)), str(sum(c.equal for c in part.agreed)))
+    counts = counted if part.printed else ("", "", "")
+    cells = (f"{part.kind.capitalize()} {part.number}", part.what, status, *counts)
+    cells += (", ".join(part.missing), command, part.needs)
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 

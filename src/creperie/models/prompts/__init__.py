@@ -95,6 +95,7 @@ def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
 def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = "") -> PromptText:
     """A prompt by its id, or from a file: `my.toml`, or `my.toml#id` where the file holds several. A folder (`my/` or
     `my/#id`) replaces shipped prompts by those of the same id in its caption.toml, choice.toml, vqa.toml, yesno.toml.
+    An empty `kind` takes prompts of all kinds.
     """
     path, _, part = (name or default).partition("#")
     if path.endswith(".toml"):
@@ -105,9 +106,9 @@ def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = 
         known, wanted = {**built_in(), **{p.id: p for p in own}}, part or default
     else:
         known, wanted = built_in(), path
-    fitting = {p.id: p for p in known.values() if p.kind == kind}
+    fitting = {p.id: p for p in known.values() if kind in ("", p.kind)}
     if wanted not in fitting:
-        raise unknown(f"{kind} prompt", wanted, fitting, where=where or path)
+        raise unknown(f"{kind} prompt".strip(), wanted, fitting, where=where or path)
     return fitting[wanted]
 
 

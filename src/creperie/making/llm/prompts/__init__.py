@@ -89,6 +89,15 @@ def template_names() -> list[str]:
 
 
 @cache
+def written_prompts(name: str, caption: str, folder: str = "") -> list[dict[str, Any]]:
+    """Every question of a prompt file about a caption; what earlier answers would give stands in angle brackets."""
+    questions = []
+    for step in read_template(name, folder).steps.values():
+        given = {field: caption if field in ("caption", "first") else f"<{field}>" for field in step.given}
+        questions.append({"step": step.name, "text": step.text(given), "temperature": step.temperature})
+    return questions
+
+
 def read_template(name: str, folder: str = "", shown: int = 0) -> Template:
     """A prompt file by name, from a folder of your own where it has one of that name.
 

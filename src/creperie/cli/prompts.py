@@ -1,0 +1,37 @@
+"""`creperie prompts show`: what would be sent to a model, with nothing sent."""
+
+from __future__ import annotations
+
+import click
+
+from creperie.cli.output import CommandResult, answers, echo
+
+CAPTION = "A man in a blue shirt is holding a small brown dog."
+
+
+@click.group()
+def prompts() -> None:
+    """The prompts of makers, validators and models that are asked."""
+
+
+@prompts.command("show")
+@click.argument("name")
+@click.option("--caption", default=CAPTION, show_default=True, help="The caption that is asked about.")
+@click.option("--prompts", "folder", default="", metavar="DIR", help="Prompt files of your own, which go first.")
+@answers
+def show(name: str, caption: str, folder: str) -> CommandResult:
+    """Print every question of the prompt NAME for a caption; nothing is sent.
+
+    NAME is a maker's or the validator's (paraphrase, validate, replace-object …) or a model's (match-1, odd-forced …).
+    What an earlier answer would give stands in angle brackets.
+    """
+    from creperie.making import template_names, written_prompts
+    from creperie.models import find_prompt
+
+    if name in template_names():
+        questions = written_prompts(name, caption, folder)
+    else:
+        found = find_prompt(f"{folder}/#{name}" if folder else name, "")
+        questions = [{"step": found.kind, "text": found.text.replace("{caption}", caption), "temperature": 0.0}]
+    document = {"prompt": name, "caption": caption, "folder": folder or None, "questions": questions}
+    return CommandResult(document, lambda: echo("\n\n".join(f"[{q['step']}]\n{q['text']}" for q in questions)))
