@@ -232,8 +232,8 @@ def _line(part: PaperPart) -> str:
     command = f"`{part.command}`" if part.command else ""
     counted = (f"{part.printed:,}", str(len(part.agreed)), str(sum(c.equal for c in part.agreed)))
     counts = counted if part.printed else ("", "", "")
-    cells = (f"{part.kind.capitalize()} {part.number}", part.what, status, *counts)
-    cells += (", ".join(part.missing), command, part.needs)
+    about = (f"{part.kind.capitalize()} {part.number}", part.what, status)
+    cells = (*about, *counts, ", ".join(part.missing), command, part.needs)
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
