@@ -2,9 +2,9 @@
 
     python research/fresh_draws.py flickr8k:DIR sugarcrepe:DIR --seeds 21 22 23 --captions 6000 --out out/fresh
 
-Shows: for every corpus and seed, one-image foils (`make rules:replace --foils 8 --unmatched --apart`, then `refine --method words`) audited by
-attackers that were not selected against, with the whole corpus known to n-gram models; and every attacker's accuracy pooled over the draws.
-Runs: about four minutes per draw on two cores without a language model (`--lm` names one); `results/fresh_draws.json` and a table for the docs.
+Shows, for every corpus and seed, one-image foils (`make rules:replace --foils 8 --unmatched --apart`, then `refine
+--method words`) audited by attackers that were not selected against and that know the corpus; and their accuracies
+pooled over the draws. About four minutes per draw on two cores without a language model (`--lm` names one).
 """
 
 from __future__ import annotations
@@ -55,14 +55,20 @@ def draw(corpus: str, seed: int, asked: argparse.Namespace) -> dict[str, Any]:
     return {"corpus": corpus.partition(":")[0], "seed": seed, **counts, "text": found.text, "rows": rows}
 
 
-def pooled(draws: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every attacker's accuracy over all draws, by kind, in the direction that it is named for."""
-    total: dict[tuple[str, str], list[float]] = {}
-    for row in (row for one in draws for row in one["rows"]):
-        sums = total.setdefault((row["subset"], row["attacker"]), [0.0, 0.0])
-        sums[0] += row["n"]
-        sums[1] += row["n"] * row["accuracy"]
-    return [{"subset": s, "attacker": a, "n": int(n), "accuracy": right / n} for (s, a), (n, right) in total.items()]
+def table(draws: list[dict[str, Any]]) -> str:
+    """Every attacker's accuracy over the draws of a corpus, by kind, in the direction that it is named for."""
+    total: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for one in draws:
+        for row in one["rows"]:
+            sums = total.setdefault((row["attacker"], one["corpus"]), {}).setdefault(row["subset"], [0, 0.0])
+            sums[0] += row["n"]
+            sums[1] += row["n"] * row["accuracy"]
+    subsets = sorted({subset for own in total.values() for subset in own})
+    lines = ["| attacker | corpus | " + " | ".join(subsets) + " |", "|---" * (len(subsets) + 2) + "|"]
+    for (name, corpus), own in total.items():
+        cells = [f"{100 * own[s][1] / own[s][0]:.1f} ({own[s][0]:,})" if s in own else "–" for s in subsets]
+        lines.append(f"| {name} | {corpus} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -79,13 +85,9 @@ def main() -> None:
         for seed in asked.seeds:
             draws.append(draw(corpus, seed, asked))
             print(f"{draws[-1]['corpus']} {seed}: {draws[-1]['kept']:,} kept; {draws[-1]['text']}", file=sys.stderr)
-            whole = {"draws": draws, "pooled": pooled(draws)}
-            (asked.out / f"fresh-{asked.method}.json").write_text(json.dumps(whole, indent=1), encoding="utf-8")
-    subsets = list(dict.fromkeys(row["subset"] for row in whole["pooled"]))
-    cells = {(r["subset"], r["attacker"]): f"{100 * r['accuracy']:.1f} ({r['n']:,})" for r in whole["pooled"]}
-    print("| attacker | " + " | ".join(subsets) + " |\n" + "|---" * (len(subsets) + 1) + "|")
-    for name in dict.fromkeys(row["attacker"] for row in whole["pooled"]):
-        print(f"| {name} | " + " | ".join(cells.get((s, name), "–") for s in subsets) + " |")
+            text = json.dumps(draws, indent=1)
+            (asked.out / f"fresh-{asked.method}.json").write_text(text, encoding="utf-8")
+    print(table(draws))
 
 
 if __name__ == "__main__":

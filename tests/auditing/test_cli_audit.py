@@ -218,9 +218,12 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     for name, n, reached in (("one", 20, 0.6), ("two", 40, 0.9)):  # a family that was run subset by subset
         part = json.loads(out)
         part["subsets"] = [{**part["subsets"][0], "subset": subset} for subset in ("one", "two")]
-        part["results"] = [{**part["results"][0], "subset": subset, "n": 30} for subset in ("one", "two", "all")]
+        part["results"] = [
+            {**part["results"][0], "subset": subset, "n": 30, "bits": 0.0} for subset in ("one", "two", "all")
+        ]
         halves += [part] if not halves else []
-        row = {**part["results"][0], "subset": name, "attacker": "finetuned", "n": n, "accuracy": reached}
+        own = {"n": n, "accuracy": reached, "bits": 2 * reached - 1}
+        row = {**part["results"][0], "subset": name, "attacker": "finetuned", **own}
         command = [*part["command"][:3], "--attackers", "finetuned", "--subset", name]
         halves.append({**part, "results": [row], "command": command})
     found = [{**halves[0]["subsets"][0], "subset": "one", "verdict": "not shown"}, halves[0]["subsets"][1]]
@@ -230,7 +233,7 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     with pytest.raises(SystemExit):
         main(["atlas", *(str(tmp_path / f"h{k}.json") for k in range(3)), "--out", str(tmp_path / "h.md")])
     page = (tmp_path / "h.md").read_text(encoding="utf-8")
-    assert "| 80.0 |" in page  # (20 · 60 + 40 · 90) / 60
+    assert re.search(r"\| 80\.0 \|.*\| 0\.60 \|\n", page)  # (20 · 60 + 40 · 90) / 60; (20 · 0.2 + 40 · 0.8) / 60 bits
     assert page.count("--attackers finetuned --subset SUBSET") == 1
     assert "length in 1. With all commands 2 of 2 subsets leak." in page
     (tmp_path / "b.json").write_text("{}")

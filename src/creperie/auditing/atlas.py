@@ -123,12 +123,7 @@ def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
         for family in families:
             parts = [mine[family] for mine in rest.values() if family in mine]
             if family not in whole and len(parts) == len(rest):
-                n = sum(part["n"] for part in parts)
-                reached = sum(part["n"] * (part["accuracy"] or 0) for part in parts) / n
-                words = list(parts[0]["command"])
-                at = words.index("--subset")
-                pooled = {**parts[0], "command": words[:at] + words[at + 2 :], "leaks": False}
-                whole[family] = {**pooled, "subset": "all", "n": n, "accuracy": reached}
+                whole[family] = _pooled(parts)
         wholes.append(whole)
     order, rows = _ordered({family for whole in wholes for family in whole}), Rows()
     for audit, whole in zip(audits, wholes):
@@ -143,6 +138,16 @@ def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
         row[-3] = ", ".join(dict.fromkeys(str(j["fix"]) for j in judged if j["fix"]))
         rows.append((row, [whole.get(family) for family in order]))
     return order, rows
+
+
+def _pooled(parts: Sequence[Document]) -> Document:
+    """The rows of a family that was run subset by subset as one row of all items: means by n, no test of all."""
+    words = list(parts[0]["command"])
+    at = words.index("--subset") if "--subset" in words else len(words)
+    n = sum(part["n"] for part in parts)
+    mean = {key: sum(part["n"] * (part[key] or 0) for part in parts) / n for key in ("accuracy", "bits")}
+    unknown = {"leaks": False, "low": None, "high": None}
+    return {**parts[0], **mean, **unknown, "command": words[:at] + words[at + 2 :], "subset": "all", "n": n}
 
 
 def _sentence(audit: Document) -> str:
