@@ -13,7 +13,7 @@ from creperie.core import UsageError, read_json, write_json
 from creperie.recipes.steps import StageJob
 
 if TYPE_CHECKING:
-    from creperie.training import StudyQuestion
+    from creperie.training import FoilRefinement, StudyQuestion
 
 MODEL = "model"
 TRAINED = "trained.json"
@@ -68,34 +68,39 @@ def trained_models(places: Sequence[str]) -> list[str]:
 def run_trainings(job: StageJob) -> dict[str, Any]:
     """Tables 5 and 10 of SugarCrepe: one training per type of foil and seed.
 
-    Without a model it is the study of the built-in world; with one, the inputs are what it is trained on, a biased
-    benchmark and a clean one.
+    The inputs are what the model is trained on, a biased benchmark, a clean one and, where no model is named, a stage
+    that trains one. Without any model it is the study of the built-in world.
     """
-    from creperie.training import GRID, changed_preset, find_preset, run_study, study_of, write_study
+    from creperie.auditing import AttackerModels
+    from creperie.training import GRID, FoilRefinement, changed_preset, find_preset, run_study, study_of, write_study
 
     arms = job.option("arms") or GRID
     seeds = tuple(range(job.option("seeds")))
     device = job.option("device")
-    if job.option("model"):
-        question = _question(job)
+    model = job.option("model") or next(iter(trained_models(job.inputs[3:])), "")
+    models = {name: job.option(name) for name in ("plausibility", "grammar", "lm")}
+    refinement = FoilRefinement(tuple(job.option("attackers")), job.option("bins") or None, AttackerModels(**models))
+    if model:
+        question = _question(job, model, refinement)
         found = study_of(question, job.work / "study", seeds=seeds, arms=arms, device=device, progress=job.progress)
     else:
         sizes = {name: job.option(name) or None for name in ("steps", "arm_steps", "pairs", "items")}
         preset = changed_preset(find_preset(job.option("preset")), **sizes)
-        found = run_study(preset, job.work / "study", seeds=seeds, arms=arms, device=device, progress=job.progress)
+        how = {"seeds": seeds, "arms": arms, "device": device, "refinement": refinement}
+        found = run_study(preset, job.work / "study", progress=job.progress, **how)
     document = write_study(found, job.out)
     return {"trainings": len(found.sat), "arms": list(found.done), "finished": document["finished"]}
 
 
-def _question(job: StageJob) -> StudyQuestion:
+def _question(job: StageJob, model: str, refinement: FoilRefinement) -> StudyQuestion:
     from creperie.training import StudyQuestion, TrainingSettings
 
-    if len(job.inputs) != 3:
+    if len(job.inputs) < 3:
         raise UsageError(f"stage {job.name!r} needs three benchmarks", hint="write `from: [lessons, rebuild, refine]`")
     names = ("epochs", "batch", "lr", "warmup")
     settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
-    data, biased, clean = (load(place) for place in job.inputs)
-    return StudyQuestion(job.option("model"), data, biased, clean, settings)
+    data, biased, clean = (load(place) for place in job.inputs[:3])
+    return StudyQuestion(model, data, biased, clean, settings, refinement=refinement)
 
 
 def run_tune(job: StageJob) -> dict[str, Any]:
@@ -109,7 +114,7 @@ def run_tune(job: StageJob) -> dict[str, Any]:
     model = _model(job)
     names = ("objective", "epochs", "batch", "lr", "warmup", "seed")
     settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
-    how = {name: job.option(name) for name in ("ways", "rank", "share", "device")}
+    how = {name: job.option(name) for name in ("ways", "rank", "share", "lora_rate", "device")}
     bench = load(job.input)
     found = tune(bench, model, job.work / "tuned", settings=settings, progress=job.progress, **how)
     job.out.mkdir(parents=True)

@@ -11,6 +11,7 @@ from creperie.training.fit import train as train
 from creperie.training.loop import Trained as Trained
 from creperie.training.loop import TrainingJob as TrainingJob
 from creperie.training.loop import train_job as train_job
+from creperie.training.negatives import FoilRefinement as FoilRefinement
 from creperie.training.negatives import Negatives as Negatives
 from creperie.training.negatives import training_data as training_data
 from creperie.training.options import StudyOptions as StudyOptions

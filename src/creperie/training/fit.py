@@ -11,7 +11,7 @@ from creperie.engine import Engine
 from creperie.training.architecture import SmallConfig
 from creperie.training.examples import train_set
 from creperie.training.loop import Trained, TrainingJob, train_job
-from creperie.training.negatives import Negatives, training_data
+from creperie.training.negatives import FoilRefinement, Negatives, training_data
 from creperie.training.options import TowerOptions, TrainOptions
 from creperie.training.presets import PRESETS
 from creperie.training.settings import TrainingSettings, Tuning
@@ -43,7 +43,8 @@ def train(
         settings = replace(settings, warmup=settings.steps // 10)
     if not foils and settings.objective == "negclip":  # without foils NegCLIP's loss is CLIP's
         settings = replace(settings, objective="clip")
-    examples = training_data(as_benchmark(data), Negatives(foils, options.refined, settings.seed), progress, engine)
+    refinement = FoilRefinement() if options.refined else None
+    examples = training_data(as_benchmark(data), Negatives(foils, refinement, settings.seed), progress, engine)
     start = _start(model, towers)
     student: Student
     if isinstance(start, SmallConfig):

@@ -16,7 +16,7 @@ from creperie.models import Place
 from creperie.training.exam import Exam, make_exam
 from creperie.training.findings import ARMS, ExamResult
 from creperie.training.loop import TrainingJob, train_job
-from creperie.training.negatives import ATTACKERS, keep_refined
+from creperie.training.negatives import FoilRefinement, keep_refined
 from creperie.training.presets import TrainingPreset
 from creperie.training.scenes import TYPES, Spoilt, draw, scene_pairs, spoilt_scenes, with_drawn
 from creperie.training.settings import Tuning
@@ -49,8 +49,11 @@ def world_columns() -> tuple[str, ...]:
 class Lab:
     """The data, the exam, the folder."""
 
-    def __init__(self, preset: TrainingPreset, out: Path, device: str, progress: Progress) -> None:
+    def __init__(
+        self, preset: TrainingPreset, out: Path, device: str, refinement: FoilRefinement, progress: Progress
+    ) -> None:
         self.preset, self.out, self.device, self.progress = preset, out, device, progress
+        self.refinement = refinement
         size = preset.model.size
         # all pictures are drawn before the first training: processes are best started before a GPU is
         workers = os.cpu_count() or 1 if preset.pairs > FEW else 1
@@ -102,11 +105,11 @@ class Lab:
         if self.kept:
             return self.kept
         path = self.out / REFINED
-        of = {"data": self.spoilt.with_types(tuple(TYPES)).digest, "attackers": list(ATTACKERS)}
+        of = {"data": self.spoilt.with_types(tuple(TYPES)).digest, **self.refinement.document}
         noted = read_json(path) if path.is_file() else {}
         if noted.get("of") != of:
             captions = [e.caption for e in self.spoilt.data.examples]
-            kept = keep_refined(self.spoilt.foils, captions, self.progress)
+            kept = keep_refined(self.spoilt.foils, captions, self.refinement, self.progress)
             stay = {name: [i for i, text in enumerate(texts) if text] for name, texts in kept.items()}
             noted = {"of": of, "stay": stay}
             self.out.mkdir(parents=True, exist_ok=True)
@@ -121,7 +124,7 @@ class Lab:
         counts = {name: sum(map(bool, texts)) for name, texts in self.kept.items()}
         before = {name: sum(map(bool, texts)) for name, texts in self.spoilt.foils.items()}
         told = ", ".join(f"{name} {counts[name]} of {before[name]}" for name in counts)
-        return (f"foils that refinement left: {told}",)
+        return (f"foils that refinement against {' and '.join(self.refinement.chosen)} left: {told}",)
 
 
 def _only(texts: Sequence[str], rows: Sequence[int]) -> tuple[str, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from creperie.auditing import AttackerModels
 from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.core import Progress, UsageError, silent
+from creperie.core import CreperieError, Progress, UsageError, silent
 from creperie.engine import Engine, Local
 from creperie.training.examples import TrainSet, train_set, with_foils
 
@@ -17,11 +19,47 @@ Key = tuple[str, str]  #: an image and its true caption
 
 
 @dataclass(frozen=True)
+class FoilRefinement:
+    """How training foils are refined: by the published grid. SugarCrepe (appendix D.3) refines them as its benchmark,
+    against a model of plausibility and one of grammar; without `attackers` these two, by the models at hand."""
+
+    attackers: tuple[str, ...] = ()
+    bins: int | None = None  #: per sign of a gap; the grid's 50 where not given
+    models: AttackerModels = field(default_factory=AttackerModels)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The attackers by name. Where no Vera checkpoint is named, a language model judges plausibility."""
+        if self.attackers:
+            return self.attackers
+        plausibility = "plausibility" if self.models.plausibility else "lm-mean" if self.models.lm_uri else ""
+        names = tuple(filter(None, (plausibility, "grammar" if self.models.grammar or _parses() else "")))
+        if not names:
+            hint = "install the extra `demo`, or name `lm=` or `attackers=`"
+            raise UsageError("no model of plausibility or grammar is at hand to refine foils with", hint=hint)
+        return names
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {"attackers": list(self.chosen), "bins": self.bins, "models": asdict(self.models)}
+
+
+def _parses() -> bool:
+    """True if link-grammar is installed."""
+    from creperie.lang import grammaticalities
+
+    try:
+        return bool(len(grammaticalities(["A dog sleeps."])))
+    except CreperieError:
+        return False
+
+
+@dataclass(frozen=True)
 class Negatives:
     """Which foils to train with. Names are `own` (the items' false captions), makers (`rules:swap`), or benchmarks."""
 
     names: tuple[str, ...] = (OWN,)
-    refined: bool = False
+    refinement: FoilRefinement | None = None
     seed: int = 0
 
 
@@ -33,13 +71,13 @@ def training_data(
     data = train_set(bench)
     made = _Kitchen(bench, negatives.seed, engine or Local(), progress)
     found = [_foils_of(name, data, made) for name in negatives.names]
-    if negatives.refined and negatives.names:
-        found = _refined(data, dict(zip(negatives.names, found, strict=True)), progress)
+    if negatives.refinement is not None and negatives.names:
+        by_name = dict(zip(negatives.names, found, strict=True))
+        found = _refined(data, by_name, negatives.refinement, progress)
     rows = [tuple(dict.fromkeys(text for own in found for text in own[i])) for i in range(len(data))]
     for name, own in zip(negatives.names, found, strict=True):
-        if not any(own):
-            what = "no foil is left after refinement" if negatives.refined else "this gives no foil for any caption"
-            raise UsageError(what, where=name, hint="choose other negatives")
+        if not any(own) and negatives.refinement is None:
+            raise UsageError("this gives no foil for any caption", where=name, hint="choose other negatives")
     return with_foils(data, rows)
 
 
@@ -100,32 +138,30 @@ def _from_benchmark(spec: str) -> Mapping[Key, tuple[str, ...]]:
 
 
 def _refined(
-    data: TrainSet, found: Mapping[str, Sequence[tuple[str, ...]]], progress: Progress
+    data: TrainSet, foils: Mapping[str, Sequence[tuple[str, ...]]], refinement: FoilRefinement, progress: Progress
 ) -> list[list[tuple[str, ...]]]:
-    """Refinement looks at one foil per caption: the first of each name."""
-    firsts = {name: tuple(own[0] if own else "" for own in rows) for name, rows in found.items()}
-    kept = keep_refined(firsts, [e.caption for e in data.examples], progress)
-    return [[(text,) if text else () for text in kept[name]] for name in found]
-
-
-#: attackers that need no model; the published grid balances two
-ATTACKERS = ("length-words", "frequency")
-HELD_OUT = ("length-chars",)
+    """Return what is left of the foils. Refinement looks at one foil per caption: the first of each name."""
+    firsts = {name: tuple(own[0] if own else "" for own in rows) for name, rows in foils.items()}
+    left = keep_refined(firsts, [e.caption for e in data.examples], refinement, progress)
+    return [[(text,) if text else () for text in left[name]] for name in foils]
 
 
 def keep_refined(
-    foils: Mapping[str, tuple[str, ...]], captions: list[str], progress: Progress = silent
+    foils: Mapping[str, tuple[str, ...]], captions: list[str], refinement: FoilRefinement, progress: Progress = silent
 ) -> dict[str, tuple[str, ...]]:
-    """The foils of each type, one per caption, those that a grid refinement of the type removes replaced by ""."""
+    """Return the foils of each type, one per caption, with "" in place of those that the refinement removes."""
     from creperie.refining import RefinePlan, refine
 
-    bench = foil_bench(foils, captions)
-    plan = RefinePlan(attackers=ATTACKERS, held_out=HELD_OUT, audit=False)
-    kept = refine(bench, plan, progress=progress).bench
-    stay = {(item.subset, int(item.id)) for item in kept}
+    plan = RefinePlan(attackers=refinement.chosen, held_out=HELD_OUT, bins=refinement.bins)
+    left = refine(foil_bench(foils, captions), plan, refinement.models, progress=progress).bench
+    stay = {(item.subset, int(item.id)) for item in left}
     return {
         name: tuple(text if (name, i) in stay else "" for i, text in enumerate(texts)) for name, texts in foils.items()
     }
+
+
+#: measured before and after, for the record
+HELD_OUT = ("length-chars",)
 
 
 def foil_bench(foils: Mapping[str, tuple[str, ...]], captions: list[str]) -> Benchmark:

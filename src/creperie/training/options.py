@@ -18,7 +18,7 @@ class TrainOptions(DeviceOptions):
     negatives: tuple[str, ...] = option(
         ("own",), "own (the items' false captions), makers, benchmarks, or none; by comma."
     )
-    refined: bool = option(False, "Keep only foils that pass a grid refinement against blind attackers.")
+    refined: bool = option(False, "Keep only foils that a refinement against plausibility and grammar leaves.")
     tuning: str = option("full", "What is trained: text is the text tower alone.", choices=tuple(WAYS))
     rank: int = option(2, "Rank of the LoRA adapters.", minimum=1)
     targets: tuple[str, ...] = option(TARGETS, "Layers to adapt with LoRA, by comma.")
@@ -46,6 +46,7 @@ class TuneOptions(DeviceOptions):
     train_on: tuple[str, ...] = option((), "Train on these subsets only; the others show forgetting.", metavar="NAMES")
     rank: int = option(2, "Rank of the LoRA adapters.", minimum=1)
     pairs: int = option(500, "Held-out pairs for measuring recall.", minimum=1)
+    lora_rate: float = option(10.0, "LoRA's learning rate as a multiple of --lr: adapters begin at zero.")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from creperie.training.exam import Exam, exam_of
 from creperie.training.examples import TrainSet
 from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
 from creperie.training.loop import TrainingJob, train_job
-from creperie.training.negatives import Negatives, training_data
+from creperie.training.negatives import FoilRefinement, Negatives, training_data
 from creperie.training.openclip import is_untrained
-from creperie.training.settings import TrainingSettings
+from creperie.training.settings import TrainingSettings, Tuning
 from creperie.training.student import open_student
 from creperie.training.study import Tell
 
@@ -33,6 +33,7 @@ class StudyQuestion:
     clean: Benchmark
     settings: TrainingSettings
     engine: Engine | None = None  #: where makers write the foils
+    refinement: FoilRefinement = field(default_factory=FoilRefinement)  #: of the arms that are refined
 
 
 def study_of(
@@ -51,12 +52,14 @@ def study_of(
         raise UsageError("a study needs at least one seed")
     start = time.monotonic()
     room = _Exams(question, device, progress)
-    before = [replace(room.sit("base", seed, question.model), foils=0) for seed in seeds[:1]]
+    scratch = is_untrained(question.model) or question.model.endswith(".json")
+    bases = {seed: _base(question, room, wanted, Path(out), seed) for seed in seeds}
+    before = [replace(room.sit("base", seed, bases[seed]), foils=0) for seed in seeds[:1]]
     sat: list[ExamResult] = []
 
     def so_far() -> TrainingStudy:
         seconds = time.monotonic() - start
-        columns, scratch = tuple(before[0].values), is_untrained(question.model)
+        columns = tuple(before[0].values)
         return TrainingStudy("own", wanted, tuple(seeds), tuple(sat), tuple(before), seconds, columns, scratch=scratch)
 
     for seed in seeds:
@@ -64,12 +67,23 @@ def study_of(
             data = room.data(arm)
             objective = "negclip" if data.with_foils else "clip"
             settings = replace(question.settings, seed=seed, objective=objective)
-            student = open_student(question.model, seed)
-            job = TrainingJob(student, data, settings, base=question.model, truncate=True)
+            job = TrainingJob(open_student(bases[seed], seed), data, settings, base=question.model, truncate=True)
             done = train_job(job, Path(out) / f"seed-{seed}" / arm, device=device, progress=progress)
             sat.append(replace(room.sit(arm, seed, done.uri), foils=data.with_foils))
             tell(so_far())
     return so_far()
+
+
+def _base(question: StudyQuestion, room: _Exams, arms: Sequence[str], out: Path, seed: int) -> str:
+    """Return the URI of the model that the arms of a seed begin with; settings in a JSON file become fresh weights,
+    with the words of all arms."""
+    if not question.model.endswith(".json"):
+        return question.model
+    captions = [text for arm in arms for text in room.data(arm).captions()]
+    student = open_student(question.model, seed, captions)
+    settings = replace(question.settings, seed=seed, objective="clip")
+    job = TrainingJob(student, room.data("none"), settings, Tuning("frozen"), base=question.model, truncate=True)
+    return train_job(job, out / f"seed-{seed}" / "base", device=room.device, progress=room.progress).uri
 
 
 class _Exams:
@@ -85,7 +99,10 @@ class _Exams:
             types, refined = ARMS[arm]
             names = tuple(f"rules:{name}" for name in types)
             self._data[arm] = training_data(
-                self.question.data, Negatives(names, refined), self.progress, self.question.engine
+                self.question.data,
+                Negatives(names, self.question.refinement if refined else None),
+                self.progress,
+                self.question.engine,
             )
         return self._data[arm]
 

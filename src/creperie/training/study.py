@@ -8,10 +8,13 @@ from pathlib import Path
 
 from creperie.core import Progress, UsageError, silent
 from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
+from creperie.training.negatives import FoilRefinement
 from creperie.training.presets import TrainingPreset, find_preset
 
 __all__ = ["TrainingStudy", "run_study", "study_small"]
 
+#: bins per sign for refining the foils of a study, whose few thousand foils would leave most of the paper's cells empty
+STUDY_BINS = 5
 #: is told of the study whenever there is something new
 Tell = Callable[[TrainingStudy], None]
 
@@ -23,6 +26,7 @@ def run_study(
     seeds: Sequence[int] = (0, 1),
     arms: Sequence[str] = GRID,
     device: str = "auto",
+    refinement: FoilRefinement | None = None,
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
@@ -35,7 +39,7 @@ def run_study(
     if not seeds:
         raise UsageError("a study needs at least one seed")
     start = time.monotonic()
-    lab = Lab(chosen, Path(out), device, progress)
+    lab = Lab(chosen, Path(out), device, refinement or FoilRefinement(bins=STUDY_BINS), progress)
     if any(ARMS[arm][1] for arm in wanted):
         lab.refine()  # what is missing for that should be known before hours of training
     base: list[ExamResult] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +116,8 @@ def tune(
     rows = []
     for way in options.ways:
         tuning = Tuning(way, options.rank, 2 * options.rank)
-        job = TrainingJob(open_student(model), data, settings, tuning, base=model, truncate=True)
+        own = replace(settings, lr=settings.lr * options.lora_rate) if way == "lora" else settings
+        job = TrainingJob(open_student(model), data, own, tuning, base=model, truncate=True)
         done = train_job(job, Path(out) / way, device=device, progress=progress)
         run = score(test, done.uri, tasks=["itt"], options=ScoreOptions(device=device), progress=progress)
         found = {r.subset: r for r in run.evaluate() if r.subset != "macro"}
