@@ -39,7 +39,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @QUICK
-@given(rows=st.integers(0, 40), size=st.integers(1, 9), start=st.integers(0, 45), length=st.integers(0, 45))
+@given(rows=st.integers(3, 40), size=st.integers(1, 9), start=st.integers(0, 45), length=st.integers(0, 45))
 def test_streamed_captions_are_those_that_are_held(rows: int, size: int, start: int, length: int) -> None:
     held = tuple(SourceCaption(str(i), f"caption {i}", (f"{i}.jpg",) if i % 3 else ()) for i in range(rows))
     images = [s.images[0] if s.images else None for s in held]

@@ -49,7 +49,9 @@ class Stage:
     model: str = scorers.KIND  #: one whose answers are kept, or not
 
     def result(self, out: Path, told: str) -> dict[str, Any]:
-        """What came of it, without the hour and the machine."""
+        """What came of it, without the hour, the machine and the folder it was done in."""
+        place = str(out.parent)
+        told = told.replace(place, "PLACE")
         if out.is_file():
             return {"page": out.read_bytes()}
         found: dict[str, Any] = {}
@@ -59,7 +61,7 @@ class Stage:
                 document = json.loads(path.read_text(encoding="utf-8"))
                 found[name] = {k: v for k, v in document.items() if k not in (*PASSING, "model")}
             elif path.name != "stage.json":  # names the model with its speed
-                found[name] = path.read_bytes()
+                found[name] = path.read_bytes().replace(place.encode(), b"PLACE")
         if not found and told.startswith("{"):  # what was called names places of its own
             return {"told": {k: v for k, v in json.loads(told).items() if k != "command"}}
         return found or {"told": told}
