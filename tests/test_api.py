@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,11 @@ from creperie.scoring import ScoreOptions
 from creperie.world import World, make_world
 
 #: Keywords that take an object which only makes sense inside another call.
-ALTERNATIVES = {"audit": {"models", "parser", "engine"}, "refine": {"plan", "models"}, "cook": {"workers", "tell"}}
+ALTERNATIVES = {
+    "audit": {"models", "parser", "engine", "announce"},
+    "refine": {"plan", "models"},
+    "cook": {"workers", "tell"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +68,7 @@ def test_load_and_save(world: str, tmp_path: Path) -> None:
 def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
     options = ScoreOptions(settings=MetricSettings(resamples=100))
     given: dict[str, Any] = {"bench": world, "device": "cpu", "options": options, "progress": silent, "out": tmp_path}
+    given |= {"dtype": "float32", "cache": True}
     runs = [twice(cr.score, model=f"blind:{m}", tasks="blind", **given) for m in ("length-words", "length-chars")]
     assert [r.tasks for r in runs] == [("blind",)] * 2  # a bare string is one name, not its letters
     assert "blind" in runs[0]._repr_html_()
@@ -74,6 +80,16 @@ def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
     assert found._repr_html_().count("<tr>") == len(found.rows) + 1 == len(found.to_pandas()) + 1
     page = cr.report(runs, tmp_path / "report.html")
     assert "blind:length-words" in Path(page).read_text(encoding="utf-8")
+
+
+def test_what_is_in_memory(world: str) -> None:
+    rows = [{"id": "a", "kind": "k", "yes": "A dog.", "no": "A cat.", "pic": "1.png", "t": "x"}]
+    columns = {"image": "pic", "positive": "yes", "negative": "no", "subset": "kind", "id": "id", "tag": "t"}
+    bench = twice(cr.from_pandas, frame=rows, **columns, images=f"{world}/images", name="mine")
+    assert bench[0].captions == ("A dog.", "A cat.")
+    parts: dict[str, Any] = {"processor": None, "preprocess": None, "tokenizer": None, "options": None}
+    model = twice(cr.wrap, model=len, name="length", **parts)
+    assert model.uri == "memory:length"
 
 
 def test_a_model(world: str) -> None:
@@ -105,7 +121,8 @@ def test_refine(world: str) -> None:
     clean = twice(cr.refine, bench=world, method="optimal", attackers=names, progress=silent, **given)
     assert 0 < len(clean.bench) <= 120
     assert "length-words" in clean._repr_html_()
-    assert "–" not in clean._repr_html_()  # every attacker has its figures, before and after
+    (row,) = re.findall("<tr><td>length-words.*?</tr>", clean._repr_html_())
+    assert "–" not in row  # it has its figures, before and after
 
 
 def test_make(tmp_path: Path) -> None:
@@ -156,8 +173,9 @@ def test_annotation(world: str, tmp_path: Path) -> None:
 #: the room in which a function of `creperie` lives, under the same name; a model is loaded by `load_model`
 ROOMS = {
     "auditing": ["audit"],
-    "bench": ["load", "save"],
+    "bench": ["from_pandas", "load", "save"],
     "making": ["make"],
+    "models": ["wrap"],
     "recipes": ["cook"],
     "refining": ["refine"],
     "reporting": ["report"],

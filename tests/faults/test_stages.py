@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -41,6 +42,10 @@ stages:
 """
 
 
+#: a model's name holds the folder of its marks, and a verdict's next command the folder that was written
+PLACES = r"[^\s\"':`]*/(marks|out)"
+
+
 @dataclass(frozen=True)
 class Stage:
     """A command that works with a model on a benchmark and writes to a place; all that it says or writes."""
@@ -50,8 +55,7 @@ class Stage:
 
     def result(self, out: Path, told: str) -> dict[str, Any]:
         """What came of it, without the hour, the machine and the folder it was done in."""
-        place = str(out.parent)
-        told = told.replace(place, "PLACE")
+        told = re.sub(PLACES, "PLACE", told)
         if out.is_file():
             return {"page": out.read_bytes()}
         found: dict[str, Any] = {}
@@ -61,7 +65,7 @@ class Stage:
                 document = json.loads(path.read_text(encoding="utf-8"))
                 found[name] = {k: v for k, v in document.items() if k not in (*PASSING, "model")}
             elif path.name != "stage.json":  # names the model with its speed
-                found[name] = path.read_bytes().replace(place.encode(), b"PLACE")
+                found[name] = re.sub(PLACES.encode(), b"PLACE", path.read_bytes())
         if not found and told.startswith("{"):  # what was called names places of its own
             return {"told": {k: v for k, v in json.loads(told).items() if k != "command"}}
         return found or {"told": told}
