@@ -99,9 +99,9 @@ def test_a_gated_set_is_one_line_and_exit_2(run: Run) -> None:
     assert err.count("\n") == 1
 
 
-def test_images_and_no_images_exclude_each_other(run: Run) -> None:
-    code, _, err = run("get", "sugarcrepe", "--images", "x", "--no-images")
-    assert (code, err) == (2, "creperie: --images and --no-images exclude each other; pass one of them\n")
+def test_a_removed_option_says_what_to_use(run: Run) -> None:
+    code, _, err = run("get", "sugarcrepe", "--no-images")
+    assert (code, err) == (2, "creperie: `creperie data get --no-images` was removed; pass --images none\n")
 
 
 def test_a_dry_run_says_how_much(run: Run, home: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_dry_run_says_how_much(run: Run, home: Path) -> None:
     assert code == 0
     assert out.startswith("sugarcrepe: 7 files to fetch (1.7 MB)\nimages: at most 1,560 to fetch, about 254.3 MB\n")
     assert "https://raw.githubusercontent.com/RAIVNLab/sugar-crepe/0047054" in out
-    _, out, _ = run("get", "sugarcrepe", "--dry-run", "--no-images", "--json")
+    _, out, _ = run("get", "sugarcrepe", "--dry-run", "--images", "none", "--json")
     assert json.loads(out)["plan"]["images"] == 0
     assert not home.exists()
 
@@ -151,7 +151,7 @@ def test_get_json_is_one_document(served: Any, run: Run) -> None:
 
 
 def test_after_get_the_list_says_yes(served: Any, run: Run, home: Path) -> None:
-    assert run("get", "sugarcrepe", "--mirror", served.url, "--no-images")[0] == 0
+    assert run("get", "sugarcrepe", "--mirror", served.url, "--images", "none")[0] == 0
     _, out, _ = run("list")
     assert next(line for line in out.splitlines() if line.startswith("sugarcrepe ")).split()[-1] == "yes"
     _, out, _ = run("list", "sugarcrepe", "--json")

@@ -49,7 +49,7 @@ from creperie.reporting.leaderboard import read_entry
 from creperie.reporting.page import read_audits
 from creperie.reporting.study import load_study
 from creperie.reporting.tables import published_table
-from creperie.scoring.compare_runs import ExternalColumn, read_column
+from creperie.scoring.compare_runs import read_column
 from creperie.scoring.replies import import_answers
 from creperie.scoring.run import load_run
 from creperie.scoring.score_runs import score
@@ -123,7 +123,7 @@ TARGETS = {
     "sheet": Target("sheet.csv", lambda f: read_answers(f / "sheet.csv")),
     "statistics": Target("table.csv", lambda f: read_table(f / "table.csv")),
     "published answers": Target("x-s.json", lambda f: import_answers(f / "x-s.json", order="first")),
-    "external": Target("scores.csv", lambda f: read_column(ExternalColumn(f / "scores.csv", "score"))),
+    "external": Target("scores.csv", lambda f: read_column(f / "scores.csv", "score")),
     "people.jsonl": Target("people.jsonl", lambda f: list(answers_in(f / "people.jsonl"))),
     "people.csv": Target("people.csv", lambda f: list(answers_in(f / "people.csv"))),
     "audit": Target("audit.json", lambda f: read_audits([f / "audit.json"], [])),

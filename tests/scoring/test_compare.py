@@ -13,7 +13,7 @@ from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.core.errors import DataError, UsageError
 from creperie.metrics import MetricSettings
 from creperie.models.protocols import Fingerprint
-from creperie.scoring.compare_runs import ExternalColumn, compare
+from creperie.scoring.compare_runs import compare
 from creperie.scoring.run import Run
 from creperie.scoring.score_runs import score
 
@@ -114,12 +114,12 @@ def test_an_external_column(tmp_path: Path) -> None:
     runs = [run_of(m, range(n)) for m, n in (("a", 50), ("b", 40), ("c", 30))]
     path = tmp_path / "imagenet.csv"
     path.write_text("model,imagenet\nguess:a,70.1\nguess:b,68\nguess:c,50\nother,1\n")
-    found = compare(runs, settings=FEW, against=ExternalColumn(path, "imagenet"))
+    found = compare(runs, settings=FEW, against=path, column="imagenet")
     (linear,) = [c for c in found.correlations if c.b == "imagenet" and c.correlation.kind == "pearson"]
     assert linear.models == ["guess:a", "guess:b", "guess:c"]
     assert linear.correlation.value == pytest.approx(stats.pearsonr([5, 4, 3], [70.1, 68, 50]).statistic)
     with pytest.raises(UsageError, match="did you mean 'imagenet'"):
-        compare(runs, against=ExternalColumn(path, "imagnet"))
+        compare(runs, against=path, column="imagnet")
     path.write_text("model,imagenet\nguess:a,seventy\n")
     with pytest.raises(DataError, match=r"imagenet\.csv:2: 'seventy' is not a number"):
-        compare(runs, against=ExternalColumn(path, "imagenet"))
+        compare(runs, against=path, column="imagenet")

@@ -66,7 +66,9 @@ from creperie.bench.item import choice as choice
 from creperie.bench.item import items_of as items_of
 from creperie.bench.item import table_of as table_of
 from creperie.bench.item import tag_array as tag_array
+from creperie.bench.part import DrawOptions as DrawOptions
 from creperie.bench.part import ImageOptions as ImageOptions
+from creperie.bench.part import NamingOptions as NamingOptions
 from creperie.bench.part import PartOptions as PartOptions
 from creperie.bench.part import limited as limited
 from creperie.bench.part import load_part as load_part

@@ -23,7 +23,7 @@ from creperie.bench.formats.record import tag_of
 from creperie.bench.formats.tablefile import open_table
 from creperie.bench.formats.tables import kind_of_file
 from creperie.bench.item import TAG_PREFIX, tag_array
-from creperie.core import DataError, Progress, UsageError, silent, unknown
+from creperie.core import DataError, Progress, UsageError, option, silent, unknown
 
 EXAMPLE = 'write for example: tag.n > 4 and subset in ("swap_obj", "swap_att") and not contains(id, "x")'
 
@@ -133,14 +133,18 @@ def _odd(node: ast.expr, text: str) -> UsageError:
 class Edit:
     """What to change; done in this order."""
 
-    join: Path | None = None  #: CSV, TSV, JSONL or Parquet with columns subset, id and further ones: new tags
-    subset: Sequence[str] = ()
-    where: str = ""
-    without: Sequence[str] = ()  #: codes of `check`; items with such findings go
-    drop_duplicates: bool = False
-    head: int | None = None  #: that many of every subset
-    sample: int | None = None
-    seed: int = 0
+    join: Path | None = option(
+        None,
+        "Add tags from a table (CSV, TSV, JSONL, Parquet) with columns subset, id and more.",
+        metavar="FILE",
+    )
+    subset: tuple[str, ...] = option((), "Keep these subsets, by comma or repeated.")
+    where: str = option("", "Keep items for which this holds: 'tag.n > 4'.", metavar="CONDITION")
+    without: tuple[str, ...] = option((), "Drop items with this finding of `data check`.", metavar="CODES")
+    drop_duplicates: bool = option(False, "Drop items that repeat an earlier one of their subset.")
+    head: int | None = option(None, "Keep the first N items of every subset.")
+    sample: int | None = option(None, "Keep N items drawn at random, in their order.")
+    seed: int = option(0, "Seed of `sample=`.")
 
 
 def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benchmark:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +26,26 @@ class PartOptions(ImageOptions):
         (), "Only these subsets, by comma or repeated.", flags="--subset", metavar="NAMES"
     )
     limit: int | None = option(None, "At most N items per subset: the first, or drawn by a seed.", minimum=1)
+
+
+@dataclass(frozen=True)
+class DrawOptions(PartOptions):
+    """Which part of a benchmark is taken, where it may be drawn at random."""
+
+    seed: int | None = option(None, "Seed of the draw of `limit=` and of the intervals (0).")
+
+
+@dataclass(frozen=True)
+class NamingOptions:
+    """The name and the licence that a new benchmark gets."""
+
+    name: str = option("", "The benchmark's name (default: that of its source).")
+    licence: str = option("", "Its licence, such as CC-BY-4.0.", flags="--licence --license", metavar="LICENCE")
+
+    def named(self, bench: Benchmark) -> Benchmark:
+        """Return the benchmark under this name and licence, as far as they are given."""
+        info = replace(bench.info, licence=self.licence or bench.info.licence)
+        return replace(bench, name=self.name or bench.name, info=info)
 
 
 def load_part(spec: BenchmarkSpec, part: PartOptions, seed: int | None = None) -> Benchmark:

@@ -13,7 +13,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 import click
 
 from creperie.cli.output import echo
-from creperie.core import CreperieError, as_flags, cache_home, missing_module, packaged_toml, unknown
+from creperie.core import CreperieError, UsageError, as_flags, cache_home, missing_module, packaged_toml, unknown
 
 
 def listed_commands(group: str) -> dict[str, tuple[str, str, str]]:
@@ -31,6 +31,14 @@ def listed_commands(group: str) -> dict[str, tuple[str, str, str]]:
 
 
 COMMANDS = listed_commands("creperie")
+#: commands and options of the last release that are gone, without the leading `creperie`, and what to use instead
+REMOVED: dict[str, str] = packaged_toml("creperie.cli", "commands.toml")["removed"]
+
+
+def removed_name(words: str) -> CreperieError | None:
+    """Return the error for a command or an option that is gone; None where it never was."""
+    name = words.removeprefix("creperie ")
+    return UsageError(f"`{words}` was removed", hint=REMOVED[name]) if name in REMOVED else None
 
 
 #: what to do about errors of the system that no data and no call is to blame for
@@ -59,8 +67,7 @@ class LazyGroup(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and args[0] not in self.listed and not args[0].startswith("-"):
-            raise unknown(f"command of {ctx.info_name!r}" if ctx.parent else "command", args[0], self.listed)
+        _refuse_unknown(ctx, args, self.listed)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -72,9 +79,14 @@ class CommandGroup(click.Group):
     """A group of commands with "did you mean" on a wrong name."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            raise unknown(f"command of {ctx.info_name!r}", args[0], self.commands)
+        _refuse_unknown(ctx, args, self.commands)
         return super().resolve_command(ctx, args)
+
+
+def _refuse_unknown(ctx: click.Context, args: list[str], known: Iterable[str]) -> None:
+    if args and args[0] not in known and not args[0].startswith("-"):
+        kind = f"command of {ctx.info_name!r}" if ctx.parent else "command"
+        raise removed_name(f"{ctx.command_path} {args[0]}") or unknown(kind, args[0], known)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -133,6 +145,10 @@ def _line(error: Exception) -> str:
     """What went wrong, where, and what to do, in one line."""
     if isinstance(error, CreperieError):
         return as_flags(str(error))
+    if isinstance(error, click.NoSuchOption) and error.ctx:
+        gone = removed_name(f"{error.ctx.command_path} {error.option_name}")
+        if gone is not None:
+            return str(gone)
     if isinstance(error, click.ClickException):
         hint = f"; see `{error.ctx.command_path} --help`" if isinstance(error, click.UsageError) and error.ctx else ""
         return f"{error.format_message().rstrip('.')}{hint}"

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, p_value, print_table, say
 from creperie.cli.score_text import matrix_text, show_matrix
-from creperie.cli.table import FORMATS, text_result
-from creperie.core import UsageError, percent, points, split_names
+from creperie.cli.table import TableOutput, text_result
+from creperie.core import percent, points
+from creperie.metrics import MetricSettings
+from creperie.scoring import CompareOptions
 
 if TYPE_CHECKING:
-    from creperie.metrics import MetricSettings
     from creperie.scoring import ComparisonRow, Comparisons
 
 #: more runs than this are ranked; --details compares them pair by pair
@@ -28,29 +30,13 @@ NOTES = (
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…|FOLDER")
-@click.option("--task", "-t", "tasks", multiple=True, help="Tasks, by comma or repeated; by default those of the runs.")
-@click.option("--ties", type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
-@click.option(
-    "--common", is_flag=True, help="Runs on different contents: compare the items they share by subset and id."
-)
-@click.option("--against", type=click.Path(exists=True, dir_okay=False), help="A CSV file with one value per model.")
-@click.option("--column", help="The column of --against, for example imagenet.")
-@click.option("--key", default="model", show_default=True, help="The column of --against that holds the model's URI.")
+@options_of("options", CompareOptions)
+@options_of("settings", MetricSettings)
 @click.option("--details", is_flag=True, help="Of many runs, every pair by subset; by default their ranks.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the table into this file.")
+@options_of("output", TableOutput)
 @answers
 def compare(
-    runs: tuple[str, ...],
-    tasks: tuple[str, ...],
-    ties: str,
-    common: bool,
-    against: str | None,
-    column: str | None,
-    key: str,
-    details: bool,
-    form: str,
-    out: Path | None,
+    runs: tuple[str, ...], options: CompareOptions, settings: MetricSettings, details: bool, output: TableOutput
 ) -> CommandResult:
     """Compare runs: paired tests on the same items, ranks and correlations from three models on.
 
@@ -58,32 +44,25 @@ def compare(
     together; McNemar's test is exact if items are independent. Holm corrects for all tests of a task. A folder
     stands for the runs in it; more than six runs are ranked with ties and groups, unless --details is given.
     """
-    from creperie.metrics import MetricSettings
     from creperie.reporting import runs_in
-    from creperie.scoring import ExternalColumn
     from creperie.scoring import compare as compare_runs
 
-    if (against is None) != (column is None):
-        raise UsageError("--against and --column belong together", hint="--against file.csv --column imagenet")
-    external = ExternalColumn(against, column, key) if against and column else None
-    names = split_names(tasks)
-    settings = MetricSettings(ties=ties)  # type: ignore[arg-type]
     places = runs_in(runs)
-    if len(places) > MOST_PAIRED and not (details or common or external):
-        return _standings(places, names, settings, form, out)
-    found = compare_runs(places, tasks=names, settings=settings, common=common, against=external)
-    if form != "text" or out:
+    if len(places) > MOST_PAIRED and not (details or options.common or options.against):
+        return _standings(places, options.tasks, settings, output)
+    found = compare_runs(places, options=options, settings=settings)
+    if output != TableOutput():
         from creperie.reporting import render_rows
 
         heads = ["benchmark", "A", "B", *COLUMNS]
         rows = [[r.benchmark, r.comparison.a, r.comparison.b, *_cells(r)] for r in found.rows]
         note = "\n".join((*NOTES, *found.notes))
-        return text_result(found.document(), render_rows(heads, rows, form, left=5, note=note), out)
+        return text_result(found.document(), render_rows(heads, rows, output.form, left=5, note=note), output.out)
     return CommandResult(found.document(), lambda: _show(found))
 
 
 def _standings(
-    places: list[Path], tasks: list[str], settings: MetricSettings, form: str, out: Path | None
+    places: list[Path], tasks: tuple[str, ...], settings: MetricSettings, output: TableOutput
 ) -> CommandResult:
     """Many runs: who is ahead of whom on every benchmark, from one test of all pairs."""
     from creperie.scoring import load_run, rank_runs
@@ -95,11 +74,9 @@ def _standings(
         say("[dim]--details lists every pair of runs, by subset[/dim]")
 
     document = {"standings": ranked.document(), "runs": [str(path) for path in places]}
-    return (
-        text_result(document, matrix_text(ranked, form), out)
-        if form != "text" or out
-        else CommandResult(document, show)
-    )
+    if output == TableOutput():
+        return CommandResult(document, show)
+    return text_result(document, matrix_text(ranked, output.form), output.out)
 
 
 def _show(found: Comparisons) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from creperie.bench import (
     CatalogEntry,
+    DownloadOptions,
     catalog_entries,
     data_home,
     find_entry,
@@ -20,12 +19,12 @@ from creperie.bench import (
     installed_benchmarks,
     size_text,
 )
-from creperie.cli.options import as_one
+from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table
-from creperie.core import UsageError, counted, packaged_toml, percent
+from creperie.core import counted, packaged_toml, percent
 
 if TYPE_CHECKING:
-    from creperie.bench import Downloaded, DownloadOptions, DownloadPlan
+    from creperie.bench import Downloaded, DownloadPlan
 
 
 @click.command("list")
@@ -56,18 +55,10 @@ def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResul
 
 @click.command()
 @click.argument("name")
-@click.option("--from", "copy", type=click.Path(path_type=Path), help="Your own copy of the published files.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where to write it, instead of the data home.")
-@click.option("--images", default="", metavar="DIR", help="Your own images: a folder, zip, tar or Parquet file.")
-@click.option("--no-images", is_flag=True, help="The text alone.")
-@click.option("--copy-images", is_flag=True, help="Put the images into the benchmark's folder, not only a reference.")
-@click.option("--mirror", metavar="URL", default="", help="Fetch from URL/HOST/PATH instead of HOST/PATH.")
+@options_of("wish", DownloadOptions)
 @click.option("--dry-run", is_flag=True, help="Show what would be fetched, and stop.")
-@click.option("--yes", "large_ok", is_flag=True, help="Fetch the images even if they are many gigabytes.")
-@click.option("--force", is_flag=True, help="Replace what is in the --out folder.")
-@as_one("wish", "creperie.bench:DownloadOptions")
 @answers
-def get(name: str, dry_run: bool, no_images: bool, wish: DownloadOptions) -> CommandResult:
+def get(name: str, dry_run: bool, wish: DownloadOptions) -> CommandResult:
     """Fetch a benchmark by its NAME, with the images it needs, or take your own copy of it.
 
     Downloads are checked, resumed where they stopped, and never repeated. Run it again to complete it.
@@ -75,9 +66,6 @@ def get(name: str, dry_run: bool, no_images: bool, wish: DownloadOptions) -> Com
     from creperie.bench import get_benchmark as get_benchmark
     from creperie.bench import plan_download
 
-    if wish.images and no_images:
-        raise UsageError("--images and --no-images exclude each other", hint="pass one of them")
-    wish = replace(wish, images="none" if no_images else wish.images or "fetch")
     if dry_run:
         planned = plan_download(name, wish)
         return CommandResult({"plan": planned.document}, lambda: _show_plan(planned))

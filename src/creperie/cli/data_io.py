@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import option, options_of
+from creperie.bench import ImageOptions, NamingOptions
+from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say
-from creperie.core import UsageError, counted
+from creperie.core import UsageError, counted, option
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark, Item
@@ -23,40 +24,23 @@ _PREVIEW = 3
 class ColumnChoice:
     """What was said about the columns of a table."""
 
-    image: tuple[str, ...] = option(
-        multiple=True, metavar="COLUMN", help="Column with the image file; two for two images."
-    )
-    positive: tuple[str, ...] = option(
-        multiple=True, metavar="COLUMNS", help="Columns with true captions: caption,caption2."
-    )
-    negative: tuple[str, ...] = option(
-        multiple=True, metavar="COLUMNS", help="Columns with false captions: foil,foil2."
-    )
-    subset: tuple[str, ...] = option(
-        multiple=True, metavar="COLUMN", help="Column with the subset; else there is one subset."
-    )
-    id: tuple[str, ...] = option(
-        multiple=True, metavar="COLUMN", help="Column with the id; else rows are numbered from 0."
-    )
-    tag: tuple[str, ...] = option(multiple=True, metavar="COLUMNS", help="Columns to keep as tags; * for all.")
-    delimiter: str = option(default="", metavar="CHARACTER", help="What separates the cells of a csv file.")
-    quotes: bool = option(
-        "--quotes/--no-quotes", default=True, help="Treat quotation marks around a cell as quoting (yes)."
-    )
-
-
-#: Options that say which column of a table is what.
-columns_options = options_of("columns", ColumnChoice)
+    image: tuple[str, ...] = option((), "Column with the image file; two for two images.", whole=True)
+    positive: tuple[str, ...] = option((), "Columns with true captions: caption,caption2.", whole=True)
+    negative: tuple[str, ...] = option((), "Columns with false captions: foil,foil2.", whole=True)
+    subset: tuple[str, ...] = option((), "Column with the subset; else there is one subset.", whole=True)
+    id: tuple[str, ...] = option((), "Column with the id; else rows are numbered from 0.", whole=True)
+    tag: tuple[str, ...] = option((), "Columns to keep as tags; * for all.", whole=True)
+    delimiter: str = option("", "What separates the cells of a csv file.", metavar="CHARACTER")
+    quotes: bool = option(True, "Treat quotation marks around a cell as quoting.")
 
 
 @click.command("import")
 @click.argument("path")
 @click.option("--format", "format_name", metavar="NAME", help="csv, tsv, jsonl, parquet, or a published format.")
-@columns_options
-@click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
+@options_of("columns", ColumnChoice)
+@options_of("place", ImageOptions)
 @click.option("--copy-images", is_flag=True, help="Copy the images into the benchmark.")
-@click.option("--name", default="", help="The benchmark's name; by default the file's.")
-@click.option("--licence", "--license", "licence", default="", help="Its licence, such as CC-BY-4.0.")
+@options_of("naming", NamingOptions)
 @click.option("--out", metavar="DIR", help="Where to write the benchmark; without it, only a preview is shown.")
 @click.option("--force", is_flag=True, help="Replace a benchmark that is there.")
 @answers
@@ -64,10 +48,9 @@ def import_(
     path: str,
     format_name: str | None,
     columns: ColumnChoice,
-    images: str | None,
+    place: ImageOptions,
     copy_images: bool,
-    name: str,
-    licence: str,
+    naming: NamingOptions,
     out: str | None,
     force: bool,
 ) -> CommandResult:
@@ -83,21 +66,12 @@ def import_(
     """
     from creperie.bench import save
 
-    bench = named(_read(path, format_name, columns, images), name, licence)
+    bench = naming.named(_read(path, format_name, columns, place.images))
     unseen = _images_not_found(bench)
     if out is not None:
         bench = save(bench, out, copy_images=copy_images, force=force, progress=bar)
     document = _describe(bench) | {"out": out, "notes": [unseen] if unseen else []}
     return CommandResult(document, lambda: _show_import(document, bench))
-
-
-def named(bench: Benchmark, name: str, licence: str) -> Benchmark:
-    """The benchmark under a name and licence that the user states."""
-    from dataclasses import replace
-
-    if name:
-        bench = replace(bench, name=name)
-    return replace(bench, info=replace(bench.info, licence=licence)) if licence else bench
 
 
 def _images_not_found(bench: Benchmark) -> str:

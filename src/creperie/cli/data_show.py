@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from creperie.bench import ImageOptions, PartOptions, load, load_part
+from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import counted
 
@@ -18,20 +20,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("bench")
-@click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
-@click.option("--subset", "subsets", multiple=True, help="Only this subset (may be repeated).")
+@options_of("part", PartOptions)
 @click.option("--item", "items", multiple=True, metavar="ID", help="Show the items with this id (may be repeated).")
 @click.option("--sample", default=3, show_default=True, help="How many items to show.")
 @click.option("--seed", default=0, show_default=True, help="Which items the sample takes.")
 @answers
-def show(
-    bench: str, images: str | None, subsets: Sequence[str], items: Sequence[str], sample: int, seed: int
-) -> CommandResult:
+def show(bench: str, part: PartOptions, items: Sequence[str], sample: int, seed: int) -> CommandResult:
     """What is in a benchmark: items, subsets, images, tags, what guessing scores, where it comes from."""
-    from creperie.bench import load
-
-    loaded = load(bench, images=images)
-    chosen = loaded.only(subsets) if subsets else loaded
+    chosen = load_part(bench, part)
     samples = _items(chosen, items) if items else list(chosen.sample(sample, seed))
     document = describe(chosen) | {"sample": [(asdict(item) | {"tags": dict(item.tags)}) for item in samples]}
     return CommandResult(document, lambda: _show(document, samples, short=bool(items)))
@@ -198,19 +194,18 @@ def _cut(text: str, width: int) -> str:
 
 @click.command()
 @click.argument("bench")
-@click.option("--images", metavar="DIR", help="Where the images are: a folder, zip, tar or Parquet file.")
+@options_of("place", ImageOptions)
 @click.option("--no-images", is_flag=True, help="Do not open the images.")
 @click.option("--examples", default=5, show_default=True, help="How many findings of each kind to print.")
 @answers
-def check(bench: str, images: str | None, no_images: bool, examples: int) -> CommandResult:
+def check(bench: str, place: ImageOptions, no_images: bool, examples: int) -> CommandResult:
     """Find repeated, contradictory, empty and unwinnable items, and images that cannot be opened.
 
     Exits with 1 when there is a finding of severity error. Notes (severity info) are printed and exit with 0.
     """
     from creperie.bench import check as run_checks
-    from creperie.bench import load
 
-    loaded = load(bench, images=images)
+    loaded = load(bench, images=place.images)
     findings = run_checks(loaded, images=not no_images, progress=bar)
     errors = sum(f.severity == "error" for f in findings)
     document = {

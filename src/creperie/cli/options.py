@@ -5,17 +5,16 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import Field, field, fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.core import OptionField, UsageError, as_flags, missing_extra, options_from, options_in, split_names
+from creperie.core import OptionField, UsageError, as_flags, missing_extra, options_from, options_in
 
 if TYPE_CHECKING:
-    from creperie.bench import Benchmark
+    pass
 
 
 def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False) -> dict[str, str]:
@@ -63,20 +62,9 @@ def option_group(name: str, kind: type | str, *options: Any) -> Callable[[Callab
     return decorate
 
 
-def option(*flags: str, **settings: Any) -> Any:
-    """A field of a dataclass in this room that is an option of a command; other rooms use `creperie.core.option`."""
-    default = settings.get("default", False if settings.get("is_flag") else None)
-    return field(default=default, metadata={"flags": flags, "settings": settings})
-
-
 def options_of(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options that a dataclass declares (`creperie.core.option`); the command gets them as one value."""
-    old = (click.option(*_flags(f), **f.metadata["settings"]) for f in fields(kind) if "flags" in f.metadata)
-    return option_group(name, kind, *old, *(click_option(o) for o in options_in(kind).values()))
-
-
-def _flags(of: Field[Any]) -> tuple[str, ...]:
-    return (*(of.metadata["flags"] or (f"--{of.name.replace('_', '-')}",)), of.name)
+    return option_group(name, kind, *(click_option(o) for o in options_in(kind).values()))
 
 
 #: what an option takes, where it does not say so itself
@@ -109,21 +97,6 @@ def _default_text(about: OptionField) -> str:
         return "  [default: on]" if value else ""
     shown = ",".join(value) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else value
     return f"  [default: {shown}]"
-
-
-def names(ctx: click.Context, parameter: click.Parameter, value: str | Sequence[str]) -> tuple[str, ...]:
-    """The callback of an option that takes names: by comma, or repeated."""
-    return tuple(split_names(value))
-
-
-def load_part(
-    spec: str, images: str | None = None, subsets: Sequence[str] = (), limit: int | None = None, seed: int = 0
-) -> Benchmark:
-    """A benchmark, or some of its subsets, or at most a number of items of each, drawn by the seed."""
-    from creperie.bench import PartOptions
-    from creperie.bench import load_part as load_options
-
-    return load_options(spec, PartOptions(images, tuple(subsets), limit), seed)
 
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import engine_options, option, options_of
+from creperie.bench import DrawOptions
+from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, echo, say
 from creperie.cli.score_text import matrix_text, show_matrix, show_plans, show_run, show_taus, slurm_script
-from creperie.core import UsageError, split_names, write_text
+from creperie.core import UsageError, option, write_text
+from creperie.engine import parse_shard
+from creperie.metrics import MetricSettings
+from creperie.scoring import ScoreOptions
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
     from creperie.recipes import Zoo, ZooEntry
-    from creperie.scoring import Forecast, Matrix, MatrixCell, Run, ScoreOptions
+    from creperie.scoring import Forecast, Matrix, MatrixCell, Run
 
 #: more runs than this are shown as a table, not one by one
 SHOWN_RUNS = 6
@@ -31,52 +35,48 @@ JUDGED = ("flickr8k-expert:", "flickr8k-cf:")
 
 @dataclass(frozen=True)
 class ScoreCall:
-    """What was asked for on the command line."""
+    """What is scored, in which share, and what is written beside the runs."""
 
-    benchmarks: tuple[str, ...]
-    models: tuple[str, ...] = option("--model", "-m", multiple=True, metavar="URI", help="A model; repeat for more.")
-    model_file: str | None = option("--models", metavar="FILE", help="Models from a file: one URI per line, or YAML.")
-    bench_file: str | None = option("--benches", metavar="FILE", help="Benchmarks from a file: one per line, or YAML.")
-    tasks: tuple[str, ...] = option("--task", "-t", multiple=True, help="Tasks; by default those that apply.")
-    images: str | None = option(type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
+    models: tuple[str, ...] = option((), "A model; repeat for more.", flags="--model -m", metavar="URI", whole=True)
+    model_file: str | None = option(
+        None, "Models from a file: one URI per line, or YAML.", flags="--models", metavar="FILE"
+    )
+    bench_file: str | None = option(
+        None, "Benchmarks from a file: one per line, or YAML.", flags="--benches", metavar="FILE"
+    )
     blind: str | None = option(
-        "--image",
-        type=click.Choice(["noise", "gaussian", "mean", "shuffled"]),
-        help="Blind twin: show these images instead, by --seed.",
+        None,
+        "Blind twin: show these images instead, by --seed.",
+        flags="--image",
+        choices=("noise", "gaussian", "mean", "shuffled"),
     )
-    subsets: tuple[str, ...] = option("--subset", multiple=True, help="Only these subsets, by comma or repeated.")
-    limit: int | None = option(
-        type=click.IntRange(1),
-        help="At most N items per subset (or judged images): the first, or drawn by --seed.",
-    )
-    seed: int | None = option(type=int, help="Seed of --limit's draw and of the intervals (0).")
-    ties: str = option(type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
-    prompts: str | None = option(metavar="DIR", help="Prompt files of your own for models that are asked by a prompt.")
-    device: str = option(default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, mps.")
-    dtype: str = option(default="float32", show_default=True, help="float32, bfloat16, float16.")
-    batch_size: int | None = option(
-        type=click.IntRange(1), help="Fix the batch size, otherwise chosen by available memory."
-    )
-    shard: str | None = option(metavar="I/N", help="Only this share of the items; `creperie merge` joins shards.")
-    dry_run: bool = option(is_flag=True, help="Show the plan and what it costs, and stop.")
-    fail_fast: bool = option(is_flag=True, help="Stop at the first model that fails; by default the others continue.")
-    row: int | None = option(type=click.IntRange(1), metavar="N", help="Only the N-th model: for array jobs.")
-    slurm: str | None = option(metavar="FILE", help="Write a Slurm array script with one job per model, and stop.")
-    table: Path | None = option(
-        type=click.Path(dir_okay=False, path_type=Path), help="Write the matrix: .tex .md .csv .html."
-    )
-    site: Path | None = option(
-        type=click.Path(file_okay=False, path_type=Path), help="Write the leaderboard as a web site."
-    )
-    out: str = option(type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
+    prompts: str | None = option(None, "Prompt files of your own for models that are asked by a prompt.", metavar="DIR")
+    shard: str | None = option(None, "Only this share of the items; `creperie merge` joins shards.", metavar="I/N")
+    dry_run: bool = option(False, "Show the plan and what it costs, and stop.")
+    fail_fast: bool = option(False, "Stop at the first model that fails; by default the others continue.")
+    row: int | None = option(None, "Only the N-th model: for array jobs.", minimum=1)
+    slurm: str | None = option(None, "Write a Slurm array script with one job per model, and stop.", metavar="FILE")
+    table: Path | None = option(None, "Write the matrix: .tex .md .csv .html.", metavar="FILE")
+    site: Path | None = option(None, "Write the leaderboard as a web site.", metavar="DIR")
+    out: str = option("runs", "Where runs go.", metavar="DIR")
 
 
 @click.command()
 @click.argument("benchmarks", nargs=-1, metavar="[BENCH…|ZOO.yaml]")
 @options_of("call", ScoreCall)
+@options_of("part", DrawOptions)
+@options_of("options", ScoreOptions)
+@options_of("settings", MetricSettings)
 @engine_options
 @answers
-def score(call: ScoreCall, engine: Engine | None) -> CommandResult:
+def score(
+    benchmarks: tuple[str, ...],
+    call: ScoreCall,
+    part: DrawOptions,
+    options: ScoreOptions,
+    settings: MetricSettings,
+    engine: Engine | None,
+) -> CommandResult:
     """Score models on benchmarks: one model on one benchmark, or a zoo of both.
 
     \b
@@ -91,32 +91,40 @@ def score(call: ScoreCall, engine: Engine | None) -> CommandResult:
     """
     if call.table and call.table.suffix not in TABLES:
         raise UsageError(f"--table {call.table}: unknown kind of file", hint=f"end it in {', '.join(TABLES)}")
-    if any(spec.startswith(JUDGED) for spec in call.benchmarks):
-        return _against_people(call)
-    zoo, declared = _zoo(call)
+    if any(spec.startswith(JUDGED) for spec in benchmarks):
+        return _against_people(benchmarks, call, part, options)
+    zoo, declared = _zoo(benchmarks, call, part)
     if call.slurm:
         write_text(Path(call.slurm), slurm_script(sys.argv[1:], len(zoo.models)))
         return CommandResult({"slurm": call.slurm, "jobs": len(zoo.models)}, lambda: say(f"sbatch {call.slurm}"))
     if engine is not None and call.shard:
         raise UsageError("--shard and --engine cut the same work twice", hint="leave out one of them")
-    matrix = _matrix(call, zoo, engine, resume=declared)
+    options = replace(
+        options,
+        settings=replace(settings, seed=part.seed or 0),
+        command=shlex.join(["creperie", *sys.argv[1:]]),
+        shard=parse_shard(call.shard) if call.shard else None,
+    )
+    matrix = _matrix(call, zoo, options, engine, resume=declared)
     if call.dry_run:
         return _plan(matrix)
     cells = _computed(matrix, several=len(matrix.rows) > 1)
     return _answer(cells, zoo, declared, call)
 
 
-def _against_people(call: ScoreCall) -> CommandResult:
+def _against_people(
+    benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions, options: ScoreOptions
+) -> CommandResult:
     """Kendall's tau of scores with people's judgements. Pairs whose caption was written for the image are left out; an
     expert's rating is a data point, and so is the share of yes of a CF pair; missing scores are counted."""
     from creperie.scoring import PUBLISHED_TAU, human_correlation
 
-    if len(call.benchmarks) > 1 or not call.models:
+    if len(benchmarks) > 1 or not call.models:
         raise UsageError(
             "people's judgements are scored alone, by named models", hint=f"give {JUDGED[0]}DIR and --model"
         )
-    which, _, folder = call.benchmarks[0].removeprefix("flickr8k-").partition(":")
-    how: Any = {"images": call.images, "device": call.device, "limit": call.limit, "seed": call.seed or 0}
+    which, _, folder = benchmarks[0].removeprefix("flickr8k-").partition(":")
+    how: Any = {"images": part.images, "device": options.device, "limit": part.limit, "seed": part.seed or 0}
     found = [human_correlation(folder, which, uri, **how, progress=bar) for uri in call.models]
     variant, printed = PUBLISHED_TAU[which]
     published = {"metric": "CLIPScore", "variant": variant, "percent": printed}
@@ -124,12 +132,12 @@ def _against_people(call: ScoreCall) -> CommandResult:
     return CommandResult(document, lambda: show_taus(found, f"tau-{variant} {printed}"))
 
 
-def _zoo(call: ScoreCall) -> tuple[Zoo, bool]:
+def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tuple[Zoo, bool]:
     """The models and benchmarks of the call; and whether they come from files, as a matrix that can be resumed."""
     from creperie.recipes import Zoo, ZooEntry, is_zoo, read_entries, read_zoo
 
-    files = [spec for spec in call.benchmarks if is_zoo(spec)]
-    if files and (len(call.benchmarks) > 1 or call.models or call.model_file or call.bench_file):
+    files = [spec for spec in benchmarks if is_zoo(spec)]
+    if files and (len(benchmarks) > 1 or call.models or call.model_file or call.bench_file):
         raise UsageError(f"{files[0]} names models and benchmarks itself", hint="give the zoo file alone")
     if files:
         zoo = read_zoo(files[0])
@@ -138,14 +146,13 @@ def _zoo(call: ScoreCall) -> tuple[Zoo, bool]:
         benches = read_entries(call.bench_file, "bench") if call.bench_file else ()
         zoo = Zoo(
             (*models, *(ZooEntry(uri) for uri in dict.fromkeys(call.models))),
-            (*benches, *(ZooEntry(spec) for spec in call.benchmarks)),
+            (*benches, *(ZooEntry(spec) for spec in benchmarks)),
         )
     if not zoo.models:
         raise UsageError("no model given", hint="pass --model URI, --models FILE or a zoo file")
     if not zoo.benches:
         raise UsageError("no benchmark given", hint="name one, or pass --benches FILE or a zoo file")
-    own = {"images": call.images, "limit": call.limit, "seed": call.seed, "subsets": split_names(call.subsets)}
-    given = {name: value for name, value in own.items() if value not in (None, [])}
+    given = {name: value for name, value in vars(part).items() if value not in (None, ())}
     zoo = replace(zoo, defaults={**given, **zoo.defaults})
     if call.prompts:
         zoo = replace(zoo, models=_with_prompts(zoo.models, call.prompts))
@@ -167,12 +174,12 @@ def _with_prompts(models: tuple[ZooEntry, ...], folder: str) -> tuple[ZooEntry, 
     return tuple(replace(entry, spec=with_prompts(entry.spec, folder)) for entry in models)
 
 
-def _matrix(call: ScoreCall, zoo: Zoo, engine: Engine | None, *, resume: bool) -> Matrix:
+def _matrix(call: ScoreCall, zoo: Zoo, options: ScoreOptions, engine: Engine | None, *, resume: bool) -> Matrix:
     from creperie.recipes import matrix_columns, matrix_rows
     from creperie.scoring import Matrix
 
     columns = matrix_columns(zoo)
-    rows = matrix_rows(zoo, _options(call))
+    rows = matrix_rows(zoo, options)
     for row in (r for r in rows if r.fault):
         if len(rows) == 1 or call.fail_fast:
             raise UsageError(row.fault)
@@ -181,7 +188,7 @@ def _matrix(call: ScoreCall, zoo: Zoo, engine: Engine | None, *, resume: bool) -
     if call.blind:
         from creperie.scoring import blind_twin
 
-        columns = [replace(c, bench=blind_twin(c.bench, call.blind, call.seed or 0)) for c in columns]
+        columns = [replace(c, bench=blind_twin(c.bench, call.blind, options.settings.seed)) for c in columns]
     alone = len(rows) * len(columns) == 1
     return Matrix(
         rows,
@@ -191,22 +198,6 @@ def _matrix(call: ScoreCall, zoo: Zoo, engine: Engine | None, *, resume: bool) -
         resume=resume and not call.shard,
         engine=engine,
         progress=bar,
-    )
-
-
-def _options(call: ScoreCall) -> ScoreOptions:
-    from creperie.engine import parse_shard
-    from creperie.metrics import MetricSettings
-    from creperie.scoring import ScoreOptions
-
-    return ScoreOptions(
-        tasks=tuple(split_names(call.tasks)),
-        settings=MetricSettings(ties=call.ties, seed=call.seed or 0),  # type: ignore[arg-type]
-        device=call.device,
-        dtype=call.dtype,
-        batch_size=call.batch_size,
-        command=shlex.join(["creperie", *sys.argv[1:]]),
-        shard=parse_shard(call.shard) if call.shard else None,
     )
 
 

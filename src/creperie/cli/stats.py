@@ -4,73 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import option, options_of, pairs_of
+from creperie.cli.options import options_of, pairs_of
 from creperie.cli.output import CommandResult, answers, bar, p_value, print_table, say
 from creperie.core import UsageError
+from creperie.statistics import AnalysisOptions, RunsInput
 
 if TYPE_CHECKING:
-    from creperie.statistics import Analysed, Analysis, AnalysisExtras, Family, FittedStudy, LongTable
+    from creperie.statistics import Analysed, Analysis, AnalysisExtras, FittedStudy, LongTable
 
 TABLES = (".parquet", ".csv", ".tsv")
 
 
-@dataclass(frozen=True)
-class RunsInput:
-    """How runs are read into a table."""
-
-    bench: tuple[str, ...] = option(
-        multiple=True, metavar="BENCH", help="The benchmark of the runs: captions and tags."
-    )
-    task: str = option(default="", help="One row per item, by this task; else a row for every caption and foil.")
-    ties: str = option(type=click.Choice(["wrong", "half", "right"]), default="wrong", show_default=True)
-    grammar: str = option(default="", metavar="URI", help="The judge of grammaticality: link-grammar or a model URI.")
-    equal: float = option(
-        type=float, default=0.0, show_default=True, help="Scores this close count as equally grammatical."
-    )
-    size: tuple[str, ...] = option(multiple=True, metavar="URI=N", help="Parameters of a model: --size hf:MODEL=151e6.")
-
-
-@dataclass(frozen=True)
-class AnalysisOptions:
-    """What is to be explained by what."""
-
-    preset: str = option(default="", help="foils; or those of Hit or Be Hit: construction, argument-order.")
-    fixed: tuple[str, ...] = option(
-        multiple=True, metavar="TERMS", help="Fixed effects: 'grammaticality*type + log10(size)'."
-    )
-    random: tuple[str, ...] = option(
-        multiple=True, metavar="NAMES", help="Random intercepts, crossed: image,caption,model."
-    )
-    outcome: str = option(default="", help="chosen (the default), gap, or a column of a table.")
-    family: Family | None = option(
-        type=click.Choice(["linear", "logistic"]), help="linear (as published) is the default."
-    )
-    contrasts: tuple[str, ...] = option(
-        multiple=True, metavar="[X=]KIND", help="treatment, centred, rest, orthogonal, sum."
-    )
-    levels: tuple[str, ...] = option(multiple=True, metavar="NAME=A,B", help="Levels of a factor, the reference first.")
-    where: tuple[str, ...] = option(multiple=True, metavar="NAME=A,B", help="Only rows with these values.")
-    ml: bool = option(is_flag=True, help="Maximum likelihood in place of REML (linear).")
-
-
-#: Options about the table.
-source_options = options_of("source", RunsInput)
-
-
-#: Options about the model.
-question_options = options_of("question", AnalysisOptions)
-
-
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…|TABLE")
-@question_options
-@source_options
+@options_of("question", AnalysisOptions)
+@options_of("source", RunsInput)
 @click.option("--per-model", is_flag=True, help="Also fit each model's rows alone.")
 @click.option("--table", type=click.Path(path_type=Path), metavar="FILE", help="Write the long table: .parquet, .csv.")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="An interaction plot: .svg, .pdf, .png.")

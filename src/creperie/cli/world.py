@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from creperie.bench import NamingOptions, load, save
 from creperie.cli.app import CommandGroup
+from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
+from creperie.core import option
+from creperie.world import World
 
 if TYPE_CHECKING:
     from creperie.bench import Item
-    from creperie.world import World
 
 
 @click.group(cls=CommandGroup)
@@ -25,61 +27,22 @@ def world() -> None:
     """
 
 
-def _chooses(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which items to make."""
-    options = (
-        ("--kinds", "kinds", "all", "Kinds or groups, joined by commas: see `creperie world kinds`."),
-        ("--form", "forms", "choice", "choice, triple, quad, winoground, twins, several joined by commas, or all."),
-        ("--split", "split", "test", "train, val or test."),
-        ("--seed", "seed", 0, "Seed of the world."),
-    )
-    for flag, name, default, text in reversed(options):
-        command = click.option(flag, name, default=default, show_default=True, help=text)(command)
-    return command
-
-
-def _world(items: int, size: int, kinds: str, forms: str, split: str, seed: int, image_format: str) -> World:
-    from creperie.world import FORMS, World, kinds_named
-
-    wanted = FORMS if forms == "all" else tuple(forms.split(","))
-    return World(items, kinds_named(kinds.split(",")), wanted, split, seed, size, image_format)
-
-
 @world.command()
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
-@click.option("--items", default=200, show_default=True, help="Items of each kind and form.")
-@click.option("--size", default=64, show_default=True, help="Width and height of the pictures in pixels.")
-@click.option("--image-format", default="png", show_default=True, help="png or jpeg.")
+@options_of("wanted", World)
+@options_of("naming", NamingOptions)
 @click.option("--force", is_flag=True, help="Replace the folder if it exists.")
-@click.option("--name", default="", help="The benchmark's name.")
-@click.option("--licence", "--license", "licence", default="", help="Its licence, such as CC0-1.0.")
-@_chooses
 @answers
-def make(
-    out: Path,
-    items: int,
-    size: int,
-    image_format: str,
-    force: bool,
-    name: str,
-    licence: str,
-    kinds: str,
-    forms: str,
-    split: str,
-    seed: int,
-) -> CommandResult:
+def make(out: Path, wanted: World, naming: NamingOptions, force: bool) -> CommandResult:
     """Write scenes, captions and certified foils as a benchmark.
 
     \b
       creperie world make --out out/world
       creperie world make --out out/pairs --kinds clean --form winoground --items 500 --size 224
     """
-    from creperie.bench import save
-    from creperie.cli.data_io import named
     from creperie.world import make_world
 
-    wanted = _world(items, size, kinds, forms, split, seed, image_format)
-    bench = named(make_world(wanted, bar), name, licence)
+    bench = naming.named(make_world(wanted, bar))
     bench = save(bench, out, copy_images=True, force=force, progress=bar)
     images = len({key for item in bench for key in item.images})
     document = {
@@ -100,33 +63,31 @@ def make(
     return CommandResult(document, show)
 
 
+@dataclass(frozen=True)
+class ShownWorld(World):
+    """A few large items, to look at."""
+
+    items: int = option(2, "Items of each kind to show.", minimum=1)
+    size: int = option(256, "Width of a picture on the sheet.")
+
+
 @world.command()
-@click.option(
-    "--bench", type=click.Path(path_type=Path, exists=True), help="A folder that `make` wrote; else a fresh one."
-)
-@click.option("--items", default=2, show_default=True, help="Items of each kind to show.")
+@click.option("--bench", metavar="DIR", help="A folder that `make` wrote; else a fresh one.")
 @click.option("--out", type=click.Path(path_type=Path), help="Also write a contact sheet: a PNG file.")
-@click.option("--size", default=256, show_default=True, help="Width of a picture on the sheet.")
-@_chooses
+@options_of("wanted", ShownWorld)
 @answers
-def show(
-    bench: Path | None, items: int, out: Path | None, size: int, kinds: str, forms: str, split: str, seed: int
-) -> CommandResult:
+def show(bench: str | None, out: Path | None, wanted: ShownWorld) -> CommandResult:
     """Print captions with their foils, and draw a contact sheet.
 
     \b
       creperie world show --kinds sugarcrepe --out sheet.png
     """
-    from creperie.bench import load
     from creperie.world import contact_sheet, make_world
 
-    if bench is None:
-        source = make_world(_world(items, size, kinds, forms, split, seed, "png"))
-    else:
-        source = load(bench).head(items)
+    source = make_world(wanted) if bench is None else load(bench).head(wanted.items)
     shown = list(source)
     if out is not None:
-        contact_sheet(source, shown, columns=6, size=size).save(out, "PNG", optimize=True)
+        contact_sheet(source, shown, columns=6, size=wanted.size).save(out, "PNG", optimize=True)
     document = {"sheet": str(out) if out else None, "items": [_plain(item) for item in shown]}
 
     def print_items() -> None:
@@ -157,11 +118,10 @@ def _print_item(item: Item) -> None:
 
 
 @world.command()
-@click.argument("bench", type=click.Path(path_type=Path, exists=True))
+@click.argument("bench")
 @answers
-def check(bench: Path) -> CommandResult:
+def check(bench: str) -> CommandResult:
     """Parse every caption again and check it against the scene that its picture is named after."""
-    from creperie.bench import load
     from creperie.world import check_world
 
     source = load(bench)

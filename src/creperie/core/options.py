@@ -75,8 +75,13 @@ class OptionField:
             raise UsageError(f"`{self.name}={value!r}`: expected {_TYPES[self.kind][0]}{least}", where=where)
         for name in typed if self.kind is tuple else (typed,):
             if self.choices and name not in self.choices:
-                raise unknown(self.name, name, self.choices, where=where)
+                raise unknown(self.label, name, self.choices, where=where)
         return typed
+
+    @property
+    def label(self) -> str:
+        """What one value is called: the flag, in words."""
+        return (self.flags.split("/")[0].split() or [self.name])[0].strip("-").replace("-", " ").replace("_", " ")
 
     def _typed(self, value: Any) -> Any:
         """Return the value as the option's type; None where it is of another type."""

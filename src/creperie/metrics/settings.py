@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError, option, unknown
 from creperie.metrics.rules import HIT, TIE
 
 Ties = Literal["wrong", "half", "right"]
@@ -19,7 +19,7 @@ TIE_WEIGHTS: dict[str, float] = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 class MetricSettings:
     """The tie rule and the confidence level. `resamples` and `seed` are kept for runs that were written with them."""
 
-    ties: Ties = "wrong"
+    ties: Ties = option("wrong", "How a tie between a true and a false caption counts.")
     level: float = 0.95
     resamples: int = 10_000
     seed: int = 0

@@ -133,7 +133,7 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
     from creperie.scoring import ScoreOptions, blind_twin
 
     settings = MetricSettings(resamples=job.option("resamples"), seed=job.option("seed"))
-    options = ScoreOptions(tuple(job.option("tasks")), settings, device=job.option("device"))
+    options = ScoreOptions(tasks=tuple(job.option("tasks")), settings=settings, device=job.option("device"))
     bench = load(job.input, images=job.option("images") or None)
     bench = blind_twin(bench, job.option("blind")) if job.option("blind") else bench
     models = [*job.option("models"), *trained_models(job.inputs[1:])]

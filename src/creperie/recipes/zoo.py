@@ -11,13 +11,13 @@ benchmarks:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from creperie.bench import Benchmark, limited, load
-from creperie.core import CreperieError, DataError, split_names, unknown
+from creperie.bench import DrawOptions, PartOptions, load_part
+from creperie.core import CreperieError, DataError, OptionField, options_in, unknown
 from creperie.metrics import MetricSettings, task
 from creperie.models import check_uri
 from creperie.scoring import MatrixColumn, MatrixRow, ScoreOptions
@@ -25,12 +25,11 @@ from creperie.scoring import MatrixColumn, MatrixRow, ScoreOptions
 if TYPE_CHECKING:
     from creperie.recipes.yaml_lines import Marked
 
-#: option → the types that it may have
-MODEL_OPTIONS: dict[str, tuple[type, ...]] = {"device": (str,), "dtype": (str,), "batch_size": (int,)}
-BENCH_OPTIONS: dict[str, tuple[type, ...]] = {
-    "images": (str,), "subsets": (list, str), "limit": (int,), "tasks": (list, str),
-}  # fmt: skip
-SHARED_OPTIONS: dict[str, tuple[type, ...]] = {"ties": (str,), "seed": (int,)}
+#: options of models, of benchmarks, and of all: those of the command line
+_SCORE = options_in(ScoreOptions)
+MODEL_OPTIONS = {name: about for name, about in _SCORE.items() if name != "tasks"}
+BENCH_OPTIONS = {**options_in(PartOptions), "tasks": _SCORE["tasks"]}
+SHARED_OPTIONS = {**options_in(MetricSettings), "seed": options_in(DrawOptions)["seed"]}
 
 
 @dataclass(frozen=True)
@@ -111,14 +110,14 @@ def _marked(file: Path) -> Marked:
         raise DataError(f"cannot be read ({e})", where=str(file)) from None
 
 
-def _entries(marked: Marked, key: str, kind: str, options: Mapping[str, tuple[type, ...]]) -> tuple[ZooEntry, ...]:
+def _entries(marked: Marked, key: str, kind: str, options: Mapping[str, OptionField]) -> tuple[ZooEntry, ...]:
     if not marked.value.get(key):
         raise DataError(f"has no {key}", where=marked.file, hint=f"write `{key}:` with a list")
     return _entry_list(marked, (key,), marked.value[key], kind, options)
 
 
 def _entry_list(
-    marked: Marked, path: tuple[str, ...], found: object, kind: str, options: Mapping[str, tuple[type, ...]]
+    marked: Marked, path: tuple[str, ...], found: object, kind: str, options: Mapping[str, OptionField]
 ) -> tuple[ZooEntry, ...]:
     if not isinstance(found, list):
         raise DataError("is not a list", where=marked.where(*path), hint="begin each entry with a dash")
@@ -133,7 +132,7 @@ def _entry_list(
 
 
 def _entry(
-    marked: Marked, path: tuple[str | int, ...], entry: object, kind: str, options: Mapping[str, tuple[type, ...]]
+    marked: Marked, path: tuple[str | int, ...], entry: object, kind: str, options: Mapping[str, OptionField]
 ) -> ZooEntry:
     if isinstance(entry, str):
         return ZooEntry(entry)
@@ -153,18 +152,14 @@ def _entry(
 
 
 def _options(
-    marked: Marked, path: tuple[str | int, ...], found: object, known: Mapping[str, tuple[type, ...]]
+    marked: Marked, path: tuple[str | int, ...], found: object, known: Mapping[str, OptionField]
 ) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DataError("is not a mapping", where=marked.where(*path))
-    for key, value in found.items():
-        where = marked.where(*path, key)
+    for key in found:
         if key not in known:
-            raise unknown("option", key, known, where=where)
-        if not isinstance(value, known[key]) or isinstance(value, bool):
-            wanted = " or ".join({int: "a number", str: "text", list: "a list"}[t] for t in known[key])
-            raise DataError(f"{key}: {value!r} is not {wanted}", where=where)
-    return dict(found)
+            raise unknown("option", key, known, where=marked.where(*path, key))
+    return {key: known[key].checked(value, marked.where(*path, key)) for key, value in found.items()}
 
 
 # -- rows and columns ------------------------------------------------------------------------------------------------
@@ -198,14 +193,7 @@ def matrix_columns(zoo: Zoo) -> list[MatrixColumn]:
 
 
 def _column(entry: ZooEntry, options: Mapping[str, Any]) -> MatrixColumn:
-    tasks = tuple(task(name).name for name in _listed(options.get("tasks", ())))
-    bench: Benchmark = load(entry.spec, images=options.get("images"))
-    if subsets := _listed(options.get("subsets", ())):
-        bench = bench.only(subsets)
-    if options.get("limit"):
-        bench = limited(bench, options["limit"], options.get("seed"))
+    tasks = tuple(task(name).name for name in options.get("tasks", ()))
+    part = PartOptions(**{name: options[name] for name in options_in(PartOptions) if name in options})
+    bench = load_part(entry.spec, part, options.get("seed"))
     return MatrixColumn(replace(bench, name=entry.name) if entry.name else bench, tasks, entry.name)
-
-
-def _listed(names: str | Sequence[str]) -> list[str]:
-    return split_names(names) if isinstance(names, str) else [str(name) for name in names]

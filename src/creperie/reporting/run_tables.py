@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from creperie.core import UsageError, percent, unknown
+from creperie.core import UsageError, check_options, option, percent, unknown
 from creperie.metrics import task
 from creperie.reporting.gather import distinct, model_tail
 from creperie.reporting.tables.render import latex_text
@@ -24,16 +24,14 @@ Labels = tuple[str, ...]
 class TableChoice:
     """What goes down and across, and what is taken of the rest."""
 
-    rows: tuple[str, ...] = ("model",)
-    columns: tuple[str, ...] = ("subset",)
-    task: str = ""
-    intervals: bool = True
+    rows: tuple[str, ...] = option(("model",), "Own table: what goes down, by comma.", choices=DIMENSIONS)
+    columns: tuple[str, ...] = option(("subset",), "Own table: what goes across, by comma.", choices=DIMENSIONS)
+    task: str = option("", "Own table: of this task only.")
+    intervals: bool = option(True, "Own table: with intervals.")
     digits: int = 1
 
     def __post_init__(self) -> None:
-        for name in (*self.rows, *self.columns):
-            if name not in DIMENSIONS:
-                raise unknown("dimension", name, DIMENSIONS)
+        check_options(self)
         if set(self.rows) & set(self.columns) or not self.rows or not self.columns:
             raise UsageError("rows and columns share a dimension", hint=f"each takes some of: {', '.join(DIMENSIONS)}")
 

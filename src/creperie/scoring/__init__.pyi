@@ -6,9 +6,10 @@ from creperie.scoring.bridges import export_mteb as export_mteb
 from creperie.scoring.bridges import export_webdataset as export_webdataset
 from creperie.scoring.choice import SHOTS_FILE as SHOTS_FILE
 from creperie.scoring.choice import draw_shots as draw_shots
+from creperie.scoring.compare_runs import AgainstOptions as AgainstOptions
+from creperie.scoring.compare_runs import CompareOptions as CompareOptions
 from creperie.scoring.compare_runs import ComparisonRow as ComparisonRow
 from creperie.scoring.compare_runs import Comparisons as Comparisons
-from creperie.scoring.compare_runs import ExternalColumn as ExternalColumn
 from creperie.scoring.compare_runs import compare as compare
 from creperie.scoring.compare_runs import read_column as read_column
 from creperie.scoring.fill import products as products

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.core import DataError, UsageError, csv_table, html_table, points, split_names, unknown
+from creperie.core import DataError, UsageError, csv_table, html_table, option, points, unknown, with_options
 from creperie.metrics import (
     VOID,
     Comparison,
@@ -97,46 +97,55 @@ class Comparisons:
 
 
 @dataclass(frozen=True)
-class ExternalColumn:
-    """An external column of values by model: a CSV file, its column, and the column that names the model."""
+class AgainstOptions:
+    """A column of a CSV file with one value per model."""
 
-    file: str | Path
-    column: str
-    key: str = "model"
+    against: Path | None = option(None, "A CSV file with one value per model.", metavar="FILE")
+    column: str = option("", "The column of `against=`, for example imagenet.")
+    key: str = option("model", "The column of `against=` that holds the model's URI.")
+
+    def values(self) -> dict[str, float]:
+        """Return the values by model; none where no file is named."""
+        if (self.against is None) != (not self.column):
+            raise UsageError(
+                "`against=` and `column=` belong together", hint="`against='file.csv'` `column='imagenet'`"
+            )
+        return {} if self.against is None else read_column(self.against, self.column, self.key)
 
 
-def compare(
-    runs: Sequence[Run | str | Path],
-    *,
-    tasks: str | str | Iterable[str] = (),
-    settings: MetricSettings | None = None,
-    common: bool = False,
-    against: ExternalColumn | None = None,
-) -> Comparisons:
+@dataclass(frozen=True)
+class CompareOptions(AgainstOptions):
+    """Which tasks of runs are compared, and with what."""
+
+    tasks: tuple[str, ...] = option((), "Tasks, by comma; by default those of the runs.", flags="--task -t")
+    common: bool = option(False, "Runs on different contents: compare the items they share by subset and id.")
+
+
+@with_options(options=CompareOptions, settings=MetricSettings)
+def compare(runs: Sequence[Run | str | Path], *, options: CompareOptions, settings: MetricSettings) -> Comparisons:
     """Compare runs. Those on the same benchmark are tested in pairs, item by item; three or more models are ranked.
 
     Runs on different contents are not comparable item by item, unless `common` says to take the items that they
     share by subset and id.
     """
+    external = options.values()
     loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
-    settings = settings or MetricSettings()
     found = Comparisons(notes=people_notes(loaded))
-    if common:
+    if options.common:
         loaded = _restrict(loaded, found.notes)
-    groups = _groups(loaded, common)
-    wanted = [task(t).name for t in split_names(tasks)]
+    groups = _groups(loaded, options.common)
+    wanted = [task(t).name for t in options.tasks]
     for group in groups.values():
         if len(group) > 1:
             found.rows += _tested(group, wanted, settings)
-    _refuse_if_nothing(groups, found, against)
+    _refuse_if_nothing(groups, found, options.against)
     table = _columns(loaded, wanted, settings)
     pairs = []
     if len({r.model for r in loaded}) >= 3:
         found.columns, found.ranks = list(table), rank_table(table)
         pairs += [(a, table[a], b, table[b]) for a, b in combinations(table, 2)]
-    if against is not None:
-        external = read_column(against)
-        pairs += [(c, table[c], against.column, external) for c in table]
+    if external:
+        pairs += [(c, table[c], options.column, external) for c in table]
     found.correlations = [_correlated(*pair, kind, settings) for pair in pairs for kind in (pearson, spearman)]
     return found
 
@@ -152,7 +161,7 @@ def _groups(runs: Sequence[Run], common: bool) -> dict[str, list[Run]]:
     return groups
 
 
-def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, against: ExternalColumn | None) -> None:
+def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, against: Path | None) -> None:
     runs = [r for group in groups.values() for r in group]
     if len(runs) < 2 and against is None:
         raise UsageError("one run alone cannot be compared", hint="give two runs or more, or `against=`")
@@ -267,17 +276,16 @@ def _correlated(
     return Correlated(a, b, models, kind(x, y, settings))
 
 
-def read_column(against: ExternalColumn) -> dict[str, float]:
-    """Values by model from a CSV file."""
-    path = Path(against.file)
+def read_column(path: Path, name: str, key: str = "model") -> dict[str, float]:
+    """Return values by model from a column of a CSV file."""
     names, rows = csv_table(path)
-    for column in (against.key, against.column):
+    for column in (key, name):
         if column not in names:
             raise unknown("column", column, names, where=str(path))
     values: dict[str, float] = {}
     for line, row in rows:
         try:
-            values[row[against.key]] = float(row[against.column])
+            values[row[key]] = float(row[name])
         except (TypeError, ValueError):
-            raise DataError(f"{row[against.column]!r} is not a number", where=f"{path}:{line}") from None
+            raise DataError(f"{row[name]!r} is not a number", where=f"{path}:{line}") from None
     return values

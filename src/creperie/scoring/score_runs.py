@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from creperie.bench import BenchmarkSpec, as_benchmark
-from creperie.core import Progress, silent, split_names
+from creperie.core import Progress, silent, with_options
 from creperie.engine import Engine
 from creperie.scoring.forecast import Forecast
 from creperie.scoring.matrix import Matrix, MatrixColumn, MatrixRow
@@ -17,15 +17,13 @@ from creperie.scoring.run import Run
 from creperie.scoring.store import ResultStore
 
 
+@with_options(options=ScoreOptions)
 def score(
     bench: BenchmarkSpec,
     model: Any,
     *,
-    tasks: str | Iterable[str] = (),
-    device: str = "",
-    dtype: str = "",
+    options: ScoreOptions,
     cache: bool | str | None = None,
-    options: ScoreOptions | None = None,
     out: str | Path | None = None,
     progress: Progress = silent,
 ) -> Run:
@@ -36,12 +34,9 @@ def score(
     processor or a name. Without `tasks`, every task that applies is evaluated. `cache=False` computes everything and
     stores nothing; a name stores the scores of a function, which has no weights to know it by.
     """
-    chosen = options or ScoreOptions()
-    if names := tuple(split_names(tasks)):
-        chosen = replace(chosen, tasks=names)
-    given: dict[str, Any] = {"device": device or None, "dtype": dtype or None, "cache": cache}
-    chosen = replace(chosen, **{name: value for name, value in given.items() if value is not None})
-    (run,) = score_all([bench], [model], chosen, out=out, progress=progress)
+    if cache is not None:
+        options = replace(options, cache=cache)
+    (run,) = score_all([bench], [model], options, out=out, progress=progress)
     return run
 
 

@@ -6,6 +6,8 @@ from creperie.statistics.declare import Analysis as Analysis
 from creperie.statistics.declare import Family as Family
 from creperie.statistics.declare import find_analysis_preset as find_analysis_preset
 from creperie.statistics.declare import terms as terms
+from creperie.statistics.options import AnalysisOptions as AnalysisOptions
+from creperie.statistics.options import RunsInput as RunsInput
 from creperie.statistics.plot import plot_interactions as plot_interactions
 from creperie.statistics.table import LongTable as LongTable
 from creperie.statistics.table import TableReading as TableReading

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.bench import Benchmark, ImageError, Info, Item, ProvenanceStep, from_items
-from creperie.core import DataError, Progress, UsageError, silent, unknown
+from creperie.core import DataError, Progress, UsageError, check_options, option, silent, unknown
 from creperie.world.biased import BIASED, biased_items
 from creperie.world.clean_items import MadeItem, clean_items
 from creperie.world.dice import Dice, key_of
@@ -101,28 +101,18 @@ GROUPS: dict[str, tuple[str, ...]] = {
 class World:
     """What to make: how many items of each kind and form, from which split, how drawn."""
 
-    items: int = 200
-    kinds: tuple[str, ...] = ALL_KINDS
-    forms: tuple[str, ...] = (CHOICE,)
-    split: str = "test"
-    seed: int = 0
-    size: int = 64
-    image_format: str = "png"
+    items: int = option(200, "Items of each kind and form.", minimum=1)
+    kinds: tuple[str, ...] = option(("all",), "Kinds or groups, by comma: see `creperie world kinds`.")
+    forms: tuple[str, ...] = option((CHOICE,), "Forms, by comma.", flags="--form", choices=(*FORMS, "all"))
+    split: str = option("test", "Which part of the world.", choices=SPLITS)
+    seed: int = option(0, "Seed of the world.", minimum=0)
+    size: int = option(64, "Width and height of the pictures in pixels.")
+    image_format: str = option("png", "How pictures are written.", choices=tuple(IMAGE_FORMATS))
 
     def __post_init__(self) -> None:
-        for what, names, known in (
-            ("kind", self.kinds, ALL_KINDS),
-            ("form", self.forms, FORMS),
-            ("split", (self.split,), SPLITS),
-            ("image format", (self.image_format,), IMAGE_FORMATS),
-        ):
-            for name in names:
-                if name not in known:
-                    raise unknown(what, name, known)
-        if self.items < 1:
-            raise UsageError(f"cannot make {self.items} items of a kind", hint="ask for at least one")
-        if self.seed < 0:
-            raise UsageError(f"a seed is a whole number of at least 0, not {self.seed}")
+        check_options(self)
+        object.__setattr__(self, "kinds", kinds_named(self.kinds))
+        object.__setattr__(self, "forms", FORMS if "all" in self.forms else self.forms)
         if not SMALLEST <= self.size <= LARGEST:
             raise UsageError(f"pictures are {SMALLEST} to {LARGEST} pixels wide, not {self.size}")
         if not self.subsets():

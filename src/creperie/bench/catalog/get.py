@@ -14,7 +14,7 @@ from creperie.bench.catalog.fetch import fetch_images
 from creperie.bench.catalog.places import MANIFEST_FILE, benchmark_folder, downloads_folder, how_to_get, images_folder
 from creperie.bench.catalog.plan import DownloadPlan, check_room, missing
 from creperie.bench.catalog.published import Published, download, downloaded, own_copy, read_published
-from creperie.core import DataError, Progress, UsageError, check_target, read_json, silent
+from creperie.core import DataError, Progress, UsageError, check_target, option, read_json, silent
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -112,19 +112,17 @@ def _by_hand(entry: CatalogEntry, what: str, count: str = "the ") -> str:
 
 @dataclass(frozen=True)
 class DownloadOptions:
-    """How to get a benchmark.
+    """How to get a benchmark."""
 
-    copy: the user's own copy of the published files, instead of a download; out: where to write it, instead of the
-    data home; images: "fetch", "none", or the folder, zip, tar or Parquet file that holds them.
-    """
-
-    copy: Path | None = None
-    out: Path | None = None
-    images: str = "fetch"
-    copy_images: bool = False
-    mirror: str = ""
-    large_ok: bool = False
-    force: bool = False
+    copy: Path | None = option(None, "Your own copy of the published files.", flags="--from", metavar="PATH")
+    out: Path | None = option(None, "Where to write it, instead of the data home.", metavar="DIR")
+    images: str = option(
+        "fetch", "fetch, none, or your own: a folder, zip, tar or Parquet file.", metavar="fetch|none|DIR"
+    )
+    copy_images: bool = option(False, "Put the images into the benchmark's folder, not only a reference.")
+    mirror: str = option("", "Fetch from URL/HOST/PATH instead of HOST/PATH.", metavar="URL")
+    large_ok: bool = option(False, "Fetch the images even if they are many gigabytes.", flags="--yes")
+    force: bool = option(False, "Replace what is in the `out=` folder.")
 
 
 @dataclass(frozen=True)

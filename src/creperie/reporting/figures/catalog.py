@@ -8,30 +8,31 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from creperie.core import packaged_toml, unknown
+from creperie.core import option, packaged_toml, unknown
+from creperie.scoring import AgainstOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class FigureOptions:
+class FigureOptions(AgainstOptions):
     """Every figure reads the few of these that mean something to it."""
 
-    tasks: tuple[str, ...] = ()
-    benches: tuple[str, ...] = ()  #: where runs' items are, for figures that show some
-    attackers: tuple[str, ...] = ()
-    lm: str = ""
-    plausibility: str = ""
-    grammar: str = ""
-    seed: int = 0
-    against: Path | None = None
-    column: str = ""
-    key: str = "model"
-    tag: str = ""
-    syntax: bool = False
-    parser: str = ""  #: a constituency parser for `syntax`, in place of link-grammar
-    most: int = 20
+    tasks: tuple[str, ...] = option((), "Tasks, by comma.", flags="--task -t")
+    benches: tuple[str, ...] = option(
+        (), "The runs' benchmark, if it is not found automatically.", flags="--bench", whole=True
+    )
+    attackers: tuple[str, ...] = option((), "Blind attackers, by comma.")
+    lm: str = option("", "A language model, for lm-mean and lm-sum.", metavar="URI")
+    plausibility: str = option("", "A Vera checkpoint, for plausibility.", metavar="URI")
+    grammar: str = option("", "A CoLA classifier, for grammar (else link-grammar).", metavar="URI")
+    against: Path | None = option(None, "A CSV file with one value per model; or COCO annotations.", metavar="FILE")
+    tag: str = option("", "A tag whose values `words` counts.")
+    syntax: bool = option(False, "`likeness` by SLS, trees by NLTK's treebank or link-grammar.")
+    parser: str = option("", "For SLS: stanford:FOLDER, benepar:MODEL or pcfg:TREEBANK.", metavar="SPEC")
+    most: int = option(20, "Bars of `words`.", minimum=1)
+    seed: int = option(0, "Seed of random draws.")
 
 
 Draw = Callable[[Sequence[str], FigureOptions], "Figure"]

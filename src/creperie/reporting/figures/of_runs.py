@@ -17,7 +17,7 @@ from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.gaps import Box, boxes_by_model, margin_histograms
 from creperie.reporting.figures.ranks import confusion, confusion_squares, rank_changes, scatter
 from creperie.reporting.gather import RunGroup, gather_runs, model_tail, runs_in, short_labels
-from creperie.scoring import ExternalColumn, Run, human_level, load_run, read_column
+from creperie.scoring import Run, human_level, load_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -133,7 +133,7 @@ def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
     if options.against is None or not options.column:
         raise UsageError("there is nothing to correlate with", hint="`against='FILE.csv'` `column='imagenet'`")
     runs = [load_run(p) for p in runs_in(sources)]
-    external = read_column(ExternalColumn(options.against, options.column, options.key))
+    external = options.values()
     table = columns_of(runs, [r.model for r in runs], options.tasks)
     column, ours = next(iter(table.items()))
     shared, x, y = aligned(external, ours)
