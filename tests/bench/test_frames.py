@@ -111,6 +111,15 @@ def test_what_is_not_a_benchmark_is_an_error_in_one_line(objects: Any, line: str
         as_benchmark(objects)
 
 
+def test_frames_are_taken_wherever_a_benchmark_is_meant() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"caption": ["A dog chases a cat."] * 3, "foil": ["A cat."] * 3, "id": list("abc")})
+    assert "3 items" in repr(cr.audit(frame, attackers=["length-words"]))
+    assert cr.score(frame, "blind:length-words", tasks="blind").evaluate()[-1].n == 3
+    assert cr.refine(frame, attackers=["length-words"], method="grid", audit=False).bench.name == "frame"
+    assert len(cr.make("rules:shuffle", frame).sources) == 3
+
+
 def test_pairs_and_lists_of_items() -> None:
     item = Item.pair(image="7.jpg", positive="a crab", negative="a gull", subset="s", n=2.0)
     assert (item.images, item.captions, item.match, item.tags) == (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from creperie.bench import Benchmark
+from creperie.bench import Benchmark, as_benchmark
 from creperie.core import Progress, UsageError, silent, with_options
 from creperie.engine import Engine, parse_shard
 from creperie.making.candidate import Maker
@@ -29,7 +29,7 @@ def make(
 ) -> Made:
     """Make foils or second positives from captions.
 
-    `captions` is a list of captions, a file, a benchmark spec or a benchmark. Without `out` nothing is written.
+    `captions` is a list of captions, a file, a benchmark, its spec, or a data frame. Without `out` nothing is written.
     If it is killed, the same call resumes.
 
     >>> made = make("rules:swap", ["A dog chases a cat."])
@@ -63,5 +63,9 @@ def read_sources(
             raise UsageError(f"there is no file or benchmark {str(captions)!r}", hint=hint)
         captions = read_captions(captions, images=job.images)
     elif not isinstance(captions, Captions):
-        captions = Captions("captions", tuple(SourceCaption(str(k), text) for k, text in enumerate(captions, 1)))
+        texts = [] if hasattr(captions, "columns") or hasattr(captions, "features") else list(captions)
+        if not all(isinstance(text, str) for text in texts) or not texts:  # a data frame, dictionaries, items
+            captions = captions_of(as_benchmark(captions))
+        else:
+            captions = Captions("captions", tuple(SourceCaption(str(k), text) for k, text in enumerate(texts, 1)))
     return first_or_drawn(captions, job.limit, job.sample, seed)
