@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from creperie.bench import TAG_PREFIX
 from creperie.core import CreperieError, DataError, Progress, silent
 from creperie.statistics.declare import Analysis
-from creperie.statistics.design import Design, chosen_rows, column_of, design, with_short_names
+from creperie.statistics.design import Design, chosen_rows, column_of, design, grouped, with_short_names
 from creperie.statistics.fit import Fit
 
 ALL = "all models"
@@ -139,6 +139,8 @@ def _analysed(label: str, sample: str, rows: pa.Table, analysis: Analysis, wish:
         if wish.required and wish.required in left_out:
             raise DataError(f"the table has fewer than two values of {wish.required!r}")
         notes = (f"not in the model: {', '.join(left_out)} (one value only, or none)",) if left_out else ()
+        analysis, unheld = sampled_groups(rows, analysis)
+        notes += (f"no random effect of {', '.join(unheld)}: the rows cannot show it",) if unheld else ()
     fitted, made = fit(rows, analysis)
     cells: tuple[FactorCell, ...] = ()
     if wish.cells and all(name in made.parts and made.parts[name].levels for name in wish.cells):
@@ -156,6 +158,28 @@ def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
         good = all(_varies(table, column_of(p), analysis.levels.get(column_of(p))) for p in parts)
         (kept if good else left_out).append(term)
     return replace(analysis, fixed=tuple(kept)), left_out
+
+
+def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
+    """The analysis without random effects that the rows cannot show: one group, a group for every row, the same groups
+    as another's, or a factor of one level only; and the effects that were left out. One is always kept."""
+    used = {column_of(part) for parts in analysis.factors for part in parts}
+    where = {**analysis.where, **{name: levels for name, levels in analysis.levels.items() if name in used}}
+    table = with_short_names(table, list(where))
+    table = table.take(pa.array(chosen_rows(table, where)))
+    kept: dict[bytes, str] = {}
+    left_out: list[str] = []
+    for term in analysis.random:
+        names = term.split(":")
+        if not all(_varies(table, name, None) for name in names):
+            left_out.append(term)
+            continue
+        codes = grouped(with_short_names(table, names), term)
+        if codes.max() + 1 == len(codes) or codes.tobytes() in kept:
+            left_out.append(term)
+        else:
+            kept[codes.tobytes()] = term
+    return replace(analysis, random=tuple(kept.values()) or analysis.random[:1]), left_out
 
 
 def _varies(table: pa.Table, name: str, levels: Sequence[str] | None) -> bool:

@@ -94,6 +94,12 @@ _COMPARED = ("1-1", "2-2", "2-1")
 _TYPES = ("active", "passive", "dative", "ditransitive")
 
 
+def _sampled(*factors: str) -> tuple[str, ...]:
+    """Intercepts per image and per item, since every item is answered by all models; and, since models differ in what a
+    factor does to them, one for every model and level of each factor: its slopes."""
+    return ("image", "item", *(f"model:{factor}" for factor in factors))
+
+
 @dataclass(frozen=True)
 class AnalysisPreset:
     """Analyses under one name, each with a label; terms that the table cannot bear are left out with a note."""
@@ -107,19 +113,19 @@ def _first(other: str) -> Analysis:
     return Analysis(
         "chosen",
         terms(f"grammaticality*type + {_BESIDE}"),
-        ("image",),
+        _sampled("grammaticality", "type"),
         contrast="rest",
         levels={**_LEVELS, "type": ("active", other)},
         where={"comparison": _OWN},
     )
 
 
-#: `foils` is for any benchmark, the others are Hit or Be Hit's: linear mixed models of a 0/1 outcome with a random
-#: intercept per image, whose coefficients compare a level with the mean of the others (`rest`).
+#: `foils` is for any benchmark, the others are Hit or Be Hit's: linear mixed models of a 0/1 outcome whose
+#: coefficients compare a level with the mean of the others (`rest`).
 PRESETS: Mapping[str, AnalysisPreset] = {
     "foils": AnalysisPreset(
         "Any captions and foils: which is longer, the kind of foil, the model.",
-        {"all": Analysis("chosen", terms("longer + subset + model"), ("image",))},
+        {"all": Analysis("chosen", terms("longer + subset + model"), _sampled("longer", "subset"))},
         ("longer", "model"),
     ),
     "construction": AnalysisPreset(
@@ -133,7 +139,7 @@ PRESETS: Mapping[str, AnalysisPreset] = {
             "alike or different": Analysis(
                 "chosen",
                 terms(f"grammaticality*order + {_BESIDE}"),
-                ("image",),
+                _sampled("grammaticality", "order"),
                 contrast="rest",
                 levels={**_LEVELS, "order": ("alike", "different")},
                 where={"comparison": _COMPARED, "type": _TYPES},

@@ -131,7 +131,7 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
         notes.append(f"{dropped:,} rows left out: a value is missing, or a level that is not asked for")
     if aliased:
         notes.append("left out, since others say the same: " + ", ".join(names[k] for k in aliased))
-    groups = Groups(tuple(analysis.random), tuple(_grouped(used, term) for term in analysis.random))
+    groups = Groups(tuple(analysis.random), tuple(grouped(used, term) for term in analysis.random))
     _check_groups(groups, len(y))
     return Design(y, x, tuple(names[k] for k in kept), groups, rows, coded, analysis.factors, kept, tuple(notes))
 
@@ -286,11 +286,11 @@ def _independent(x: np.ndarray) -> tuple[np.ndarray, list[int], list[int]]:
     return x[:, kept], kept, aliased
 
 
-def _grouped(table: pa.Table, term: str) -> np.ndarray:
+def grouped(table: pa.Table, term: str) -> np.ndarray:
     """A code for every row: the same for rows of the same group."""
     codes = np.zeros(len(table), dtype=np.int64)
     for name in term.split(":"):
-        own = table.column(name).combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+        own = table.column(name).combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy() + np.int64(1)
         codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
     return codes
 
