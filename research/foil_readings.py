@@ -47,7 +47,9 @@ def agreement(rows: Sequence[Row]) -> tuple[str, str]:
     if len({a for a, _ in pairs}) == len({b for _, b in pairs}) == 1:
         return share(same, len(rows)), "not defined: all verdicts alike"
     kappa = cohen_kappa(*np.array(pairs, dtype=float).T)
-    return share(same, len(rows)), f"{kappa.value:.2f} [{kappa.low:.2f}, {min(1.0, kappa.high):.2f}]"
+    if np.isnan(kappa.low):
+        return share(same, len(rows)), f"{kappa.value:.2f}, no interval: too few unusable"
+    return share(same, len(rows)), f"{kappa.value:.2f} [{kappa.low:.2f}, {kappa.high:.2f}]"
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
