@@ -16,10 +16,8 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image, ImageDraw
 
-from creperie.annotation import access
-from creperie.annotation.access import set_owner
 from creperie.annotation.database import Database, open_database
-from creperie.annotation.invitations import invite
+from creperie.annotation.links import invite, link_for
 from creperie.annotation.study import StudyPlan, store_study
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.site import Site
@@ -156,8 +154,6 @@ def another(place: str) -> Iterator[Callable[[], Database]]:
 
 # -- the server ------------------------------------------------------------------------------------------------------
 
-PASSWORD = "pancakes for all"
-
 
 class Browser:
     """A client that keeps cookies and knows the CSRF token of the last page, as a browser would."""
@@ -168,7 +164,7 @@ class Browser:
 
     def get(self, path: str, accept: str = "text/html", **more: Any) -> Any:
         reply = self.client.get(path, headers={"accept": accept}, follow_redirects=False, **more)
-        if found := re.search(r'name="csrf" content="([0-9a-f]+)"', reply.text if "html" in _kind(reply) else ""):
+        if found := re.search(r'name="csrf" content="([^"]+)"', reply.text if "html" in _kind(reply) else ""):
             self.csrf = found[1]
         return reply
 
@@ -185,11 +181,15 @@ class Browser:
         self.get("/work")
         return self
 
-    def log_in(self, name: str = "ana", password: str = PASSWORD) -> Browser:
-        self.get("/owner/login")
-        assert self.post("/owner/login", {"name": name, "password": password}).status_code == 303
+    def open(self, token: str) -> Browser:
+        """Open the link of an owner or adjudicator."""
+        assert self.get(f"/join/{token}").status_code == 303
         self.get("/owner")
         return self
+
+    def log_in(self, name: str = "ana") -> Browser:
+        """Come in as an owner, with a new link."""
+        return self.open(link_for(self.client.app.state.site.db, name))
 
 
 def _kind(reply: Any) -> str:
@@ -197,11 +197,8 @@ def _kind(reply: Any) -> str:
 
 
 @pytest.fixture
-def site(db: Database, bench: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """A server's site with an owner, a reviewer, and the benchmark under its root."""
-    monkeypatch.setitem(access._COST, "n", 16)  # passwords that are quick to check
-    set_owner(db, "ana", PASSWORD)
-    set_owner(db, "rob", PASSWORD, "reviewer")
+def site(db: Database, bench: Benchmark, tmp_path: Path) -> Site:
+    """A server's site with the benchmark under its root."""
     return Site(db, Path(bench.images.location).resolve().parents[1], tmp_path / "out")
 
 
@@ -269,7 +266,6 @@ def address(db: Database, bench: Benchmark, tmp_path: Path) -> Iterator[str]:
 
     import uvicorn
 
-    set_owner(db, "ana", PASSWORD)
     site = Site(db, Path(bench.images.location).resolve().parents[1], tmp_path / "out")
     server = uvicorn.Server(uvicorn.Config(create_app(site), log_level="warning"))
     with socket.socket() as listener:

@@ -7,21 +7,19 @@ not part of the project. Labels, names and focus are checked in any case.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select
-from tests.annotation.conftest import PASSWORD
 
-from creperie import load, load_run
 from creperie.annotation.database import Database
-from creperie.annotation.invitations import invite
+from creperie.annotation.links import invite
 from creperie.annotation.outcome import judged
 from creperie.annotation.schema import ANSWER, SKIP, UNDO, Answer, Question
-from creperie.annotation.study import StudyPlan, store_study, study_named
+from creperie.annotation.state import study_named
+from creperie.annotation.study import StudyPlan, store_study
 from creperie.bench import Benchmark
 from creperie.core.files import cache_home
 
@@ -226,60 +224,6 @@ def test_an_answer_whose_receipt_is_lost_is_sent_again_and_stored_once(
         assert session.scalar(select(func.count()).select_from(Answer)) == 1
 
 
-def test_an_owner_makes_invites_adjudicates_and_applies(
-    address: str, page_of: Callable[..., Any], db: Database, tmp_path: Path
-) -> None:
-    owner = page_of(1280, 900)
-    owner.goto(f"{address}/owner")
-    check_accessible(owner)
-    owner.get_by_label("Name").fill("ana")
-    owner.get_by_label("Password").fill("not the password")
-    owner.get_by_role("button", name="Log in").click()
-    owner.get_by_text("Name or password is wrong.").wait_for()
-    owner.get_by_label("Password").fill(PASSWORD)
-    owner.get_by_role("button", name="Log in").click()
-    owner.get_by_role("heading", name="New study").wait_for()
-    check_accessible(owner)
-    owner.get_by_label("Name").fill("foils")
-    owner.get_by_label("Benchmark").select_option("bench")
-    owner.get_by_label("Task").select_option("foil-check")
-    owner.get_by_label("Number of items").fill("6")
-    owner.get_by_label("Practice questions").fill("0")
-    owner.get_by_role("button", name="Create the study").click()
-    owner.get_by_role("heading", name="foils").wait_for()
-    owner.get_by_label("What annotators read").fill("Look well.")
-    owner.get_by_role("button", name="Save").click()
-    owner.get_by_role("heading", name="foils").wait_for()
-    owner.get_by_label("Invite").fill("2")
-    owner.get_by_role("button", name="Make links").click()
-    owner.get_by_role("heading", name="New invitations").wait_for()
-    links = owner.locator(".links code").all_inner_texts()
-    assert len(links) == 2
-    answers = _annotate_all(page_of, links)
-    owner.goto(f"{address}/owner/studies/foils")
-    check_accessible(owner)
-    owner.get_by_role("link", name=re.compile("Adjudicate")).click()
-    owner.get_by_role("heading", name="What was said").wait_for()
-    check_accessible(owner)
-    owner.get_by_role("radio", name="No, it is also true").check()
-    owner.get_by_role("button", name="Decide").click()
-    owner.get_by_text("There is nothing left to decide.").wait_for()
-    owner.get_by_role("button", name="Stop").click()
-    owner.get_by_text("paused").first.wait_for()
-    owner.get_by_role("button", name="Apply", exact=True).click()
-    owner.get_by_role("heading", name="Applied").wait_for()
-    made = load(str(tmp_path / "out" / "foils-v1"))
-    assert made.provenance[-1].args["study"] == "foils"
-    assert made.provenance[-1].args["answers"] == answers
-    assert sum(made.provenance[-1].args["fates"].values()) == 56
-    with owner.expect_download() as waiting:
-        owner.goto(f"{address}/owner/studies/foils")
-        owner.get_by_role("link", name="JSONL").click()
-    assert len(Path(waiting.value.path()).read_text(encoding="utf-8").splitlines()) == answers
-    owner.get_by_role("button", name="Log out").click()
-    owner.get_by_role("heading", name="Log in").wait_for()
-
-
 def _annotate_all(page_of: Callable[..., Any], links: list[str]) -> int:
     """Both say that everything is wrong, but for the second one's first question; how many answers that makes."""
     total = 0
@@ -301,28 +245,3 @@ def _annotate_all(page_of: Callable[..., Any], links: list[str]) -> int:
             wait_for_count(page, done)
         total += done
     return total
-
-
-def test_human_runs_from_the_owners_page(
-    address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark, tmp_path: Path
-) -> None:
-    spec = str(Path(bench.images.location).parent)
-    store_study(
-        db, "people", bench, StudyPlan("choose-caption", subsets=("pair",), practice=0, per_annotator=2), spec=spec
-    )
-    page = page_of()
-    enter(page, address, db, "people")
-    for done in (1, 2):
-        press(page, "1", "Enter")
-        wait_for_count(page, done)
-    owner = page_of()
-    owner.goto(f"{address}/owner/login")
-    owner.get_by_label("Name").fill("ana")
-    owner.get_by_label("Password").fill(PASSWORD)
-    owner.get_by_role("button", name="Log in").click()
-    owner.get_by_role("link", name=re.compile("people")).click()
-    owner.get_by_role("button", name="Apply", exact=True).click()
-    owner.get_by_role("heading", name="Applied").wait_for()
-    (folder,) = (tmp_path / "out" / "runs").iterdir()
-    result = next(r for r in load_run(folder).results if r["subset"] == "pair")
-    assert result["n"] == 2

@@ -9,7 +9,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,6 @@ from typing import Any
 import pytest
 import yaml
 
-from creperie.annotation.server import limited_protocol
-from creperie.annotation.web.app import create_app
-from creperie.annotation.web.site import Site
 from creperie.cli.annotate import serve
 
 ROOT = Path(__file__).parents[2]
@@ -30,24 +26,6 @@ CADDY = os.environ.get("CREPERIE_CADDY") or shutil.which("caddy")
 def serve_options(words: list[str]) -> dict[str, Any]:
     """What the command makes of words after `serve`; an error where it does not know one of them."""
     return dict(serve.make_context("serve", words, resilient_parsing=False).params)
-
-
-def test_the_compose_file_names_what_is_there() -> None:
-    text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
-    filled = re.sub(r"\$\{(\w+)[^}]*\}", lambda m: {"PEOPLE_HOST": "people.example.org"}.get(m[1], "secret"), text)
-    services = yaml.safe_load(filled)["services"]
-    people, proxy, database = services["people"], services["proxy"], services["database"]
-    assert (DEPLOY / people["build"]["context"] / people["build"]["dockerfile"]).resolve() == DEPLOY / "Containerfile"
-    command = shlex.split(people["command"])
-    assert command[0] == "serve"
-    options = serve_options(command[1:])
-    assert "https://people.example.org" in str(options)
-    # Only the proxy is reached from outside, and only its address is believed.
-    assert [name for name, one in services.items() if one.get("ports")] == ["proxy"]
-    assert proxy["networks"]["inside"]["ipv4_address"] in command
-    assert database["environment"]["POSTGRES_PASSWORD"] in people["environment"]["CREPERIE_PEOPLE_DB"]
-    assert proxy["environment"]["PEOPLE_SERVER"] == "people:8765"
-    assert "PEOPLE_SERVER" in (DEPLOY / "Caddyfile").read_text(encoding="utf-8")
 
 
 def test_the_container_file_copies_what_exists_and_does_not_run_as_root() -> None:
@@ -73,43 +51,6 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit.write_text(text.replace(command.partition(" ")[0], "/bin/true"), encoding="utf-8")
     found = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60)
     assert "creperie-people.service" not in found.stderr, found.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(CADDY is None, reason="there is no caddy; $CREPERIE_CADDY may name one")
-def test_pages_behind_caddy_with_tls(site: Site, tmp_path: Path) -> None:
-    import uvicorn
-
-    app = create_app(site, ["people.example.org"])
-    config = uvicorn.Config(app, log_level="warning", http=limited_protocol(["127.0.0.1"]))
-    config.proxy_headers, config.forwarded_allow_ips = True, ["127.0.0.1"]
-    server = uvicorn.Server(config)
-    with socket.socket() as listener, socket.socket() as taken:
-        listener.bind(("127.0.0.1", 0))
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-        taken.close()
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        own = (DEPLOY / "Caddyfile").read_text(encoding="utf-8")
-        own = own.replace("people.example.org {", f"https://people.example.org:{port} {{\n\ttls internal", 1)
-        (tmp_path / "Caddyfile").write_text(
-            "{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n" + own, encoding="utf-8"
-        )
-        home = {"HOME": str(tmp_path), "PEOPLE_SERVER": f"127.0.0.1:{listener.getsockname()[1]}"}
-        command = [str(CADDY), "run", "--config", str(tmp_path / "Caddyfile"), "--adapter", "caddyfile"]
-        caddy = subprocess.Popen(command, env=os.environ | home, stderr=subprocess.DEVNULL)
-        try:
-            assert _asked(port, "/health")[:2] == (200, True)
-            assert _asked(port, "/metrics")[0] == 404
-            status, safe, cookie = _asked(port, "/owner/login")
-            assert (status, safe) == (200, True)
-            assert cookie.startswith("__Host-")
-        finally:
-            caddy.terminate()
-            caddy.wait(20)
-            server.should_exit = True
-            thread.join(20)
 
 
 def _asked(port: int, path: str) -> tuple[int, bool, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import socket
 import stat
@@ -16,21 +15,16 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from tests.annotation.conftest import ARGUMENTS, CHROMIUM, PASSWORD, PATIENCE_MS
+from tests.annotation.acting import desk_for
+from tests.annotation.conftest import ARGUMENTS, CHROMIUM, PATIENCE_MS
 
-from creperie.annotation.access import set_owner
 from creperie.annotation.answers import answer
-from creperie.annotation.apply import apply_study
 from creperie.annotation.backup import backup_people, restore_people
-from creperie.annotation.chain import broken_links
-from creperie.annotation.crowd import open_link, payments
 from creperie.annotation.database import Database, open_database
-from creperie.annotation.desk import Desk
-from creperie.annotation.exclusion import apply_rules
-from creperie.annotation.invitations import invite
-from creperie.annotation.schema import Annotator, Answer, Question, Slot
+from creperie.annotation.links import invite
+from creperie.annotation.schema import Answer, Question, Slot
 from creperie.annotation.server import Address, limited_protocol
-from creperie.annotation.study import StudyPlan, change_settings, store_study, study_named
+from creperie.annotation.study import StudyPlan, store_study
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.site import Site
 from creperie.bench import Benchmark
@@ -55,7 +49,7 @@ def test_a_backup_is_one_moment_of_a_database_that_is_written_to(
     def write() -> None:
         for n in range(30):
             with db.write() as session:
-                desk = Desk(db, session, 1)
+                desk = desk_for(db, session, 1)
                 ticket = desk.take()
                 assert ticket is not None
                 answer(desk, ticket.slot.token or "", f"k{n}", {"verdict": "false"}, "é")
@@ -71,11 +65,9 @@ def test_a_backup_is_one_moment_of_a_database_that_is_written_to(
     again = open_database(tmp_path / "again.db")
     assert restore_people(again, tmp_path / "b.zip") == rows
     with again.read() as session:
-        study = study_named(session, "s")
-        assert broken_links(session, study) == []
         assert len(session.scalars(select(Answer)).all()) == rows["answer"] >= 6
     with again.write() as session:  # it goes on from there
-        ticket = Desk(again, session, 1).take()
+        ticket = desk_for(again, session, 1).take()
         assert ticket is not None
     with pytest.raises(UsageError, match="not empty"):
         restore_people(again, tmp_path / "b.zip")
@@ -248,101 +240,3 @@ def _work(db: Database, page: Any, press: Callable[[str, str], list[str]], most:
 
 def _honest(kind: str, item: str) -> list[str]:
     return ["2" if kind == "attention" or int(item) < 3 else "1", "Enter"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_paid_study_behind_nginx(
-    db: Database, bench: Benchmark, behind: Callable[..., Any], visit: Callable[[], Any]
-) -> None:
-    """Three honest people, one who presses random keys, one who skips what can be skipped, one who withdraws."""
-    pairs = bench.only(["pair"])
-    store_study(
-        db, "paid", pairs, StudyPlan("foil-check", practice=0, overlap=3, attention=4, attention_every=2, sample=9)
-    )
-    with db.read() as session:
-        true = sum(int(i) < 3 for i in session.scalars(select(Question.item).where(Question.kind == "main")))
-    token = open_link(
-        db,
-        "paid",
-        platform="prolific",
-        consent="We store your answers.",
-        codes={"completed": "DONE1"},
-        completion_url="https://app.example/complete?cc={code}",
-        pay=3.0,
-        currency="GBP",
-        max_attention_failures=0.34,
-        min_agreement=0.5,
-    )
-    dice = random.Random(7)
-    with behind() as url:
-        link = f"{url}/study/{token}"
-        page = visit()
-        _take_part(page, link, "random")
-        _work(db, page, lambda kind, item: [dice.choice("123"), "Enter"])
-        page = visit()
-        _take_part(page, link, "skipper")
-        _work(db, page, lambda kind, item: ["s", "1", "Enter"])
-        page = visit()
-        _take_part(page, link, "leaver")
-        _work(db, page, _honest, 4)
-        page.keyboard.press("?")
-        page.get_by_role("button", name="Withdraw from the study").click()
-        page.get_by_role("heading", name="You have withdrawn").wait_for()
-        page = visit()
-        _take_part(page, link, "honest-1")
-        _work(db, page, _honest)
-        assert page.locator("#code").inner_text() == "DONE1"
-        assert page.locator("#return").get_attribute("href") == "https://app.example/complete?cc=DONE1"
-        gone = {one["annotator"] for one in apply_rules(db, "paid")}
-        for worker in ("honest-2", "honest-3"):
-            page = visit()
-            _take_part(page, link, worker)
-            _work(db, page, _honest)
-    workers = ["random", "skipper", "leaver", "honest-1", "honest-2", "honest-3"]
-    paid = {row["worker_id"]: row for row in payments(db, "paid", workers)}
-    assert {name for name, row in paid.items() if row["annotator"] in gone} == {"random", "skipper"}
-    assert {name: row["pay"] for name, row in paid.items()} == {
-        "random": 0.0,
-        "skipper": 0.0,
-        "leaver": 0.0,
-        "honest-1": 3.0,
-        "honest-2": 3.0,
-        "honest-3": 3.0,
-    }
-    assert all(0 < paid[name]["active_minutes"] < 5 for name in workers[3:])
-    assert [paid[name]["answers"] for name in workers[3:]] == [9, 9, 9]
-    done = apply_study(db, "paid", pairs)
-    fates = {"removed": true, "confirmed": 9 - true, "not judged": 7}
-    assert done.document["fates"] == {fate: n for fate, n in fates.items() if n}
-    with db.read() as session:
-        assert broken_links(session, study_named(session, "paid")) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_pages_behind_nginx_under_a_sub_path(
-    db: Database, bench: Benchmark, behind: Callable[..., Any], visit: Callable[[], Any]
-) -> None:
-    store_study(db, "s", bench.only(["pair"]), StudyPlan("foil-check", practice=0, per_annotator=2))
-    change_settings(db, "s", "test", contact="ana@example.org")
-    set_owner(db, "ana", PASSWORD)
-    with behind("/study") as url:
-        page = visit()
-        page.goto(invite(db, "s", 1)[0].link(url))
-        page.get_by_role("button", name="Start").click()
-        assert _work(db, page, lambda kind, item: ["1", "Enter"]) == 2
-        cookies = {c["name"]: c for c in page.context.cookies()}
-        assert all(c["secure"] and c["httpOnly"] for c in cookies.values())
-        assert "__Host-creperie_session-study" in cookies
-        owner = visit()
-        owner.goto(f"{url}/owner")
-        owner.get_by_label("Name").fill("ana")
-        owner.get_by_label("Password").fill(PASSWORD)
-        owner.get_by_role("button", name="Log in").click()
-        owner.locator("a.tile").click()
-        owner.get_by_role("heading", name="Annotators").wait_for()
-        assert owner.goto(f"{url.removesuffix('/study')}/metrics").status == 404
-    with db.read() as session:
-        assert len(session.scalars(select(Answer)).all()) == 2
-        assert session.scalars(select(Annotator.outcome)).all() == ["completed"]

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from importlib import resources
 from typing import Any
 
 import pytest
-from tests.annotation.test_results import ITEMS
+from tests.annotation.acting import change_settings
 
-from creperie.annotation.invitations import invite
+from creperie.annotation.links import invite
 from creperie.annotation.settings import LANGUAGES
-from creperie.annotation.study import StudyPlan, change_settings, store_study
-from creperie.annotation.tasks import TASKS
-from creperie.annotation.tasks.task import Material, speaking, texts
-from creperie.annotation.web.language import catalogue, direction, translator
+from creperie.annotation.study import StudyPlan, store_study
+from creperie.annotation.tasks.task import speaking, texts
+from creperie.annotation.web.language import direction, translator
 from creperie.annotation.web.site import Site
 from creperie.bench import Benchmark
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
-
-
-@pytest.mark.parametrize("language", OTHERS)
-def test_every_text_of_the_pages_has_a_translation(language: str) -> None:
-    folder = resources.files("creperie.annotation") / "templates"
-    html = "".join(path.read_text(encoding="utf-8") for path in folder.iterdir())
-    said = set(re.findall(r'_\("([^"]+)"', html)) | set(re.findall(r'(?:number|area)\("\w+", "([^"]+)"', html))
-    for task in TASKS.values():
-        for draft in task.draft(Material("x", ITEMS)):
-            form = task.show(draft.payload, range(task.shuffled(draft.payload)))
-            said |= {f.label for f in form.fields} | {label for label, _ in form.texts} | set(form.pictures)
-            said |= {end for f in form.fields for end in f.ends if end}
-    said -= set(texts()["better-foil"]["fields"].values())  # these stand with the task
-    assert len(said) > 240
-    assert said - set(catalogue(language)) == set()
 
 
 @pytest.mark.parametrize("language", OTHERS)

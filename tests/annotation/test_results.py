@@ -14,20 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
+from tests.annotation.acting import desk_for
 
 from creperie import compare, load, load_run
-from creperie.annotation import exchange
+from creperie.annotation.adjudication import adjudicate
 from creperie.annotation.answers import answer
-from creperie.annotation.apply import apply_study, preference_table, rating_table, write_applied
-from creperie.annotation.chain import broken_links
+from creperie.annotation.apply import apply_record, apply_study, preference_table, rating_table, write_applied
+from creperie.annotation.assignment import Ticket
 from creperie.annotation.database import Database
-from creperie.annotation.desk import Desk, Ticket
-from creperie.annotation.exchange import export_study, import_answers
-from creperie.annotation.invitations import invite
-from creperie.annotation.measures import overview
+from creperie.annotation.export import read_export, study_record
+from creperie.annotation.links import invite
 from creperie.annotation.outcome import disagreements, judged, settle
-from creperie.annotation.schema import MAIN, Annotator, Decision, Question
-from creperie.annotation.study import StudyPlan, _drafts, store_study, study_named
+from creperie.annotation.quality import overview
+from creperie.annotation.schema import MAIN, Annotator
+from creperie.annotation.state import study_named
+from creperie.annotation.study import StudyPlan, _drafts, store_study
 from creperie.annotation.tasks import TASKS, task_named
 from creperie.annotation.tasks.form import AnswerError, read_form
 from creperie.annotation.tasks.preference import by_kind
@@ -35,7 +36,7 @@ from creperie.annotation.tasks.task import Material, QuestionDraft, speaking, te
 from creperie.bench import Benchmark, Item, choice
 from creperie.bench.benchmark import from_items
 from creperie.bench.item import items_of
-from creperie.core.errors import DataError, UsageError
+from creperie.core.errors import UsageError
 from creperie.metrics import MetricSettings
 
 Reply = Callable[[str, Ticket], dict[str, Any]]
@@ -51,29 +52,32 @@ def run_study(db: Database, bench: Benchmark, reply: Reply, people: int = 2, **p
     for place, (who, _) in enumerate(everybody):
         for n in range(1000):
             with db.write() as session:
-                desk = Desk(db, session, who)
+                desk = desk_for(db, session, who)
                 ticket = desk.take()
                 if ticket is None:
                     break
-                fields = shown_as(ticket, reply(str(place), ticket))
+                fields = shown_as(desk.task, ticket, reply(str(place), ticket))
                 answer(desk, ticket.slot.token or "", f"key-{who}-{n}", fields, f"note {n}" if n == 0 else "")
     return [name for _, name in everybody]
 
 
-def shown_as(ticket: Ticket, value: dict[str, Any]) -> dict[str, Any]:
+def shown_as(task: Any, ticket: Ticket, value: dict[str, Any]) -> dict[str, Any]:
     """The fields that mean this value: found by trying what the page offers."""
-    task = task_named(ticket.study.task)
-    if "text" in value or not ticket.order:
+    order = ticket.slot.order or []
+    if ("text" in value and "foil" not in value) or not order:
         return value
-    for fields in _possible(ticket):
-        if task.mean(ticket.question.payload, ticket.order, fields) == value:
-            return fields
+    extra = {k: v for k, v in value.items() if k == "text"}
+    for fields in _possible(task, ticket):
+        if task.mean(ticket.question.payload, order, {**fields, **extra}) == value:
+            return {**fields, **extra}
     raise AssertionError(f"no answer of the page means {value}")
 
 
-def _possible(ticket: Ticket) -> list[dict[str, Any]]:
+def _possible(task: Any, ticket: Ticket) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{}]
-    for field in ticket.form.fields:
+    for field in task.show(ticket.question.payload, ticket.slot.order or []).fields:
+        if field.kind == "text":
+            continue
         values = [o.value for o in field.options] or list(range(field.low, field.high + 1))
         found = [{**one, field.name: v} for one in found for v in values]
     return found
@@ -81,7 +85,7 @@ def _possible(ticket: Ticket) -> list[dict[str, Any]]:
 
 def stored(db: Database) -> Any:
     with db.read() as session:
-        return judged(session, study_named(session, "s"))
+        return judged(study_record(session, study_named(session, "s")))
 
 
 # -- tasks -----------------------------------------------------------------------------------------------------------
@@ -151,17 +155,15 @@ def _answers(form: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("task", sorted(TASKS))
-def test_traps_have_an_answer_that_their_question_accepts(task: str) -> None:
+def test_known_answers_are_ones_that_their_question_accepts(task: str) -> None:
     own = TASKS[task]
-    for draft in own.draft(Material("x", ITEMS)):
-        trap = own.trap(draft.payload, "quite another caption")
-        if trap is None:
-            continue
-        payload, known = trap
-        order = list(range(own.shuffled(payload)))
-        meant = [own.mean(payload, order, f) for f in _answers(own.show(payload, order))]
-        assert any(own.right(value, known) for value in meant)
-        assert not all(own.right(value, known) for value in meant)
+    drafts = own.draft(Material("x", ITEMS))
+    for draft in drafts:
+        for payload, known in own.known(draft.payload, drafts[0].payload):
+            order = list(range(own.shuffled(payload)))
+            meant = [own.mean(payload, order, f) for f in _answers(own.show(payload, order))]
+            assert any(own.right(value, known) for value in meant)
+            assert not all(own.right(value, known) for value in meant)
 
 
 def test_fields_are_needed_only_where_they_apply() -> None:
@@ -198,9 +200,7 @@ def test_majority_adjudication_and_splits(db: Database, bench: Benchmark) -> Non
     ]
     assert {one.question.item for one in disagreements(task, stored(db))} == {"0", "1"}
     with db.write() as session:
-        session.add(
-            Decision(question_id=by_item["1"].question.id, by="ana", value={"verdict": "true"}, comment="", at=1)
-        )
+        adjudicate(session, study_named(session, "s"), by_item["1"].question.ordinal, {"verdict": "true"}, "", "ana")
     with db.read() as session:
         seen = overview(session, study_named(session, "s"), MetricSettings(resamples=200))
     assert (seen["disagreements"], seen["to_adjudicate"]) == (2, 1)
@@ -215,15 +215,18 @@ def test_majority_adjudication_and_splits(db: Database, bench: Benchmark) -> Non
 def test_the_new_version_says_where_it_comes_from(db: Database, bench: Benchmark, tmp_path: Path) -> None:
     names = run_study(db, bench, verdicts(i0=["true"] * 2), task="foil-check", subsets=("pair", "several"))
     done = apply_study(db, "s", bench)
-    written = write_applied(db, "s", done, out=tmp_path / "v2", runs=None)
+    written = write_applied(db, done, out=tmp_path / "v2", runs=None)
     again = load(str(tmp_path / "v2"))
     step = again.provenance[-1]
     assert (step.op, step.inputs, step.args["study"]) == ("annotate", (bench.hash,), "s")
     assert sorted(step.args["annotators"]) == sorted(names)
     assert written["removed"] == len(bench) - len(again) == 2  # the pair, and the one whose two foils are both true
-    rows = [json.loads(line) for line in (tmp_path / "v2" / "decisions.jsonl").read_text().splitlines()]
-    assert len(rows) == 48
-    assert set(rows[0]["answers"]) == set(names)
+    record = read_export(tmp_path / "v2" / "study.json")
+    assert record["digest"] == step.args["export"] == written["export"]
+    assert len(record["answers"]) == 96
+    recomputed = apply_record(record, bench)  # from the file alone
+    assert recomputed.bench is not None
+    assert recomputed.bench.hash == again.hash
     with pytest.raises(UsageError, match="different content"):
         apply_study(db, "s", again)
 
@@ -306,7 +309,7 @@ def test_human_runs_are_scored_like_models(db: Database, bench: Benchmark, tmp_p
 
     names = run_study(db, bench, reply, task="find-negative", subsets=("triplet",))
     done = apply_study(db, "s", bench)
-    written = write_applied(db, "s", done, out=None, runs=tmp_path / "runs")
+    written = write_applied(db, done, out=None, runs=tmp_path / "runs")
     runs = {run.model: run for run in map(load_run, written["written_runs"])}
     assert set(runs) == {"human:s/everybody", *(f"human:s/{n}" for n in names)}
     accuracy = {m: next(r for r in run.results if r["subset"] == "triplet") for m, run in runs.items()}
@@ -428,7 +431,7 @@ def test_bias_ratings_are_averaged_by_source(db: Database, bench: Benchmark) -> 
 def test_agreement_speed_and_reliability(db: Database, bench: Benchmark) -> None:
     """Sixteen items, two annotators, three differences: 13/16 agree; kappa from the table by hand."""
     replies = verdicts(i0=["true", "false"], i1=["false", "true"], i2=["true", "true"], i3=["true", "false"])
-    names = run_study(db, bench, replies, task="foil-check", subsets=("pair",), attention=1, attention_every=5)
+    names = run_study(db, bench, replies, task="foil-check", subsets=("pair",))
     with db.read() as session:
         seen = overview(session, study_named(session, "s"), MetricSettings(resamples=500))
     values = {r["kind"]: r for r in seen["agreement"]}
@@ -441,7 +444,7 @@ def test_agreement_speed_and_reliability(db: Database, bench: Benchmark) -> None
     people = {a["annotator"]: a for a in seen["annotators"]}
     assert set(people) == set(names)
     for one in people.values():
-        assert (one["answers"], one["attention_asked"], one["attention_passed"]) == (16, 1, 0)
+        assert (one["answers"], one["attention_asked"], one["attention_passed"]) == (16, 0, 0)
         assert one["agreement"] == pytest.approx(13 / 16)
         assert one["median_seconds"] >= 0
     assert (seen["done"], seen["slots"]) == (32, 32)
@@ -459,80 +462,3 @@ def test_nothing_can_be_applied_before_anybody_answered(db: Database, bench: Ben
     store_study(db, "s", bench, StudyPlan("foil-check"))
     with pytest.raises(UsageError, match="no answers yet"):
         apply_study(db, "s", bench)
-
-
-# -- files -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
-def test_answers_travel_to_another_database_and_come_once(
-    db: Database, bench: Benchmark, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from creperie.annotation.database import open_database
-
-    monkeypatch.setattr(exchange, "TOGETHER", 10)  # written some at a time, so that others need not wait
-    monkeypatch.setattr(exchange, "PAUSE", 0.0)
-
-    run_study(db, bench, verdicts(i0=["true", "unsure"]), task="foil-check", subsets=("pair",))
-    path = tmp_path / f"answers{suffix}"
-    assert export_study(db, "s", path) == 32
-    second = open_database(tmp_path / "second.db")
-    try:
-        store_study(second, "s", bench, StudyPlan("foil-check", practice=0, overlap=1, subsets=("pair",)))
-        write, left = exchange._add_all, [2]
-
-        def interrupted(*given: Any) -> Any:
-            left[0] -= 1
-            return write(*given) if left[0] >= 0 else pytest.fail("interrupted")
-
-        monkeypatch.setattr(exchange, "_add_all", interrupted)
-        with pytest.raises(pytest.fail.Exception):
-            import_answers(second, "s", path)
-        left[0] = 99
-        assert import_answers(second, "s", path) == {"added": 12, "known": 20}
-        assert import_answers(second, "s", path) == {"added": 0, "known": 32}
-
-        def said(one: Any) -> Any:
-            return {q.key: {(s.annotator, s.value["verdict"], s.comment) for s in q.said} for q in one}
-
-        assert said(stored(second)) == said(stored(db))
-        with second.read() as session:
-            assert broken_links(session, study_named(session, "s")) == []
-    finally:
-        second.close()
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("not json", "not JSON"),
-        ("[1]", "not a JSON object"),
-        ('{"annotator": "a", "event": "answer", "key": "k"}', "has no 'question'"),
-        (
-            '{"question": 0, "annotator": "a", "event": "answer", "key": "k", "subset": "pair", "id": "x"}',
-            "not about item",
-        ),
-        ('{"question": "z", "annotator": "a", "event": "answer", "key": "k"}', "not a question number"),
-    ],
-)
-def test_files_that_do_not_fit_name_the_line(
-    db: Database, bench: Benchmark, tmp_path: Path, line: str, message: str
-) -> None:
-    store_study(db, "s", bench, StudyPlan("foil-check", practice=0, subsets=("pair",)))
-    path = tmp_path / "in.jsonl"
-    path.write_text(f"\n{line}\n", encoding="utf-8")
-    with pytest.raises(DataError, match=message) as caught:
-        import_answers(db, "s", path)
-    assert f"{path}:2" in str(caught.value)
-
-
-def test_an_answer_of_another_task_is_refused(db: Database, bench: Benchmark, tmp_path: Path) -> None:
-    store_study(db, "s", bench, StudyPlan("foil-check", practice=0, subsets=("pair",)))
-    with db.read() as session:
-        first = session.scalars(select(Question).where(Question.kind == MAIN).order_by(Question.ordinal)).first()
-    assert first is not None
-    row = {"question": first.ordinal, "subset": first.subset, "id": first.item, "annotator": "a", "event": "answer"}
-    path = tmp_path / "in.jsonl"
-    path.write_text(json.dumps({**row, "key": "k", "value": {"rating": 3}}), encoding="utf-8")
-    with pytest.raises(DataError, match="not an answer to a foil-check question"):
-        import_answers(db, "s", path)

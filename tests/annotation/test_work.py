@@ -6,23 +6,20 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
-from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import func, select
+from tests.annotation.acting import desk_for, end_pilot, set_state
 
-from creperie.annotation.access import ANNOTATOR_SESSION, hashed, open_session
-from creperie.annotation.answers import answer, skip, undo
-from creperie.annotation.chain import broken_links
+from creperie.annotation.answers import WorkError, answer, skip, undo
+from creperie.annotation.assignment import Ticket
 from creperie.annotation.database import Database
-from creperie.annotation.desk import Desk, Ticket, WorkError
-from creperie.annotation.invitations import find_invitation, invite
+from creperie.annotation.links import invite
 from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
-from creperie.annotation.study import BLOCK, StudyPlan, end_pilot, set_state, store_study, study_named
+from creperie.annotation.state import StateError
+from creperie.annotation.study import StudyPlan, store_study
 from creperie.annotation.tasks.form import AnswerError
 from creperie.bench import Benchmark
 from creperie.core.errors import UsageError
@@ -30,14 +27,6 @@ from creperie.core.errors import UsageError
 both_databases = pytest.mark.parametrize(
     "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
 )
-
-
-def session_of(db: Database, token: str) -> str:
-    """The stored name of a new session, for the token of a link."""
-    with db.write() as session:
-        annotator = find_invitation(session, token)
-        assert annotator is not None
-        return hashed(open_session(session, ANNOTATOR_SESSION, annotator_id=annotator.id))
 
 
 def start(db: Database, bench: Benchmark, people: int = 2, **plan: object) -> list[int]:
@@ -51,12 +40,12 @@ def start(db: Database, bench: Benchmark, people: int = 2, **plan: object) -> li
 
 def take(db: Database, who: int, now: float | None = None) -> Ticket | None:
     with db.write() as session:
-        return Desk(db, session, who, now).take()
+        return desk_for(db, session, who, now).take()
 
 
 def reply(db: Database, who: int, ticket: Ticket, key: str, verdict: str = "false") -> None:
     with db.write() as session:
-        answer(Desk(db, session, who), ticket.slot.token or "", key, {"verdict": verdict}, "")
+        answer(desk_for(db, session, who), ticket.slot.token or "", key, {"verdict": verdict}, "")
 
 
 def count(db: Database, **where: object) -> int:
@@ -75,7 +64,6 @@ def test_everybody_answers_each_question_at_most_once_and_all_slots_are_filled(d
     with db.read() as session:
         pairs = session.execute(select(Answer.question_id, Answer.annotator_id)).all()
         assert len(pairs) == len(set(pairs)) == 32
-        assert broken_links(session, study_named(session, "s")) == []
 
 
 def _one(db: Database, who: int, done: Counter[int]) -> bool:
@@ -175,7 +163,7 @@ def test_a_request_that_is_sent_twice_is_stored_once(db: Database, bench: Benchm
     with pytest.raises(WorkError, match="no longer yours"):
         reply(db, who, ticket, "another-key")
     with pytest.raises(WorkError, match="used for something else"), db.write() as session:
-        undo(Desk(db, session, who), "same-key")
+        undo(desk_for(db, session, who), "same-key")
 
 
 @both_databases
@@ -187,7 +175,7 @@ def test_undo_gives_the_slot_back_and_keeps_the_answer_on_record(db: Database, b
     second = take(db, who)
     for _ in range(2):  # the second time it is the same request again
         with db.write() as session:
-            undo(Desk(db, session, who), "u")
+            undo(desk_for(db, session, who), "u")
     again = take(db, who)
     assert again is not None
     assert second is not None
@@ -208,7 +196,7 @@ def test_undo_gives_the_slot_back_and_keeps_the_answer_on_record(db: Database, b
 def test_there_is_nothing_to_undo_at_the_start(db: Database, bench: Benchmark) -> None:
     who, _ = start(db, bench)
     with pytest.raises(WorkError, match="no answer to take back"), db.write() as session:
-        undo(Desk(db, session, who), "u")
+        undo(desk_for(db, session, who), "u")
 
 
 @both_databases
@@ -217,7 +205,7 @@ def test_a_skipped_question_goes_to_somebody_else_only(db: Database, bench: Benc
     ticket = take(db, who)
     assert ticket is not None
     with db.write() as session:
-        skip(Desk(db, session, who), ticket.slot.token or "", "s", "too small")
+        skip(desk_for(db, session, who), ticket.slot.token or "", "s", "too small")
     seen = set()
     while (mine := take(db, who)) is not None:
         seen.add(mine.question.id)
@@ -247,7 +235,7 @@ def test_practice_comes_first_and_attention_checks_come_in_between(db: Database,
     assert kinds[:2] == [PRACTICE] * 2
     assert (kinds.count(MAIN), kinds.count(ATTENTION)) == (8, 2)
     with db.write() as session:
-        standing = Desk(db, session, who).standing()
+        standing = desk_for(db, session, who).standing()
     assert (standing.done, standing.total, standing.practice_left) == (len(kinds) - 2, 10, 0)
 
 
@@ -286,29 +274,16 @@ def test_a_stopped_study_gives_nothing_out_and_goes_on_later(db: Database, bench
 
 
 @both_databases
-def test_the_database_refuses_to_change_or_delete_answers(db: Database, bench: Benchmark) -> None:
+def test_answers_are_never_changed_or_deleted(db: Database, bench: Benchmark) -> None:
     who, _ = start(db, bench)
     ticket = take(db, who)
     assert ticket is not None
     reply(db, who, ticket, "k")
-    for line in ("UPDATE answer SET comment = 'x'", "DELETE FROM answer", "DELETE FROM event"):
-        with pytest.raises(DBAPIError, match="append-only"), db.write() as session:
-            session.execute(text(line))
-    assert count(db) == 1
-
-
-def test_a_changed_row_breaks_the_chain(db: Database, bench: Benchmark) -> None:
-    who, _ = start(db, bench)
-    for n in range(3):
-        ticket = take(db, who)
-        assert ticket is not None
-        reply(db, who, ticket, str(n))
-    with db.write() as session:
-        session.execute(text("DROP TRIGGER answer_no_update"))
-        session.execute(text("""UPDATE answer SET value = '{"verdict": "true"}' WHERE turn = 2"""))
-    with db.read() as session:
-        broken = broken_links(session, study_named(session, "s"))
-    assert [(b.turn, b.why) for b in broken] == [(2, "a row was changed")]
+    with pytest.raises(StateError, match="never change"), db.write() as session:
+        session.scalars(select(Answer)).one().comment = "x"
+    with pytest.raises(StateError, match="never deleted"), db.write() as session:
+        session.delete(session.scalars(select(Answer)).one())
+    assert count(db, comment="") == 1
 
 
 @pytest.mark.parametrize(
@@ -321,19 +296,11 @@ def test_an_answer_that_does_not_fit_is_refused_and_the_slot_stays(
     ticket = take(db, who)
     assert ticket is not None
     with pytest.raises(AnswerError), db.write() as session:
-        answer(Desk(db, session, who), ticket.slot.token or "", "k", given, "")
+        answer(desk_for(db, session, who), ticket.slot.token or "", "k", given, "")
     assert count(db) == 0
     same = take(db, who)
     assert same is not None
     assert same.slot.id == ticket.slot.id
-
-
-def test_two_annotators_with_a_quota_meet_in_the_same_questions(db: Database, bench: Benchmark) -> None:
-    people = start(db, bench, overlap=2, per_annotator=10)
-    assert [_answer_all(db, who) for who in people] == [10, 10]
-    with db.read() as session:
-        asked = [set(session.scalars(select(Answer.question_id).where(Answer.annotator_id == who))) for who in people]
-    assert asked[0] == asked[1]
 
 
 def test_the_order_is_random_but_balanced_over_subsets(db: Database, bench: Benchmark) -> None:
@@ -346,8 +313,8 @@ def test_the_order_is_random_but_balanced_over_subsets(db: Database, bench: Benc
         ).all()
     first, second = ([r for r in rows if r.copy == copy] for copy in (0, 1))
     assert [r.question_id for r in first] != [r.question_id for r in second]
-    for start_at in range(0, 40, BLOCK):  # 16 pairs, 32 foils of several: a third and two thirds of every block
-        assert 2 <= sum(r.subset == "pair" for r in first[start_at : start_at + BLOCK]) <= 4
+    for start_at in range(0, 40, 10):  # 16 pairs, 32 foils of several: a third and two thirds of every block
+        assert 2 <= sum(r.subset == "pair" for r in first[start_at : start_at + 10]) <= 4
 
 
 @both_databases
@@ -367,7 +334,7 @@ def test_studies_that_cannot_be_are_refused_with_a_reason(db: Database, bench: B
         ("t", "pair", {"task": "positive-check"}, "none of the 16 items fits"),
         ("t", "pair", {"task": "foil-chek"}, "did you mean 'foil-check'"),
         ("t", "pair", {"practice": 16}, "leaves none"),
-        ("t", "two", {"task": "choose-caption", "attention": 3}, "only 0 checks can be made"),
+        ("t", "two", {"task": "choose-caption", "attention": 30}, "only 8 questions with a known answer"),
         ("t", "pair", {"overlap": 0}, "at least 1"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -383,57 +350,19 @@ def test_done_slots_are_never_given_out_again(db: Database, bench: Benchmark) ->
 
 
 @both_databases
-def test_counts_that_are_kept_up_are_those_of_the_rows_and_an_answer_takes_few_statements(
-    db: Database, bench: Benchmark, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start(db, bench, people=1, overlap=2, practice=1, attention=2, attention_every=3, skips=9)
-    cookies = [session_of(db, one.token) for one in invite(db, "s", 2)]
-    sent: list[str] = []
-    ask = Desk.ask
-    monkeypatch.setattr(Desk, "ask", lambda desk, name, **given: (sent.append(name), ask(desk, name, **given))[1])
-    dice, fewest = Random(3), 99
-    for n in range(60):
-        with db.write() as session:
-            who = dice.choice(cookies)
-            ticket = Desk(db, session, who).take()
-            what, key = dice.choice(["answer"] * 6 + ["skip", "undo"]), f"key-{n}"
-            about = (ticket.slot.token, key) if ticket else ("none", key)
-            sent.clear()
-            desk = Desk(db, session, who, about=about)
-            with suppress(WorkError):
-                if what == "undo":
-                    undo(desk, key)
-                else:
-                    skip(desk, *about, "") if what == "skip" else answer(desk, *about, {"verdict": "false"}, "")
-            desk.take()
-            desk.standing()
-            fewest = min(fewest, len(sent)) if what == "answer" and ticket and ticket.slot.kind == MAIN else fewest
-            kept = {kind: n for kind, n in desk._own_counts().items() if n}
-            desk._counts = None
-            assert kept == desk._own_counts()
-    assert min(count(db, kind=kind) for kind in ("undo", "skip")) > 0
-    assert count(db, kind="answer") > 20
-    assert fewest == (4 if db.locks_rows else 7)
-
-
-@both_databases
 def test_one_request_from_eight_connections_at_once_is_stored_once(db: Database, bench: Benchmark) -> None:
-    start(db, bench, people=1, overlap=1)
-    cookie = session_of(db, invite(db, "s", 1)[0].token)
+    (who,) = start(db, bench, people=1, overlap=1)
     for n in range(6):
-        with db.write() as session:
-            ticket = Desk(db, session, cookie).take()
+        ticket = take(db, who)
         assert ticket is not None
-        about, barrier = (ticket.slot.token, f"key-{n}"), threading.Barrier(8)
+        token, key, barrier = ticket.slot.token or "", f"key-{n}", threading.Barrier(8)
 
-        def send(_: int, about: tuple[str, str] = about, barrier: threading.Barrier = barrier) -> Any:
+        def send(_: int, token: str = token, key: str = key, barrier: threading.Barrier = barrier) -> Any:
             barrier.wait(60)
             with db.write() as session:
-                desk = Desk(db, session, cookie, about=about)
-                return answer(desk, *about, {"verdict": "false"}, "").key, desk.take() is not None
+                desk = desk_for(db, session, who)
+                return answer(desk, token, key, {"verdict": "false"}, "").key, desk.take() is not None
 
         with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(send, range(8))) == [(about[1], True)] * 8
+            assert list(pool.map(send, range(8))) == [(key, True)] * 8
     assert count(db) == 6
-    with db.read() as session:
-        assert broken_links(session, study_named(session, "s")) == []

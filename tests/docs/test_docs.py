@@ -205,5 +205,5 @@ def test_the_security_page_names_tests_that_exist() -> None:
         for path in (ROOT / "tests").rglob("test_*.py")
         for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.M)
     }
-    assert len(named) > 40
+    assert len(named) > 10
     assert named - there == set()

@@ -22,7 +22,7 @@ from fault_stages import Shout
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from creperie.annotation.exchange import _read as answers_in
+from creperie.annotation.export import read_export
 from creperie.auditing.likeness import read_trees
 from creperie.bench import Item, from_items, load, save
 from creperie.bench.editing import read_tags, where
@@ -124,8 +124,7 @@ TARGETS = {
     "statistics": Target("table.csv", lambda f: read_table(f / "table.csv")),
     "published answers": Target("x-s.json", lambda f: import_answers(f / "x-s.json", order="first")),
     "external": Target("scores.csv", lambda f: read_column(f / "scores.csv", "score")),
-    "people.jsonl": Target("people.jsonl", lambda f: list(answers_in(f / "people.jsonl"))),
-    "people.csv": Target("people.csv", lambda f: list(answers_in(f / "people.csv"))),
+    "people.json": Target("people.json", lambda f: read_export(f / "people.json")),
     "audit": Target("audit.json", lambda f: read_audits([f / "audit.json"], [])),
     "study": Target("study.json", lambda f: load_study(f / "study.json")),
     "header": Target("run.json", lambda f: read_entry(f / "run.json")),
@@ -180,8 +179,7 @@ def _write_plain(name: str, target: Path, folder: Path) -> None:
         "statistics": "model,score\nclip,0.5\nblip,NA\n",
         "published answers": json.dumps({"0": ANSWERED, "1": ANSWERED}),
         "external": "model,score\nclip,0.5\n",
-        "people.jsonl": json.dumps({"annotator": "a", "value": {"keep": True}, "comment": ""}) + "\n",
-        "people.csv": 'annotator,value,comment\na,"{""keep"": true}",fine\n',
+        "people.json": json.dumps({"format": 2, "answers": [], "digest": "0"}) + "\n",
         "audit": json.dumps({"verdict": "clean", "text": "", "hash": "h", "attackers": [], "results": []}),
         "study": json.dumps(STUDY),
         "header": json.dumps({"model": {"uri": "m"}, "results": [], "created": "now", "finding_counts": {}}),

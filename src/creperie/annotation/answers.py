@@ -1,22 +1,29 @@
 """What an annotator does with a question in hand: answer it, skip it, take the last step back.
 
-A request that is sent again does nothing again: its key finds what was done before.
+Requests are idempotent: a repeated key returns what was stored under it. Rows are only added.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
-from creperie.annotation.chain import append_answer
-from creperie.annotation.desk import Desk, Ticket, WorkError
-from creperie.annotation.schema import ANSWER, DONE, FREE, MAIN, PRACTICE, SKIP, UNDO
-from creperie.annotation.tasks import task_named
+from sqlalchemy import func, select
+
+from creperie.annotation.assignment import Desk, Ticket
+from creperie.annotation.schema import ANSWER, DONE, FREE, MAIN, PRACTICE, SKIP, UNDO, Answer, Question, Slot
 from creperie.annotation.tasks.form import read_form
+from creperie.core import CreperieError
+
+
+class WorkError(CreperieError):
+    """Something an annotator cannot do now. `code` says why, for the page."""
+
+    def __init__(self, code: str, what: str) -> None:
+        self.code = code
+        super().__init__(what)
 
 
 @dataclass(frozen=True)
@@ -31,13 +38,15 @@ class Receipt:
 def answer(
     desk: Desk, token: str, key: str, given: Mapping[str, Any], comment: str, visible: float | None = None
 ) -> Receipt:
-    """Store an answer to the slot of this token. A study that was stopped still takes the answer in hand."""
+    """Store an answer to the slot of this token. A study that was paused still takes the answer in hand."""
     if isinstance(ticket := _held(desk, token, key, ANSWER), Receipt):
         return ticket
-    task = task_named(desk.study.task)
-    value = task.mean(ticket.question.payload, ticket.order, read_form(ticket.form, given))
-    row = _row(desk, ticket, ANSWER, key, value, comment, visible)
-    desk.write(row, ticket.slot, state=DONE, lease_until=None)
+    payload, order = ticket.question.payload, ticket.slot.order or []
+    fields = read_form(desk.task.show(payload, order), given)
+    value = desk.task.mean(payload, order, fields)
+    _add(desk, ticket, ANSWER, key, comment, given=fields, value=value, visible=visible)
+    ticket.slot.state, ticket.slot.lease_until = DONE, None
+    desk.session.flush()
     return _receipt(desk, key, ticket.question, value)
 
 
@@ -45,81 +54,100 @@ def skip(desk: Desk, token: str, key: str, comment: str) -> None:
     """Leave a question to others; it is not asked of this annotator again. A skipped check counts as failed."""
     if isinstance(ticket := _held(desk, token, key, SKIP), Receipt):
         return
-    if _skipped(desk) >= desk.plan.skips_allowed(desk.answered()):
+    if skipped(desk) >= desk.plan.skips_allowed(desk.answered()):
         raise WorkError("skips", "you have skipped too many questions: please answer this one")
-    desk.write(_row(desk, ticket, SKIP, key, None, comment), ticket.slot)
+    _add(desk, ticket, SKIP, key, comment)
     if ticket.slot.kind == MAIN:
         desk.put_down(ticket.slot)
     else:
-        desk.save(ticket.slot, state=DONE, lease_until=None)
+        ticket.slot.state, ticket.slot.lease_until = DONE, None
+        desk.session.flush()
 
 
 def undo(desk: Desk, key: str) -> None:
     """Take back the last answer or skip and hold its slot again. What was taken back stays on record."""
     if _repeated(desk, key, UNDO) is not None:
         return
-    ticket = _last_step(desk)
-    if ticket is None:
+    last = _last_step(desk)
+    ticket = desk.ticket_of(last.slot_id) if last else None
+    if ticket is None or ticket.slot.kind == PRACTICE:
         raise WorkError("nothing", "there is no answer to take back")
     slot = ticket.slot
-    mine, free = slot.annotator_id == desk.me.id, slot.annotator_id is None and slot.state == FREE
-    if not mine and not free:
+    if slot.annotator_id != desk.me.id and not (slot.annotator_id is None and slot.state == FREE):
         raise WorkError("gone", "the skipped question has been given to someone else")
-    current = desk.current()
-    if current is not None:
-        desk.put_down(current)
-    desk.write(_row(desk, ticket, UNDO, key, None, ""), slot)
-    desk.hold_again(ticket)
+    current = desk.mine()
+    if current is not None and current.slot.id != slot.id:
+        desk.put_down(current.slot) if current.slot.state != FREE else None
+    _add(desk, ticket, UNDO, key, "")
+    if slot.state == DONE:  # as it was shown before; the time in view begins anew
+        desk.shown[slot.id], slot.shown = time.monotonic(), desk.now
+    desk.hold(ticket)
 
 
 def _held(desk: Desk, token: str, key: str, kind: str) -> Ticket | Receipt:
     """My slot of this token, or what was done under the key before; an error where the slot is no longer mine."""
-    found = desk.hand or desk.found("my_slot_of_token", token=token, key=key) or _repeated(desk, key, kind)
+    found = _repeated(desk, key, kind) or desk.ticket_named(token)
     if found is None:
         raise WorkError("slot", "this question is no longer yours: it waited too long, or it was answered already")
     return found
 
 
 def _repeated(desk: Desk, key: str, kind: str) -> Receipt | None:
-    row = desk.ask("my_row_of_key", me=desk.me.id, key=key).fetchone()
+    row = desk.session.execute(
+        select(Answer, Question)
+        .join(Question, Question.id == Answer.question_id)
+        .where(Answer.annotator_id == desk.me.id, Answer.key == key)
+    ).first()
     if row is None:
         return None
-    if row[0] != kind:
+    if row[0].kind != kind:
         raise WorkError("key", "this key was used for something else")
-    value = None if row[1] is None else json.loads(row[1])
-    return _receipt(desk, key, desk.slot_of(row[2]).question, value)
+    return _receipt(desk, key, row[1], row[0].value)
 
 
-def _receipt(desk: Desk, key: str, question: SimpleNamespace, value: dict[str, Any] | None) -> Receipt:
+def _receipt(desk: Desk, key: str, question: Question, value: dict[str, Any] | None) -> Receipt:
     """Only practice questions say what would have been right."""
     known = question.expected
     if question.kind != PRACTICE or known is None or value is None:
         return Receipt(key)
-    task = task_named(desk.study.task)
-    return Receipt(key, task.right(value, known), task.say(question.payload, known))
+    return Receipt(key, desk.task.right(value, known), desk.task.say(question.payload, known))
 
 
-def _row(
-    desk: Desk, ticket: Ticket, kind: str, key: str, value: Any, comment: str, visible: float | None = None
-) -> SimpleNamespace:
-    """The next row of my chain. `visible` is how long the page says the question was in view."""
-    row = SimpleNamespace(
-        study_id=desk.study.id,
-        question_id=ticket.question.id,
-        slot_id=ticket.slot.id,
-        annotator_id=desk.me.id,
-        kind=kind,
-        key=key,
-        value=value,
-        comment=comment,
-        seconds=_seconds(desk, ticket.slot, visible),
-        at=desk.now,
+def _add(
+    desk: Desk,
+    ticket: Ticket,
+    kind: str,
+    key: str,
+    comment: str,
+    *,
+    given: dict[str, Any] | None = None,
+    value: dict[str, Any] | None = None,
+    visible: float | None = None,
+) -> None:
+    """Add a row of mine under the settings of the moment. `visible` is how long the page says it was in view."""
+    last = desk.session.scalar(select(func.max(Answer.turn)).where(Answer.annotator_id == desk.me.id))
+    desk.session.add(
+        Answer(
+            study_id=desk.study.id,
+            question_id=ticket.question.id,
+            slot_id=ticket.slot.id,
+            annotator_id=desk.me.id,
+            turn=0 if last is None else last + 1,
+            kind=kind,
+            key=key,
+            given=given,
+            value=value,
+            shown_order=ticket.slot.order,
+            comment=comment,
+            seconds=_seconds(desk, ticket.slot, visible),
+            at=desk.now,
+            revision=desk.study.revision,
+        )
     )
-    append_answer(desk.me, row)
-    return row
+    desk.session.flush()
 
 
-def _seconds(desk: Desk, slot: SimpleNamespace, visible: float | None) -> float | None:
+def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
     """Time in view, but never more than has passed here: clocks jump, pages can lie."""
     begun = desk.shown.pop(slot.id, None)
     if begun is not None:
@@ -131,32 +159,22 @@ def _seconds(desk: Desk, slot: SimpleNamespace, visible: float | None) -> float 
     return passed if visible is None else min(visible, passed)
 
 
-def _skipped(desk: Desk) -> int:
+def skipped(desk: Desk) -> int:
     """How many questions I skipped and did not take back."""
-    rows = _recent(desk, limit=100_000)
-    return sum(row.kind == SKIP for row in rows) - sum(row.kind == UNDO for row in rows if _undoes_skip(row, rows))
+    rows = select(Answer.slot_id, Answer.kind).where(Answer.annotator_id == desk.me.id).order_by(Answer.turn)
+    last = dict(desk.session.execute(rows).all())
+    return sum(kind == SKIP for kind in last.values())
 
 
-def _undoes_skip(undo: SimpleNamespace, rows: list[SimpleNamespace]) -> bool:
-    """Whether an undo took back a skip: of the rows of its slot before it, the last that stood was one."""
-    before = [row.kind for row in rows if row.slot_id == undo.slot_id and row.turn < undo.turn]
-    return bool(before) and before[0] == SKIP
-
-
-def _last_step(desk: Desk) -> Ticket | None:
-    """The slot of my last answer or skip that was not taken back."""
+def _last_step(desk: Desk) -> Answer | None:
+    """My last answer or skip that was not taken back."""
+    recent = select(Answer).where(Answer.annotator_id == desk.me.id).order_by(Answer.turn.desc()).limit(200)
     taken_back = 0
-    for row in _recent(desk, limit=200):
+    for row in desk.session.scalars(recent):
         if row.kind == UNDO:
             taken_back += 1
         elif taken_back:
             taken_back -= 1
         else:
-            found = desk.slot_of(row.slot_id)
-            return None if found.slot.kind == PRACTICE else found
+            return row
     return None
-
-
-def _recent(desk: Desk, limit: int) -> list[SimpleNamespace]:
-    rows = desk.ask("my_rows", me=desk.me.id, most=limit).fetchall()
-    return [SimpleNamespace(slot_id=slot, kind=kind, turn=turn) for slot, kind, turn in rows]

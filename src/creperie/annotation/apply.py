@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,21 +13,23 @@ from typing import Any
 import numpy as np
 
 from creperie.annotation.database import Database
+from creperie.annotation.export import exported, study_record
 from creperie.annotation.humanruns import human_runs
-from creperie.annotation.measures import rating_matrix
-from creperie.annotation.outcome import OPEN, Judged, Settled, judged, settle
-from creperie.annotation.schema import StudyRow
-from creperie.annotation.study import record, study_named
+from creperie.annotation.outcome import MAJORITY, UNANSWERED, WEIGHTED, Judged, Settled, StudyRecord, judged, settle
+from creperie.annotation.quality import rating_matrix, weights_of
+from creperie.annotation.state import record, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.checks import FOIL
 from creperie.annotation.tasks.preference import BIAS, FOILS, TIE
 from creperie.annotation.tasks.task import StudyTask
 from creperie.bench import Benchmark, Item, items_of, load, save, table_of
-from creperie.core import UsageError, unknown
+from creperie.core import UsageError, unknown, write_json
 from creperie.metrics import MetricSettings, krippendorff_alpha
 from creperie.scoring import Run
 
 KEEP, DROP = "keep", "drop"
+#: The study's record beside the benchmark that was made of it.
+RECORD = "study.json"
 #: Verdicts that speak against an item.
 AGAINST = {"foil-check": "true", "positive-check": "reject", "triplet-check": "invalid"}
 
@@ -38,45 +39,68 @@ class Applied:
     """What became of a study: a benchmark where the task changes or tags one, runs where people competed."""
 
     document: dict[str, Any]
+    record: StudyRecord  #: the exported record that it was computed from
     bench: Benchmark | None = None
     runs: tuple[Run, ...] = ()
 
 
 def apply_study(
-    db: Database, name: str, bench: Benchmark, *, undecided: str = KEEP, settings: MetricSettings | None = None
+    db: Database,
+    name: str,
+    bench: Benchmark,
+    *,
+    undecided: str = KEEP,
+    verdict: str = MAJORITY,
+    settings: MetricSettings | None = None,
 ) -> Applied:
     """Turn the answers of a study into what its task is for. Writes nothing."""
+    with db.read() as session:
+        document = exported(study_record(session, study_named(session, name)))
+    return apply_record(document, bench, undecided=undecided, verdict=verdict, settings=settings)
+
+
+def apply_record(
+    document: StudyRecord,
+    bench: Benchmark,
+    *,
+    undecided: str = KEEP,
+    verdict: str = MAJORITY,
+    settings: MetricSettings | None = None,
+) -> Applied:
+    """As `apply_study`, from an exported record alone. `verdict` is by majority or weighted by competence."""
     if undecided not in (KEEP, DROP):
         raise unknown("choice", undecided, (KEEP, DROP))
-    with db.read() as session:
-        study = study_named(session, name)
-        found = judged(session, study)
-    if study.bench["hash"] != bench.hash:
+    if verdict not in (MAJORITY, WEIGHTED):
+        raise unknown("verdict", verdict, (MAJORITY, WEIGHTED))
+    name, expected, found = document["study"], document["bench"]["hash"], judged(document)
+    if expected != bench.hash:
         raise UsageError(
-            f"study {name!r} was made from different content (hash {study.bench['hash'][:12]}, not {bench.hash[:12]})",
+            f"study {name!r} was made from different content (hash {expected[:12]}, not {bench.hash[:12]})",
             where=bench.name,
             hint="give the benchmark that the study was made from",
         )
     if not any(one.said or one.decision for one in found):
         hint = "run `creperie annotate serve` and send the links of `annotate invite`"
-        raise UsageError(f"study {name!r} has no answers yet", where=db.place, hint=hint)
-    task = task_named(study.task)
-    about = _about(study, task, found)
+        raise UsageError(f"study {name!r} has no answers yet", hint=hint)
+    task = task_named(document["task"])
+    about = _about(document, task, found)
     if task.makes == "run":
-        runs = human_runs(bench, study, found, settings or MetricSettings())
-        return Applied(about | {"runs": [r.name for r in runs], "results": _results(runs)}, runs=tuple(runs))
+        runs = human_runs(bench, document, found, settings or MetricSettings())
+        return Applied(about | {"runs": [r.name for r in runs], "results": _results(runs)}, document, runs=tuple(runs))
     if task.makes == "rate":
-        return _apply_ratings(bench, study, found, about)
-    return _apply_checks(bench, task, found, about, undecided)
+        return _apply_ratings(bench, document, found, about)
+    return _apply_checks(bench, document, found, about, undecided, verdict)
 
 
-def _about(study: StudyRow, task: StudyTask, found: Sequence[Judged]) -> dict[str, Any]:
+def _about(document: StudyRecord, task: StudyTask, found: Sequence[Judged]) -> dict[str, Any]:
     dimension = task.dimensions[0]
     matrix, names = rating_matrix(dimension, found)
     alpha = krippendorff_alpha(matrix, dimension.scale).value if len(names) > 1 else math.nan
     return {
-        "study": study.name,
-        "task": study.task,
+        "study": document["study"],
+        "task": document["task"],
+        "export": document["digest"],
+        "erased": document["erased"],
         "annotators": names,
         "answers": int((~np.isnan(matrix)).sum()),
         "alpha": None if math.isnan(alpha) else round(alpha, 4),
@@ -93,24 +117,36 @@ def _results(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _apply_checks(
-    bench: Benchmark, task: StudyTask, found: Sequence[Judged], about: dict[str, Any], undecided: str
+    bench: Benchmark,
+    document: StudyRecord,
+    found: Sequence[Judged],
+    about: dict[str, Any],
+    undecided: str,
+    verdict: str,
 ) -> Applied:
+    task = task_named(document["task"])
+    weights = weights_of(document) if verdict == WEIGHTED else {}
     verdicts: dict[tuple[str, str], list[tuple[Judged, Settled]]] = {}
     for one in found:
-        verdicts.setdefault((one.question.subset, one.question.item), []).append((one, settle(task, one)))
+        settled = settle(task, one, weights.get(one.question.ordinal))
+        verdicts.setdefault((one.question.subset, one.question.item), []).append((one, settled))
     kept, fates = [], []
     for item in items_of(bench.table):
         changed, fate = _judge(task.name, item, verdicts.get((item.subset, item.id), []), undecided)
         fates.append(fate)
         if changed is not None:
             kept.append(changed)
-    counts = Counter(fates)
-    settled = Counter(s.how for own in verdicts.values() for _, s in own)
-    about = about | {"fates": dict(counts), "settled": dict(settled), "undecided": undecided}
+    settled_by = Counter(s.how for own in verdicts.values() for _, s in own)
+    about = about | {
+        "fates": dict(Counter(fates)),
+        "settled": dict(settled_by),
+        "undecided": undecided,
+        "verdict": verdict,
+    }
     if not kept:
         raise UsageError("no item would be left", where=bench.name, hint="adjudicate the disagreements first")
     made = bench.with_table(table_of(kept), "annotate", **about, when=_today())
-    return Applied(about | {"kept": len(kept), "removed": len(bench) - len(kept)}, replace(made, layout={}))
+    return Applied(about | {"kept": len(kept), "removed": len(bench) - len(kept)}, document, replace(made, layout={}))
 
 
 def _today() -> str:
@@ -122,7 +158,7 @@ def _judge(
 ) -> tuple[Item | None, str]:
     """An item after its verdicts, None where it goes, and what happened to it."""
     asked = list(verdicts)
-    if all(s.how == OPEN for _, s in asked):
+    if all(s.how == UNANSWERED for _, s in asked):
         return item, "not judged"
     open_ = [s for _, s in asked if s.value is None or s.value["verdict"] == "unsure"]
     if open_ and undecided == DROP:
@@ -168,16 +204,16 @@ def _corrected(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | No
 # -- ratings ---------------------------------------------------------------------------------------------------------
 
 
-def _apply_ratings(bench: Benchmark, study: StudyRow, found: Sequence[Judged], about: dict[str, Any]) -> Applied:
+def _apply_ratings(bench: Benchmark, document: StudyRecord, found: Sequence[Judged], about: dict[str, Any]) -> Applied:
     """The table of a comparison, and the items with what was said about them as tags."""
     tags: Mapping[tuple[str, str], Mapping[str, str | float]]
-    if study.task == FOILS:
+    if document["task"] == FOILS:
         table, tags = preference_table(found), _preference_tags(found)
     else:
         table, tags = rating_table(found), _rating_tags(found, bench.name)
     items = [replace(i, tags={**i.tags, **tags.get((i.subset, i.id), {})}) for i in items_of(bench.table)]
     made = bench.with_table(table_of(items), "annotate", **about, when=_today())
-    return Applied(about | {"table": table, "tagged": len(tags)}, made)
+    return Applied(about | {"table": table, "tagged": len(tags)}, document, made)
 
 
 def preference_table(found: Sequence[Judged]) -> list[dict[str, Any]]:
@@ -198,7 +234,7 @@ def preference_table(found: Sequence[Judged]) -> list[dict[str, Any]]:
 
 def _preferred(one: Judged, name: str) -> str | None:
     """What more annotators said than anything else; as many for either side is a tie."""
-    values = [one.decision.value[name]] if one.decision else [s.value[name] for s in one.said]
+    values = [one.decision["value"][name]] if one.decision else [s.value[name] for s in one.said]
     if not values or not one.complete:
         return None
     ranked = Counter(values).most_common(2)
@@ -241,7 +277,7 @@ def rating_table(found: Sequence[Judged]) -> list[dict[str, Any]]:
 
 
 def _rating(one: Judged) -> float | None:
-    values = [one.decision.value["rating"]] if one.decision else [s.value["rating"] for s in one.said]
+    values = [one.decision["value"]["rating"]] if one.decision else [s.value["rating"] for s in one.said]
     return float(np.mean(values)) if values and one.complete else None
 
 
@@ -267,8 +303,7 @@ def bench_of(db: Database, name: str, spec: str | None = None, images: str | Non
 
 
 def write_applied(
-    db: Database,
-    name: str,
+    db: Database | None,
     done: Applied,
     *,
     out: Path | None,
@@ -276,41 +311,21 @@ def write_applied(
     force: bool = False,
     actor: str = "cli",
 ) -> dict[str, Any]:
-    """Write what was made: the benchmark with its decisions beside it, the runs into their folder."""
+    """Write what was made: the benchmark with the study's record beside it, the runs into their folder.
+
+    Without a database, from an exported file, no event is recorded.
+    """
     written: dict[str, Any] = {"folder": None, "written_runs": []}
     if done.bench is not None:
         if out is None:
             raise UsageError("no folder given for the new version", hint="pass `out='DIR'`")
         save(done.bench, out, force=force, copy_images=False)
-        with db.read() as session:
-            study = study_named(session, name)
-            lines = [json.dumps(row, ensure_ascii=False) for row in decisions(session, study)]
-        (out / "decisions.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_json(out / RECORD, done.record)
         written["folder"] = str(out)
     for run in done.runs:
         written["written_runs"].append(str(run.save(runs or Path("runs")).path))
-    with db.write() as session:
-        study = study_named(session, name)
-        record(session, actor, "apply", study, {"hash": done.bench.hash if done.bench else None, **written})
+    if db is not None:
+        with db.write() as session:
+            detail = {"hash": done.bench.hash if done.bench else None, "export": done.record["digest"], **written}
+            record(session, actor, "apply", study_named(session, done.record["study"]), detail)
     return done.document | written
-
-
-def decisions(session: Any, study: StudyRow) -> list[dict[str, Any]]:
-    """Every question with what counts and who said what, by pseudonym."""
-    task = task_named(study.task)
-    rows = []
-    for one in judged(session, study):
-        settled = settle(task, one)
-        rows.append(
-            {
-                "source": one.question.source,
-                "subset": one.question.subset,
-                "id": one.question.item,
-                "payload": {k: v for k, v in one.question.payload.items() if k != "images"},
-                "value": settled.value,
-                "how": settled.how,
-                "answers": {s.annotator: s.value for s in one.said},
-                "comments": {s.annotator: s.comment for s in one.said if s.comment},
-            }
-        )
-    return rows

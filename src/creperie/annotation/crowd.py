@@ -1,4 +1,6 @@
-"""Crowds: one link per study through which workers of a platform enter by themselves, and what they are paid."""
+"""Crowds: one address that all workers of a study share. Who comes with an id that the owner signed or listed gets a
+personal link in exchange; nobody else is let in.
+"""
 
 from __future__ import annotations
 
@@ -10,42 +12,81 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
+from itsdangerous import Signer
+from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
-from creperie.annotation.invitations import DAYS, hashed, new_annotator
-from creperie.annotation.measures import annotators
-from creperie.annotation.schema import COMPLETED, OPEN, SCREENED, TIMED_OUT, Annotator, StudyRow
+from creperie.annotation.links import DAYS, hashed, make_link, new_annotator
+from creperie.annotation.schema import (
+    ANNOTATOR,
+    COMPLETED,
+    LISTED,
+    OPEN,
+    SCREENED,
+    SIGNED,
+    TIMED_OUT,
+    UNVERIFIED,
+    Annotator,
+    Listed,
+    StudyRow,
+)
 from creperie.annotation.settings import StudySettings, settings_of
-from creperie.annotation.study import change_settings, record, study_named
-from creperie.core import CreperieError
+from creperie.annotation.state import change_settings, record, study_named
+from creperie.core import CreperieError, UsageError
 
-#: Where a platform writes its worker's id.
-WORKER_PARAMETER = {"prolific": "PROLIFIC_PID", "mturk": "workerId"}
+#: Where a platform writes its worker's id. Without a platform it is `id`.
+WORKER_PARAMETER = {"prolific": "PROLIFIC_PID", "mturk": "workerId", "": "id"}
+SIGNATURE = "sig"
 #: What MTurk sends while somebody only looks at a task.
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
-PAYMENT_COLUMNS: tuple[str, ...] = ("annotator", "worker_id", "worker_hash", "outcome", "code", "answers")
+PAYMENT_COLUMNS: tuple[str, ...] = ("annotator", "worker_id", "worker_hash", "entry", "outcome", "code", "answers")
 PAYMENT_COLUMNS += ("active_minutes", "pay", "currency", "per_hour", "excluded", "withdrawn")
+MOST_IDS = 100_000
 
 
 class EntryError(CreperieError):
     """Somebody cannot take part; the message says why."""
 
 
-def open_link(db: Database, name: str, actor: str = "cli", **settings: Any) -> str:
-    """Make the self-service link of a study; its token. A new one replaces the one before."""
-    token = secrets.token_urlsafe(24)
-    change_settings(db, name, actor, **{**settings, "open_link": hashed(token)})
+def crowd_address(db: Database, name: str, actor: str = "cli") -> str:
+    """Make the address that all workers of a study share; its token. A new one replaces the one before."""
+    token = secrets.token_urlsafe(32)
+    with db.write() as session:
+        change_settings(session, study_named(session, name), actor, {"crowd_address": hashed(token)})
     return token
 
 
-def study_of_link(session: Session, token: str) -> StudyRow | None:
-    """The study of a self-service link."""
+def list_workers(db: Database, name: str, ids: Iterable[str], actor: str = "cli") -> int:
+    """Let these ids enter a study, once each; how many of them are new. Only keyed hashes of them are stored."""
+    wanted = [one.strip() for one in ids if one.strip()]
+    if len(wanted) > MOST_IDS or any(not is_worker(one) for one in wanted):
+        raise UsageError(f"a list holds up to {MOST_IDS:,} ids of at most 128 printable characters, one per line")
+    with db.write() as session:
+        study = study_named(session, name)
+        known = set(session.scalars(select(Listed.worker).where(Listed.study_id == study.id)))
+        new = {worker_hash(study, one) for one in wanted} - known
+        if new:
+            session.execute(insert(Listed), [{"study_id": study.id, "worker": one} for one in sorted(new)])
+        record(session, actor, "list workers", study, {"new": len(new)})
+    return len(new)
+
+
+def signature(study: StudyRow, worker: str) -> str:
+    """What the address of a worker carries beside the id: only the study's owner can make it."""
+    return Signer(study.secret, salt="creperie.worker").get_signature(worker).decode()
+
+
+def is_worker(worker: str) -> bool:
+    return 1 <= len(worker) <= 128 and worker.isascii() and worker.isprintable()
+
+
+def study_of_address(session: Session, token: str) -> StudyRow | None:
+    """The study of a shared address."""
     wanted = hashed(token)
     # Few studies have one, and settings are JSON: they are looked through here.
-    found = [s for s in session.scalars(select(StudyRow)) if s.settings.get("open_link")]
-    return next((s for s in found if hmac.compare_digest(s.settings["open_link"], wanted)), None)
+    studies = [s for s in session.scalars(select(StudyRow)) if s.settings.get("crowd_address")]
+    return next((s for s in studies if hmac.compare_digest(s.settings["crowd_address"], wanted)), None)
 
 
 def worker_hash(study: StudyRow, worker: str) -> str:
@@ -55,48 +96,56 @@ def worker_hash(study: StudyRow, worker: str) -> str:
 
 @dataclass(frozen=True)
 class Entrant:
-    """Somebody who comes through the link: what the platform says, and the answers to the screening questions."""
+    """Somebody who comes through the shared address, and how the id was vouched for."""
 
-    worker: str = ""
-    screening: Sequence[int] = ()
+    worker: str
+    entry: str
 
 
-def entrant_of(settings: StudySettings, query: Mapping[str, str], screening: Sequence[int] = ()) -> Entrant:
-    """Who comes, from the parameters of the address."""
-    parameter = WORKER_PARAMETER.get(settings.platform)
-    if parameter is None:
-        return Entrant("", screening)
+def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> Entrant:
+    """Who comes, from the parameters of the address; an error for those for whom nobody vouches."""
+    parameter = WORKER_PARAMETER[settings_of(study.settings).platform]
     worker = query.get(parameter, "").strip()
     if query.get("assignmentId") == PREVIEW:
         raise EntryError("accept the task on the platform first; then it opens here")
-    if not 1 <= len(worker) <= 128 or not worker.isascii() or not worker.isprintable():
+    if not is_worker(worker):
         raise EntryError(f"the link lacks {parameter}: open it from the platform")
-    return Entrant(worker, screening)
+    if SIGNATURE in query:
+        if not hmac.compare_digest(signature(study, worker).encode(), query[SIGNATURE].encode()):
+            raise EntryError("the signature of this link is not valid: open it from the platform again")
+        return Entrant(worker, SIGNED)
+    own = select(Listed.id).where(Listed.study_id == study.id, Listed.worker == worker_hash(study, worker))
+    if session.scalar(own) is None:
+        raise EntryError("this id is not on the list of the study")
+    return Entrant(worker, LISTED)
 
 
-def enter(db: Database, study_id: int, who: Entrant) -> Annotator:
-    """The annotator of an entrant: a new one, or the one that this worker already is. Consent was given before."""
+def enter(db: Database, study_id: int, query: Mapping[str, str], screening: Sequence[int]) -> tuple[Annotator, str]:
+    """The annotator of an entrant, and the token of the personal link. Consent was given before.
+
+    A signed id can come back and gets a new link; a listed one can be exchanged only once, since it is no secret.
+    """
     with db.write() as session:
-        locked = select(StudyRow).where(StudyRow.id == study_id)
-        study = session.scalars(locked.with_for_update(key_share=True) if db.locks_rows else locked).one()
-        settings = settings_of(study.settings)
-        worker = worker_hash(study, who.worker) if who.worker else None
-        known = select(Annotator).where(Annotator.study_id == study.id, Annotator.worker == worker)
-        if worker is not None and (found := session.scalar(known)) is not None:
-            if found.excluded or found.withdrawn or found.revoked:
-                raise EntryError("you have already taken part in this study")
-            return found
+        locked = select(StudyRow).where(StudyRow.id == study_id).with_for_update(key_share=True)
+        study = session.scalars(locked).one()
+        settings, who = settings_of(study.settings), entrant_of(session, study, query)
+        worker = worker_hash(study, who.worker)
+        known = session.scalar(select(Annotator).where(Annotator.study_id == study.id, Annotator.worker == worker))
+        if known is not None:
+            if known.excluded or known.withdrawn or who.entry != SIGNED or known.entry == UNVERIFIED:
+                raise EntryError("you have already taken part in this study; use your personal link to go on")
+            return known, make_link(session, ANNOTATOR, known.pseudonym, study=study, annotator=known)
         if study.state != OPEN:
             raise EntryError("this study is not open at the moment")
         if settings.cap is not None and _participants(session, study) >= settings.cap:
             raise EntryError("this study has all the participants it needs")
-        made, _ = new_annotator(session, study, DAYS, note=settings.platform or "self-service")
+        made, pseudonym, token = new_annotator(session, study, DAYS, note=settings.platform, entry=who.entry)
         made.worker, made.consented = worker, time.time()
         made.consent_version = settings.consent_version or None
-        if not passes(settings, who.screening):
+        if not passes(settings, screening):
             made.outcome, made.finished = SCREENED, time.time()
-        record(session, "crowd", "enter", study, {"annotator": made.pseudonym, "outcome": made.outcome})
-        return made
+        record(session, "crowd", "enter", study, {"annotator": pseudonym, "entry": who.entry, "outcome": made.outcome})
+        return made, token
 
 
 def passes(settings: StudySettings, given: Sequence[int]) -> bool:
@@ -113,42 +162,29 @@ def passes(settings: StudySettings, given: Sequence[int]) -> bool:
 
 def _participants(session: Session, study: StudyRow) -> int:
     """Those who take part or have: not those who were screened out, ran out of time, were excluded or withdrew."""
-    counted = (
-        select(func.count())
-        .select_from(Annotator)
-        .where(
-            Annotator.study_id == study.id,
-            Annotator.outcome.not_in((SCREENED, TIMED_OUT)),
-            Annotator.excluded.is_(None),
-            Annotator.revoked.is_(None),
-        )
+    counted = select(func.count()).where(
+        Annotator.study_id == study.id,
+        Annotator.outcome.not_in((SCREENED, TIMED_OUT)),
+        Annotator.excluded.is_(None),
     )
     return int(session.scalar(counted) or 0)
 
 
-# -- payment ---------------------------------------------------------------------------------------------------------
-
-
-def payments(db: Database, name: str, workers: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """What each annotator is owed. Worker ids are not stored; those given here are matched by their hashes."""
-    with db.read() as session:
-        study = study_named(session, name)
-        rows = annotators(session, study)
-        own = session.scalars(select(Annotator).where(Annotator.study_id == study.id))
-        hashes = {a.pseudonym: a.worker for a in own}
+def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """What each annotator is owed, from the rows of `overview`. Worker ids are not stored; those given are matched."""
     known = {worker_hash(study, worker.strip()): worker.strip() for worker in workers if worker.strip()}
-    return [_payment(settings_of(study.settings), row, hashes[row["annotator"]], known) for row in rows]
+    return [_payment(settings_of(study.settings), row, known) for row in rows]
 
 
-def _payment(
-    settings: StudySettings, row: Mapping[str, Any], worker: str | None, known: Mapping[str, str]
-) -> dict[str, Any]:
-    owed = row["outcome"] == COMPLETED and (row["withdrawn"] or not row["excluded"])
+def _payment(settings: StudySettings, row: Mapping[str, Any], known: Mapping[str, str]) -> dict[str, Any]:
+    """One person's line. Who was excluded before completing, or came with an id that nobody vouched for, gets none."""
+    owed = row["outcome"] == COMPLETED and row["entry"] != UNVERIFIED and (row["withdrawn"] or not row["excluded"])
     pay, minutes = settings.pay if owed else 0.0, row["active_seconds"] / 60
     return {
         "annotator": row["annotator"],
-        "worker_id": known.get(worker or "", ""),
-        "worker_hash": worker or "",
+        "worker_id": known.get(row["worker"] or "", ""),
+        "worker_hash": row["worker"] or "",
+        "entry": row["entry"],
         "outcome": row["outcome"],
         "code": settings.codes.get(row["outcome"], ""),
         "answers": row["answers"],

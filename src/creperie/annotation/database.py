@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
+from creperie.annotation.schema import Event, SchemaTable
+from creperie.annotation.state import GuardedSession
 from creperie.core import CreperieError, DataError, UsageError
 
 DEFAULT_DATABASE = "creperie-people.db"
@@ -24,11 +25,8 @@ DEFAULT_DATABASE = "creperie-people.db"
 SCHEMES = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 #: How long a writer waits for another process that writes into the same SQLite file.
 BUSY_MS = 10_000
-#: Connections to PostgreSQL; as many requests work at a time.
-POOL = 16
-#: Answers that are written in one transaction, and that wait for their turn, at most; and how long they wait.
-TOGETHER, QUEUE, PATIENCE = 32, 1000, 3 * BUSY_MS / 1000
-Result = TypeVar("Result")
+#: Connections; as many requests work at a time.
+POOL = 24
 
 
 class BusyError(CreperieError):
@@ -41,25 +39,12 @@ class Database:
     def __init__(self, engine: Engine, place: str) -> None:
         self.engine = engine
         self.place = place
-        self._sqlite = engine.dialect.name == "sqlite"
+        self.locks_rows = engine.dialect.name != "sqlite"  #: SQLite locks the whole file instead
         self._writers = engine.execution_options(creperie_writes=True)
         # SQLite has one writer; waiting here is fair and cheap, waiting in SQLite is polling.
         self._turn = threading.Lock()
-        self._waiting: deque[tuple[Callable[[Session], Any], Future[Any]]] = deque()
-        self._arrived = threading.Condition()
-        self._worker: threading.Thread | None = None
-        self._closed = False
-        #: questions by kind; keyed by the study's secret and how many gold questions were added to it
-        self.question_counts: dict[tuple[str, int], dict[str, int]] = {}
         #: when each held slot was shown, by a clock that never jumps
         self.shown: dict[int, float] = {}
-        #: by a study's secret, until when no question that was given out can have been abandoned
-        self.leases: dict[str, float] = {}
-
-    @property
-    def locks_rows(self) -> bool:
-        """Whether rows can be locked; SQLite locks the whole file instead."""
-        return not self._sqlite
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -68,78 +53,19 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        if not self._sqlite:
-            with Session(self._writers, expire_on_commit=False) as session, session.begin():
+        if self.locks_rows:
+            with GuardedSession(self._writers, expire_on_commit=False) as session, session.begin():
                 yield session
             return
         if not self._turn.acquire(timeout=BUSY_MS / 1000):
-            raise self.busy()
+            raise BusyError("the database is busy", where=self.place, hint="try again in a moment")
         try:
-            with Session(self._writers, expire_on_commit=False) as session, session.begin():
+            with GuardedSession(self._writers, expire_on_commit=False) as session, session.begin():
                 yield session
         finally:
             self._turn.release()
 
-    def submit(self, job: Callable[[Session], Result]) -> Future[Result]:
-        """Run a job in a writing transaction that it may share with others; done once that is on disk.
-
-        Flushing a transaction to the disk is what takes time: jobs that arrive meanwhile go together. A job that
-        fails is undone alone. One thread does it: several would only wait for each other.
-        """
-        done: Future[Any] = Future()
-        with self._arrived:
-            if self._closed or len(self._waiting) >= QUEUE:
-                raise self.busy()
-            self._waiting.append((job, done))
-            if self._worker is None:
-                self._worker = threading.Thread(target=self._work, name="creperie-writer", daemon=True)
-                self._worker.start()
-            self._arrived.notify()
-        return done
-
-    def busy(self) -> BusyError:
-        return BusyError("the database is busy", where=self.place, hint="try again in a moment")
-
-    def _work(self) -> None:
-        while True:
-            with self._arrived:
-                while not self._waiting and not self._closed:
-                    self._arrived.wait()
-                if not self._waiting:
-                    return
-                batch = [self._waiting.popleft() for _ in range(min(TOGETHER, len(self._waiting)))]
-            self._run_together([one for one in batch if one[1].set_running_or_notify_cancel()])
-
-    def _run_together(self, batch: list[tuple[Callable[[Session], Any], Future[Any]]]) -> None:
-        outcomes: list[tuple[Future[Any], Any, Exception | None]] = []
-        try:
-            with self.write() as session:
-                for job, done in batch:
-                    session.info.clear()
-                    try:
-                        outcomes.append((done, job(session), None))
-                    except CreperieError as e:
-                        if not session.info.get("clean"):  # refused after it wrote something
-                            raise
-                        outcomes.append((done, None, e))
-        except Exception as e:  # nothing of the batch is on disk
-            if len(batch) > 1 and isinstance(e, CreperieError) and not isinstance(e, BusyError):
-                for one in batch:
-                    self._run_together([one])
-            else:
-                broken = isinstance(e, self.engine.dialect.loaded_dbapi.OperationalError)  # no room, no server
-                for _, done in batch:
-                    done.set_exception(self.busy() if broken else e)
-            return
-        for done, result, error in outcomes:
-            done.set_exception(error) if error is not None else done.set_result(result)
-
     def close(self) -> None:
-        with self._arrived:
-            self._closed = True
-            self._arrived.notify_all()
-        if self._worker is not None:
-            self._worker.join(10)
         self.engine.dispose()
 
 
@@ -224,18 +150,40 @@ def _set_up_sqlite(engine: Engine) -> None:
 
 
 def upgrade(engine: Engine) -> None:
-    """Bring the tables to this creperie's version; refuse a database of a later one."""
+    """Make the tables, or bring those of an earlier version up to date; refuse a database of a later one."""
     from alembic import command
     from alembic.config import Config
+    from alembic.migration import MigrationContext
     from alembic.util.exc import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(resources.files("creperie.annotation") / "migrations"))
     with engine.execution_options(creperie_writes=True).begin() as connection:
+        if engine.dialect.name == "postgresql":  # two servers that start at once come one after the other
+            connection.execute(text("SELECT pg_advisory_xact_lock(727274)"))
         config.attributes["connection"] = connection
+        before = MigrationContext.configure(connection).get_current_revision()
         try:
-            command.upgrade(config, "head")
+            if before is None and not inspect(connection).has_table("study"):
+                SchemaTable.metadata.create_all(connection)
+                command.stamp(config, "head")
+            else:
+                command.upgrade(config, "head")
         except CommandError as e:
             raise DataError(
                 f"was written by another version of creperie ({e})", where=_shown(str(engine.url))
             ) from None
+        if before == "0001":
+            _tell_of_links(connection)
+
+
+def _tell_of_links(connection: Connection) -> None:
+    """Say what became of the accounts of an earlier version."""
+    told = connection.scalar(select(Event.detail).where(Event.what == "accounts became links"))
+    names = ", ".join(told["accounts"]) if told else "there were none"
+    print(
+        f"creperie: this database is of an earlier version and was brought up to date. Accounts and passwords became "
+        f"links: {names}. Make each of them a new one with `creperie annotate link NAME`.",
+        file=sys.stderr,
+        flush=True,
+    )

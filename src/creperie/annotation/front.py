@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from creperie.annotation.apply import apply_study, bench_of, write_applied
 from creperie.annotation.database import DEFAULT_DATABASE, Database, open_database
-from creperie.annotation.exchange import COLUMNS, export_rows
-from creperie.annotation.invitations import invite, served_at
-from creperie.annotation.measures import overview, progress
-from creperie.annotation.study import StudyPlan, change_settings, store_study, study_named
+from creperie.annotation.export import COLUMNS, answer_rows, exported, study_record
+from creperie.annotation.links import invite, served_at
+from creperie.annotation.quality import overview, progress
+from creperie.annotation.state import change_settings, study_named
+from creperie.annotation.study import StudyPlan, store_study
 from creperie.bench import Benchmark, load
 from creperie.core import html_table
 from creperie.metrics import MetricSettings
@@ -70,7 +71,8 @@ class Study:
 
     def settings(self, **changes: Any) -> Study:
         """Change consent, crowd, qualification or exclusion settings; see `StudySettings`."""
-        change_settings(self.db, self.name, "python", **changes)
+        with self.db.write() as session:
+            change_settings(session, study_named(session, self.name), "python", changes)
         return self
 
     def overview(self, settings: MetricSettings | None = None) -> dict[str, Any]:
@@ -83,7 +85,8 @@ class Study:
         import pandas as pd
 
         with self.db.read() as session:
-            return pd.DataFrame(list(export_rows(session, study_named(session, self.name))), columns=list(COLUMNS))
+            rows = answer_rows(exported(study_record(session, study_named(session, self.name))))
+        return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def apply(
         self,
@@ -92,13 +95,14 @@ class Study:
         bench: str | Path | Benchmark | None = None,
         runs: str | Path = "runs",
         undecided: str = "keep",
+        verdict: str = "majority",
         force: bool = False,
     ) -> dict[str, Any]:
         """Write what the answers amount to: a new version of the benchmark, human runs, or ratings."""
         own = bench if isinstance(bench, Benchmark) else bench_of(self.db, self.name, str(bench) if bench else None)
-        done = apply_study(self.db, self.name, own, undecided=undecided)
+        done = apply_study(self.db, self.name, own, undecided=undecided, verdict=verdict)
         where = Path(out) if out is not None else None
-        return write_applied(self.db, self.name, done, out=where, runs=Path(runs), force=force, actor="python")
+        return write_applied(self.db, done, out=where, runs=Path(runs), force=force, actor="python")
 
 
 def create_study(

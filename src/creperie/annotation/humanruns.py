@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from creperie.annotation.measures import rating_matrix
-from creperie.annotation.outcome import Judged
-from creperie.annotation.schema import StudyRow
+from creperie.annotation.outcome import Judged, StudyRecord
+from creperie.annotation.quality import rating_matrix
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.performance import FIND
 from creperie.annotation.tasks.task import Payload, Value
@@ -24,43 +23,45 @@ from creperie.scoring import Run, layout_of_bench, nothing_computed, run_header,
 EVERYBODY = "everybody"
 
 
-def human_runs(bench: Benchmark, study: StudyRow, found: Sequence[Judged], settings: MetricSettings) -> list[Run]:
+def human_runs(bench: Benchmark, study: StudyRecord, found: Sequence[Judged], settings: MetricSettings) -> list[Run]:
     """A run of everybody's votes together, and one of each annotator."""
     names = sorted({s.annotator for one in found for s in one.said})
     makers = [EVERYBODY, *names] if len(names) > 1 else names
     return [_run(bench, study, found, who, settings) for who in makers]
 
 
-def _people(study: StudyRow, found: Sequence[Judged], who: str) -> dict[str, Any]:
+def _people(study: StudyRecord, found: Sequence[Judged], who: str) -> dict[str, Any]:
     """How many people a run stands for, and how far they agree: reports show it beside the accuracy."""
-    dimension = task_named(study.task).dimensions[0]
+    dimension = task_named(study["task"]).dimensions[0]
     matrix, names = rating_matrix(dimension, found)
     alpha = krippendorff_alpha(matrix, dimension.scale).value if len(names) > 1 else math.nan
     agreement = None if math.isnan(alpha) else round(alpha, 4)
-    return {"study": study.name, "number": len(names) if who == EVERYBODY else 1, "alpha": agreement}
+    return {"study": study["study"], "number": len(names) if who == EVERYBODY else 1, "alpha": agreement}
 
 
-def _run(bench: Benchmark, study: StudyRow, found: Sequence[Judged], who: str, settings: MetricSettings) -> Run:
+def _run(bench: Benchmark, study: StudyRecord, found: Sequence[Judged], who: str, settings: MetricSettings) -> Run:
     needs = _needs(study, found)
     people = _people(study, found, who)
     layout = layout_of_bench(bench)
     votes = {
-        (one.question.subset, one.question.item): _mean(_scores(study.task, one.question.payload, said))
+        (one.question.subset, one.question.item): _mean(_scores(study["task"], one.question.payload, said))
         for one in found
         if (said := _said(one, who))
     }
     scores = _flat(bench, layout, needs, votes)
     table = score_table(bench, layout, {needs: scores})
     digest = hashlib.sha256(scores.tobytes()).hexdigest()
-    mark = Fingerprint(f"human:{study.name}/{who}", "people", digest, dtype="answers", prompt=study.instructions)
+    prompt = study["revisions"][-1]["instructions"]
+    mark = Fingerprint(f"human:{study['study']}/{who}", "people", digest, dtype="answers", prompt=prompt)
     # A benchmark's name is its author's: it must not lead out of the folder of runs.
     safe = re.sub(r"[^\w.+-]+", "-", bench.name).strip(".-")[:80] or "bench"
-    name = f"{safe}.human-{study.name}-{who}.{digest[:8]}"
+    name = f"{safe}.human-{study['study']}-{who}.{digest[:8]}"
     document = {
         **run_header(name, bench, mark, settings),
         **nothing_computed(),
         "tasks": _tasks(needs, layout),
         "people": people,
+        "export": study["digest"],
         "coverage": {"items": len(bench), needs: len(votes)},
     }
     document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
@@ -70,13 +71,13 @@ def _run(bench: Benchmark, study: StudyRow, found: Sequence[Judged], who: str, s
 def _said(one: Judged, who: str) -> list[Value]:
     """What somebody chose; for everybody together, what an owner decided goes before the votes."""
     if who == EVERYBODY and one.decision is not None:
-        return [one.decision.value]
+        return [one.decision["value"]]
     return [s.value for s in one.said if who in (EVERYBODY, s.annotator)]
 
 
-def _needs(study: StudyRow, found: Sequence[Judged]) -> Input:
+def _needs(study: StudyRecord, found: Sequence[Judged]) -> Input:
     """Without the image, captions are compared with each other."""
-    blind = study.task == FIND and not any(one.question.payload["images"] for one in found)
+    blind = study["task"] == FIND and not any(one.question.payload["images"] for one in found)
     return "text_text" if blind else "image_text"
 
 

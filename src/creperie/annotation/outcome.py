@@ -1,30 +1,41 @@
-"""What people said about each question in the end, and what follows from it."""
+"""What people said about each question in the end, and what follows from it.
+
+Everything here is computed from a study's record, which is what `annotate export` writes: see
+`creperie.annotation.export`.
+"""
 
 from __future__ import annotations
 
-import secrets
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Sequence
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from sqlalchemy import Row, func, insert, select
-from sqlalchemy.orm import Session
-
-from creperie.annotation.chain import decision_digest, questions_digest
-from creperie.annotation.database import Database
-from creperie.annotation.schema import ANSWER, ATTENTION, MAIN, Annotator, Answer, Decision, Question, StudyRow
-from creperie.annotation.settings import changed, settings_of
-from creperie.annotation.study import record, study_named
+from creperie.annotation.schema import ANSWER, MAIN, UNVERIFIED
 from creperie.annotation.tasks.task import Dimension, StudyTask, Value
-from creperie.core import UsageError
 
-ADJUDICATED, UNANIMOUS, MAJORITY, SPLIT = "adjudicated", "unanimous", "majority", "split"
-TOO_FEW, OPEN = "too few answers", "unanswered"
+ADJUDICATED, UNANIMOUS, MAJORITY, SPLIT, WEIGHTED = "adjudicated", "unanimous", "majority", "split", "weighted"
+TOO_FEW, UNANSWERED = "too few answers", "unanswered"
 #: Ratings on a scale disagree when they are farther apart than this.
 FAR_APART = 3
+#: The least posterior probability at which a weighted vote decides.
+SURE = 0.75
+
+StudyRecord = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """A question of a record."""
+
+    ordinal: int
+    kind: str
+    source: str
+    subset: str
+    item: str
+    payload: dict[str, Any]
+    expected: Value | None
 
 
 @dataclass(frozen=True)
@@ -36,15 +47,17 @@ class Said:
     comment: str
     seconds: float | None
     at: float
+    turn: int
+    order: list[int] | None = None
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A question, what was said about it, and what an owner decided."""
+    """A question, what was said about it, and what an owner or adjudicator decided (`value`, `by`)."""
 
-    question: Question
+    question: AskedQuestion
     said: list[Said] = field(default_factory=list)
-    decision: Decision | None = None
+    decision: Mapping[str, Any] | None = None
     asked: int = 1  #: answers that it takes to decide
 
     @property
@@ -65,133 +78,73 @@ class Settled:
     how: str
 
 
-def last_words(session: Session, study: StudyRow) -> dict[tuple[int, int], Row[Any]]:
-    """The answers that count, by question and annotator: those that were not taken back or erased."""
-    counted: dict[tuple[int, int], Row[Any]] = {}
-    known = (Answer.kind, Answer.value, Answer.comment, Answer.seconds, Answer.at)
-    asked = select(Answer.question_id, Answer.annotator_id, *known).where(Answer.study_id == study.id)
-    for row in session.execute(asked.order_by(Answer.annotator_id, Answer.turn)):
-        if row.kind == ANSWER:
-            counted[row.question_id, row.annotator_id] = row
-        else:
-            counted.pop((row.question_id, row.annotator_id), None)
-    return counted
+def counting(record: StudyRecord) -> set[str]:
+    """The annotators whose answers count: invited or vouched for, neither excluded nor withdrawn."""
+    return {p["annotator"] for p in record["people"] if not p["excluded"] and p["entry"] != UNVERIFIED}
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    """Everything that was said in a study, as it was when the chains ended with `stamp`."""
-
-    stamp: Any
-    questions: list[Question]
-    words: dict[tuple[int, int], Row[Any]]
-    decisions: dict[int, Decision]
-    judged: dict[tuple[str, frozenset[int]], list[Judged]] = field(default_factory=dict)
-
-
-#: The last studies that were looked at, by connection pool; a study that has not changed is not read again.
-_RECENT: WeakKeyDictionary[Any, OrderedDict[int, _Loaded]] = WeakKeyDictionary()
-_KEPT = 4
-
-
-def stamp_of(session: Session, study: StudyRow) -> Any:
-    """Changes whenever something is said, decided or done in a study: the ends of its chains."""
-    people = select(Annotator.id, Annotator.head, Annotator.excluded, Annotator.withdrawn)
-    rows = session.execute(people.where(Annotator.study_id == study.id).order_by(Annotator.id)).all()
-    head = session.scalar(select(StudyRow.head).where(StudyRow.id == study.id))
-    last = session.scalar(select(func.max(Decision.id)).join(Question).where(Question.study_id == study.id))
-    return head, last, tuple(map(tuple, rows))
-
-
-def _load(session: Session, study: StudyRow) -> _Loaded:
-    bind = session.get_bind()
-    if bind.get_execution_options().get("creperie_writes"):
-        return _read(session, study, None)  # what is not committed yet must not be kept
-    kept = _RECENT.setdefault(bind.engine.pool, OrderedDict())
-    stamp = stamp_of(session, study)
-    found = kept.get(study.id)
-    if found is None or found.stamp != stamp:
-        found = kept[study.id] = _read(session, study, stamp)
-        while len(kept) > _KEPT:
-            kept.popitem(last=False)
-    return found
-
-
-def _read(session: Session, study: StudyRow, stamp: Any) -> _Loaded:
-    asked = select(Question).where(Question.study_id == study.id).order_by(Question.ordinal)
-    decided = select(Decision).join(Question).where(Question.study_id == study.id).order_by(Decision.id)
-    decisions = {decision.question_id: decision for decision in session.scalars(decided)}
-    return _Loaded(stamp, list(session.scalars(asked)), last_words(session, study), decisions)
-
-
-def judged(session: Session, study: StudyRow, kind: str = MAIN, *, everyone: bool = False) -> list[Judged]:
+def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> list[Judged]:
     """All questions of a kind with their answers, in the order of the benchmark.
 
-    Answers of excluded annotators do not count; with `everyone` they are there, too. Those of people who withdrew
-    never are.
+    Only answers of people who count are there; with `everyone`, those of excluded people, too. What was erased or taken
+    back never is.
     """
-    admitted = select(Annotator.id, Annotator.pseudonym).where(
-        Annotator.study_id == study.id, Annotator.withdrawn.is_(None)
-    )
-    named = session.execute(admitted if everyone else admitted.where(Annotator.excluded.is_(None)))
-    names = {row.id: row.pseudonym for row in named}
-    loaded = _load(session, study)
-    asked_of = (kind, frozenset(names))  # everyone, where nobody is excluded, are the same
-    if asked_of in loaded.judged:
-        return list(loaded.judged[asked_of])
-    overlap = study.plan["overlap"] if kind == MAIN else 1
-    asked = [q for q in loaded.questions if q.kind == kind]
-    found = {q.id: Judged(q, [], loaded.decisions.get(q.id), overlap) for q in asked}
-    for (question, annotator), row in loaded.words.items():
-        if question in found and annotator in names and row.value is not None:
-            found[question].said.append(Said(names[annotator], row.value, row.comment, row.seconds, row.at))
-    loaded.judged[asked_of] = list(found.values())
+    names = {p["annotator"] for p in record["people"]} if everyone else counting(record)
+    decisions = {one["question"]: one for one in record["decisions"]}
+    needed = record["plan"]["overlap"] if kind == MAIN else 1
+    asked = [AskedQuestion(**{k: q[k] for k in AskedQuestion.__dataclass_fields__}) for q in record["questions"]]
+    found = {q.ordinal: Judged(q, [], decisions.get(q.ordinal), needed) for q in asked if q.kind == kind}
+    for row in last_words(record):
+        if row["question"] in found and row["annotator"] in names:
+            said = Said(*(row[k] for k in ("annotator", "value", "comment", "seconds", "at", "turn", "shown_order")))
+            found[row["question"]].said.append(said)
     return list(found.values())
 
 
-def adjudicate(session: Session, study: StudyRow, question: Question, value: Value, comment: str, actor: str) -> None:
-    """Decide a question. Earlier decisions stay on record."""
-    made = Decision(
-        question_id=question.id, by=actor.removeprefix("owner:")[:64], value=value, comment=comment, at=time.time()
-    )
-    session.add(made)
-    detail = {"question": question.ordinal, "value": value, "decision": decision_digest(made)}
-    record(session, actor, "adjudicate", study, detail)
+def last_words(record: StudyRecord) -> list[Mapping[str, Any]]:
+    """The answers that stand: those that were not taken back or erased."""
+    standing: dict[tuple[int, str], Mapping[str, Any]] = {}
+    for row in record["answers"]:
+        key = (row["question"], row["annotator"])
+        if row["event"] == ANSWER and row["value"] is not None:
+            standing[key] = row
+        else:
+            standing.pop(key, None)
+    return list(standing.values())
 
 
-def settle(task: StudyTask, one: Judged) -> Settled:
-    """The value that counts: the owner's decision, else that of more than half of the annotators.
+def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None = None) -> Settled:
+    """The value that counts: the decision, else that of more than half of the annotators.
 
-    As long as fewer have answered than were asked for, nothing is decided.
+    With `weighted`, posterior probabilities of the codes, the most probable one counts instead of the majority. As long
+    as fewer have answered than were asked for, nothing is decided.
     """
     if one.decision is not None:
-        return Settled(one.decision.value, ADJUDICATED)
+        return Settled(one.decision["value"], ADJUDICATED)
     if not one.complete:
-        return Settled(None, TOO_FEW if one.said else OPEN)
+        return Settled(None, TOO_FEW if one.said else UNANSWERED)
     dimension = task.dimensions[0]
     codes = [dimension.code(one.question.payload, s.value) for s in one.said]
-    winner, votes = Counter(codes).most_common(1)[0]
-    if 2 * votes <= len(codes):
-        return Settled(None, SPLIT)
-    value = _most_frequent([s.value for s, code in zip(one.said, codes) if code == winner])
-    if value is None:
-        return Settled(None, SPLIT)
-    return Settled(value, UNANIMOUS if votes == len(codes) and len(codes) > 1 else MAJORITY)
+    votes = Counter(codes)
+    if weighted is not None:
+        winner = max(weighted, key=lambda code: weighted[code])
+        decided, how = weighted[winner] >= SURE and winner in votes, WEIGHTED
+    else:
+        winner = votes.most_common(1)[0][0]
+        decided = 2 * votes[winner] > len(codes)
+        how = UNANIMOUS if votes[winner] == len(codes) and len(codes) > 1 else MAJORITY
+    agreeing = [s.value for s, code in zip(one.said, codes) if code == winner]
+    value = _most_frequent(agreeing) if decided else None
+    return Settled(value, how if value is not None else SPLIT)
 
 
 def _most_frequent(values: Sequence[Value]) -> Value | None:
     """The most frequent of values that agree in their verdict; None where two corrections are equally frequent."""
-    if all(v == values[0] for v in values):
-        return values[0]
-    counted = Counter(tuple(sorted(v.items(), key=str)) if _is_flat(v) else repr(v) for v in values)
-    ranked = counted.most_common(2)
+    texts = [json.dumps(value, sort_keys=True) for value in values]
+    ranked = Counter(texts).most_common(2)
     if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
         return None
-    return next(v for v in values if (tuple(sorted(v.items(), key=str)) if _is_flat(v) else repr(v)) == ranked[0][0])
-
-
-def _is_flat(value: Value) -> bool:
-    return not any(isinstance(v, (list, dict)) for v in value.values())
+    return values[texts.index(ranked[0][0])]
 
 
 def disagrees(task: StudyTask, one: Judged) -> bool:
@@ -213,39 +166,3 @@ def _differ(dimension: Dimension, one: Judged) -> bool:
 def disagreements(task: StudyTask, found: Sequence[Judged], *, undecided_only: bool = False) -> list[Judged]:
     """The questions about which annotators differ."""
     return [one for one in found if disagrees(task, one) and not (undecided_only and one.decision)]
-
-
-def add_gold(db: Database, name: str, count: int, actor: str = "cli") -> int:
-    """Add gold questions: checks of later annotators, drawn from what was adjudicated; how many there are now."""
-    with db.write() as session:
-        study = study_named(session, name)
-        used = {
-            payload.get("gold")
-            for payload in session.scalars(
-                select(Question.payload).where(Question.study_id == study.id, Question.kind == ATTENTION)
-            )
-        }
-        decided = [one for one in judged(session, study) if one.decision and one.question.id not in used]
-        if len(decided) < count:
-            raise UsageError(f"{count} gold questions asked for, {len(decided)} adjudicated questions left", where=name)
-        last = session.scalar(select(func.max(Question.ordinal)).where(Question.study_id == study.id)) or 0
-        rows = [
-            {
-                "study_id": study.id,
-                "ordinal": last + n,
-                "kind": ATTENTION,
-                "source": one.question.source,
-                "subset": one.question.subset,
-                "item": one.question.item,
-                "payload": {**one.question.payload, "gold": one.question.id},
-                "expected": one.decision.value if one.decision else None,
-            }
-            for n, one in enumerate(secrets.SystemRandom().sample(decided, count), 1)
-        ]
-        session.execute(insert(Question), rows)
-        total = settings_of(study.settings).gold + count
-        study.settings = changed(study.settings, {"gold": total})
-        record(
-            session, actor, "add gold", study, {"count": count, "questions_digest": questions_digest(session, study)}
-        )
-    return total

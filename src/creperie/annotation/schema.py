@@ -1,9 +1,8 @@
 """The tables of the people's database.
 
-`answer`, `decision` and `event` are append-only: the database itself refuses to change or delete their rows (see
-the migrations), so an answer that was acknowledged stays. The one exception is erasing what a person said after they
-withdraw. What an annotator said last about a slot is the last of its rows: an answer, a skip, or an undo that takes
-back the row before it.
+Answers, decisions, revisions and events are append-only; the one exception is erasing what a person said on request.
+`creperie.annotation.state` enforces this and every change of state when rows are flushed. An annotator's last row about
+a slot says what holds: an answer, a skip, or an undo that takes back the row before it.
 """
 
 from __future__ import annotations
@@ -25,12 +24,14 @@ NAMES = {
 FREE, HELD, DONE, VOID = "free", "held", "done", "void"
 MAIN, PRACTICE, ATTENTION = "main", "practice", "attention"
 ANSWER, SKIP, UNDO = "answer", "skip", "undo"
-OPEN, PAUSED, CLOSED = "open", "paused", "closed"
-#: Account roles. A member sees only the studies they own or were given a role in; the others see every study.
-OWNER, REVIEWER, VIEWER, MEMBER = "owner", "reviewer", "viewer", "member"
+OPEN, PAUSED, CLOSED, ARCHIVED = "open", "paused", "closed", "archived"
 #: How the work of an annotator ended.
 COMPLETED, SCREENED, TIMED_OUT = "completed", "screened", "timed-out"
-START = "0" * 64
+#: What a link lets its holder do. An adjudicator's is for one study.
+OWNER, ADJUDICATOR, ANNOTATOR = "owner", "adjudicator", "annotator"
+#: How an annotator came in. Nobody vouches for `unverified` ids, which older versions took from the address: they
+#: count in no result and are owed nothing.
+INVITED, SIGNED, LISTED, UNVERIFIED = "invited", "signed", "listed", "unverified"
 
 
 class SchemaTable(DeclarativeBase):
@@ -40,18 +41,6 @@ class SchemaTable(DeclarativeBase):
     type_annotation_map = {dict[str, Any]: JSON, list[int]: JSON, float: Double}  # noqa: RUF012  SQLAlchemy's own form
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
-
-
-class Owner(SchemaTable):
-    """An account with a password: an owner may do everything, a reviewer looks and adjudicates, a viewer looks."""
-
-    __tablename__ = "owner"
-
-    name: Mapped[str] = mapped_column(String(64), unique=True)
-    password: Mapped[str] = mapped_column(String(255))
-    role: Mapped[str] = mapped_column(String(16))
-    created: Mapped[float]
-    totp: Mapped[str | None] = mapped_column(String(64))  #: secret of the second factor, where it is in use
 
 
 class StudyRow(SchemaTable):
@@ -67,23 +56,24 @@ class StudyRow(SchemaTable):
     state: Mapped[str] = mapped_column(String(16))
     phase: Mapped[int]  #: slots of later phases are not given out yet: phase 0 is the pilot
     created: Mapped[float]
-    #: Drawn at random for this study; orders and positions of checks come from it. Never exported, never shown.
+    #: Drawn at random for this study; places of checks and signatures of ids come from it. Never exported or shown.
     secret: Mapped[str] = mapped_column(String(64))
     settings: Mapped[dict[str, Any]]  #: see `creperie.annotation.settings.StudySettings`
-    events: Mapped[int] = mapped_column(default=0)  #: length of the chain of events
-    head: Mapped[str] = mapped_column(String(64), default=START)  #: digest of its last event
-    archived: Mapped[float | None]
+    revision: Mapped[int] = mapped_column(default=1)  #: of settings and instructions; see `Revision`
 
 
-class StudyRole(SchemaTable):
-    """What an account may do in one study; it goes before the role of the account."""
+class Revision(SchemaTable):
+    """Settings and instructions as they were from a moment on; every answer names the revision it was given under."""
 
-    __tablename__ = "study_role"
-    __table_args__ = (UniqueConstraint("owner_id", "study_id"),)
+    __tablename__ = "revision"
+    __table_args__ = (UniqueConstraint("study_id", "number"),)
 
-    owner_id: Mapped[int] = mapped_column(ForeignKey("owner.id"))
     study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
-    role: Mapped[str] = mapped_column(String(16))
+    number: Mapped[int]
+    at: Mapped[float]
+    actor: Mapped[str] = mapped_column(String(80))
+    settings: Mapped[dict[str, Any]]
+    instructions: Mapped[str] = mapped_column(Text)
 
 
 class Attachment(SchemaTable):
@@ -115,7 +105,7 @@ class Question(SchemaTable):
 
 
 class Annotator(SchemaTable):
-    """Somebody with an invitation. Only the hash of the link's token is kept; `note` never leaves the owner's page."""
+    """Somebody who takes part in a study. `note` never leaves the owner's page."""
 
     __tablename__ = "annotator"
     __table_args__ = (
@@ -126,10 +116,8 @@ class Annotator(SchemaTable):
     study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
     pseudonym: Mapped[str] = mapped_column(String(64))
     note: Mapped[str] = mapped_column(Text)
-    token_hash: Mapped[str | None] = mapped_column(String(64), unique=True)
+    entry: Mapped[str] = mapped_column(String(16), default=INVITED)
     quota: Mapped[int | None]
-    expires: Mapped[float | None]
-    revoked: Mapped[float | None]
     created: Mapped[float]
     #: Hash of the worker's id on a crowd platform, keyed with the study's secret.
     worker: Mapped[str | None] = mapped_column(String(64))
@@ -140,8 +128,42 @@ class Annotator(SchemaTable):
     withdrawn: Mapped[float | None]
     finished: Mapped[float | None]
     outcome: Mapped[str] = mapped_column(String(16), default="")
-    turns: Mapped[int] = mapped_column(default=0)  #: length of the chain of answers
-    head: Mapped[str] = mapped_column(String(64), default=START)  #: digest of its last row
+
+
+class Listed(SchemaTable):
+    """A worker's id (its keyed hash) that may enter a study once."""
+
+    __tablename__ = "listed"
+    __table_args__ = (UniqueConstraint("study_id", "worker"),)
+
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
+    worker: Mapped[str] = mapped_column(String(64))
+
+
+class Link(SchemaTable):
+    """A personal credential. Only the hash of its token is stored; `name` is a person's name, or a pseudonym."""
+
+    __tablename__ = "link"
+    __table_args__ = (Index("ix_link_name", "kind", "name"), Index("ix_link_annotator", "annotator_id"))
+
+    kind: Mapped[str] = mapped_column(String(16))
+    name: Mapped[str] = mapped_column(String(128))
+    study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id"))
+    annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotator.id"))
+    token_hash: Mapped[str | None] = mapped_column(String(64), unique=True)
+    created: Mapped[float]
+    expires: Mapped[float]
+    revoked: Mapped[float | None]
+
+
+class Visit(SchemaTable):
+    """A browser that opened a link: the hash of its cookie."""
+
+    __tablename__ = "visit"
+
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    link_id: Mapped[int] = mapped_column(ForeignKey("link.id"))
+    expires: Mapped[float]
 
 
 class Slot(SchemaTable):
@@ -170,7 +192,7 @@ class Slot(SchemaTable):
 
 
 class Answer(SchemaTable):
-    """What an annotator did with a slot. `digest` chains the rows of an annotator, so a changed row shows."""
+    """What an annotator did with a slot: `given` as the page sent it, `value` in the terms of the benchmark."""
 
     __tablename__ = "answer"
     __table_args__ = (
@@ -187,20 +209,18 @@ class Answer(SchemaTable):
     turn: Mapped[int]
     kind: Mapped[str] = mapped_column(String(8))
     key: Mapped[str] = mapped_column(String(64))
+    given: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     value: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    shown_order: Mapped[list[int] | None] = mapped_column(JSON(none_as_null=True))
     comment: Mapped[str] = mapped_column(Text)
     seconds: Mapped[float | None]
     at: Mapped[float]
-    digest: Mapped[str] = mapped_column(String(64))
-    #: The chain holds a salted hash of what was said, so that it still verifies when a person withdraws and what
-    #: they said is erased.
-    salt: Mapped[str | None] = mapped_column(String(32))
-    content: Mapped[str] = mapped_column(String(64))
+    revision: Mapped[int | None]
     erased: Mapped[float | None]
 
 
 class Decision(SchemaTable):
-    """What an owner decided about a question; the last one counts."""
+    """What an owner or adjudicator decided about a question; the last one counts."""
 
     __tablename__ = "decision"
     __table_args__ = (Index("ix_decision_question", "question_id"),)
@@ -223,26 +243,3 @@ class Event(SchemaTable):
     actor: Mapped[str] = mapped_column(String(80))
     what: Mapped[str] = mapped_column(String(64))
     detail: Mapped[dict[str, Any]]
-    digest: Mapped[str | None] = mapped_column(String(64))  #: chains the events of a study
-
-
-class Login(SchemaTable):
-    """A session: the hash of its cookie, and whose it is. Exactly one of owner and annotator is set."""
-
-    __tablename__ = "login"
-
-    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
-    owner_id: Mapped[int | None] = mapped_column(ForeignKey("owner.id"))
-    annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotator.id"))
-    created: Mapped[float]
-    expires: Mapped[float]
-
-
-class Attempt(SchemaTable):
-    """A failed attempt to enter, for the rate limit."""
-
-    __tablename__ = "attempt"
-    __table_args__ = (Index("ix_attempt_who", "who", "at"),)
-
-    who: Mapped[str] = mapped_column(String(80))
-    at: Mapped[float]

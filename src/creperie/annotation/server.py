@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from creperie.annotation.database import Database
-from creperie.annotation.invitations import remember_address
+from creperie.annotation.links import Invitation, local_owner_link, remember_address
 from creperie.annotation.web.app import LOOPBACK, create_app
 from creperie.annotation.web.site import Site
 from creperie.core import UsageError
@@ -105,19 +106,25 @@ class Address:
     """Where the server listens, and how it is reached.
 
     `url` is what links begin with, where a proxy stands in front; it may have a path. `proxies` are the addresses
-    whose X-Forwarded headers are believed.
+    whose X-Forwarded headers are believed, and `trusted_header`, which names the owner or adjudicator whom an identity
+    proxy has recognised.
     """
 
     host: str = "127.0.0.1"
     port: int = 8765
     url: str = ""
     proxies: tuple[str, ...] = ()
+    trusted_header: str = ""
     certificate: Path | None = None
     key: Path | None = None
 
     def __post_init__(self) -> None:
         if self.url and (urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname):
             raise UsageError(f"{self.url[:80]!r} is not an address", hint="https://people.example or …/sub")
+        if self.trusted_header and not self.proxies:
+            raise UsageError("a trusted header needs the proxy that sets it", hint="pass `proxies=`")
+        if self.trusted_header and not re.fullmatch(r"[A-Za-z0-9-]{1,64}", self.trusted_header):
+            raise UsageError(f"{self.trusted_header[:60]!r} is not the name of a header", hint="X-Forwarded-User")
         for proxy in self.proxies:
             try:
                 ip_network(proxy, strict=False)
@@ -147,13 +154,15 @@ def serve(db: Database, address: Address, *, root: Path, out: Path) -> None:
 
     if bool(address.certificate) != bool(address.key):
         raise UsageError("TLS needs both a certificate and its key", hint="pass `certificate=` and `key=`")
-    site = Site(db, root.resolve(), out.resolve(), secure=address.base.startswith("https://"), url=address.url)
-    if address.host not in LOOPBACK and not site.secure:
-        print("creperie: passwords and links will travel unencrypted; use TLS (--certificate, --url)", file=sys.stderr)
+    secure = address.base.startswith("https://")
+    header = address.trusted_header
+    site = Site(db, root.resolve(), out.resolve(), secure=secure, url=address.url, trusted_header=header)
+    if address.host not in LOOPBACK and not secure:
+        print("creperie: links will travel unencrypted; use TLS (--certificate, --url)", file=sys.stderr)
     remember_address(db, address.base)
     allow_many_files()
     config = uvicorn.Config(
-        create_app(site, address.names),
+        behind_proxies(create_app(site, address.names), address.proxies, header),
         host=address.host,
         port=address.port,
         log_level="warning",
@@ -162,10 +171,28 @@ def serve(db: Database, address: Address, *, root: Path, out: Path) -> None:
         http=limited_protocol(address.proxies),
         backlog=512,
         limit_concurrency=MOST_CONNECTIONS,
-        proxy_headers=bool(address.proxies),
-        forwarded_allow_ips=list(address.proxies) if address.proxies else None,
+        proxy_headers=False,
         ssl_certfile=str(address.certificate) if address.certificate else None,
         ssl_keyfile=str(address.key) if address.key else None,
     )
-    print(f"creperie: annotation pages at {address.base} (Ctrl+C ends)", file=sys.stderr, flush=True)
+    print(f"creperie: annotation pages at {address.base} (Ctrl+C ends)", file=sys.stderr)
+    link = Invitation("", local_owner_link(db)).link(address.base)
+    print(f"creperie: you are the owner with this link: {link}", file=sys.stderr, flush=True)
     uvicorn.Server(config).run()
+
+
+def behind_proxies(app: Any, proxies: Sequence[str], header: str = "") -> Any:
+    """An application that believes X-Forwarded headers, and the name in `header`, from the proxies only."""
+    from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+    networks = [ip_network(one, strict=False) for one in proxies]
+    inner = ProxyHeadersMiddleware(app, trusted_hosts=list(proxies)) if proxies else app
+    unwanted = header.lower().encode()
+
+    async def believe(scope: Any, receive: Any, send: Any) -> None:
+        client = scope.get("client") or ("",)
+        if unwanted and scope["type"] == "http" and not _is_in(client[0], networks):
+            scope = {**scope, "headers": [(k, v) for k, v in scope["headers"] if k.lower() != unwanted]}
+        await inner(scope, receive, send)
+
+    return believe

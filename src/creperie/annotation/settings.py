@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -12,19 +13,34 @@ from creperie.core import UsageError
 
 PLATFORMS = ("", "prolific", "mturk")
 LANGUAGES = ("en", "de")
+LONGEST_TEXT = 20_000
+#: Bounds of the numbers; all of them but `pay` may also be None.
+BOUNDS: dict[str, tuple[type, float, float]] = {
+    "retention_days": (int, 1, 36_500),
+    "expected": (int, 1, 100_000),
+    "cap": (int, 1, 100_000),
+    "minutes": (float, 0.1, 1e6),
+    "pay": (float, 0, 1e6),
+    "pass_practice": (int, 0, 1000),
+    "gold": (int, 0, 100_000),
+    "max_attention_failures": (float, 0, 1),
+    "min_median_seconds": (float, 0, 86_400),
+    "min_agreement": (float, 0, 1),
+}
 
 
 @dataclass(frozen=True)
 class StudySettings:
-    """Everything here can be changed while a study runs; each change is an event."""
+    """Everything here can be changed while a study runs; each change makes a new revision."""
 
     consent: str = ""  #: accepted before anything is stored
     information: str = ""  #: who runs the study, what for, what is kept
     contact: str = ""
     retention_days: int | None = None  #: after that many days personal data are erased by `annotate retain`
     language: str = "en"
+    expected: int | None = None  #: people who will take part; None: as many as are invited or listed, or the cap
     # crowds
-    open_link: str = ""  #: hash of the token of the self-service link; empty where there is none
+    crowd_address: str = ""  #: hash of the token of the address that all workers share; empty where there is none
     platform: str = ""
     cap: int | None = None  #: participants at most
     completion_url: str = ""  #: where the page sends a participant; {code} is replaced
@@ -36,7 +52,7 @@ class StudySettings:
     screening: Sequence[dict[str, Any]] = ()  #: {"ask": text, "options": [text], "accept": [number]}
     pass_practice: int | None = None  #: right practice answers needed
     gold: int = 0  #: how many questions were added from adjudicated ones
-    # exclusion
+    # exclusion, beside what `creperie.annotation.quality` finds by itself
     max_attention_failures: float | None = None  #: share of attention and gold questions answered wrongly or skipped
     min_median_seconds: float | None = None
     min_agreement: float | None = None  #: with the other annotators
@@ -46,17 +62,17 @@ class StudySettings:
             raise UsageError(f"unknown platform {self.platform!r}", hint="use prolific, mturk or nothing")
         if self.language not in LANGUAGES:
             raise UsageError(f"unknown language {self.language!r}", hint=f"use {' or '.join(LANGUAGES)}")
+        for one in fields(self):
+            if isinstance(one.default, str):
+                _check_text(one.name, getattr(self, one.name))
         if self.completion_url and urlsplit(self.completion_url).scheme != "https":
             raise UsageError("the completion URL must start with https://", where=self.completion_url[:80])
-        for name in ("cap", "retention_days", "minutes"):
-            if (value := getattr(self, name)) is not None and not 0 < value < 1e7:
-                raise UsageError(f"{name} must be above 0, not {value}")
-        for name in ("max_attention_failures", "min_agreement"):
-            if (value := getattr(self, name)) is not None and not 0 <= value <= 1:
-                raise UsageError(f"{name} is a share from 0 to 1, not {value}")
-        for one in self.screening:
-            if not one.get("ask") or len(one.get("options", ())) < 2 or not one.get("accept"):
-                raise UsageError("a screening question needs 'ask', two or more 'options', and 'accept'")
+        for name, (kind, low, high) in BOUNDS.items():
+            value = getattr(self, name)
+            if value is not None or name == "pay":
+                _check_number(name, value, kind, low, high)
+        _check_codes(self.codes)
+        _check_screening(self.screening)
 
     @property
     def consent_version(self) -> str:
@@ -64,8 +80,45 @@ class StudySettings:
         return hashlib.sha256(self.consent.encode()).hexdigest()[:12] if self.consent else ""
 
 
+def _check_text(name: str, value: Any) -> None:
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT or "\0" in value:
+        raise UsageError(f"{name} must be text of at most {LONGEST_TEXT:,} characters")
+
+
+def _check_number(name: str, value: Any, kind: type, low: float, high: float) -> None:
+    """Refuse what is not a finite number within its bounds: nan, -5, 1e400."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or not low <= value <= high or (kind is int and value != int(value)):
+        word = "a whole number" if kind is int else "a number"
+        raise UsageError(f"{name} must be {word} from {low:g} to {high:g}, not {str(value)[:40]}")
+
+
+def _check_codes(codes: Any) -> None:
+    texts = isinstance(codes, dict) and all(isinstance(one, str) for pair in codes.items() for one in pair)
+    if not texts or any(len(code) > 64 for code in codes.values()):
+        raise UsageError("codes must map outcomes to texts of at most 64 characters")
+
+
+def _check_screening(screening: Any) -> None:
+    hint = '[{"ask": "…", "options": ["…", "…"], "accept": [0]}]'
+    if not isinstance(screening, (list, tuple)) or len(screening) > 20:
+        raise UsageError("screening must be a list of at most 20 questions", hint=hint)
+    for one in screening:
+        options = one.get("options") if isinstance(one, dict) else None
+        accept = one.get("accept") if isinstance(one, dict) else None
+        if (
+            not isinstance(options, list)
+            or not isinstance(accept, list)
+            or not isinstance(one.get("ask"), str)
+            or not (one["ask"].strip() and 2 <= len(options) <= 20 and accept)
+            or not all(isinstance(text, str) for text in options)
+            or not all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < len(options) for n in accept)
+        ):
+            raise UsageError("a screening question needs 'ask', two or more 'options', and 'accept'", hint=hint)
+
+
 def settings_of(stored: dict[str, Any]) -> StudySettings:
-    """Settings as they are stored. Unknown names are those of a later version and are left out."""
+    """Settings as they are stored. Unknown names are those of another version and are left out."""
     known = {f.name for f in fields(StudySettings)}
     return StudySettings(**{k: v for k, v in stored.items() if k in known})
 

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation import schema
-from creperie.annotation.chain import event_digest, questions_digest
 from creperie.annotation.database import Database
-from creperie.annotation.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, START, Event, Question, Slot, StudyRow
-from creperie.annotation.settings import changed
-from creperie.annotation.tasks import task_named
+from creperie.annotation.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, Attachment, Question, Slot, StudyRow
+from creperie.annotation.state import change_settings, record, study_named, write_revision
+from creperie.annotation.tasks import TASKS, task_named
 from creperie.annotation.tasks.preference import BIAS, FOILS, by_kind
 from creperie.annotation.tasks.task import Material, QuestionDraft, StudyTask
 from creperie.annotation.web.pictures import MAX_PIXELS, encode
-from creperie.bench import NO_IMAGES, Benchmark, Item, items_of, open_image, open_store
-from creperie.core import UsageError, unknown
+from creperie.bench import NO_IMAGES, Benchmark, ImageError, Item, items_of, open_image, open_store
+from creperie.core import DataError, UsageError
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}")
 _PICTURE = re.compile(r"\]\(image:([^)\n]{1,300})\)")
 #: The default number of practice questions: three, but at most a tenth of all questions.
 PRACTICE_AT_MOST, PRACTICE_SHARE = 3, 10
-#: So many questions get all their answers before the next ones are given out.
-BLOCK = 10
+#: Items beyond the sample that are looked at for practice and checks, so that fewer are taken out of it.
+SPARE = 200
+#: Words that say nothing about what is in a picture.
+FUNCTION_WORDS = (
+    "a an the this that these those of in on at to from by with without and or but is are was were be been being it "
+    "its there some one for as near next into over under up down out off his her their who which while where has have"
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class StudyPlan:
     sample: int | None = None  #: ask about that many items only
     pilot: int = 0  #: questions of a first phase; the others wait until the pilot ends
     practice: int | None = None  #: questions with feedback at the start; they are not part of the results
-    attention: int = 0  #: questions with a known answer, placed at random
+    attention: int = 0  #: questions with a known answer, at secret places, made of items of their own
     attention_every: int = 10  #: one check somewhere in each block of that many questions
     skips: int | None = None  #: skips per annotator; None: five, and one more for every five answers
     with_image: bool = True
@@ -55,15 +58,12 @@ class StudyPlan:
 
     def __post_init__(self) -> None:
         task_named(self.task)
-        for name in ("overlap", "attention_every"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("overlap", "attention_every", "per_annotator", "sample"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise UsageError(f"{name} must be at least 1, not {value}")
         for name in ("pilot", "attention", "practice", "skips"):
             if (getattr(self, name) or 0) < 0:
                 raise UsageError(f"{name} must not be negative")
-        for name in ("per_annotator", "sample"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
         if not 1 <= self.lease <= 30 * 86400:
             raise UsageError(f"lease must be between one second and thirty days, not {self.lease:g} seconds")
 
@@ -95,8 +95,8 @@ def store_study(
     # Whoever knows the code, the benchmark and the seed must not know which questions are checks.
     secret = secrets.token_hex(32)
     dice = random.Random(secret)
-    drafts = _drafts(task, bench, other, plan)
-    practice, main = _set_apart(drafts, plan, dice)
+    apart = _set_apart(task, _drafts(task, bench, other, plan), _spare(task, bench, plan, dice), plan, dice)
+    _check_pictures(bench, [draft for drafts in apart for draft, *_ in drafts])
     with db.write() as session:
         if session.scalar(select(StudyRow.id).where(StudyRow.name == name)) is not None:
             raise UsageError(f"there is already a study {name!r}", where=db.place, hint="choose another name")
@@ -111,14 +111,13 @@ def store_study(
             created=time.time(),
             secret=secret,
             settings={},
-            events=0,
-            head=START,
+            revision=1,
         )
         session.add(study)
         session.flush()
-        _store_questions(session, study, task, practice, main, dice)
-        record(session, actor, "create study", study, {"plan": asdict(plan), "questions": len(main)})
-        record(session, actor, "store questions", study, {"questions_digest": questions_digest(session, study)})
+        write_revision(session, study, actor)
+        _store_questions(session, study, apart, dice)
+        record(session, actor, "create study", study, {"plan": asdict(plan), "questions": len(apart[0])})
     return study
 
 
@@ -134,13 +133,35 @@ def check_name(name: str) -> None:
 def _about(bench: Benchmark, other: Benchmark | None) -> dict[str, Any]:
     """Which content the study is about, and where its images lie."""
     about: dict[str, Any] = {"name": bench.name, "hash": bench.hash, "images": _place(bench)}
-    # The server follows links out of the images folder only where loading the benchmark does.
-    about["follow_links"] = bool(getattr(bench.images, "follow_links", True))
     return about | ({"other": {"name": other.name, "hash": other.hash}} if other else {})
 
 
 def _place(bench: Benchmark) -> str:
     return str(Path(bench.images.location).resolve()) if bench.images.location else ""
+
+
+def _check_pictures(bench: Benchmark, drafts: Sequence[QuestionDraft]) -> None:
+    """Refuse a study of which annotators could not see every picture as the server will open it."""
+    wanted = sorted({reference for draft in drafts for reference in draft.payload["images"]})
+    # The server follows no link out of the folder, whoever named the folder.
+    store = open_store(bench.images.location, follow_links=False) if wanted and bench.images.location else NO_IMAGES
+    missing = []
+    for reference in wanted:
+        try:
+            open_image(store, reference, max_pixels=MAX_PIXELS)
+        except (DataError, OSError) as e:
+            missing.append((reference, e))
+    if missing:
+        reference, error = missing[0]
+        why = error.what if isinstance(error, ImageError) else str(error)
+        raise UsageError(
+            f"{len(missing)} of {len(wanted)} pictures cannot be shown to annotators, {reference[:80]!r} first: {why}",
+            where=bench.name,
+            hint="pass the folder that holds the pictures themselves with `images=`; links must not lead out of it",
+        )
+
+
+# -- questions ---------------------------------------------------------------------------------------------------------
 
 
 def _drafts(task: StudyTask, bench: Benchmark, other: Benchmark | None, plan: StudyPlan) -> list[QuestionDraft]:
@@ -150,10 +171,19 @@ def _drafts(task: StudyTask, bench: Benchmark, other: Benchmark | None, plan: St
     others = [] if other is None else _drawn(other, plan) if task.name == BIAS else list(items_of(other.table))
     drafts = task.draft(Material(bench.name, items, other.name if other else "", others, plan.with_image))
     if not drafts:
+        fitting = _fitting(bench.name, items)
         raise UsageError(
-            f"none of the {len(items)} items fits the task {task.name!r} ({task.words['about']})", where=bench.name
+            f"none of the {len(items)} items fits the task {task.name!r}: it needs {task.words['needs']}",
+            where=bench.name,
+            hint=f"tasks that fit: {', '.join(fitting)}" if fitting else "no task fits items of this form",
         )
     return by_kind(drafts, plan.sample, plan.seed) if pairs and plan.sample else drafts
+
+
+def _fitting(source: str, items: Sequence[Item]) -> list[str]:
+    """The tasks that some of these items fit, and how many questions they would make."""
+    counts = {name: len(task.draft(Material(source, items))) for name, task in TASKS.items()}
+    return [f"{name} ({n} questions)" for name, n in counts.items() if n]
 
 
 def _drawn(bench: Benchmark, plan: StudyPlan) -> list[Item]:
@@ -161,10 +191,24 @@ def _drawn(bench: Benchmark, plan: StudyPlan) -> list[Item]:
     return list(items_of((wanted if plan.sample is None else wanted.sample(plan.sample, plan.seed)).table))
 
 
+def _spare(task: StudyTask, bench: Benchmark, plan: StudyPlan, dice: random.Random) -> list[QuestionDraft]:
+    """Questions about items that the sample left out: they serve as practice and checks first."""
+    if plan.sample is None or task.name == FOILS:
+        return []
+    asked = {(item.subset, item.id) for item in _drawn(bench, plan)}
+    left = [item for item in _drawn(bench, replace(plan, sample=None)) if (item.subset, item.id) not in asked]
+    items = dice.sample(left, min(SPARE, len(left)))
+    return task.draft(Material(bench.name, items, with_image=plan.with_image))
+
+
+#: A question, what it holds, and its known answer; the answer is None for the questions that people are to settle.
+Prepared = tuple[QuestionDraft, dict[str, Any], Any]
+
+
 def _set_apart(
-    drafts: list[QuestionDraft], plan: StudyPlan, dice: random.Random
-) -> tuple[list[QuestionDraft], list[QuestionDraft]]:
-    """Practice questions are taken from the others: their answers are told."""
+    task: StudyTask, drafts: list[QuestionDraft], spare: list[QuestionDraft], plan: StudyPlan, dice: random.Random
+) -> tuple[list[Prepared], list[Prepared], list[Prepared]]:
+    """The questions proper, practice, and checks. Practice and checks have items of their own: no item comes twice."""
     wanted = plan.practice
     if wanted is None:
         wanted = min(PRACTICE_AT_MOST, len(drafts) // PRACTICE_SHARE)
@@ -172,13 +216,85 @@ def _set_apart(
         raise UsageError(
             f"practice={wanted} leaves none of the {len(drafts)} questions", hint="pass a smaller `practice=`"
         )
-    chosen = set(dice.sample(range(len(drafts)), wanted))
-    # All questions of a practice item go: telling about one tells about the others.
-    told = {_key(drafts[n]) for n in chosen}
-    main = [d for d in drafts if _key(d) not in told]
+    pool = _pool(spare, dice) + _pool(drafts, dice)
+    made = list(_known_questions(task, pool, wanted + plan.attention))
+    if len(made) < wanted + plan.attention:
+        raise UsageError(
+            f"only {len(made)} questions with a known answer can be made of these items, practice={wanted} and "
+            f"attention={plan.attention} ask for {wanted + plan.attention}",
+            hint="pass smaller numbers",
+        )
+    used = {_key(draft) for _, drafts_used in made for draft in drafts_used}
+    main: list[Prepared] = [(d, d.payload, None) for d in drafts if _key(d) not in used]
     if not main:
-        raise UsageError("no question is left besides the practice questions", hint="pass a smaller `practice=`")
-    return [drafts[n] for n in sorted(chosen)], main
+        raise UsageError("no question is left besides practice and checks", hint="pass smaller numbers")
+    known = [one for one, _ in made]
+    return main, known[:wanted], known[wanted:]
+
+
+def _pool(drafts: Sequence[QuestionDraft], dice: random.Random) -> list[QuestionDraft]:
+    """One question per item, in random order."""
+    first: dict[tuple[str, str, str], QuestionDraft] = {}
+    for draft in dice.sample(drafts, len(drafts)):
+        first.setdefault(_key(draft), draft)
+    return list(first.values())
+
+
+def _known_questions(
+    task: StudyTask, pool: list[QuestionDraft], wanted: int
+) -> Iterator[tuple[Prepared, list[QuestionDraft]]]:
+    """Questions with known answers, each answer as often as the others, and the items that each was made of."""
+    left = list(pool)
+    for n in range(wanted):
+        found = next(_made_of(task, left, n), None)
+        if found is None:
+            return
+        used = {_key(draft) for draft in found[1]}
+        left = [draft for draft in left if _key(draft) not in used]
+        yield found
+
+
+def _made_of(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator[tuple[Prepared, list[QuestionDraft]]]:
+    """Ways to make the n-th question with a known answer: its answer is that of the turn."""
+    for own in left:
+        answers = len(task.known(own.payload, own.payload))
+        if not answers:
+            continue
+        turn = n % answers
+        alone = task.known(own.payload, None)
+        if turn < len(alone):
+            yield (own, *alone[turn]), [own]
+            continue
+        for other in left:
+            both = task.known(own.payload, other.payload)
+            if _key(other) != _key(own) and turn < len(both) and contradicts(own.payload, other.payload):
+                yield (own, *both[turn]), [own, other]
+
+
+def contradicts(own: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether the true captions of another item are false of an item's picture.
+
+    They are where the benchmark itself lists them as false, and where they have no content word in common with the true
+    captions of the picture.
+
+    >>> [contradicts({"true": "a red circle"}, {"true": text}) for text in ("a blue square", "two circles")]
+    [True, False]
+    """
+    theirs = _true_captions(other)
+    if own.get("caption") in theirs or own.get("foil") in theirs:
+        return True
+    return not _content(_true_captions(own)) & _content(theirs)
+
+
+def _true_captions(payload: dict[str, Any]) -> list[str]:
+    if "match" in payload:
+        return [c for c, fits in zip(payload["captions"], payload["match"]) if fits]
+    return list(payload["captions"]) if "captions" in payload else [payload["true"] or ""]
+
+
+def _content(captions: Iterable[str]) -> set[str]:
+    words = {word for text in captions for word in re.findall(r"[^\W\d_]+", text.lower())}
+    return {word.removesuffix("s") for word in words.difference(FUNCTION_WORDS.split())}
 
 
 def _key(draft: QuestionDraft) -> tuple[str, str, str]:
@@ -188,24 +304,33 @@ def _key(draft: QuestionDraft) -> tuple[str, str, str]:
 def _store_questions(
     session: Session,
     study: StudyRow,
-    task: StudyTask,
-    practice: Sequence[QuestionDraft],
-    main: Sequence[QuestionDraft],
+    apart: tuple[Sequence[Prepared], Sequence[Prepared], Sequence[Prepared]],
     dice: random.Random,
 ) -> None:
-    plan = StudyPlan(**study.plan)
-    rows = [_row(study, MAIN, draft, draft.payload, None) for draft in main]
-    rows += [_row(study, PRACTICE, d, *_with_answer(task, n, d, main, dice)) for n, d in enumerate(practice)]
-    rows += [_row(study, ATTENTION, d, p, known) for d, p, known in _traps(task, main, plan.attention, dice)]
-    for ordinal, row in enumerate(rows):
-        row["ordinal"] = ordinal
-    session.execute(insert(Question), rows)
-    asked = session.execute(
-        select(Question.id, Question.subset)
-        .where(Question.study_id == study.id, Question.kind == MAIN)
-        .order_by(Question.ordinal)
-    ).all()
-    first = set(balanced_order([row.subset for row in asked], dice)[: plan.pilot])
+    kinds = zip((MAIN, PRACTICE, ATTENTION), apart, strict=True)
+    rows = [_row(study, kind, *one) for kind, some in kinds for one in some]
+    session.execute(insert(Question), [{**row, "ordinal": ordinal} for ordinal, row in enumerate(rows)])
+    add_slots(session, study, dice)
+
+
+def _row(study: StudyRow, kind: str, draft: QuestionDraft, payload: dict[str, Any], expected: Any) -> dict[str, Any]:
+    return {
+        "study_id": study.id,
+        "kind": kind,
+        "source": draft.source,
+        "subset": draft.subset,
+        "item": draft.item,
+        "payload": payload,
+        "expected": expected,
+    }
+
+
+def add_slots(session: Session, study: StudyRow, dice: random.Random) -> None:
+    """A slot for every answer that is wanted; each copy of the questions has an order of its own."""
+    own = select(Question.id, Question.subset).where(Question.study_id == study.id, Question.kind == MAIN)
+    asked = session.execute(own.order_by(Question.ordinal)).all()
+    subsets = [row.subset for row in asked]
+    first = set(balanced_order(subsets, dice)[: study.plan["pilot"]])
     slots = [
         {
             "study_id": study.id,
@@ -216,23 +341,10 @@ def _store_questions(
             "phase": 0 if n in first else 1,
             "state": FREE,
         }
-        for rank, (n, copy) in enumerate(queue([row.subset for row in asked], plan.overlap, dice))
+        for copy in range(study.plan["overlap"])
+        for rank, n in enumerate(balanced_order(subsets, dice))
     ]
     session.execute(insert(Slot), slots)
-
-
-def queue(subsets: Sequence[str], overlap: int, dice: random.Random) -> Iterable[tuple[int, int]]:
-    """The order in which slots are given out: question and copy.
-
-    Block by block, so that questions get all their answers early and agreement shows soon; within a block every copy
-    comes in an order of its own.
-    """
-    order = balanced_order(subsets, dice)
-    for start in range(0, len(order), BLOCK):
-        block = order[start : start + BLOCK]
-        for copy in range(overlap):
-            dice.shuffle(block)
-            yield from ((n, copy) for n in block)
 
 
 def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
@@ -252,83 +364,12 @@ def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
     return [n for _, n in sorted(placed)]
 
 
-def _row(study: StudyRow, kind: str, draft: QuestionDraft, payload: dict[str, Any], expected: Any) -> dict[str, Any]:
-    return {
-        "study_id": study.id,
-        "kind": kind,
-        "source": draft.source,
-        "subset": draft.subset,
-        "item": draft.item,
-        "payload": payload,
-        "expected": expected,
-    }
-
-
-def _with_answer(
-    task: StudyTask, n: int, draft: QuestionDraft, main: Sequence[QuestionDraft], dice: random.Random
-) -> tuple[dict[str, Any], Any]:
-    """A practice question and its answer; every other one is a trap, so that other answers are practised, too."""
-    trap = task.trap(draft.payload, stranger_to(draft, main, dice)) if task.makes != "run" and n % 2 else None
-    return trap or (draft.payload, task.truth(draft.payload))
-
-
-def _traps(
-    task: StudyTask, main: Sequence[QuestionDraft], wanted: int, dice: random.Random
-) -> Iterable[tuple[QuestionDraft, dict[str, Any], Any]]:
-    """Attention checks made of the study's own items."""
-    made = 0
-    for n in dice.sample(range(len(main)), len(main)):
-        if made == wanted:
-            return
-        if trap := task.trap(main[n].payload, stranger_to(main[n], main, dice)):
-            made += 1
-            yield main[n], *trap
-    if made < wanted:
-        raise UsageError(f"attention={wanted}, but only {made} checks can be made of these items")
-
-
-def stranger_to(draft: QuestionDraft, drafts: Sequence[QuestionDraft], dice: random.Random) -> str:
-    """A caption of another item, the least like this one of some that are drawn."""
-    own = {word for text in _captions(draft.payload) for word in text.lower().split()}
-    drawn = [text for _ in range(8) for text in _captions(drafts[dice.randrange(len(drafts))].payload)]
-    return min(drawn, key=lambda text: len(own & set(text.lower().split())) / max(1, len(text.split())))
-
-
-def _captions(payload: dict[str, Any]) -> list[str]:
-    found = payload.get("captions") or payload.get("foils") or [payload["caption"]]
-    return list(found)
-
-
 # -- later -----------------------------------------------------------------------------------------------------------
 
 
-def study_named(session: Session, name: str) -> StudyRow:
-    """A stored study; an error that lists the names where there is none."""
-    study = session.scalar(select(StudyRow).where(StudyRow.name == name))
-    if study is None:
-        raise unknown("study", name, session.scalars(select(StudyRow.name)).all())
-    return study
-
-
-def set_state(db: Database, name: str, state: str, actor: str) -> None:
-    """Pause, reopen or close a study."""
-    if state not in (schema.OPEN, schema.PAUSED, schema.CLOSED):
-        raise unknown("state", state, (schema.OPEN, schema.PAUSED, schema.CLOSED))
-    with db.write() as session:
-        study = study_named(session, name)
-        study.state = state
-        record(session, actor, f"{state} study", study, {})
-
-
-def end_pilot(db: Database, name: str, actor: str) -> None:
-    """Give out the questions that are not part of the pilot, too."""
-    with db.write() as session:
-        study = study_named(session, name)
-        study.phase = 1
-        record(session, actor, "end pilot", study, {})
-
-
-def set_instructions(db: Database, name: str, text: str, actor: str, pictures: str = "") -> None:
+def set_instructions(
+    db: Database, name: str, text: str, actor: str, pictures: str = "", revision: int | None = None
+) -> None:
     """What annotators read before they start, in Markdown.
 
     A picture `![words](image:NAME)` is taken from the folder `pictures`, or else from the benchmark's images, and kept
@@ -336,54 +377,28 @@ def set_instructions(db: Database, name: str, text: str, actor: str, pictures: s
     """
     with db.write() as session:
         study = study_named(session, name)
-        record(session, actor, "edit instructions", study, {"before": study.instructions})
-        store = open_store(pictures or study.bench["images"]) if _PICTURE.search(text) else NO_IMAGES
+        where = pictures or study.bench["images"]
+        store = open_store(where, follow_links=False) if _PICTURE.search(text) and where else NO_IMAGES
 
-        def attach(found: re.Match[str]) -> str:
-            made = encode(open_image(store, found[1], max_pixels=MAX_PIXELS))
-            kept = {"study_id": study.id, "name": secrets.token_urlsafe(16), "media_type": made.media_type}
-            session.add(schema.Attachment(**kept, data=made.data))
-            return f"](attachment:{kept['name']})"
+        def attach(match: re.Match[str]) -> str:
+            made = encode(open_image(store, match[1], max_pixels=MAX_PIXELS))
+            own = {"study_id": study.id, "name": secrets.token_urlsafe(16), "media_type": made.media_type}
+            session.add(Attachment(**own, data=made.data))
+            return f"](attachment:{own['name']})"
 
-        study.instructions = _PICTURE.sub(attach, text)
-
-
-def change_settings(db: Database, name: str, actor: str, **changes: Any) -> None:
-    """Change the settings of a study; see `StudySettings` for their names."""
-    with db.write() as session:
-        study = study_named(session, name)
-        study.settings = changed(study.settings, changes)
-        record(session, actor, "change settings", study, {"changes": changes})
-
-
-def record(session: Session, actor: str, what: str, study: StudyRow | None, detail: dict[str, Any]) -> None:
-    """A line of the audit trail; the events of a study form a chain."""
-    plain = json.loads(json.dumps(detail, default=str))
-    event = Event(study_id=study.id if study else None, at=time.time(), actor=actor[:80], what=what, detail=plain)
-    if study is not None:
-        if session.get_bind().dialect.name != "sqlite":
-            # Two events at once form one chain; answers, which only refer to the study, do not wait for this lock.
-            locked = (
-                select(StudyRow.events, StudyRow.head).where(StudyRow.id == study.id).with_for_update(key_share=True)
-            )
-            study.events, study.head = session.execute(locked).one()
-        event.digest = event_digest(study.head, event)
-        study.events, study.head = study.events + 1, event.digest
-    session.add(event)
-    session.flush()
+        change_settings(session, study, actor, {"instructions": _PICTURE.sub(attach, text)}, revision)
 
 
 def count_questions(session: Session, study: StudyRow, kind: str = MAIN) -> int:
     """How many questions of a kind a study has."""
-    found = session.scalar(
-        select(func.count()).select_from(Question).where(Question.study_id == study.id, Question.kind == kind)
-    )
-    return int(found or 0)
+    own = select(func.count()).select_from(Question).where(Question.study_id == study.id, Question.kind == kind)
+    return int(session.scalar(own) or 0)
 
 
 def all_studies(session: Session, *, archived: bool = False) -> list[dict[str, Any]]:
     """Every study that is not archived, or every one that is, with its number of answers, newest first."""
-    shown = StudyRow.archived.is_not(None) & ~StudyRow.name.startswith("~") if archived else StudyRow.archived.is_(None)
+    put_away = StudyRow.state == schema.ARCHIVED
+    shown = put_away & ~StudyRow.name.startswith("~") if archived else ~put_away
     counted: dict[tuple[int, str], int] = {
         (study, state): n
         for study, state, n in session.execute(
@@ -402,3 +417,33 @@ def all_studies(session: Session, *, archived: bool = False) -> list[dict[str, A
         }
         for study in session.scalars(select(StudyRow).where(shown).order_by(StudyRow.id.desc()))
     ]
+
+
+def copy_study(db: Database, name: str, new: str, actor: str = "cli") -> None:
+    """A study with the same questions, settings and instructions, and nobody in it. It has a secret of its own."""
+    check_name(new)
+    columns = ("ordinal", "kind", "source", "subset", "item", "payload", "expected")
+    with db.write() as session:
+        study = study_named(session, name)
+        if session.scalar(select(StudyRow.id).where(StudyRow.name == new)) is not None:
+            raise UsageError(f"there is already a study {new!r}", where=db.place, hint="choose another name")
+        same = {c: getattr(study, c) for c in ("task", "instructions", "plan", "bench")}
+        settings = {k: v for k, v in study.settings.items() if k != "crowd_address"}
+        secret, phase = secrets.token_hex(32), 0 if study.plan["pilot"] else 1
+        made = StudyRow(
+            name=new, state=OPEN, phase=phase, created=time.time(), secret=secret, settings=settings, revision=1, **same
+        )
+        session.add(made)
+        session.flush()
+        write_revision(session, made, actor)
+        own = select(Question).where(Question.study_id == study.id).order_by(Question.ordinal)
+        rows = [{c: getattr(q, c) for c in columns} | {"study_id": made.id} for q in session.scalars(own)]
+        session.execute(insert(Question), rows)
+        add_slots(session, made, random.Random(secret))
+        record(session, actor, "copy study", made, {"from": name})
+
+
+def delete_empty(session: Session, study: StudyRow) -> None:
+    """Remove the questions of a study that nobody answered."""
+    session.execute(delete(Slot).where(Slot.study_id == study.id))
+    session.execute(delete(Question).where(Question.study_id == study.id))

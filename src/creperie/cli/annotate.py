@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +10,14 @@ import click
 
 from creperie.cli.annotate_people import COMMANDS
 from creperie.cli.app import CommandGroup
-from creperie.cli.options import as_one, database
+from creperie.cli.options import as_one, database, open_place
 from creperie.cli.output import CommandResult, answers, echo, say
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
     from creperie.annotation import Address, Database, StudyPlan
 
-ROLES = ("owner", "reviewer", "viewer", "member")
+ROLES = ("owner", "adjudicator")
 TASKS: tuple[str, ...] = ("foil-check", "positive-check", "triplet-check", "find-negative", "choose-caption")
 TASKS += ("better-foil", "bias-rating")
 
@@ -152,23 +151,23 @@ def revoke(study: str, annotator: str, db: Database) -> CommandResult:
 @annotate.command()
 @click.argument("name")
 @click.option("--role", type=click.Choice(ROLES), default="owner", show_default=True)
-@click.option("--password-stdin", is_flag=True, help="Read the password from standard input, else one is generated.")
+@click.option("--study", default="", help="The study of an adjudicator.")
+@click.option("--days", type=float, default=30.0, show_default=True, help="How long the link is valid.")
+@click.option("--url", default="", help="What the link begins with [the address of the server].")
+@click.option("--revoke", "ends", is_flag=True, help="End all links of NAME instead.")
 @database
 @answers
-def owner(name: str, role: str, password_stdin: bool, db: Database) -> CommandResult:
-    """Give NAME a password for the owner's pages; reviewers look and adjudicate only."""
-    from creperie.annotation import set_owner
+def link(name: str, role: str, study: str, days: float, url: str, ends: bool, db: Database) -> CommandResult:
+    """Give the owner or adjudicator NAME a new link to the owners' pages. It is shown once."""
+    from creperie.annotation import link_for, revoke_link, served_at
 
-    password = sys.stdin.readline().rstrip("\r\n") if password_stdin else secrets.token_urlsafe(12)
-    set_owner(db, name, password, role)
-    shown = {} if password_stdin else {"password": password}
-
-    def show() -> None:
-        say(f"{role} [bold]{name}[/] can log in at /owner")
-        if shown:
-            echo(f"password: {password}")
-
-    return CommandResult({"name": name, "role": role, **shown}, show)
+    if ends:
+        count = revoke_link(db, name)
+        return CommandResult({"name": name, "revoked": count}, lambda: say(f"{name}: {count} links ended"))
+    token = link_for(db, name, role, study, days)
+    with db.read() as session:
+        made = f"{(url or served_at(session)).rstrip('/')}/join/{token}"
+    return CommandResult({"name": name, "role": role, "study": study, "link": made}, lambda: echo(made))
 
 
 @annotate.command()
@@ -176,6 +175,12 @@ def owner(name: str, role: str, password_stdin: bool, db: Database) -> CommandRe
 @click.option("--port", type=int, default=8765, show_default=True)
 @click.option("--url", default="", help="The address people use, if it differs from host and port.")
 @click.option("--proxy", "proxies", multiple=True, help="Trust X-Forwarded headers from this address; repeatable.")
+@click.option(
+    "--trusted-header",
+    default="",
+    metavar="NAME",
+    help="Believe --proxy who is calling: X-Forwarded-User.",
+)
 @click.option("--certificate", type=click.Path(exists=True, path_type=Path), help="TLS certificate (PEM).")
 @click.option("--key", type=click.Path(exists=True, path_type=Path), help="Its key (PEM).")
 @click.option("--root", type=click.Path(path_type=Path), default=Path(), help="Benchmarks that owners can choose [.]")
@@ -184,7 +189,7 @@ def owner(name: str, role: str, password_stdin: bool, db: Database) -> CommandRe
 @database
 @as_one("address", "creperie.annotation:Address")
 def serve(db: Database, root: Path, out: Path, as_json: bool, address: Address) -> None:
-    """Serve the pages, by default on this machine only."""
+    """Serve the pages, by default on this machine only, and print the owner's link."""
     from creperie.annotation import serve as run
 
     if as_json:
@@ -217,14 +222,13 @@ def show(study: str | None, db: Database) -> CommandResult:
 def agreement(study: str, db: Database) -> CommandResult:
     """How far the annotators of STUDY agree: Krippendorff, Fleiss, Cohen, with intervals over items."""
     from creperie.annotation import agreement as measure
-    from creperie.annotation import disagreements, judged, study_named, task_named
+    from creperie.annotation import disagreements, judged, study_named, study_record, task_named
     from creperie.cli.annotate_text import show_agreement
     from creperie.metrics import MetricSettings
 
     with db.read() as session:
-        stored = study_named(session, study)
-        found = judged(session, stored)
-    task = task_named(stored.task)
+        record = study_record(session, study_named(session, study))
+    task, found = task_named(record["task"]), judged(record)
     rows = measure(task, found, MetricSettings())
     listed = [
         {"subset": one.question.subset, "id": one.question.item, "question": one.question.ordinal}
@@ -237,28 +241,26 @@ def agreement(study: str, db: Database) -> CommandResult:
 
 @annotate.command()
 @click.argument("study")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="A .jsonl or .csv file.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="A .json file, or .csv for answers only.")
 @database
 @answers
 def export(study: str, out: Path, db: Database) -> CommandResult:
-    """Write all events of STUDY: answers, skips, undos, with comments and times."""
+    """Write the record of STUDY: answers, exclusions, adjudications, plan and settings, with one digest."""
     from creperie.annotation import export_study
 
-    n = export_study(db, study, out)
-    return CommandResult({"study": study, "events": n, "file": str(out)}, lambda: say(f"{n} events in {out}"))
+    done = export_study(db, study, out)
+    return CommandResult(
+        {"study": study, "file": str(out), **done},
+        lambda: say(f"{done['events']} events in {out}, {done['erased']} of them erased; digest {done['digest']}"),
+    )
 
 
-@annotate.command(name="import")
-@click.argument("study")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@database
-@answers
-def import_(study: str, file: Path, db: Database) -> CommandResult:
-    """Add the answers of FILE, as `export` writes them, to STUDY. Answers that are already stored are skipped."""
-    from creperie.annotation import import_answers
+def _move(db: Database, study: str, state: str) -> CommandResult:
+    from creperie.annotation import set_state, study_named
 
-    counts = import_answers(db, study, file)
-    return CommandResult({"study": study, **counts}, lambda: say(f"{counts['added']} added, {counts['known']} known"))
+    with db.write() as session:
+        set_state(session, study_named(session, study), state, "cli")
+    return CommandResult({"study": study, "state": state}, lambda: say(f"{study}: {state}"))
 
 
 @annotate.command()
@@ -266,11 +268,17 @@ def import_(study: str, file: Path, db: Database) -> CommandResult:
 @database
 @answers
 def stop(study: str, db: Database) -> CommandResult:
-    """Give out no more questions until `annotate go`."""
-    from creperie.annotation import set_state
+    """Give out no more questions until `annotate go`; a closed study is opened as far as that."""
+    return _move(db, study, "paused")
 
-    set_state(db, study, "paused", "cli")
-    return CommandResult({"study": study, "state": "paused"}, lambda: say(f"{study}: stopped"))
+
+@annotate.command()
+@click.argument("study")
+@database
+@answers
+def close(study: str, db: Database) -> CommandResult:
+    """Close STUDY: nothing can be answered, taken back, adjudicated, excluded or set any more."""
+    return _move(db, study, "closed")
 
 
 @annotate.command()
@@ -280,35 +288,13 @@ def stop(study: str, db: Database) -> CommandResult:
 @answers
 def go(study: str, ends_pilot: bool, db: Database) -> CommandResult:
     """Resume a stopped study."""
-    from creperie.annotation import end_pilot, set_state
+    from creperie.annotation import end_pilot, study_named
 
-    set_state(db, study, "open", "cli")
+    done = _move(db, study, "open")
     if ends_pilot:
-        end_pilot(db, study, "cli")
-    return CommandResult({"study": study, "state": "open", "pilot_ended": ends_pilot}, lambda: say(f"{study}: open"))
-
-
-@annotate.command()
-@click.argument("study")
-@click.option(
-    "--checkpoint", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="As `export` writes it."
-)
-@database
-@answers
-def verify(study: str, checkpoint: Path | None, db: Database) -> CommandResult:
-    """Check that questions, answers, decisions and events are those that were written. Exit code 1 if not."""
-    from creperie.annotation import broken_links, read_checkpoint, study_named
-
-    mark = read_checkpoint(checkpoint, db) if checkpoint else None
-    with db.read() as session:
-        broken = [vars(b) for b in broken_links(session, study_named(session, study), mark)]
-
-    def show() -> None:
-        for one in broken:
-            echo(f"{one['annotator'] or study}, row {one['turn']}: {one['why']}")
-        say("the chain is broken" if broken else "every row is as it was written")
-
-    return CommandResult({"study": study, "broken": broken}, show, ok=not broken)
+        with db.write() as session:
+            end_pilot(session, study_named(session, study), "cli")
+    return CommandResult({**done.document, "pilot_ended": ends_pilot}, done.show)
 
 
 @annotate.command()
@@ -318,8 +304,21 @@ def verify(study: str, checkpoint: Path | None, db: Database) -> CommandResult:
 @click.option("--out", type=click.Path(path_type=Path), help="The folder of the new version.")
 @click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True)
 @click.option("--undecided", type=click.Choice(["keep", "drop"]), default="keep", show_default=True)
+@click.option(
+    "--verdict",
+    type=click.Choice(["majority", "weighted"]),
+    default="majority",
+    show_default=True,
+    help="weighted: by the competence of the annotators.",
+)
+@click.option(
+    "--from",
+    "record",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Compute from this file of `annotate export` instead of the database.",
+)
 @click.option("--force", is_flag=True, help="Replace the folder if it is there.")
-@database
+@click.option("--db", "place", metavar="FILE|URL", help="As for the other commands.")
 @answers
 def apply(
     study: str,
@@ -328,16 +327,26 @@ def apply(
     out: Path | None,
     runs: Path,
     undecided: str,
+    verdict: str,
+    record: Path | None,
     force: bool,
-    db: Database,
+    place: str | None,
 ) -> CommandResult:
     """Write the result of the answers: a new version of the benchmark, human runs, or a table of ratings."""
-    from creperie.annotation import apply_study, bench_of, write_applied
+    from creperie.annotation import apply_record, apply_study, bench_of, read_export, write_applied
+    from creperie.bench import load
     from creperie.cli.annotate_text import show_applied
 
-    own = bench_of(db, study, bench, images)
-    done = apply_study(db, study, own, undecided=undecided)
-    document = write_applied(db, study, done, out=out, runs=runs, force=force)
+    if record is not None:
+        if bench is None:
+            raise UsageError("an exported file does not say where the benchmark is", hint="pass --bench")
+        done = apply_record(read_export(record), load(bench, images=images), undecided=undecided, verdict=verdict)
+        document = write_applied(None, done, out=out, runs=runs, force=force)
+    else:
+        db = open_place(place)
+        own = bench_of(db, study, bench, images)
+        done = apply_study(db, study, own, undecided=undecided, verdict=verdict)
+        document = write_applied(db, done, out=out, runs=runs, force=force)
     return CommandResult(document, lambda: show_applied(document))
 
 

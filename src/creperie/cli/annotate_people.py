@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.argument("study")
 @click.argument("annotator", required=False)
 @click.option("--why", default="", help="Kept on record.")
-@click.option("--rules", is_flag=True, help="Exclude everybody whom the study's rules rule out (see `settings`).")
+@click.option(
+    "--rules", is_flag=True, help="Exclude everybody whose answers carry no information or who breaks a rule."
+)
 @click.option("--dry-run", is_flag=True, help="With --rules: only show who it would be.")
 @database
 @answers
@@ -28,11 +30,11 @@ def exclude(study: str, annotator: str | None, why: str, rules: bool, dry_run: b
     """Leave the answers of ANNOTATOR out of all results, and give their questions to others."""
     if bool(annotator) == rules:
         raise UsageError("nobody to exclude", hint="give an annotator, or --rules")
-    from creperie.annotation import apply_rules
     from creperie.annotation import exclude as leave_out
+    from creperie.annotation import exclude_by_rules
 
     if rules:
-        found = apply_rules(db, study, dry_run=dry_run)
+        found = exclude_by_rules(db, study, dry_run=dry_run)
     else:
         given = leave_out(db, study, str(annotator), why)
         found = [{"annotator": annotator, "why": why, "given_out_again": given}]
@@ -86,11 +88,16 @@ def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Databa
             raise UsageError(f"{change!r} is not NAME=VALUE")
         given[name] = _value(value)
     if given:
-        change_settings(db, study, "cli", **given)
+        with db.write() as session:
+            change_settings(session, study_named(session, study), "cli", given)
     with db.read() as session:
-        now = vars(settings_of(study_named(session, study).settings))
-    shown = [[name, _brief(value)] for name, value in now.items() if name != "open_link"]
-    return CommandResult({"study": study, "settings": now}, lambda: print_table("", ["setting", "value"], shown))
+        stored = study_named(session, study)
+    now = {k: v for k, v in vars(settings_of(stored.settings)).items() if k != "crowd_address"}
+    shown = [[name, _brief(value)] for name, value in now.items()]
+    return CommandResult(
+        {"study": study, "revision": stored.revision, "settings": now},
+        lambda: print_table("", ["setting", "value"], shown),
+    )
 
 
 def _value(text: str) -> Any:
@@ -112,19 +119,51 @@ def _brief(value: Any) -> str:
 
 @click.command()
 @click.argument("study")
-@click.option("--url", default="", help="What the link begins with [the address of the server].")
+@click.option("--ids", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Worker ids, one per line.")
+@click.option("--sign", is_flag=True, help="With --ids: print a signed address for each instead of listing them.")
+@click.option("--new-address", is_flag=True, help="Make the address that all workers share; the one before ends.")
+@click.option("--url", default="", help="What addresses begin with [the address of the server].")
 @database
 @answers
-def link(study: str, url: str, db: Database) -> CommandResult:
-    """Make the self-service link of STUDY, through which crowd workers enter by themselves. It is shown once."""
-    from creperie.annotation import open_link, served_at, settings_of, study_named
+def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str, db: Database) -> CommandResult:
+    """Let workers of a crowd enter STUDY through one shared address, by a listed or a signed id.
 
-    token = open_link(db, study)
+    \b
+      creperie annotate crowd foils --new-address --ids prolific-ids.txt
+      creperie annotate crowd foils --new-address --sign --ids our-people.txt
+    """
+    from urllib.parse import urlencode
+
+    from creperie.annotation import (
+        SIGNATURE,
+        WORKER_PARAMETER,
+        crowd_address,
+        list_workers,
+        served_at,
+        settings_of,
+        signature,
+        study_named,
+    )
+
+    if not new_address and (sign or not ids):
+        raise UsageError("nothing to do", hint="pass --ids FILE to list workers, or --new-address")
+    workers = [line.strip() for line in ids.read_text(encoding="utf-8").splitlines() if line.strip()] if ids else []
+    listed = list_workers(db, study, workers) if workers and not sign else 0
+    token = crowd_address(db, study) if new_address else ""
     with db.read() as session:
-        base, platform = url or served_at(session), settings_of(study_named(session, study).settings).platform
-    query = "?PROLIFIC_PID={{%PROLIFIC_PID%}}" if platform == "prolific" else ""
-    made = f"{base.rstrip('/')}/study/{token}{query}"
-    return CommandResult({"study": study, "link": made}, lambda: echo(made))
+        stored = study_named(session, study)
+        base = f"{(url or served_at(session)).rstrip('/')}/crowd/{token}" if token else ""
+    parameter = WORKER_PARAMETER[settings_of(stored.settings).platform]
+    signed = [f"{base}?{urlencode({parameter: one, SIGNATURE: signature(stored, one)})}" for one in workers if sign]
+    shared = f"{base}?{parameter}=" + ("{{%PROLIFIC_PID%}}" if parameter == "PROLIFIC_PID" else "…") if base else None
+
+    def show() -> None:
+        if listed:
+            say(f"{listed} new ids may enter")
+        for one in signed or ([shared] if shared else []):
+            echo(one)
+
+    return CommandResult({"study": study, "listed": listed, "address": shared, "signed": signed}, show)
 
 
 @click.command()
@@ -139,10 +178,14 @@ def link(study: str, url: str, db: Database) -> CommandResult:
 @answers
 def payments(study: str, out: Path, workers: Path | None, db: Database) -> CommandResult:
     """Write what each annotator of STUDY is owed, with active time and completion code."""
-    from creperie.annotation import PAYMENT_COLUMNS, as_csv
+    from creperie.annotation import PAYMENT_COLUMNS, as_csv, overview, study_named
     from creperie.annotation import payments as compute
+    from creperie.metrics import MetricSettings
 
-    rows = compute(db, study, workers.read_text(encoding="utf-8").splitlines() if workers else ())
+    ids = workers.read_text(encoding="utf-8").splitlines() if workers else ()
+    with db.read() as session:
+        stored = study_named(session, study)
+        rows = compute(stored, overview(session, stored, MetricSettings())["annotators"], ids)
     write_text(out, as_csv(rows, PAYMENT_COLUMNS))
     total = round(sum(row["pay"] for row in rows), 2)
     document = {"study": study, "file": str(out), "people": len(rows), "total": total}
@@ -156,7 +199,7 @@ def payments(study: str, out: Path, workers: Path | None, db: Database) -> Comma
 @database
 @answers
 def withdraw(study: str, annotator: str, yes: bool, db: Database) -> CommandResult:
-    """Erase what ANNOTATOR said and give their questions to others. The chain still verifies."""
+    """Erase what ANNOTATOR said and give their questions to others. Exports count what was erased."""
     if not yes:
         raise UsageError(f"this erases the answers of {annotator} for good", hint="pass --yes")
     from creperie.annotation import withdraw as erase
@@ -218,31 +261,17 @@ def archive(
     study: str, copy_as: str | None, back: bool, delete: bool, erase_answers: bool, db: Database
 ) -> CommandResult:
     """Archive, copy or delete STUDY."""
-    from creperie.annotation import archive as put_away
-    from creperie.annotation import copy_study, delete_study
+    from creperie.annotation import copy_study, delete_study, set_state, study_named
 
     if copy_as:
         copy_study(db, study, copy_as)
     elif delete:
         delete_study(db, study, erase_answers=erase_answers)
     else:
-        put_away(db, study, back=back)
+        with db.write() as session:
+            set_state(session, study_named(session, study), "closed" if back else "archived", "cli")
     done = f"copied as {copy_as}" if copy_as else "deleted" if delete else "back on the list" if back else "archived"
     return CommandResult({"study": study, "done": done}, lambda: say(f"{study}: {done}"))
-
-
-@click.command()
-@click.argument("study")
-@click.argument("account")
-@click.option("--role", type=click.Choice(["owner", "reviewer", "viewer", "none"]), required=True)
-@database
-@answers
-def role(study: str, account: str, role: str, db: Database) -> CommandResult:
-    """Set what ACCOUNT may do in STUDY."""
-    from creperie.annotation import give_role
-
-    give_role(db, study, account, "" if role == "none" else role)
-    return CommandResult({"study": study, "account": account, "role": role}, lambda: say(f"{account}: {role}"))
 
 
 @click.command()
@@ -269,4 +298,25 @@ def restore(file: Path, db: Database) -> CommandResult:
     return CommandResult({"file": str(file), "rows": rows}, lambda: say(f"{sum(rows.values())} rows restored"))
 
 
-COMMANDS = (backup, restore, exclude, include, settings, link, payments, withdraw, person, retain, gold, archive, role)
+#: Commands of earlier versions, and what to do instead.
+REMOVED = {
+    "owner": "there are no passwords any more: `creperie annotate link NAME` gives an owner a link",
+    "role": "there are no accounts any more: `creperie annotate link NAME --role adjudicator --study STUDY`",
+    "verify": "answers are no longer chained: compare the digest that `annotate export` and `annotate apply` name",
+    "import": "answers come through personal links only: `creperie annotate invite` makes them",
+}
+
+
+def _removed(name: str, instead: str) -> click.Command:
+    """A hidden command that says in one sentence what replaced it."""
+
+    @click.command(name, hidden=True, context_settings={"ignore_unknown_options": True})
+    @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
+    def gone(rest: tuple[str, ...]) -> None:
+        raise UsageError(f"`annotate {name}` was removed: {instead}")
+
+    return gone
+
+
+_KEPT = (backup, restore, exclude, include, settings, crowd, payments, withdraw, person, retain, gold, archive)
+COMMANDS: tuple[click.Command, ...] = (*_KEPT, *(_removed(name, instead) for name, instead in REMOVED.items()))

@@ -26,11 +26,13 @@ def show_overview(seen: dict[str, Any]) -> None:
             decimal(a["median_seconds"], 1),
             f"{a['attention_passed']} / {a['attention_asked']}",
             decimal(a["agreement"], 2),
+            decimal(a["competence"], 2),
+            "; ".join(a["flags"]),
         ]
         for a in seen["annotators"]
     ]
-    columns = ["annotator", "answers", "skipped", "median s", "attention", "agrees"]
-    print_table("", columns, people, right=columns[1:])
+    columns = ["annotator", "answers", "skipped", "median s", "attention", "agrees", "knows", "flags"]
+    print_table("", columns, people, right=columns[1:-1])
     show_agreement(seen["agreement"], seen["disagreements"])
 
 
@@ -70,6 +72,7 @@ def show_applied(document: dict[str, Any]) -> None:
             if r["subset"] == "all"
         ]
         print_table("", ["run", "task", "subset", "n", "accuracy"], rows, right=["n", "accuracy"])
+    say(f"from the record with digest {document['export']}")
     for path in [document["folder"], *document["written_runs"]]:
         if path:
             say(f"written: {path}")

@@ -14,7 +14,7 @@ import click
 from creperie.core import OptionField, UsageError, as_flags, missing_extra, options_from, options_in
 
 if TYPE_CHECKING:
-    pass
+    from creperie.annotation import Database
 
 
 def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False) -> dict[str, str]:
@@ -120,10 +120,15 @@ def database(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--db", "place", metavar="FILE|URL", help=about)
     @functools.wraps(command)
     def with_database(place: str | None, **options: Any) -> Any:
-        try:
-            from creperie.annotation import DEFAULT_DATABASE, open_database
-        except ModuleNotFoundError as e:
-            raise missing_extra(e.name or "sqlalchemy", "people") from None
-        return command(db=open_database(place or os.environ.get(DATABASE) or DEFAULT_DATABASE), **options)
+        return command(db=open_place(place), **options)
 
     return with_database
+
+
+def open_place(place: str | None) -> Database:
+    """The database that --db names, else the usual one."""
+    try:
+        from creperie.annotation import DEFAULT_DATABASE, open_database
+    except ModuleNotFoundError as e:
+        raise missing_extra(e.name or "sqlalchemy", "people") from None
+    return open_database(place or os.environ.get(DATABASE) or DEFAULT_DATABASE)

@@ -93,7 +93,7 @@ def _annotate(url: str, token: str, task: str, who: str) -> int:
 
 
 def _csrf(reply: httpx.Response) -> str:
-    found = re.search(r'name="csrf" (?:content|value)="([0-9a-f]+)"', reply.text)
+    found = re.search(r'name="csrf" (?:content|value)="([^"]+)"', reply.text)
     if reply.status_code != 200 or found is None:
         raise DataError(f"the annotation page answered {reply.status_code} without a form", where=str(reply.url))
     return found[1]

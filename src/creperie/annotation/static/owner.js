@@ -17,13 +17,6 @@
     }
   });
 
-  document.addEventListener("input", (event) => {
-    const meter = event.target.dataset.meter && document.getElementById(event.target.dataset.meter);
-    if ("show" in event.target.dataset) {
-      for (const field of event.target.form.querySelectorAll("[autocomplete$=password]")) field.type = event.target.checked ? "text" : "password";
-    }
-    if (meter) meter.value = Math.min(event.target.value.length, 2 * new Set(event.target.value.toLowerCase()).size);
-  });
 
   const live = document.querySelector("[data-live]");
   const put = (root, part, value) => { for (const node of root.querySelectorAll(`[data-part="${part}"]`)) node.textContent = value; };

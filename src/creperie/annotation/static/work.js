@@ -111,6 +111,7 @@
   function receive(state) {
     showStanding(state.standing);
     if (!state.question && state.standing.stopped) return stop(words.stopped, words.kept);
+    if (!state.question && state.standing.waiting) return stop(words.wait, words.waitWhy);
     if (state.receipt && state.receipt.feedback !== null) {
       waiting = state;
       $("verdict").textContent = state.receipt.right ? words.right : words.wrong;
@@ -128,7 +129,7 @@
     $("bar").max = total || Math.max(done, 1);
     $("bar").value = done;
     $("bar").hidden = !total;
-    $("count").textContent = total ? `${done} ${words.of} ${total}` : `${done} ${words.done}`;
+    $("count").textContent = total ? `${done} ${words.of} ${total} ${words.done}` : `${done} ${words.done}`;
   }
 
   // -- showing a question ---------------------------------------------------------------------------------------

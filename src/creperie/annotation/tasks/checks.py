@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.annotation.tasks.form import AnswerOption, Field, PageForm
+from creperie.annotation.tasks.form import Field, PageForm
 from creperie.annotation.tasks.task import (
     Dimension,
     Material,
@@ -13,6 +13,7 @@ from creperie.annotation.tasks.task import (
     QuestionDraft,
     StudyTask,
     Value,
+    captions_as_options,
     label_of,
     one_row,
     options_of,
@@ -66,11 +67,14 @@ def _show_foil(payload: Payload, order: Order) -> PageForm:
     return PageForm(texts()[FOIL]["ask"], (field,), (("Caption", payload["caption"]),), PICTURE)
 
 
-def _trap_foil(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] | None:
-    """The caption that is true of the image, in the foil's place."""
-    if payload["true"] is None:
-        return None
-    return {**payload, "caption": payload["true"]}, {"verdict": "true"}
+def _known_foil(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any], Value]]:
+    """A true caption with its own picture, and one with the picture of another item: the text tells nothing."""
+    if own["true"] is None:
+        return []
+    found = [({**own, "caption": own["true"]}, {"verdict": "true"})]
+    if other is not None and other["true"] is not None:
+        found.append(({**own, "caption": other["true"]}, {"verdict": "false"}))
+    return found
 
 
 # -- positive check --------------------------------------------------------------------------------------------------
@@ -84,7 +88,8 @@ def _draft_positives(material: Material) -> list[QuestionDraft]:
         true = [j for j, fits in enumerate(row) if fits] if row else []
         for j in true[1:]:
             captions = [item.captions[true[0]], item.captions[j]]
-            payload = {"images": list(item.images), "column": j, "captions": captions}
+            foil = next((c for c, fits in zip(item.captions, row or ()) if not fits), None)
+            payload = {"images": list(item.images), "column": j, "captions": captions, "foil": foil}
             drafts.append(QuestionDraft(material.source, item.subset, item.id, payload))
     return drafts
 
@@ -108,9 +113,14 @@ def _say_positive(payload: Payload, value: Value) -> str:
     return f"{said} ({label_of(options_of(POSITIVE, 'errors'), value['error'])}): {value['text']}"
 
 
-def _trap_positive(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] | None:
-    """A caption of quite another item in P2's place: whatever is done, it is not accepted."""
-    return {**payload, "captions": [payload["captions"][0], stranger]}, {"verdict": "edit"}
+def _known_positive(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any], Value]]:
+    """A pair that says the same, of its own picture and of another one; without pictures, a caption and its foil."""
+    found = [(dict(own), {"verdict": "accept"})]
+    if not own["images"] and own["foil"]:
+        found.append(({**own, "captions": [own["captions"][0], own["foil"]]}, {"verdict": "edit"}))
+    elif own["images"] and other is not None:
+        found.append(({**own, "captions": list(other["captions"])}, {"verdict": "edit"}))
+    return found
 
 
 def _right_positive(given: Value, known: Value) -> bool:
@@ -134,27 +144,34 @@ def _draft_triplets(material: Material) -> list[QuestionDraft]:
 
 
 def _show_triplet(payload: Payload, order: Order) -> PageForm:
-    pairs = sorted(zip(payload["match"], payload["captions"]), key=lambda p: not p[0])
-    shown = tuple(("Should be true" if fits else "Should be false", caption) for fits, caption in pairs)
+    captions, foils = payload["captions"], _foils_of(payload)
+    shown = [("Should be true", c) for c, fits in zip(captions, payload["match"]) if fits]
+    shown += [("Should be false", captions[foils[place]]) for place in order]
     options = tuple(o for o in options_of(TRIPLET) if "column" in payload or o.value != "edit")
     fields = [Field("verdict", "choice", "Your verdict", options)]
     if "column" in payload:
-        last = payload["captions"][payload["column"]]
+        last = captions[payload["column"]]
         fields.append(Field("text", "text", "The second caption, corrected", value=last, when=("verdict", "edit")))
-    if len(foils := _foils_of(payload)) > 1:
-        fields.insert(0, Field("foil", "choice", texts()[TRIPLET]["ask_foil"], foils))
-    return PageForm(texts()[TRIPLET]["ask"], tuple(fields), shown, PICTURE if payload["images"] else ())
+    if len(foils) > 1:
+        chosen = captions_as_options(captions, [foils[place] for place in order])
+        fields.insert(0, Field("foil", "choice", texts()[TRIPLET]["ask_foil"], chosen))
+    return PageForm(texts()[TRIPLET]["ask"], tuple(fields), tuple(shown), PICTURE if payload["images"] else ())
 
 
-def _foils_of(payload: Payload) -> tuple[AnswerOption, ...]:
-    pairs = enumerate(zip(payload["captions"], payload["match"]))
-    return tuple(AnswerOption(str(j), caption, quote=True) for j, (caption, fits) in pairs if not fits)
+def _foils_of(payload: Payload) -> list[int]:
+    return [j for j, fits in enumerate(payload["match"]) if not fits]
+
+
+def _mean_triplet(payload: Payload, order: Order, read: Value) -> Value:
+    if "foil" not in read:
+        return dict(read)
+    return {**read, "foil": str(_foils_of(payload)[order[int(read["foil"])]])}
 
 
 def _known_triplet(payload: Payload, verdict: str = "valid") -> Value:
     """An answer with the first false caption, where there is a choice."""
     foils = _foils_of(payload)
-    return {"foil": foils[0].value, "verdict": verdict} if len(foils) > 1 else {"verdict": verdict}
+    return {"foil": str(foils[0]), "verdict": verdict} if len(foils) > 1 else {"verdict": verdict}
 
 
 def _right_triplet(given: Value, known: Value) -> bool:
@@ -167,24 +184,61 @@ def _say_triplet(payload: Payload, value: Value) -> str:
     return "; ".join([*chosen, f"{said}: {value['text']}" if "text" in value else said])
 
 
-def _trap_triplet(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] | None:
-    """The first true caption once more, in the place of the false ones."""
-    true = payload["captions"][payload["match"].index(True)]
-    captions = [c if fits else true for c, fits in zip(payload["captions"], payload["match"])]
-    return {**payload, "captions": captions}, _known_triplet(payload, "invalid")
+def _checks_triplet(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any], Value]]:
+    """A sound item with its own picture and with another one; without pictures, P2 and the foil change places."""
+    found = [(dict(own), _known_triplet(own))]
+    if own["images"] and other is not None:
+        mixed = {**other, "images": own["images"]}
+        found.append((mixed, _known_triplet(mixed, "invalid")))
+    elif not own["images"] and "column" in own:
+        captions, column, foil = list(own["captions"]), own["column"], _foils_of(own)[0]
+        captions[column], captions[foil] = captions[foil], captions[column]
+        found.append(({**own, "captions": captions}, _known_triplet(own, "invalid")))
+    return found
 
 
-def _check(task: str, draft: Any, show: Any, say: Any, truth: Any, trap: Any, *right: Any) -> StudyTask:
-    """A task whose first field is a verdict; nothing in it is shuffled."""
-    verdict = (_verdict(task),)
-    return StudyTask(task, draft, lambda payload: 0, show, _as_read, say, truth, trap, verdict, "check", *right)
+def _nothing(payload: Payload) -> int:
+    return 0
 
 
 _FALSE, _ACCEPTED = {"verdict": "false"}, {"verdict": "accept"}
 CHECKS = (
-    _check(FOIL, _draft_foils, _show_foil, _say_foil, lambda _: _FALSE, _trap_foil),
-    _check(
-        POSITIVE, _draft_positives, _show_positive, _say_positive, lambda _: _ACCEPTED, _trap_positive, _right_positive
+    StudyTask(
+        FOIL,
+        _draft_foils,
+        _nothing,
+        _show_foil,
+        _as_read,
+        _say_foil,
+        lambda _: _FALSE,
+        _known_foil,
+        (_verdict(FOIL),),
+        "check",
     ),
-    _check(TRIPLET, _draft_triplets, _show_triplet, _say_triplet, _known_triplet, _trap_triplet, _right_triplet),
+    StudyTask(
+        POSITIVE,
+        _draft_positives,
+        _nothing,
+        _show_positive,
+        _as_read,
+        _say_positive,
+        lambda _: _ACCEPTED,
+        _known_positive,
+        (_verdict(POSITIVE),),
+        "check",
+        _right_positive,
+    ),
+    StudyTask(
+        TRIPLET,
+        _draft_triplets,
+        lambda payload: len(_foils_of(payload)),
+        _show_triplet,
+        _mean_triplet,
+        _say_triplet,
+        _known_triplet,
+        _checks_triplet,
+        (_verdict(TRIPLET),),
+        "check",
+        _right_triplet,
+    ),
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from creperie.annotation.tasks.form import Field, PageForm
 from creperie.annotation.tasks.task import (
     Dimension,
@@ -44,12 +42,6 @@ def _show_odd(payload: Payload, order: Order) -> PageForm:
     field = Field("caption", "choice", "The odd caption", captions_as_options(payload["captions"], order))
     ask = "ask" if payload["images"] else "ask_blind"
     return PageForm(texts()[FIND][ask], (field,), pictures=("Picture",) if payload["images"] else ())
-
-
-def _trap_odd(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] | None:
-    captions = list(payload["captions"])
-    captions[payload["odd"]] = stranger
-    return {**payload, "captions": captions}, {"caption": payload["odd"]}
 
 
 # -- choose the caption ----------------------------------------------------------------------------------------------
@@ -108,14 +100,6 @@ def _mean_choice(payload: Payload, order: Order, read: Value) -> Value:
     return {"captions": chosen}
 
 
-def _trap_choice(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] | None:
-    """The foils are captions of quite another item; not for two images, where each caption is true of one."""
-    if len(payload["images"]) != 1:
-        return None
-    true = payload["captions"][payload["truth"][0]]
-    return {**payload, "captions": [true, stranger], "truth": [0]}, {"captions": [0]}
-
-
 def _code_choice(payload: Payload, value: Value) -> float:
     width = len(payload["captions"])
     return float(sum(j * width**n for n, j in enumerate(value["captions"])))
@@ -130,10 +114,9 @@ PERFORMANCES = (
         lambda payload, order, read: {"caption": order[int(read["caption"])]},
         lambda payload, value: payload["captions"][value["caption"]],
         lambda payload: {"caption": payload["odd"]},
-        _trap_odd,
+        lambda own, other: [(dict(own), {"caption": own["odd"]})],
         (Dimension("caption", lambda payload, value: float(value["caption"])),),
         "run",
-        fields=lambda value: {"caption": str(value["caption"])},
     ),
     StudyTask(
         CHOOSE,
@@ -143,9 +126,8 @@ PERFORMANCES = (
         _mean_choice,
         lambda payload, value: " / ".join(payload["captions"][j] for j in value["captions"]),
         lambda payload: {"captions": list(payload["truth"])},
-        _trap_choice,
+        lambda own, other: [(dict(own), {"captions": list(own["truth"])})],
         (Dimension("captions", _code_choice),),
         "run",
-        fields=lambda value: {f"image{n}": str(j) for n, j in enumerate(value["captions"])},
     ),
 )

@@ -96,13 +96,23 @@ def _say_foil_pair(payload: Payload, value: Value) -> str:
     )
 
 
-def _trap_foil_pair(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] | None:
-    """One foil with its words turned round: sense and grammar of the other one are better."""
-    first = payload["foils"][0]
-    turned = " ".join(reversed(first.split()))
-    if turned == " ".join(first.split()):
-        return None
-    return {**payload, "foils": [first, turned]}, {"sense": "0", "grammar": "0"}
+def _known_foil_pair(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any], Value]]:
+    """A foil against itself with its words in disorder: sense and grammar of the first are better."""
+    first = own["foils"][0]
+    broken = in_disorder(first)
+    return [({**own, "foils": [first, broken]}, {"sense": "0", "grammar": "0"})] if broken != first else []
+
+
+def in_disorder(text: str) -> str:
+    """A sentence with its words exchanged two by two.
+
+    >>> in_disorder("a dog bites a man.")
+    'dog a a bites man.'
+    """
+    words = text.split()
+    for n in range(0, len(words) - 1, 2):
+        words[n], words[n + 1] = words[n + 1], words[n]
+    return " ".join(words)
 
 
 def _code_preference(name: str) -> Dimension:
@@ -146,9 +156,11 @@ def _mean_bias(payload: Payload, order: Order, read: Value) -> Value:
     return {"rating": read["rating"] if order[0] == 1 else -read["rating"]}
 
 
-def _trap_bias(payload: Payload, stranger: str) -> tuple[dict[str, Any], Value] | None:
-    caption = payload["captions"][0]
-    return {**payload, "captions": [caption, caption]}, {"rating": 0}
+def _known_bias(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any], Value]]:
+    """A caption against itself with its words in disorder."""
+    caption = own["captions"][0]
+    broken = in_disorder(caption)
+    return [({**own, "captions": [caption, broken]}, {"rating": STRONGEST})] if broken != caption else []
 
 
 PREFERENCES = (
@@ -160,7 +172,7 @@ PREFERENCES = (
         lambda payload, order, read: {k: TIE if at == TIE else str(order[int(at)]) for k, at in read.items()},
         _say_foil_pair,
         lambda payload: None,
-        _trap_foil_pair,
+        _known_foil_pair,
         (_code_preference("sense"), _code_preference("grammar")),
         "rate",
     ),
@@ -172,9 +184,9 @@ PREFERENCES = (
         _mean_bias,
         lambda payload, value: f"{value['rating']:+d} for “{payload['captions'][0]}”",
         lambda payload: None,
-        _trap_bias,
+        _known_bias,
         (Dimension("rating", lambda payload, value: float(value["rating"]), "interval"),),
         "rate",
-        fields=lambda value: {"rating": -value["rating"]},
+        lambda given, known: given["rating"] * known["rating"] > 0,
     ),
 )

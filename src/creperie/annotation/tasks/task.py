@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import yaml
 
-from creperie.annotation.tasks.form import AnswerError, AnswerOption, PageForm, read_form
+from creperie.annotation.tasks.form import AnswerOption, PageForm
 from creperie.bench import Item
 
 Payload = Mapping[str, Any]
@@ -65,23 +65,14 @@ class StudyTask:
     say: Callable[[Payload, Value], str]
     #: the answer that the match matrix gives, None where there is none
     truth: Callable[[Payload], Value | None]
-    #: a question with an answer that is obvious to anyone who looks; from a question and a caption of another item
-    trap: Callable[[Payload, str], tuple[dict[str, Any], Value] | None]
+    #: questions whose answer is known, made of a real item and of another one whose captions contradict it: one for
+    #: each answer that can be told apart
+    known: Callable[[Payload, Payload | None], list[tuple[dict[str, Any], Value]]]
     dimensions: tuple[Dimension, ...]
     #: what `apply` makes of the answers: "check" changes the benchmark, "run" makes human runs, "rate" makes ratings
     makes: Literal["check", "run", "rate"]
+    #: whether a given answer passes a check with a known one
     right: Callable[[Value, Value], bool] = field(default=lambda given, known: given == known)
-    #: the fields that mean a value, where everything stands in the benchmark's own order
-    fields: Callable[[Value], dict[str, Any]] = field(default=dict)
-
-    def accepts(self, payload: Payload, value: Any) -> bool:
-        """Whether a value is one that the question's own form can give."""
-        order = range(self.shuffled(payload))
-        try:
-            read = read_form(self.show(payload, order), self.fields(value))
-            return self.mean(payload, order, read) == value
-        except (AnswerError, KeyError, ValueError, IndexError, TypeError, AttributeError):
-            return False
 
     @property
     def words(self) -> Mapping[str, Any]:

@@ -1,30 +1,28 @@
-"""The application: routes, guard, and what an error looks like to a browser or a script.
-
-Whether the server works, and how it does, is told to a load balancer, and to Prometheus on the same machine.
-"""
+"""The application: routes, guard, and what an error looks like to a browser or a script."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, HTTPException, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
-from sqlalchemy import func, select, text
-from sqlalchemy.exc import OperationalError
+from fastapi.responses import JSONResponse, Response
+from sqlalchemy import text
+from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
 
-from creperie.annotation.access import DeniedError, TooManyError
+from creperie.annotation.answers import WorkError
+from creperie.annotation.crowd import EntryError
 from creperie.annotation.database import BusyError
-from creperie.annotation.desk import WorkError
-from creperie.annotation.schema import Answer, Slot
+from creperie.annotation.links import DeniedError, TooManyError
+from creperie.annotation.state import StateError
 from creperie.annotation.tasks.form import AnswerError
 from creperie.annotation.web import annotator, entry, owner
 from creperie.annotation.web.guard import HEADERS, Guard, busy
-from creperie.annotation.web.site import Site, SiteHere, page, static_folder, to
+from creperie.annotation.web.site import Site, SiteHere, message, static_folder
 from creperie.core import CreperieError, __version__
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -45,14 +43,17 @@ def create_app(site: Site, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
     app.include_router(owner.router)
     app.include_router(router)
     app.mount("/static", StaticFiles(directory=static_folder()), name="static")
-    app.add_middleware(Guard, hosts=tuple(hosts), prefix=site.prefix, replies=site.replies)
+    app.add_middleware(Guard, hosts=tuple(hosts), prefix=site.prefix)
     _explain_errors(app)
     return app
 
 
 def _explain_errors(app: FastAPI) -> None:
     @app.exception_handler(WorkError)
-    def work(request: Request, error: WorkError) -> Response:
+    @app.exception_handler(StateError)
+    def work(request: Request, error: WorkError | StateError) -> Response:
+        if _wants_page(request):
+            return _say(request, 409, str(error))
         return JSONResponse({"code": error.code, "message": error.what}, 409)
 
     @app.exception_handler(AnswerError)
@@ -62,10 +63,15 @@ def _explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(DeniedError)
     def denied(request: Request, error: DeniedError) -> Response:
-        return _say(request, 429 if isinstance(error, TooManyError) else 403, error.what)
+        return _say(request, 429 if isinstance(error, TooManyError) else 404, error.what)
+
+    @app.exception_handler(EntryError)
+    def not_entered(request: Request, error: EntryError) -> Response:
+        return _say(request, 403, f"{error.what[:1].upper()}{error.what[1:]}.")
 
     @app.exception_handler(BusyError)
     @app.exception_handler(OperationalError)
+    @app.exception_handler(InterfaceError)
     @app.exception_handler(PoolTimeoutError)
     def unavailable(request: Request, error: Exception) -> Response:
         return busy()
@@ -90,16 +96,16 @@ def _explain_errors(app: FastAPI) -> None:
         return JSONResponse({"detail": detail}, 422)  # without the input, which may be what was wrong with it
 
 
+def _wants_page(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
+
+
 def _say(request: Request, status: int, text: str, headers: Any = None) -> Response:
     """An error as a page for people, as JSON for scripts."""
-    wants_page = "text/html" in request.headers.get("accept", "")
-    if status == 401 and wants_page and request.url.path.startswith("/owner"):
-        return to("/owner/login")
-    if not wants_page or request.url.path.startswith("/api/"):
+    if not _wants_page(request):
         return JSONResponse({"detail": text}, status, headers=headers)
-    titles = {401: "Please log in", 403: "Not allowed", 404: "Not found", 429: "Too many attempts"}
-    title = titles.get(status, "Something went wrong")
-    return page(request, "message.html", status, title=title, text=text)
+    titles = {401: "Please open your link", 403: "Not allowed", 404: "Not found", 409: "Not possible now"}
+    return message(request, titles.get(status, "Something went wrong"), text, status)
 
 
 router = APIRouter(include_in_schema=False)
@@ -111,18 +117,3 @@ def health(site: SiteHere) -> Response:
     with site.db.read() as session:
         session.execute(text("SELECT 1"))
     return JSONResponse({"status": "ok"})
-
-
-@router.get("/metrics")
-def metrics(request: Request, site: SiteHere) -> Response:
-    """Counts in Prometheus' text format, for callers on this machine only."""
-    if request.client is None or request.client.host not in ("127.0.0.1", "::1"):
-        raise HTTPException(404, "not found")
-    with site.db.read() as session:
-        rows = session.scalar(select(func.count()).select_from(Answer))
-        slots = session.execute(select(Slot.state, func.count()).group_by(Slot.state)).all()
-    lines = ["# TYPE creperie_replies_total counter"]
-    lines += [f'creperie_replies_total{{status="{code}"}} {n}' for code, n in sorted(site.replies.items())]
-    lines += ["# TYPE creperie_answer_rows gauge", f"creperie_answer_rows {rows or 0}", "# TYPE creperie_slots gauge"]
-    lines += [f'creperie_slots{{state="{state}"}} {n}' for state, n in slots]
-    return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")

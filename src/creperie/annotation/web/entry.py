@@ -1,71 +1,69 @@
-"""How an annotator gets in and out: invitation or self-service link, consent, screening, withdrawal, own data."""
+"""How people get in and out: personal links, the shared address of a crowd, consent, withdrawal, own data."""
 
 from __future__ import annotations
 
-import secrets
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Form, HTTPException, Path, Request
+from fastapi import APIRouter, Form, HTTPException, Path, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
-from sqlalchemy.orm import Session
+from sqlalchemy import select
 
-from creperie.annotation.access import ANNOTATOR_SESSION, DeniedError, count_attempt, leave, open_session
-from creperie.annotation.crowd import EntryError, enter, entrant_of, study_of_link
-from creperie.annotation.desk import is_welcome
-from creperie.annotation.invitations import find_invitation
-from creperie.annotation.privacy import person_document, withdraw
-from creperie.annotation.schema import OPEN, Annotator, Attachment, StudyRow
-from creperie.annotation.settings import StudySettings, settings_of
+from creperie.annotation.crowd import enter, entrant_of, study_of_address, worker_hash
+from creperie.annotation.links import ENTRIES, LASTS, WRONG_LINKS, DeniedError, Invitation, Visitor, link_of, open_visit
+from creperie.annotation.links import leave as end_visit
+from creperie.annotation.people import data_of, withdraw
+from creperie.annotation.schema import ANNOTATOR, OPEN, Annotator, Attachment, StudyRow
+from creperie.annotation.settings import settings_of
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.task import speaking
 from creperie.annotation.web.site import (
+    OWNED,
     SESSION,
     AnnotatorHere,
+    Csrf,
+    Posted,
     SiteHere,
     check_csrf,
     client_address,
     cookie,
+    current_visitor,
     drop_cookie,
+    message,
     page,
     set_cookie,
     to,
 )
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 TOKEN = r"^[A-Za-z0-9_-]{8,64}$"
 Token = Annotated[str, Path(pattern=TOKEN)]
-Csrf = Annotated[str, Form(max_length=200)]
-_IN: dict[int | str, dict[str, Any]] = {303: {}, 400: {}, 403: {}, 404: {}, 408: {}, 413: {}, 429: {}, 503: {}}
+Consent = Annotated[str, Form(max_length=16)]
 
 
-async def posted(request: Request) -> dict[str, str]:
-    """The fields of a form whose names the study decides."""
-    form = await request.form()
-    return {key: value for key, value in form.items() if isinstance(value, str)}
+# -- by a personal link ------------------------------------------------------------------------------------------------
 
 
-# -- by invitation ---------------------------------------------------------------------------------------------------
-
-
-@router.get("/join/{token}", response_class=HTMLResponse, responses={404: {}, 400: {}, 503: {}})
-def join_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """What an invitation is about. Looking at it changes nothing: programs that preview links do that."""
+def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
+    """Whose link this is. Links that do not exist are counted; so many cannot be tried."""
     with site.db.read() as session:
-        annotator, study = _invited(session, token)
-    if study is None or annotator is None:
-        text = "This invitation has ended, or the link is incomplete."
-        return page(request, "message.html", 404, title="Invitation not valid", text=text)
-    consented = annotator.consent_version == (settings_of(study.settings).consent_version or None)
-    return _entry_page(request, study, f"/join/{token}", name=annotator.pseudonym, consented=consented)
+        who = link_of(session, token)
+    if who is None:
+        site.limiter.hit(WRONG_LINKS, client_address(request))
+        raise DeniedError("this link has ended, or it is incomplete")
+    return who
 
 
-def _invited(session: Session, token: str) -> tuple[Annotator | None, StudyRow | None]:
-    annotator = find_invitation(session, token)
-    if annotator is None or not is_welcome(annotator, time.time()):
-        return None, None
-    return annotator, session.get_one(StudyRow, annotator.study_id)
+@router.get("/join/{token}")
+def join_page(request: Request, site: SiteHere, token: Token) -> Response:
+    """What an invitation is about: looking at it changes nothing, as programs that preview links do. Owners go in."""
+    who = _linked(request, site, token)
+    if who.annotator is None:
+        return _let_in(request, site, who)
+    assert who.study is not None
+    consented = who.annotator.consent_version == (settings_of(who.study.settings).consent_version or None)
+    return _entry_page(request, who.study, f"/join/{token}", name=who.annotator.pseudonym, consented=consented)
 
 
 def _entry_page(
@@ -74,100 +72,87 @@ def _entry_page(
     settings = settings_of(study.settings)
     with speaking(settings.language):
         words = dict(task_named(study.task).words)
-    return page(
-        request,
-        "enter.html",
-        400 if problem else 200,
-        language=settings.language,
-        study=study,
-        task=words,
-        settings=settings,
-        action=action,
-        name=name,
-        problem=problem,
-        consented=consented,
-    )
+    own = {"study": study, "task": words, "settings": settings, "language": settings.language}
+    own |= {"action": action, "name": name, "problem": problem, "consented": consented}
+    return page(request, "enter.html", 400 if problem else 200, **own)
 
 
-@router.post("/join/{token}", response_class=HTMLResponse, status_code=303, responses=_IN)
-def join(
-    request: Request, site: SiteHere, token: Token, csrf: Csrf = "", consent: Annotated[str, Form(max_length=16)] = ""
-) -> Response:
-    """Begin: a session of two weeks."""
+@router.post("/join/{token}")
+def join(request: Request, site: SiteHere, token: Token, csrf: Csrf = "", consent: Consent = "") -> Response:
+    """Begin: the link is exchanged for a cookie."""
     check_csrf(request, csrf)
-    with site.db.read() as session:
-        annotator, study = _invited(session, token)
-    if annotator is None or study is None:
-        count_attempt(site.db, "join", "", client_address(request))
-        raise DeniedError("this link is not valid, or the invitation has ended")
-    wanted = settings_of(study.settings).consent_version
-    if wanted and wanted not in (consent, annotator.consent_version):
-        return _entry_page(request, study, f"/join/{token}", name=annotator.pseudonym, problem="consent")
+    who = _linked(request, site, token)
+    if who.annotator is None or who.study is None:
+        return _let_in(request, site, who)
+    wanted = settings_of(who.study.settings).consent_version
+    if wanted and wanted not in (consent, who.annotator.consent_version):
+        return _entry_page(request, who.study, f"/join/{token}", name=who.annotator.pseudonym, problem="consent")
+    if wanted and who.annotator.consent_version != wanted:
+        _accept(site, who.annotator.id, wanted)
+    return _let_in(request, site, who)
+
+
+def _accept(site: SiteHere, annotator: int, version: str) -> None:
     with site.db.write() as session:
-        own = session.get_one(Annotator, annotator.id)
-        if wanted and own.consent_version != wanted:
-            own.consented, own.consent_version = time.time(), wanted
-        made = open_session(session, ANNOTATOR_SESSION, annotator_id=own.id)
-    return _let_in(request, made)
+        own = session.get_one(Annotator, annotator)
+        own.consented, own.consent_version = time.time(), version
 
 
-def _let_in(request: Request, made: str) -> Response:
-    response = to("/work")
-    set_cookie(response, request, SESSION, made, ANNOTATOR_SESSION)
-    return response
+def _let_in(request: Request, site: SiteHere, who: Visitor, response: Response | None = None) -> Response:
+    """Set the cookie of a visit, which ends when its link does."""
+    with site.db.write() as session:
+        token = open_visit(session, who.link)
+    mine = who.link.kind == ANNOTATOR
+    answer = response or to("/work" if mine else "/owner")
+    set_cookie(answer, request, SESSION if mine else OWNED, token, LASTS[who.link.kind])
+    return answer
 
 
-# -- by the link of a study ------------------------------------------------------------------------------------------
+# -- by the address of a crowd -----------------------------------------------------------------------------------------
 
 
-def _open_study(site: SiteHere, token: str) -> tuple[StudyRow, StudySettings]:
+def _crowd_study(site: SiteHere, token: str) -> StudyRow:
     with site.db.read() as session:
-        study = study_of_link(session, token)
+        study = study_of_address(session, token)
     if study is None:
         raise HTTPException(404, "there is no such study")
-    return study, settings_of(study.settings)
+    return study
 
 
-@router.get("/study/{token}", response_class=HTMLResponse, responses={400: {}, 404: {}, 503: {}})
-def study_link(request: Request, site: SiteHere, token: Token) -> Response:
-    """What a study is about, for everybody with its link. Nothing is stored before consent is given."""
-    study, settings = _open_study(site, token)
-    try:
-        entrant_of(settings, request.query_params)
-    except EntryError as e:
-        return page(request, "message.html", 400, title="Not yet", text=f"{e.what[:1].upper()}{e.what[1:]}.")
-    return _entry_page(request, study, f"/study/{token}?{request.url.query}")
+@router.get("/crowd/{token}")
+def crowd_page(request: Request, site: SiteHere, token: Token) -> Response:
+    """What a study is about, for those who are signed or listed. Nothing is stored before consent is given."""
+    study = _crowd_study(site, token)
+    here = current_visitor(request, SESSION)
+    with site.db.read() as session:
+        who = entrant_of(session, study, request.query_params)
+    if here is not None and here.annotator is not None and here.annotator.worker == worker_hash(study, who.worker):
+        return to("/work")
+    return _entry_page(request, study, f"/crowd/{token}?{request.url.query}")
 
 
-@router.post("/study/{token}", response_class=HTMLResponse, status_code=303, responses=_IN)
-def enter_by_link(
-    request: Request, site: SiteHere, token: Token, given: Annotated[dict[str, str], Depends(posted)]
-) -> Response:
-    """Take part: a new annotator, or the one that this worker already is."""
+@router.post("/crowd/{token}")
+def enter_by_address(request: Request, site: SiteHere, token: Token, given: Posted) -> Response:
+    """Exchange a signed or listed id for a personal link, and show the link: it is the way back."""
     check_csrf(request, given.get("csrf"))
-    study, settings = _open_study(site, token)
-    action = f"/study/{token}?{request.url.query}"
+    study = _crowd_study(site, token)
+    settings, action = settings_of(study.settings), f"/crowd/{token}?{request.url.query}"
     if settings.consent_version and given.get("consent") != settings.consent_version:
         return _entry_page(request, study, action, problem="consent")
     answers = [given.get(f"screening{n}", "") for n in range(len(settings.screening))]
     if not all(a.isascii() and a.isdecimal() and len(a) < 4 for a in answers):
         return _entry_page(request, study, action, problem="screening")
-    if not settings.platform:  # nobody vouches for these: a limited number per address
-        count_attempt(site.db, "open", secrets.token_hex(4), client_address(request))
-    try:
-        annotator = enter(site.db, study.id, entrant_of(settings, request.query_params, [int(a) for a in answers]))
-    except EntryError as e:
-        return page(request, "message.html", 403, title="Not possible", text=f"{e.what[:1].upper()}{e.what[1:]}.")
-    with site.db.write() as session:
-        made = open_session(session, ANNOTATOR_SESSION, annotator_id=annotator.id)
-    return _let_in(request, made)
+    site.limiter.hit(ENTRIES, client_address(request))
+    annotator, made = enter(site.db, study.id, request.query_params, [int(a) for a in answers])
+    link = Invitation(annotator.pseudonym, made).link(site.url or str(request.base_url))
+    who = _linked(request, site, made)
+    shown = page(request, "entered.html", language=settings.language, name=annotator.pseudonym, link=link)
+    return _let_in(request, site, who, shown)
 
 
-@router.get("/attachment/{name}", response_class=Response, responses={404: {}, 503: {}})
-def attachment(site: SiteHere, name: Annotated[str, Path(pattern=TOKEN)]) -> Response:
+@router.get("/attachment/{name}")
+def attachment(site: SiteHere, name: Token) -> Response:
     """A picture of some instructions; its name is random."""
-    from sqlalchemy import select
-
     with site.db.read() as session:
         found = session.scalar(select(Attachment).where(Attachment.name == name))
     if found is None:
@@ -178,7 +163,16 @@ def attachment(site: SiteHere, name: Annotated[str, Path(pattern=TOKEN)]) -> Res
 # -- while taking part -----------------------------------------------------------------------------------------------
 
 
-@router.get("/work", response_class=HTMLResponse, responses={400: {}, 401: {}, 503: {}})
+@router.get("/", response_class=HTMLResponse)
+def home(request: Request) -> Response:
+    if current_visitor(request, SESSION) is not None:
+        return to("/work")
+    if current_visitor(request, OWNED) is not None:
+        return to("/owner")
+    return message(request, "creperie", "Open the link in your invitation to begin.")
+
+
+@router.get("/work")
 def work_page(request: Request, who: AnnotatorHere) -> Response:
     """The page on which everything happens; the consent text first, where it has changed."""
     assert who.study is not None
@@ -188,26 +182,13 @@ def work_page(request: Request, who: AnnotatorHere) -> Response:
         return _entry_page(request, who.study, "/consent", name=who.annotator.pseudonym)
     with speaking(settings.language):
         words = dict(task_named(who.study.task).words)
-    stopped = who.study.state != OPEN
-    return page(
-        request,
-        "work.html",
-        language=settings.language,
-        study=who.study,
-        task=words,
-        settings=settings,
-        annotator=who.annotator,
-        stopped=stopped,
-    )
+    own = {"study": who.study, "task": words, "settings": settings, "language": settings.language}
+    return page(request, "work.html", **own, annotator=who.annotator, stopped=who.study.state != OPEN)
 
 
-@router.post("/consent", response_class=HTMLResponse, status_code=303, responses={401: {}, **_IN})
+@router.post("/consent")
 def accept_consent(
-    request: Request,
-    site: SiteHere,
-    who: AnnotatorHere,
-    csrf: Csrf = "",
-    consent: Annotated[str, Form(max_length=16)] = "",
+    request: Request, site: SiteHere, who: AnnotatorHere, csrf: Csrf = "", consent: Consent = ""
 ) -> Response:
     """Accept a consent text that has changed."""
     check_csrf(request, csrf)
@@ -215,13 +196,11 @@ def accept_consent(
     assert who.annotator is not None
     if consent != settings_of(who.study.settings).consent_version:
         return _entry_page(request, who.study, "/consent", name=who.annotator.pseudonym, problem="consent")
-    with site.db.write() as session:
-        own = session.get_one(Annotator, who.annotator.id)
-        own.consented, own.consent_version = time.time(), consent
+    _accept(site, who.annotator.id, consent)
     return to("/work")
 
 
-@router.post("/withdraw", response_class=HTMLResponse, responses={401: {}, **_IN})
+@router.post("/withdraw")
 def withdraw_now(request: Request, site: SiteHere, who: AnnotatorHere, csrf: Csrf = "") -> Response:
     """Leave the study for good: what was said is erased."""
     check_csrf(request, csrf)
@@ -229,27 +208,26 @@ def withdraw_now(request: Request, site: SiteHere, who: AnnotatorHere, csrf: Csr
     assert who.annotator is not None
     withdraw(site.db, who.study.name, who.annotator.pseudonym, "annotator")
     text = "Your answers have been erased and count in no result. Thank you."
-    response = page(request, "message.html", title="You have withdrawn", text=text)
+    response = message(request, "You have withdrawn", text, language=settings_of(who.study.settings).language)
     drop_cookie(response, request, SESSION)
     return response
 
 
-@router.get("/my-data", responses={400: {}, 401: {}, 503: {}})
+@router.get("/my-data")
 def my_data(site: SiteHere, who: AnnotatorHere) -> Response:
-    """Everything that is stored about the caller, as JSON."""
+    """Everything that is stored about the caller, in the terms of their own pages."""
     assert who.study is not None
     assert who.annotator is not None
     with site.db.read() as session:
-        found = person_document(session, who.study, session.get_one(Annotator, who.annotator.id))
-    found.pop("note")  # the owner's
-    return JSONResponse(found, headers={"Content-Disposition": 'attachment; filename="my-data.json"'})
+        document = data_of(session, who.study, session.get_one(Annotator, who.annotator.id))
+    return JSONResponse(document, headers={"Content-Disposition": 'attachment; filename="my-data.json"'})
 
 
-@router.post("/leave", response_class=HTMLResponse, status_code=303, responses=_IN)
+@router.post("/leave")
 def leave_page(request: Request, site: SiteHere, csrf: Csrf = "") -> Response:
-    """End the session in this browser; the link opens it again."""
+    """End the visit of this browser; the link opens it again."""
     check_csrf(request, csrf)
-    leave(site.db, cookie(request, SESSION))
+    end_visit(site.db, cookie(request, SESSION))
     response = to("/")
     drop_cookie(response, request, SESSION)
     return response

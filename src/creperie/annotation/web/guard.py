@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -32,33 +30,23 @@ HEADERS = {
 _SAFE = ("GET", "HEAD", "OPTIONS")
 #: Requests that work at a time, fewer than there are threads: static files get through when the database does not.
 AT_A_TIME = 24
-#: How long a request waits for its turn, and for its own body.
-PATIENCE, BODY_PATIENCE = 10.0, 20.0
+#: Seconds that a request waits for its turn, and that its whole body may take to arrive.
+PATIENCE, BODY_SECONDS = 10.0, 20.0
 #: Paths that never touch the database.
-_LIGHT = ("/static/", "/health", "/metrics")
-
-
-class _TooLargeError(Exception):
-    """Never leaves this module."""
-
-
-class _TooSlowError(Exception):
-    """Never leaves this module."""
+_LIGHT = ("/static/", "/health")
 
 
 class Guard:
-    """Refuses foreign hosts, foreign origins and large bodies; adds the headers; limits concurrent requests.
+    """Refuses foreign hosts, foreign origins and large or slow bodies; adds the headers; limits concurrent requests.
 
+    A body is read as a whole before the request gets its turn, so nobody who sends slowly keeps others from theirs.
     `prefix` is the path under which the pages are reached; a proxy may or may not take it off.
     """
 
-    def __init__(
-        self, app: ASGIApp, hosts: Sequence[str], prefix: str = "", replies: Counter[int] | None = None
-    ) -> None:
+    def __init__(self, app: ASGIApp, hosts: Sequence[str], prefix: str = "") -> None:
         self.app = app
         self.hosts = frozenset(h.lower() for h in hosts)
         self.prefix = prefix
-        self.replies = replies if replies is not None else Counter()
         self.turns = asyncio.Semaphore(AT_A_TIME)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,49 +56,45 @@ class Guard:
         if self.prefix and scope["path"].startswith(self.prefix + "/"):
             scope = {**scope, "path": scope["path"][len(self.prefix) :]}
             scope["raw_path"] = scope.get("raw_path", b"")[len(self.prefix) :]
-        body = _Body(receive)
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self.replies[message["status"]] += 1
-                headers = MutableHeaders(scope=message)
-                if headers.get("location", "").startswith("/"):
-                    headers["location"] = self.prefix + headers["location"]
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                headers.setdefault("Cache-Control", "no-store")
-                if scope["path"].startswith("/api/"):
-                    headers.setdefault("Content-Disposition", 'attachment; filename="api.json"')
-                if scope["scheme"] == "https":
-                    headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+                self._add_headers(scope, MutableHeaders(scope=message))
             await send(message)
 
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send_guarded)
+        answer = self._refusal(scope)
+        body = b""
+        if answer is None:
+            try:
+                body = await asyncio.wait_for(_read(receive), BODY_SECONDS)
+            except TimeoutError:
+                answer = PlainTextResponse("the request did not arrive in time", 408)
+            if len(body) > MAX_BODY:
+                answer = PlainTextResponse("request too large", 413)
+        if answer is not None:
+            await answer(scope, receive, send_guarded)
             return
-
-        async def send_unless_too_large(message: Message) -> None:
-            # The framework answers a body that breaks off with an error of its own.
-            if not body.too_large:
-                await send_guarded(message)
-
         language = preferred(Headers(scope=scope).get("accept-language", ""))
-        try:
-            with suppress(_TooLargeError), speaking(language if scope["path"].startswith("/owner") else "en"):
-                await self._in_turn(scope, body.receive, send_unless_too_large)
-        except _TooSlowError:
-            await PlainTextResponse("the request did not arrive in time", 408)(scope, receive, send_guarded)
-        if body.too_large:
-            await PlainTextResponse("request too large", 413)(scope, receive, send_guarded)
+        with speaking(language if scope["path"].startswith("/owner") else "en"):
+            await self._in_turn(scope, _again(body, receive), send_guarded)
+
+    def _add_headers(self, scope: Scope, headers: MutableHeaders) -> None:
+        if headers.get("location", "").startswith("/"):
+            headers["location"] = self.prefix + headers["location"]
+        for name, value in HEADERS.items():
+            headers.setdefault(name, value)
+        headers.setdefault("Cache-Control", "no-store")
+        if scope["path"].startswith("/api/"):
+            headers.setdefault("Content-Disposition", 'attachment; filename="api.json"')
+        if scope["scheme"] == "https":
+            headers.setdefault("Strict-Transport-Security", "max-age=31536000")
 
     async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"].startswith(_LIGHT):
             await self.app(scope, receive, send)
             return
         try:
-            # Where nobody waits there is nothing to time.
-            await (asyncio.wait_for(self.turns.acquire(), PATIENCE) if self.turns.locked() else self.turns.acquire())
+            await asyncio.wait_for(self.turns.acquire(), PATIENCE)
         except TimeoutError:
             await busy()(scope, receive, send)
             return
@@ -119,7 +103,7 @@ class Guard:
         finally:
             self.turns.release()
 
-    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+    def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if self.hosts and _name(f"//{host}") not in self.hosts:
@@ -133,6 +117,27 @@ class Guard:
         if not length.isdecimal():
             return PlainTextResponse("bad content-length", 400)
         return PlainTextResponse("request too large", 413) if int(length[:20]) > MAX_BODY else None
+
+
+async def _read(receive: Receive) -> bytes:
+    """The whole body, or the first part of one that is too large."""
+    body = b""
+    while len(body) <= MAX_BODY:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body", False):
+            break
+    return body
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body that was read, once more, for the application."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay
 
 
 def busy() -> Response:
@@ -152,27 +157,3 @@ def _name(url: str) -> str:
         return (urlsplit(url).hostname or "").lower()
     except ValueError:
         return ""
-
-
-class _Body:
-    """A request's body, counted as it comes: it need not have the length that it states."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._seen = 0
-        self._ended = False
-        self.too_large = False
-
-    async def receive(self) -> Message:
-        try:
-            message = (
-                await asyncio.wait_for(self._receive(), BODY_PATIENCE) if not self._ended else await self._receive()
-            )
-        except TimeoutError:
-            raise _TooSlowError from None
-        self._ended = not message.get("more_body", False)
-        self._seen += len(message.get("body", b""))
-        if self._seen > MAX_BODY:
-            self.too_large = True
-            raise _TooLargeError
-        return message

@@ -1,106 +1,58 @@
-"""The owner's side: log in, see all studies, make one; and the account's own password and second factor."""
+"""The owner's side: see all studies, make one, and give links to other owners and adjudicators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field
-from sqlalchemy import select
 
-from creperie.annotation.access import (
-    LONGEST_PASSWORD,
-    OWNER_SESSION,
-    DeniedError,
-    TooManyError,
-    change_password,
-    end_sessions,
-    enter_as_owner,
-    give_role,
-    has_news,
-    leave,
-    recent,
-    role_in,
-    set_second_factor,
-)
-from creperie.annotation.schema import MEMBER, OWNER, Login
+from creperie.annotation.links import DAYS, Invitation, leave, link_for, list_links, revoke_link
+from creperie.annotation.schema import ADJUDICATOR, OWNER
 from creperie.annotation.study import StudyPlan, all_studies, store_study
 from creperie.annotation.tasks import TASKS
-from creperie.annotation.totp import address_of, is_code, new_secret
 from creperie.annotation.web import owner_people, owner_study
 from creperie.annotation.web.site import (
     OWNED,
-    MakerHere,
+    AnyOwnerHere,
+    Csrf,
     ReaderHere,
     Site,
     SiteHere,
     Text,
     actor_of,
     check_csrf,
-    client_address,
     cookie,
-    current_visitor,
     drop_cookie,
     page,
-    set_cookie,
     to,
 )
 from creperie.bench import MANIFEST_FILE, load
 from creperie.core import CreperieError, UsageError
 
-router = APIRouter(prefix="/owner", default_response_class=HTMLResponse)
+router = APIRouter(prefix="/owner", default_response_class=HTMLResponse, include_in_schema=False)
 router.include_router(owner_study.router)
 router.include_router(owner_people.router)
 
 #: How deep under the root benchmarks are looked for, and how many are listed.
 DEPTH, LISTED = 4, 200
 
-Csrf = Annotated[str, Form(max_length=200)]
 Number = Annotated[str, Field(pattern=r"^[0-9]{0,6}$")]
-_FORM: dict[int | str, dict[str, Any]] = {303: {}, 400: {}, 401: {}, 403: {}, 413: {}}
 
 
-@router.get("/login", responses={400: {}})
-def login_page(request: Request) -> Response:
-    found = current_visitor(request, OWNED)
-    return to("/owner") if found and found.owner else page(request, "login.html", problem="", name="")
-
-
-@router.post("/login", responses={303: {}, 400: {}, 403: {}, 413: {}, 429: {}})
-def login(
-    request: Request,
-    site: SiteHere,
-    name: Annotated[Text, Form(max_length=64)],
-    password: Annotated[Text, Form(max_length=LONGEST_PASSWORD)],
-    code: Annotated[str, Form(max_length=10)] = "",
-    csrf: Csrf = "",
-) -> Response:
-    """Enter with name and password, and a one-time code where the account uses them."""
-    check_csrf(request, csrf)
-    try:
-        made = enter_as_owner(site.db, name, password, client_address(request), code)
-    except DeniedError as e:
-        status = 429 if isinstance(e, TooManyError) else 403
-        return page(request, "login.html", status, problem=f"{e.what[:1].upper()}{e.what[1:]}.", name=name)
-    response = to("/owner/account" if has_news(recent(site.db, name)) else "/owner")
-    set_cookie(response, request, OWNED, made, OWNER_SESSION)
-    return response
-
-
-@router.post("/logout", responses={303: {}, 400: {}, 403: {}, 413: {}})
+@router.post("/logout")
 def logout(request: Request, site: SiteHere, csrf: Csrf = "") -> Response:
-    """End the session."""
+    """End the visit of this browser; the link opens it again."""
     check_csrf(request, csrf)
     leave(site.db, cookie(request, OWNED))
-    response = to("/owner/login")
+    response = to("/")
     drop_cookie(response, request, OWNED)
     return response
 
 
-@router.get("", responses={401: {}, 400: {}})
+@router.get("")
 def studies_page(request: Request, site: SiteHere, who: ReaderHere) -> Response:
     """All studies, and the form to make one."""
     return _studies_page(request, site, who)
@@ -109,21 +61,20 @@ def studies_page(request: Request, site: SiteHere, who: ReaderHere) -> Response:
 def _studies_page(
     request: Request, site: Site, who: ReaderHere, problem: str = "", given: dict[str, Any] | None = None
 ) -> Response:
-    assert who.owner is not None
     with site.db.read() as session:
-        studies = [s for s in all_studies(session) if role_in(session, who, s["id"])]
-        archived = [s for s in all_studies(session, archived=True) if role_in(session, who, s["id"]) == OWNER]
+        studies = [s for s in all_studies(session) if who.may(ADJUDICATOR, s["id"])]
+        archived = all_studies(session, archived=True) if who.may(OWNER) else []
     return page(
         request,
         "studies.html",
         400 if problem else 200,
-        who=who.owner,
-        may_change=who.owner.role in (OWNER, MEMBER),
+        who=who.link,
+        may_change=who.may(OWNER),
         studies=studies,
         archived=archived,
         titles={name: task.words["title"] for name, task in TASKS.items()},
         tasks=[{**task.words, "name": task.name} for task in TASKS.values()],
-        benchmarks=benchmarks_under(site.root),
+        benchmarks=benchmarks_under(site.root) if who.may(OWNER) else [],
         problem=problem,
         given=given or dict.fromkeys(StudyForm.model_fields, ""),
     )
@@ -177,15 +128,14 @@ class StudyForm(BaseModel):
         )
 
 
-@router.post("/studies", responses=_FORM)
-def make_study(request: Request, site: SiteHere, who: MakerHere, given: Annotated[StudyForm, Form()]) -> Response:
+@router.post("/studies")
+def make_study(request: Request, site: SiteHere, who: AnyOwnerHere, given: Annotated[StudyForm, Form()]) -> Response:
     """Make a study of a benchmark under the server's root."""
     check_csrf(request, given.csrf)
     try:
         spec = _under(site, given.bench)
         other = load(_under(site, given.other)) if given.other else None
         store_study(site.db, given.name, load(spec), given.plan(), other=other, spec=spec, actor=actor_of(who))
-        give_role(site.db, given.name, actor_of(who).removeprefix("owner:"), OWNER, actor_of(who))
     except CreperieError as e:
         return _studies_page(request, site, who, str(e), given.model_dump())
     return to(f"/owner/studies/{given.name}")
@@ -198,68 +148,37 @@ def _under(site: Site, name: str) -> str:
     return str((site.root / name).resolve())
 
 
-Password = Annotated[Text, Form(max_length=LONGEST_PASSWORD)]
-_ACCOUNT_FORM = {**_FORM, 408: {}, 429: {}, 503: {}}
+# -- links -------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/account", responses={400: {}, 401: {}, 503: {}})
-def account_page(request: Request, site: SiteHere, who: ReaderHere) -> Response:
-    return _account_page(request, site, who)
+@router.get("/links")
+def links_page(request: Request, site: SiteHere, who: AnyOwnerHere) -> Response:
+    """The links of owners and adjudicators."""
+    return _links_page(request, site, who)
 
 
-def _account_page(request: Request, site: SiteHere, who: ReaderHere, problem: str = "", secret: str = "") -> Response:
-    assert who.owner is not None
-    secret = secret or new_secret()
-    uri = address_of(secret, who.owner.name)
-    values = {"who": who.owner, "problem": problem, "secret": secret, "uri": uri, "used": who.owner.totp is not None}
+def _links_page(request: Request, site: Site, who: AnyOwnerHere, made: tuple[str, str] | None = None) -> Response:
     with site.db.read() as session:
-        logins = session.scalars(select(Login).where(Login.owner_id == who.owner.id).order_by(Login.id.desc())).all()
-    values |= {"events": recent(site.db, who.owner.name), "logins": logins, "here": who.login}
-    return page(request, "account.html", 400 if problem else 200, **values)
+        rows, studies = list_links(session), [s["study"] for s in all_studies(session)]
+    return page(request, "links.html", who=who.link, rows=rows, studies=studies, made=made, days=DAYS)
 
 
-def _after(
-    request: Request, site: SiteHere, who: ReaderHere, place: str, change: Callable[..., None], *about: str | None
-) -> Response:
-    """Change something of the account, which asks for its password, and go on; or say why not."""
-    assert who.owner is not None
-    try:
-        change(site.db, who.owner.name, *about, client_address(request))
-    except CreperieError as e:  # a secret that stands in somebody's app already stays the same
-        return _account_page(request, site, who, str(e), (about[-1] or "") if change is set_second_factor else "")
-    return to(place)
-
-
-@router.post("/account/password", responses=_ACCOUNT_FORM)
-def new_password(
-    request: Request, site: SiteHere, who: ReaderHere, old: Password, new: Password, csrf: Csrf = ""
-) -> Response:
-    """Change the password; all sessions of the account end."""
-    check_csrf(request, csrf)
-    return _after(request, site, who, "/owner/login", change_password, old, new)
-
-
-@router.post("/account/sessions", responses=_ACCOUNT_FORM)
-def log_out_everywhere(
-    request: Request, site: SiteHere, who: ReaderHere, password: Password, csrf: Csrf = ""
-) -> Response:
-    """End all sessions of the account, this one too."""
-    check_csrf(request, csrf)
-    return _after(request, site, who, "/owner/login", end_sessions, password)
-
-
-@router.post("/account/second-factor", responses=_ACCOUNT_FORM)
-def second_factor(
+@router.post("/links")
+def change_links(
     request: Request,
     site: SiteHere,
-    who: ReaderHere,
-    password: Password,
-    secret: Annotated[str, Form(pattern="^[A-Z2-7]{0,64}$")] = "",
-    code: Annotated[str, Form(max_length=10)] = "",
+    who: AnyOwnerHere,
+    name: Annotated[Text, Form(min_length=1, max_length=128)],
+    action: Annotated[str, Form(pattern="^(owner|adjudicator|revoke)$")],
+    study: Annotated[Text, Form(max_length=64)] = "",
+    days: Annotated[float, Form(gt=0, le=3650, allow_inf_nan=False)] = DAYS,
     csrf: Csrf = "",
 ) -> Response:
-    """Use a second factor from now on, or, without a secret, no longer."""
+    """Give somebody a link, or end all of theirs."""
     check_csrf(request, csrf)
-    if secret and (len(secret) != 32 or not is_code(secret, code)):
-        return _account_page(request, site, who, "the code is wrong: is the clock of your phone right?", secret)
-    return _after(request, site, who, "/owner/account", set_second_factor, password, secret or None)
+    if action == "revoke":
+        revoke_link(site.db, name, actor_of(who))
+        return to("/owner/links")
+    token = link_for(site.db, name, action, study if action == ADJUDICATOR else "", days, actor_of(who))
+    link = Invitation(name, token).link(site.url or str(request.base_url))
+    return _links_page(request, site, who, (name, link))

@@ -31,7 +31,7 @@ class StudyPictures:
     """Encoded pictures of several image stores; the last ones are kept in memory."""
 
     def __init__(self) -> None:
-        self._stores: dict[tuple[str, bool], ImageStore] = {}
+        self._stores: dict[str, ImageStore] = {}
         self._kept: OrderedDict[tuple[str, str], Picture] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
@@ -39,19 +39,17 @@ class StudyPictures:
         # has freed is not there for the next one.
         self._decoder = ThreadPoolExecutor(1, "creperie-pictures")
 
-    def get(self, location: str, reference: str, *, follow_links: bool = False) -> Picture:
-        """The picture of a reference; ImageError where there is none. Links must not lead out of a benchmark that
-        came from elsewhere, unless loading it allows them.
-        """
+    def get(self, location: str, reference: str) -> Picture:
+        """The picture of a reference; ImageError where there is none. Links never lead out of the folder."""
         key = (location, reference)
         if (found := self._find(key)) is not None:
             return found
-        return self._decoder.submit(self._make, key, follow_links).result()
+        return self._decoder.submit(self._make, key).result()
 
-    def _make(self, key: tuple[str, str], follow_links: bool) -> Picture:
+    def _make(self, key: tuple[str, str]) -> Picture:
         if (found := self._find(key)) is not None:  # somebody else waited for the same one
             return found
-        made = encode(open_image(self._store(key[0], follow_links), key[1], max_pixels=MAX_PIXELS))
+        made = encode(open_image(self._store(key[0]), key[1], max_pixels=MAX_PIXELS))
         with self._lock:
             self._kept[key] = made
             self._bytes += len(made.data)
@@ -65,11 +63,10 @@ class StudyPictures:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
-    def _store(self, location: str, follow_links: bool) -> ImageStore:
-        if (location, follow_links) not in self._stores:
-            opened = open_store(location, follow_links=follow_links) if location else NO_IMAGES
-            self._stores[location, follow_links] = opened
-        return self._stores[location, follow_links]
+    def _store(self, location: str) -> ImageStore:
+        if location not in self._stores:
+            self._stores[location] = open_store(location, follow_links=False) if location else NO_IMAGES
+        return self._stores[location]
 
 
 def encode(picture: Image.Image) -> Picture:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hmac
 import secrets
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,7 +12,7 @@ from time import gmtime, strftime
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends, Form, HTTPException, Request
 from fastapi import Path as PathParameter
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -22,9 +20,9 @@ from pydantic import AfterValidator
 from sqlalchemy import select
 from starlette.responses import Response
 
-from creperie.annotation.access import Visitor, csrf_token, role_in, stay, visitor
 from creperie.annotation.database import Database
-from creperie.annotation.schema import MEMBER, OWNER, REVIEWER, VIEWER, StudyRow
+from creperie.annotation.links import Limiter, Visitor, csrf_token, is_csrf_token, visitor, visitor_named
+from creperie.annotation.schema import ADJUDICATOR, OWNER, StudyRow
 from creperie.annotation.tasks.form import is_storable
 from creperie.annotation.web.language import direction, preferred, prose, translator
 from creperie.annotation.web.pictures import StudyPictures
@@ -42,8 +40,9 @@ class Site:
     out: Path
     secure: bool = False
     url: str = ""
+    trusted_header: str = ""  #: in which an identity proxy names who is calling; the server removes it from strangers
     pictures: StudyPictures = field(default_factory=StudyPictures)
-    replies: Counter[int] = field(default_factory=Counter)  #: by status, for /metrics
+    limiter: Limiter = field(default_factory=Limiter)
     shown_links: dict[str, Any] = field(default_factory=dict)  #: new links by form, so that a reload shows them again
 
     @property
@@ -69,6 +68,7 @@ def _storable(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_storable)]
 SiteHere = Annotated[Site, Depends(_site_here)]
+Csrf = Annotated[str, Form(max_length=200)]
 
 
 @cache
@@ -87,15 +87,19 @@ def templates() -> Environment:
 def page(request: Request, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
     """A page; its forms carry a token that only our own pages can know."""
     secret = _secret(request)
-    fresh = None if secret else secrets.token_urlsafe(24)
-    csrf = csrf_token(secret or fresh or "")
+    fresh = None if secret else secrets.token_urlsafe(32)
     language = values.pop("language", "") or preferred(request.headers.get("accept-language", ""))
     own = {"_": translator(language), "language": language, "direction": direction(language)}
-    html = templates().get_template(template).render(csrf=csrf, base=site_of(request).prefix, **own, **values)
-    response = HTMLResponse(html, status)
+    own |= {"csrf": csrf_token(secret or fresh or ""), "base": site_of(request).prefix}
+    response = HTMLResponse(templates().get_template(template).render(**own, **values), status)
     if fresh:
         set_cookie(response, request, FORM, fresh)
     return response
+
+
+def message(request: Request, title: str, text: str, status: int = 200, language: str = "") -> HTMLResponse:
+    """A page that says one thing."""
+    return page(request, "message.html", status, title=title, text=text, language=language)
 
 
 def set_cookie(response: Response, request: Request, name: str, value: str, lasts: float | None = None) -> None:
@@ -128,7 +132,7 @@ def _is_secure(request: Request) -> bool:
 
 
 def _secret(request: Request) -> str:
-    """What the token of a form is made from: the session, or a cookie for those who have none yet."""
+    """What the token of a form is made from: the visit, or a cookie for those who have none yet."""
     return cookie(request, (OWNED if request.url.path.startswith("/owner") else SESSION)) or cookie(request, FORM)
 
 
@@ -139,90 +143,91 @@ def to(place: str) -> RedirectResponse:
 
 def check_csrf(request: Request, given: str | None) -> None:
     """Refuse a form that does not carry the token of one of our own pages."""
-    secret = _secret(request)
-    expected = csrf_token(secret) if secret else ""
-    if not expected or not hmac.compare_digest(expected.encode(), (given or "").encode()):
+    if not is_csrf_token(_secret(request), given or ""):
         raise HTTPException(403, "this form is out of date; load the page again")
 
 
 def current_visitor(request: Request, area: str) -> Visitor | None:
-    token = cookie(request, area)
-    if not token:
+    """Who is calling: by the cookie, or, among owners, as the identity proxy says."""
+    site, token = site_of(request), cookie(request, area)
+    named = request.headers.get(site.trusted_header, "") if site.trusted_header and area == OWNED else ""
+    if not token and not named:
         return None
-    with site_of(request).db.read() as session:
-        return visitor(session, token)
+    with site.db.read() as session:
+        return visitor_named(session, named) if named else visitor(session, token)
 
 
 def the_annotator(request: Request) -> Visitor:
     """The annotator who is calling; 401 for everybody else."""
-    found = current_visitor(request, SESSION)
-    if found is None or found.annotator is None:
+    who = current_visitor(request, SESSION)
+    if who is None or who.annotator is None:
         raise HTTPException(401, "open your invitation link first")
-    return found
+    return who
 
 
 def the_reader(request: Request) -> Visitor:
-    """The account that is calling; 401 for everybody else."""
-    found = current_visitor(request, OWNED)
-    if found is None or found.owner is None:
-        raise HTTPException(401, "log in first")
-    if not request.url.path.endswith("/progress.json"):  # which an open page asks for by itself
-        stay(site_of(request).db, found.login)
-    return found
+    """The owner or adjudicator who is calling; 401 for everybody else."""
+    who = current_visitor(request, OWNED)
+    if who is None or who.annotator is not None:
+        raise HTTPException(401, "open your owner's link first; `creperie annotate link NAME` makes one")
+    return who
 
 
-def the_maker(request: Request) -> Visitor:
-    """An account that may create studies."""
-    found = the_reader(request)
-    if found.owner is None or found.owner.role not in (OWNER, MEMBER):
-        raise HTTPException(403, "only owners and members can create studies")
-    return found
+def the_owner(request: Request) -> Visitor:
+    who = the_reader(request)
+    if not who.may(OWNER):
+        raise HTTPException(403, "only owners can do this")
+    return who
 
 
 def client_address(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-def actor_of(found: Visitor) -> str:
-    return f"owner:{found.owner.name}" if found.owner else "nobody"
+def actor_of(who: Visitor) -> str:
+    return f"{who.link.kind}:{who.link.name}"
+
+
+Name = Annotated[str, PathParameter(pattern=r"^[a-z0-9][a-z0-9._-]{0,47}$")]
+
+
+def _allowed(kind: str) -> Callable[[Request, str], Visitor]:
+    """Who is calling, if their link allows this in the study that the address names."""
+
+    def check(request: Request, name: Name) -> Visitor:
+        who = the_reader(request)
+        with site_of(request).db.read() as session:
+            study = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
+        if study is None or not who.may(ADJUDICATOR, study):  # whether it exists is nobody else's business
+            raise HTTPException(404, "there is no such study")
+        if not who.may(kind, study):
+            raise HTTPException(403, "only owners can do this")
+        return who
+
+    return check
 
 
 AnnotatorHere = Annotated[Visitor, Depends(the_annotator)]
 ReaderHere = Annotated[Visitor, Depends(the_reader)]
-MakerHere = Annotated[Visitor, Depends(the_maker)]
+AnyOwnerHere = Annotated[Visitor, Depends(the_owner)]
+AdjudicatorHere = Annotated[Visitor, Depends(_allowed(ADJUDICATOR))]
+OwnerHere = Annotated[Visitor, Depends(_allowed(OWNER))]
 
 
 def static_folder() -> Path:
     return Path(str(resources.files("creperie.annotation") / "static"))
 
 
-Name = Annotated[str, PathParameter(pattern=r"^[a-z0-9][a-z0-9._-]{0,47}$")]
-RANK = {"": 0, VIEWER: 1, REVIEWER: 2, OWNER: 3}
+async def posted(request: Request) -> dict[str, str]:
+    """The fields of a form whose names the study decides."""
+    form = await request.form()
+    return {key: value for key, value in form.items() if isinstance(value, str)}
 
 
-def _at_least(needed: str) -> Callable[[Request, str], Visitor]:
-    """Who is calling, if the account has at least this role in the study that the address names."""
-
-    def check(request: Request, name: Name) -> Visitor:
-        who = the_reader(request)
-        with site_of(request).db.read() as session:
-            study = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
-            role = role_in(session, who, study) if study is not None else ""
-        if not role:  # whether it exists is nobody's business who has no role in it
-            raise HTTPException(404, "there is no such study")
-        if RANK[role] < RANK[needed]:
-            raise HTTPException(403, f"this needs the role of {needed}; yours is {role}")
-        return who
-
-    return check
+Posted = Annotated[dict[str, str], Depends(posted)]
 
 
-ViewerHere = Annotated[Visitor, Depends(_at_least(VIEWER))]
-ReviewerHere = Annotated[Visitor, Depends(_at_least(REVIEWER))]
-OwnerHere = Annotated[Visitor, Depends(_at_least(OWNER))]
-
-
-def may_change(request: Request, who: Visitor, study: StudyRow) -> bool:
-    """Whether an account owns a study."""
-    with site_of(request).db.read() as session:
-        return role_in(session, who, study.id) == OWNER
+def download(text: str, kind: str, name: str) -> Response:
+    """A file to save."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type=f"{kind}; charset=utf-8", headers=headers)

@@ -1,0 +1,202 @@
+"""A study's record: answers, exclusions, adjudications, plan and settings in one document with one digest.
+
+Results are computed from the record alone, so whoever has the file can compute them again. The digest says that two
+people speak of the same record; it does not protect against the owner of the database.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from creperie.annotation.database import Database
+from creperie.annotation.outcome import StudyRecord
+from creperie.annotation.schema import (
+    ARCHIVED,
+    CLOSED,
+    Annotator,
+    Answer,
+    Decision,
+    Event,
+    Question,
+    Revision,
+    StudyRow,
+)
+from creperie.annotation.state import record as record_event
+from creperie.annotation.state import study_named
+from creperie.core import DataError, UsageError, write_text
+
+FORMAT = 2
+LARGEST = 512 * 2**20
+_ABOUT = ("study", "task", "question", "kind", "source", "subset", "id", "annotator", "event", "value", "comment")
+COLUMNS = (*_ABOUT, "seconds", "at", "key", "revision", "excluded", "shown_order")
+#: A spreadsheet takes cells that start like this for formulas.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "|", "%")
+_ANSWER = ("turn", "value", "comment", "seconds", "at", "key", "revision", "shown_order", "erased")
+_PERSON = ("entry", "quota", "created", "excluded", "withdrawn", "finished", "outcome")
+#: The records that were read last, by what they were read at.
+_RECENT: dict[Any, StudyRecord] = {}
+
+
+def study_record(session: Session, study: StudyRow) -> StudyRecord:
+    """The record as the server itself uses it; a study that has not changed is not read again."""
+    stamp = (study.secret, study.name, study.state, study.revision, _stamp(session, study))
+    if stamp not in _RECENT:
+        while len(_RECENT) >= 4:
+            _RECENT.pop(next(iter(_RECENT)), None)
+        _RECENT[stamp] = _read(session, study)
+    return _RECENT[stamp]
+
+
+def _stamp(session: Session, study: StudyRow) -> tuple[Any, ...]:
+    """Changes whenever something is said, decided or done: answers and events are only added."""
+    answers = select(func.max(Answer.id)).where(Answer.study_id == study.id)
+    events = select(func.max(Event.id)).where(Event.study_id == study.id)
+    people = select(func.count(), func.max(Annotator.finished)).where(Annotator.study_id == study.id)
+    return session.scalar(answers), session.scalar(events), *session.execute(people).one()
+
+
+def _read(session: Session, study: StudyRow) -> StudyRecord:
+    own = select(Question).where(Question.study_id == study.id).order_by(Question.ordinal)
+    questions = session.scalars(own).all()
+    numbers = {q.id: q.ordinal for q in questions}
+    annotators = session.scalars(select(Annotator).where(Annotator.study_id == study.id).order_by(Annotator.id)).all()
+    names = {one.id: one.pseudonym for one in annotators}
+    said = select(Answer).where(Answer.study_id == study.id).order_by(Answer.annotator_id, Answer.turn)
+    decided = select(Decision).join(Question).where(Question.study_id == study.id).order_by(Decision.id)
+    kept = select(Revision).where(Revision.study_id == study.id).order_by(Revision.number)
+    asked = ("ordinal", "kind", "source", "subset", "item", "payload", "expected")
+    return {
+        "format": FORMAT,
+        "study": study.name,
+        "task": study.task,
+        "state": study.state,
+        "created": study.created,
+        "bench": {k: v for k, v in study.bench.items() if k not in ("images", "spec")},
+        "plan": study.plan,
+        "revisions": [_revision(one) for one in session.scalars(kept)],
+        "questions": [{name: getattr(q, name) for name in asked} for q in questions],
+        "people": [
+            {"annotator": a.pseudonym, **{k: getattr(a, k) for k in _PERSON}, "why": a.excluded_why} for a in annotators
+        ],
+        "answers": [
+            {
+                "question": numbers[row.question_id],
+                "annotator": names[row.annotator_id],
+                "event": row.kind,
+                **{k: getattr(row, k) for k in _ANSWER},
+            }
+            for row in session.scalars(said)
+        ],
+        "decisions": [
+            {"question": numbers[d.question_id], "by": d.by, "value": d.value, "comment": d.comment, "at": d.at}
+            for d in session.scalars(decided)
+        ],
+    }
+
+
+def _revision(one: Revision) -> dict[str, Any]:
+    settings = {k: v for k, v in one.settings.items() if k != "crowd_address"}
+    return {
+        "number": one.number,
+        "at": one.at,
+        "actor": one.actor,
+        "settings": settings,
+        "instructions": one.instructions,
+    }
+
+
+def exported(record: StudyRecord) -> dict[str, Any]:
+    """The record as it leaves the server, with its digest.
+
+    In which order captions were shown stays out until the study is closed: it could tell others what is true.
+    """
+    over = record["state"] in (CLOSED, ARCHIVED)
+    answers = [row if over else {**row, "shown_order": None} for row in record["answers"]]
+    document = {**record, "answers": answers, "erased": sum(row["erased"] is not None for row in answers)}
+    return {**document, "digest": digest_of(document)}
+
+
+def digest_of(document: Mapping[str, Any]) -> str:
+    """SHA-256 of a record as canonical JSON, its own digest aside."""
+    plain = {k: v for k, v in document.items() if k != "digest"}
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_export(path: Path) -> dict[str, Any]:
+    """A record that `annotate export` wrote; an error where it was changed since."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise DataError(f"is larger than {LARGEST >> 20} MiB", where=str(path))
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as e:
+        raise DataError(f"not an exported study ({str(e)[:80]})", where=str(path)) from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise DataError("not an exported study of this version", where=str(path), hint="write it with annotate export")
+    if document.get("digest") != digest_of(document):
+        raise DataError("digest mismatch: the file was changed after it was exported", where=str(path))
+    return document
+
+
+def export_study(db: Database, name: str, path: Path, actor: str = "cli") -> dict[str, Any]:
+    """Write the record of a study into a .json file, or its answers into a .csv file; digest and number of answers."""
+    if path.suffix.lower() not in (".json", ".csv"):
+        raise UsageError("the file must end in .json (all of it) or .csv (answers)", where=str(path))
+    with db.read() as session:
+        document = exported(study_record(session, study_named(session, name)))
+    if path.suffix.lower() == ".json":
+        write_text(path, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+    else:
+        write_text(path, as_csv(answer_rows(document)))
+    with db.write() as session:
+        record_event(session, actor, "export", study_named(session, name), {"digest": document["digest"]})
+    return {"events": len(document["answers"]), "digest": document["digest"], "erased": document["erased"]}
+
+
+def answer_rows(document: StudyRecord) -> list[dict[str, Any]]:
+    """Every answer, skip and undo that was not erased as a flat row, in order of time."""
+    questions = {q["ordinal"]: q for q in document["questions"]}
+    excluded = {p["annotator"]: p["excluded"] is not None for p in document["people"]}
+    rows = []
+    for row in sorted((r for r in document["answers"] if r["erased"] is None), key=lambda r: r["at"]):
+        asked = questions[row["question"]]
+        about = {"study": document["study"], "task": document["task"], "id": asked["item"]}
+        about |= {name: asked[name] for name in ("kind", "source", "subset")}
+        when = datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="milliseconds")
+        whole = {**row, **about, "at": when, "excluded": excluded[row["annotator"]]}
+        rows.append({name: whole[name] for name in COLUMNS})
+    return rows
+
+
+def as_csv(rows: Iterable[Mapping[str, Any]], columns: Iterable[str] = COLUMNS) -> str:
+    """Rows for a spreadsheet: lists and objects as JSON, line breaks as spaces, an apostrophe before formulas.
+
+    >>> as_csv([{"a": "=1+1", "b": -1.5, "c": "x\\r=2+2"}], "abc")
+    "a,b,c\\n'=1+1,-1.5,x =2+2\\n"
+    """
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(columns), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _cell(value) for name, value in row.items()})
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, (dict, list)):
+        value = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return value
+    # A carriage return ends a row for some readers, whatever the quotes say.
+    text = value if not value.startswith(_FORMULA) else f"'{value}"
+    return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")

@@ -1,0 +1,215 @@
+"""What may happen to a study, its slots and its answers: tables of transitions, enforced when rows are flushed.
+
+A study is open, paused, closed or archived. Closed means frozen: nothing is answered, taken back, adjudicated, excluded
+or set; only what a person asks to be erased still is. `GuardedSession` refuses every row that the tables do not allow,
+whoever writes it: a page, the API, the command line or Python.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from sqlalchemy import event, inspect, select
+from sqlalchemy.orm import Session
+
+from creperie.annotation.schema import (
+    ANSWER,
+    ARCHIVED,
+    CLOSED,
+    DONE,
+    FREE,
+    HELD,
+    OPEN,
+    PAUSED,
+    SKIP,
+    UNDO,
+    VOID,
+    Annotator,
+    Answer,
+    Decision,
+    Event,
+    Question,
+    Revision,
+    SchemaTable,
+    Slot,
+    StudyRow,
+)
+from creperie.annotation.settings import changed
+from creperie.core import CreperieError, unknown
+
+#: From which states a study may go to which.
+STUDY_MOVES = {
+    OPEN: (PAUSED, CLOSED, ARCHIVED),
+    PAUSED: (OPEN, CLOSED, ARCHIVED),
+    CLOSED: (PAUSED, ARCHIVED),
+    ARCHIVED: (CLOSED,),
+}
+_OWNERS = ("adjudicate", "exclude", "include", "settings", "end-pilot", "release", "void", "erase")
+#: What may be done while a study is in a state. A paused one still takes the answer to a question that was given out.
+PERMITTED = {
+    OPEN: frozenset(("take", ANSWER, SKIP, UNDO, *_OWNERS)),
+    PAUSED: frozenset((ANSWER, SKIP, *_OWNERS)),
+    CLOSED: frozenset(("erase", "void", "release")),
+    ARCHIVED: frozenset(("erase", "void", "release")),
+}
+#: From which states a slot may go to which, and what that is called.
+SLOT_MOVES = {
+    (FREE, HELD): "take",
+    (HELD, HELD): "take",  # by somebody else, when its time was over
+    (HELD, DONE): ANSWER,
+    (HELD, FREE): "release",
+    (DONE, HELD): UNDO,
+    (DONE, VOID): "void",
+    (VOID, DONE): "include",
+}
+#: What may follow what an annotator did last with a slot; None where they did nothing.
+ANSWER_MOVES = {None: (ANSWER, SKIP), UNDO: (ANSWER, SKIP), ANSWER: (UNDO,), SKIP: (UNDO,)}
+#: The columns that erasing an answer empties; nothing else of it ever changes.
+ERASED = frozenset(("given", "value", "shown_order", "comment", "seconds", "erased"))
+
+
+class StateError(CreperieError):
+    """Something that the state of a study, slot or answer does not allow. `code` says so to the page."""
+
+    code = "stopped"
+
+
+class GuardedSession(Session):
+    """A session that writes only what the tables above allow."""
+
+
+@event.listens_for(GuardedSession, "before_flush")
+def _guard(session: Session, context: object, instances: object) -> None:
+    for row in session.deleted:
+        if isinstance(row, (Answer, Decision, Revision, Event)):
+            raise StateError(f"{row.__tablename__} rows are never deleted")
+    for row in session.new:
+        _check_new(session, row)
+    for row in session.dirty:
+        if session.is_modified(row):
+            _check_changed(session, row)
+
+
+def _check_new(session: Session, row: Any) -> None:
+    if isinstance(row, Answer):
+        _permit(session, row.study_id, row.kind)
+        own = select(Answer.kind).where(Answer.slot_id == row.slot_id, Answer.annotator_id == row.annotator_id)
+        last = session.scalar(own.order_by(Answer.turn.desc()).limit(1))
+        if row.kind not in ANSWER_MOVES[last]:
+            raise StateError(f"{row.kind} cannot follow {last or 'nothing'}")
+    elif isinstance(row, Decision):
+        _permit(session, session.get_one(Question, row.question_id).study_id, "adjudicate")
+
+
+def _check_changed(session: Session, row: SchemaTable) -> None:
+    changes = {a.key: a.history for a in inspect(row).attrs if a.history.has_changes()}
+    before = {name: (history.deleted or (None,))[0] for name, history in changes.items()}
+    if isinstance(row, (Decision, Revision, Event)):
+        raise StateError(f"{row.__tablename__} rows never change")
+    if isinstance(row, Answer) and (set(changes) - ERASED or row.erased is None or row.value is not None):
+        raise StateError("answers never change, except that they are erased")
+    if isinstance(row, Annotator) and "excluded" in changes:
+        action = "erase" if row.withdrawn else "exclude" if row.excluded else "include"
+        _permit(session, row.study_id, action)
+    if isinstance(row, Slot) and ("state" in changes or "annotator_id" in changes):
+        old = str(before.get("state", row.state))
+        move = SLOT_MOVES.get((old, row.state))
+        if move is None:
+            raise StateError(f"a slot cannot go from {old} to {row.state}")
+        _permit(session, row.study_id, move)
+    if isinstance(row, StudyRow):
+        _check_study(session, row, before)
+
+
+def _check_study(session: Session, row: StudyRow, before: dict[str, Any]) -> None:
+    old = before.get("state", row.state)
+    if old != row.state and row.state not in STUDY_MOVES[old]:
+        raise StateError(f"a study that is {old} cannot become {row.state}", where=row.name)
+    if "phase" in before:
+        _permit(session, row.id, "end-pilot")
+    if ("settings" in before or "instructions" in before) and not row.name.startswith("~"):
+        _permit(session, row.id, "settings")
+        if "revision" not in before:
+            raise StateError("settings change with a new revision only", where=row.name)
+
+
+def _permit(session: Session, study: int, action: str) -> None:
+    """Refuse what the study's state does not allow: the state that is stored, not one that is about to be."""
+    row = session.get_one(StudyRow, study)
+    state = (inspect(row).attrs.state.history.deleted or [row.state])[0]
+    if action not in PERMITTED[state]:
+        raise StateError(f"the study is {state}: {action} is not possible", where=row.name)
+
+
+# -- studies -----------------------------------------------------------------------------------------------------------
+
+
+def study_named(session: Session, name: str) -> StudyRow:
+    """A stored study; an error that lists the names where there is none.
+
+    A session that writes locks it, so that its state holds until the end of the transaction.
+    """
+    own = select(StudyRow).where(StudyRow.name == name)
+    study = session.scalar(own.with_for_update(key_share=True) if isinstance(session, GuardedSession) else own)
+    if study is None:
+        raise unknown("study", name, session.scalars(select(StudyRow.name)).all())
+    return study
+
+
+def set_state(session: Session, study: StudyRow, state: str, actor: str) -> None:
+    """Pause, reopen, close or archive a study."""
+    if state not in STUDY_MOVES:
+        raise unknown("state", state, STUDY_MOVES)
+    if study.state != state:
+        study.state = state
+        record(session, actor, f"{state} study", study, {})
+
+
+def end_pilot(session: Session, study: StudyRow, actor: str) -> None:
+    """Give out the questions that are not part of the pilot, too."""
+    study.phase = 1
+    record(session, actor, "end pilot", study, {})
+
+
+class OldRevisionError(StateError):
+    """Somebody else saved the settings first. `both` has, by name, their value and the one that was refused."""
+
+    def __init__(self, study: str, both: dict[str, tuple[Any, Any]]) -> None:
+        self.both = both
+        super().__init__("the settings were changed meanwhile by somebody else", where=study, hint="load them again")
+
+
+def change_settings(
+    session: Session, study: StudyRow, actor: str, changes: dict[str, Any], revision: int | None = None
+) -> None:
+    """Change settings or `instructions` under a new revision; see `StudySettings` for their names.
+
+    With `revision`, the one that the changes were made from, a study that has another one by now refuses them.
+    """
+    now = {**changed(study.settings, {}), "instructions": study.instructions}
+    if revision is not None and revision != study.revision:
+        raise OldRevisionError(study.name, {k: (now[k], v) for k, v in changes.items() if k in now and now[k] != v})
+    text = str(changes.get("instructions", study.instructions))
+    settings = changed(study.settings, {k: v for k, v in changes.items() if k != "instructions"})
+    if settings == changed(study.settings, {}) and text == study.instructions:
+        return
+    study.settings, study.instructions, study.revision = settings, text, study.revision + 1
+    session.flush()
+    write_revision(session, study, actor)
+    record(session, actor, "change settings", study, {"names": sorted(changes), "revision": study.revision})
+
+
+def write_revision(session: Session, study: StudyRow, actor: str) -> None:
+    """Keep settings and instructions as they are now."""
+    own = {"study_id": study.id, "number": study.revision, "at": time.time(), "actor": actor[:80]}
+    session.add(Revision(**own, settings=study.settings, instructions=study.instructions))
+
+
+def record(session: Session, actor: str, what: str, study: StudyRow | None, detail: dict[str, Any]) -> None:
+    """Add a line to the audit trail."""
+    plain = json.loads(json.dumps(detail, default=str))
+    own = study.id if study else None
+    session.add(Event(study_id=own, at=time.time(), actor=actor[:80], what=what, detail=plain))
+    session.flush()
