@@ -78,6 +78,7 @@ def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
     assert [row.task for row in found.rows][:1] == ["blind"]
     assert repr(found).startswith(f"Comparisons(2 models, {len(found.rows)} tests")
     assert found._repr_html_().count("<tr>") == len(found.rows) + 1 == len(found.to_pandas()) + 1
+    assert "length-words" in str(cr.table(runs))  # and cr.figure: tests/reporting/test_notebook.py
     page = cr.report(runs, tmp_path / "report.html")
     assert "blind:length-words" in Path(page).read_text(encoding="utf-8")
 
@@ -170,15 +171,54 @@ def test_annotation(world: str, tmp_path: Path) -> None:
         cr.annotation.create_study(world, task="foil-check", name="pilot", db=tmp_path / "people.db")
 
 
+def test_what_a_program_registers_is_found(world: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same protocols as entry points, at run time."""
+    from dataclasses import replace
+
+    from creperie.auditing.battery import make_attackers
+    from creperie.bench.formats.registry import find_format
+    from creperie.core import plugins
+    from creperie.making.registry import build_maker
+
+    monkeypatch.setattr(plugins, "_REGISTERED", {})
+
+    @cr.register_model("backwards")
+    def load(uri: Any, options: Any, place: Any) -> Any:
+        return cr.models.load_model(f"blind:{uri.name}")
+
+    assert cr.score(world, "backwards:length", tasks="blind").results == cr.score(world, "blind:length").results
+    assert cr.models.model_plugins()["backwards"].value.endswith("load")
+
+    @cr.register_attacker
+    def shouting(models: Any) -> Any:
+        (length,) = make_attackers(["length-words"], models)
+        return replace(length, name="shouting")
+
+    assert set(cr.audit(world, attackers=["shouting"]).to_pandas()["attacker"]) == {"shouting"}
+
+    @cr.register_maker("mine:swap")
+    def maker(name: str, options: Any, captions: Any) -> Any:
+        return build_maker("rules:swap", options, captions)
+
+    texts = ["A brown dog chases a white cat."]
+    assert len(cr.make("mine:swap", texts).to_pandas()) == len(cr.make("rules:swap", texts).to_pandas())
+    own = replace(find_format("sugarcrepe"), name="mine")
+    assert cr.register_format(own) is own
+    assert find_format("mine") is own
+    with pytest.raises(cr.CreperieError, match="did you mean 'backwards'"):
+        cr.score(world, "backward:length")
+
+
 #: the room in which a function of `creperie` lives, under the same name; a model is loaded by `load_model`
 ROOMS = {
     "auditing": ["audit"],
     "bench": ["from_pandas", "load", "save"],
     "making": ["make"],
+    "core": ["register_attacker", "register_format", "register_maker", "register_model"],
     "models": ["wrap"],
     "recipes": ["cook"],
     "refining": ["refine"],
-    "reporting": ["report"],
+    "reporting": ["figure", "report", "table"],
     "scoring": ["compare", "load_run", "score"],
     "training": ["train"],
 }

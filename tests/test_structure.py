@@ -158,7 +158,7 @@ def test_a_front_door_opens(room: str) -> None:
 
 
 def test_importing_the_package_is_quick_and_light() -> None:
-    heavy = ("torch", "spacy", "ray", "fastapi", "scipy", "openai")
+    heavy = ("numpy", "pandas", "pyarrow", "torch", "spacy", "ray", "fastapi", "scipy", "openai")
     code = f"import sys, creperie; print(*[m for m in sys.modules if m in {heavy}])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -21,6 +21,10 @@ from creperie.bench.item import Item as Item
 from creperie.bench.spec import load as load
 from creperie.bench.storage import save as save
 from creperie.core.errors import CreperieError as CreperieError
+from creperie.core.plugins import register_attacker as register_attacker
+from creperie.core.plugins import register_format as register_format
+from creperie.core.plugins import register_maker as register_maker
+from creperie.core.plugins import register_model as register_model
 from creperie.core.version import __version__ as __version__
 from creperie.making.generation import make as make
 from creperie.making.run import Made as Made
@@ -28,6 +32,8 @@ from creperie.models.registry import load_model
 from creperie.models.wrapping import wrap as wrap
 from creperie.recipes.preflight import cook as cook
 from creperie.refining.refinement import refine as refine
+from creperie.reporting.notebook import figure as figure
+from creperie.reporting.notebook import table as table
 from creperie.reporting.page import report as report
 from creperie.scoring.compare_runs import compare as compare
 from creperie.scoring.run import Run as Run

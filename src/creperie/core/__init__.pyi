@@ -49,8 +49,13 @@ from creperie.core.options import options_in as options_in
 from creperie.core.options import with_options as with_options
 from creperie.core.pages import fragment as fragment
 from creperie.core.pages import render as render
+from creperie.core.plugins import RegisteredPlugin as RegisteredPlugin
 from creperie.core.plugins import installed_plugins as installed_plugins
 from creperie.core.plugins import load_plugin as load_plugin
+from creperie.core.plugins import register_attacker as register_attacker
+from creperie.core.plugins import register_format as register_format
+from creperie.core.plugins import register_maker as register_maker
+from creperie.core.plugins import register_model as register_model
 from creperie.core.progress import Advance as Advance
 from creperie.core.progress import Progress as Progress
 from creperie.core.progress import silent as silent

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from creperie.core import (
     CreperieError,
     ModelError,
+    RegisteredPlugin,
     UsageError,
     installed_plugins,
     load_plugin,
@@ -108,8 +109,8 @@ def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mod
         raise ModelError(f"the model cannot be loaded ({type(e).__name__}: {told})", where=uri, hint=hint) from e
 
 
-def model_plugins() -> dict[str, EntryPoint]:
-    """The kinds that installed packages add, by name."""
+def model_plugins() -> dict[str, EntryPoint | RegisteredPlugin]:
+    """The kinds that installed packages and this program add, by name."""
     return installed_plugins(GROUP)
 
 

@@ -38,7 +38,7 @@ LANGUAGE = ("CausalLM", "LMHeadModel", "MaskedLM")
 ENCODE = {"encode_images": ("encode_images", "encode_image"), "encode_texts": ("encode_texts", "encode_text")}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WrappedModel:
     """A model in memory, and what has to be known beside it. `options` are those of the URI kind that it stands for."""
 
@@ -48,6 +48,9 @@ class WrappedModel:
     tokenizer: Any = None
     name: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"WrappedModel({self.uri!r})"
 
     @property
     def uri(self) -> str:

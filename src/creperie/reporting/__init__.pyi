@@ -16,6 +16,9 @@ from creperie.reporting.gather import RunGroup as RunGroup
 from creperie.reporting.gather import gather_runs as gather_runs
 from creperie.reporting.gather import runs_in as runs_in
 from creperie.reporting.leaderboard import export_site as export_site
+from creperie.reporting.notebook import NotebookTable as NotebookTable
+from creperie.reporting.notebook import figure as figure
+from creperie.reporting.notebook import table as table
 from creperie.reporting.page import Contents as Contents
 from creperie.reporting.page import make_audits as make_audits
 from creperie.reporting.page import read_audits as read_audits

@@ -4,6 +4,7 @@ from creperie.scoring.bridges import export_inspect as export_inspect
 from creperie.scoring.bridges import export_lmms as export_lmms
 from creperie.scoring.bridges import export_mteb as export_mteb
 from creperie.scoring.bridges import export_webdataset as export_webdataset
+from creperie.scoring.callbacks import BenchmarkCallback as BenchmarkCallback
 from creperie.scoring.choice import SHOTS_FILE as SHOTS_FILE
 from creperie.scoring.choice import draw_shots as draw_shots
 from creperie.scoring.compare_runs import AgainstOptions as AgainstOptions

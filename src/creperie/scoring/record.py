@@ -53,7 +53,7 @@ class ModelPass:
         document["work"] = {k: asdict(s) | {"computed": s.computed} for k, s in self.filled.work.items()}
         seconds = self.filled.timings.seconds | {"statistics": now - began, "total": now - self.start}
         document["timings"] = {k: round(v, 4) for k, v in seconds.items()}
-        run = Run(document, table)
+        run = Run(document, table, bench=part.bench)
         if self.options.shard is None:
             return run
         return marked(run, self.options.shard, run_name(whole, self.handle, tasks), benchmark_header(whole))

@@ -10,7 +10,7 @@ Results are a function of the scores, so they can be computed again under anothe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,32 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from creperie.bench import Benchmark, new_folder
-from creperie.core import DataError, UsageError, counted, html_table, percent, read_json, write_json
-from creperie.metrics import INPUTS, Input, Layout, MetricSettings, Result, clusters_of, evaluate, outcomes, task
+from creperie.core import (
+    DataError,
+    UsageError,
+    as_pandas,
+    as_polars,
+    counted,
+    html_table,
+    percent,
+    read_json,
+    write_json,
+)
+from creperie.metrics import (
+    INPUTS,
+    TIE,
+    VOID,
+    Input,
+    Layout,
+    MetricSettings,
+    Outrank,
+    Result,
+    clusters_of,
+    evaluate,
+    margins,
+    outcomes,
+    task,
+)
 
 RUN_FILE = "run.json"
 SCORES_FILE = "scores.parquet"
@@ -57,6 +81,7 @@ class Run(RunHeader):
     document: dict[str, Any]
     table: pa.Table
     path: Path | None = None
+    bench: Benchmark | None = field(default=None, repr=False, compare=False)  #: where it is at hand
 
     # -- what it is ----------------------------------------------------------------------------------------------
 
@@ -92,7 +117,14 @@ class Run(RunHeader):
     def __repr__(self) -> str:
         shown = next((r for r in self.results if r.get("subset") == "all"), None)
         said = f", {shown['task']} {percent(shown['accuracy'])} %" if shown else ""
-        return f"Run({self.model!r} on {self.benchmark!r}, {counted(len(self), 'item')}{said})"
+        scored = f"{self.scored:,} of " if self.scored < len(self) else ""
+        return f"Run({self.model!r} on {self.benchmark!r}, {scored}{counted(len(self), 'item')}{said})"
+
+    @property
+    def scored(self) -> int:
+        """How many items have all the scores that the tasks need."""
+        needed = dict.fromkeys(task(name).needs for name in self.tasks)
+        return min((len(self) - self.table.column(needs).null_count for needs in needed), default=len(self))
 
     def _repr_html_(self) -> str:
         shares = ("accuracy", "low", "high")
@@ -103,9 +135,52 @@ class Run(RunHeader):
         columns = ("task", "subset", "items", "accuracy, %", "low", "high", "ties")
         return html_table(f"{self.model} on {self.benchmark}", columns, rows)
 
-    def to_pandas(self) -> Any:
-        """The scores, one row per item, as a pandas data frame."""
-        return self.table.to_pandas()
+    # -- as a data frame -----------------------------------------------------------------------------------------
+
+    def frame(self, bench: Benchmark | None = None) -> pa.Table:
+        """One row per task and item, as an Arrow table that any data frame library reads.
+
+        The columns are task, subset, id, captions, images, scores, margin, correct and tie. `captions` are null where
+        the benchmark is not at hand: pass `bench=` for a run that was read from its folder. `correct` and `tie` are
+        null for items without scores. `margin` is the smallest lead of a true candidate over a false one.
+        """
+        known = bench or self.bench
+        if known is not None and known.hash != self.hash:
+            hint = f"pass {self.benchmark!r} as it was then"
+            raise UsageError("is not the benchmark that was scored", where=known.name, hint=hint)
+        captions = pa.nulls(len(self), pa.list_(pa.string())) if known is None else known.column("captions")
+        shared = {key: self.table.column(key) for key in ("subset", "id")}
+        shared |= {"captions": captions, "images": self.table.column("images")}
+        tables = [
+            pa.table({"task": pa.array([name] * len(self), pa.string()), **shared, **self._judged(name)})
+            for name in self.tasks
+        ]
+        return pa.concat_tables(tables, promote_options="permissive")
+
+    def _judged(self, name: str) -> dict[str, Any]:
+        """The scores of a task, and what became of every item."""
+        chosen = task(name)
+        empty = {"margin": pa.nulls(len(self), pa.float64())}
+        empty |= {key: pa.nulls(len(self), pa.bool_()) for key in ("correct", "tie")}
+        columns = {"scores": self.table.column(chosen.needs), **empty}
+        if not chosen.by_item or chosen.needs not in self.inputs:
+            return columns
+        judged = self.outcomes(name)
+        void = judged == VOID
+        columns["correct"] = pa.array(self.settings.worth(judged) == 1, mask=void)
+        columns["tie"] = pa.array(judged == TIE, mask=void)
+        if isinstance(chosen.rule, Outrank) and not chosen.swapped:
+            leads = margins(chosen, self.layout, self.scores(chosen.needs))
+            columns["margin"] = pa.array(leads, mask=np.isnan(leads))
+        return columns
+
+    def to_pandas(self, bench: Benchmark | None = None) -> Any:
+        """`frame` as a pandas data frame."""
+        return as_pandas(self.frame(bench))
+
+    def to_polars(self, bench: Benchmark | None = None) -> Any:
+        """`frame` as a polars data frame."""
+        return as_polars(self.frame(bench))
 
     # -- the two matrices ----------------------------------------------------------------------------------------
 
@@ -186,7 +261,7 @@ class Run(RunHeader):
         with new_folder(path, replace_old=True) as draft:
             pq.write_table(_with_plain_lists(self.table), draft / SCORES_FILE, compression="zstd")
             write_json(draft / RUN_FILE, self.document)
-        return Run(self.document, self.table, path)
+        return Run(self.document, self.table, path, self.bench)
 
 
 def _with_plain_lists(table: pa.Table) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,10 @@ def score(
     if cache is not None:
         options = replace(options, cache=cache)
     (run,) = score_all([bench], [model], options, out=out, progress=progress)
+    if run.scored < len(run):
+        why = ", ".join(f"{count} × {code}" for code, count in run.document["finding_counts"].items())
+        what = f"{len(run) - run.scored:,} of {len(run):,} items have no score ({why or 'no image'}): {run!r}"
+        warnings.warn(what, stacklevel=3)
     return run
 
 
