@@ -195,7 +195,8 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     assert ending.value.code == 0
     page = (tmp_path / "a.md").read_text(encoding="utf-8")
     assert "| subset | n | length | style | verdict | fix | simplest cue | bits |" in page
-    assert re.search(r"\| planted \| 60 \| 100\.0\* \[88\.6, 100\.0\] \|.*leaks \| structural", page)
+    low = next(r["low"] for r in json.loads(out)["results"] if r["attacker"] == "length-words")
+    assert re.search(rf"\| planted \| 60 \| 100\.0\* \[{100 * low:.1f}, 100\.0\] \|.*leaks \| structural", page)
     assert f"creperie audit {leaky} --attackers length-words,length-chars,surface" in page
     tags = Tags()
     tags.feed((tmp_path / "a.html").read_text(encoding="utf-8"))
@@ -211,7 +212,7 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     page = (tmp_path / "c.md").read_text(encoding="utf-8")
     assert "\n1 benchmarks, 60 items; 1 leak." in page
     assert "| subset | n | ensemble | length | style | language model | verdict |" in page  # the headline first
-    assert re.search(r"\| planted \| 60 \| 98\.7\* \[[\d., ]+\] n = 30 \| 100\.0\* \[88\.6, 100\.0\] \|", page)
+    assert re.search(r"\| planted \| 60 \| 98\.7\* \[[\d., ]+\] n = 30 \| 100\.0\* \[93\.6, 100\.0\] \|", page)
     assert "surface --limit 30" in page
     assert "--attackers lm-mean --limit 30" in (tmp_path / "c.html").read_text(encoding="utf-8")
     halves = []

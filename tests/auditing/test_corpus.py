@@ -134,7 +134,7 @@ def test_a_named_corpus_leaves_out_the_images_that_are_asked_about(tmp_path: Pat
 def test_halves_of_twins_hold_every_text_only_attacker_at_one_half() -> None:
     """One-image items whose foil is another image's truth, and the other way round: nothing is left by construction."""
     items = []
-    for k, item in enumerate(bench(150, 6, 1.0)):
+    for k, item in enumerate(bench(300, 6, 1.0)):
         for side, captions in enumerate((item.captions, item.captions[::-1])):
             items.append(Item(f"{k}.{side}", "s", (f"{k}-{side}.jpg",), captions, choice(1, 1)))
     found = audit(from_items("halves", items), [*NAMES, "length-chars", "frequency", "learned-linear", "ensemble"])

@@ -116,9 +116,9 @@ def test_a_classifier_of_three_classes_is_refused(tmp_path: Path) -> None:
 
 
 def test_gruens_formula_with_a_parser_and_a_trigram_model() -> None:
-    """Without weights: (exp(−perplexity / 2) + acceptability) / 8 + 1 / 2, where a whole parse counts 2."""
+    """Without weights: (exp(−perplexity / 2) + acceptability) / 8 + 1 / 2, acceptability being SLOR and the parse."""
     pytest.importorskip("pocketsphinx")
-    from creperie.lang import grammaticalities
+    from creperie.lang import grammaticalities, mean_zipf
 
     texts = ["The dog sleeps on the bed.", "The dog sleeps on the the bed of."]
     model: Any = load_model("blind:gruen?lm=lm:pkg:pocketsphinx&cola=link-grammar")
@@ -128,6 +128,8 @@ def test_gruens_formula_with_a_parser_and_a_trigram_model() -> None:
         pytest.skip(str(e))
     trigrams: Any = load_model("lm:pkg:pocketsphinx")
     logs = trigrams.log_probabilities(texts)
-    wanted = [(np.exp(-0.5 * np.exp(-own.mean())) + 2 + g) / 8 + 0.5 for own, g in zip(logs, parsed, strict=True)]
+    words_alone = [(mean_zipf(text) - 9) * np.log(10) for text in texts]
+    accepted = [own.mean() - alone + g for own, alone, g in zip(logs, words_alone, parsed, strict=True)]
+    wanted = [(np.exp(-0.5 * np.exp(-own.mean())) + a) / 8 + 0.5 for own, a in zip(logs, accepted, strict=True)]
     np.testing.assert_allclose(model.score_texts(texts), wanted, rtol=1e-5)
     assert wanted[0] > wanted[1]

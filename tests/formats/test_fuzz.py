@@ -166,7 +166,12 @@ def test_damaged_files(folder: Path, name: str, examples: Any) -> None:
     own["visla"], own["visla-generic"] = own["visla-spatial"], own["visla"]
     seed = SEEDS.get(name) or own.get(name) or own[{"crepe-productivity": "crepe"}.get(name, "aro-coco-order")]
     whole = check(folder, name, seed.encode())
-    assert whole is not None or name in ("parquet", "bivlc", "imagecode")  # bytes, and pictures that are not there
+    assert whole is not None or name in (
+        "parquet",
+        "datasets",
+        "bivlc",
+        "imagecode",
+    )  # bytes, and pictures that are not there
 
     @MANY
     @given(damaged(seed.encode()))

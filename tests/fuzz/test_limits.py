@@ -22,7 +22,7 @@ from creperie.cli.data import data
 from creperie.cli.output import echo, print_table, say
 from creperie.core import CreperieError, DataError, csv_rows, limits, parse_json, parse_yaml
 from creperie.recipes.recipe import read_recipe
-from creperie.scoring import ExternalColumn, read_column
+from creperie.scoring import read_column
 from creperie.statistics.table import read_table
 
 ROOT = Path(creperie.__file__).parent
@@ -90,7 +90,7 @@ def test_a_hundred_thousand_columns(tmp_path: Path, kind: str) -> None:
             read_table(path)
     if kind == "csv":
         with pytest.raises(CreperieError, match="columns, at most 2,000 are read"):
-            read_column(ExternalColumn(str(path), "caption", "foil"))
+            read_column(path, "caption", "foil")
     done = CliRunner().invoke(data, ["import", str(path)])
     assert "at most 2,000" in str(done.exception)
 

@@ -96,8 +96,8 @@ def mace(votes: Votes, rounds: int = 60) -> Competence:
     >>> question, person = np.divmod(np.arange(30), 3)
     >>> label = np.where(person < 2, question % 2, 0)
     >>> found = mace(Votes(question, person, label, np.full(10, -1), 3, 2))
-    >>> (found.posterior.argmax(axis=1) == np.arange(10) % 2).all(), (found.knows > 0.6).tolist()
-    (True, [True, True, False])
+    >>> found.posterior.argmax(axis=1).tolist(), (found.knows > 0.6).tolist()
+    ([0, 1, 0, 1, 0, 1, 0, 1, 0, 1], [True, True, False])
     """
     q, w, a = votes.question, votes.person, votes.label
     posterior = np.full((len(votes.truth), votes.labels), 0.5 / votes.labels)

@@ -82,7 +82,8 @@ class GruenScorer:
         judged = (language_model.fingerprint, *([cola.fingerprint] if cola else []))
         options = {"lm": judged[0].key, "cola": judged[1].key if cola else PARSER}
         weights = " ".join(own.weights for own in judged)
-        self.fingerprint = Fingerprint(uri, "GRUEN without focus", weights, options=options)
+        name = "GRUEN without focus" if cola else "GRUEN without focus, SLOR and parser for the classifier"
+        self.fingerprint = Fingerprint(uri, name, weights, options=options)
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         return self._score(texts)

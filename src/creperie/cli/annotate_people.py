@@ -298,25 +298,17 @@ def restore(file: Path, db: Database) -> CommandResult:
     return CommandResult({"file": str(file), "rows": rows}, lambda: say(f"{sum(rows.values())} rows restored"))
 
 
-#: Commands of earlier versions, and what to do instead.
-REMOVED = {
-    "owner": "there are no passwords any more: `creperie annotate link NAME` gives an owner a link",
-    "role": "there are no accounts any more: `creperie annotate link NAME --role adjudicator --study STUDY`",
-    "verify": "answers are no longer chained: compare the digest that `annotate export` and `annotate apply` name",
-    "import": "answers come through personal links only: `creperie annotate invite` makes them",
-}
-
-
-def _removed(name: str, instead: str) -> click.Command:
-    """A hidden command that says in one sentence what replaced it."""
-
-    @click.command(name, hidden=True, context_settings={"ignore_unknown_options": True})
-    @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
-    def gone(rest: tuple[str, ...]) -> None:
-        raise UsageError(f"`annotate {name}` was removed: {instead}")
-
-    return gone
-
-
-_KEPT = (backup, restore, exclude, include, settings, crowd, payments, withdraw, person, retain, gold, archive)
-COMMANDS: tuple[click.Command, ...] = (*_KEPT, *(_removed(name, instead) for name, instead in REMOVED.items()))
+COMMANDS: tuple[click.Command, ...] = (
+    backup,
+    restore,
+    exclude,
+    include,
+    settings,
+    crowd,
+    payments,
+    withdraw,
+    person,
+    retain,
+    gold,
+    archive,
+)

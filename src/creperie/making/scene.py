@@ -18,6 +18,7 @@ from creperie.making.data import read_data
 _SAID = frozenset(("amod", "nummod", "compound", "nmod", "poss"))
 #: `next to`, `close to`: the word before `to` carries the relation.
 _WITH_TO = frozenset(("next", "close", "adjacent", "opposite"))
+_PREPOSITIONS = frozenset(("to", "with", "at", "in", "on", "against", "by", "near", "of"))
 _UNSAID = frozenset(("is", "are", "was", "were", "that", "who", "which", "a", "an", "the", "another"))
 
 
@@ -96,7 +97,8 @@ def _links(words: list[str]) -> bool:
     base = lemma(verb, "VBZ" if verb.endswith("s") else "VBG" if verb.endswith("ing") else "VBD")
     if words[0] == words[-1] == "and" or holds_both_ways("", " ".join(words)):
         return True
-    return holds_both_ways(base, " ".join(rest)) or (len(rest) > 1 and holds_both_ways(base, rest[-1]))
+    at_something = len(rest) == 2 and rest[0] not in _PREPOSITIONS  # `plays chess with`
+    return holds_both_ways(base, " ".join(rest)) or (at_something and holds_both_ways(base, rest[1]))
 
 
 def scene_graph(doc: Any) -> Any:

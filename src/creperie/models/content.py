@@ -42,10 +42,7 @@ def content_of(*holders: object) -> str:
     """One hash over the weights and settings of networks, arrays and preprocessing; empty where there are no weights.
 
     >>> import numpy as np
-    >>> class Towers: ...
-    >>> one, other = Towers(), Towers()
-    >>> one.weights, other.weights = np.zeros(3), np.ones(3)
-    >>> content_of(one) == content_of(other), content_of(print)
+    >>> content_of({"weights": np.zeros(3)}) == content_of({"weights": np.ones(3)}), content_of(print)
     (False, '')
     """
     torch = sys.modules.get("torch")
