@@ -81,14 +81,13 @@ def test_clean_means_that_every_attacker_is_shown_to_stay_below_the_threshold(pl
 def test_what_all_attackers_reach_together_is_the_headline(planted: Planted) -> None:
     """And a model that a family stands for is named."""
     found = audit(planted(often_longer, 120), ["length-words", "learned-linear", "ensemble"])
-    row = max(
-        (r for r in found.rows if r.subset == "all"), key=lambda r: (r.measure.accuracy, r.attacker == "ensemble")
-    )
+    row = found.whole.headline
+    assert row is not None
+    assert row.measure.accuracy == max(r.measure.accuracy for r in found.rows if r.subset == "all")
     reached = " ".join(f"{100 * x:.1f}" for x in (row.measure.accuracy, row.measure.low, row.measure.high))
     who = "all attackers together" if row.attacker == "ensemble" else row.attacker
     shown = found.text.partition("(")[2].partition(f" by {who}) through ")[0]
     assert shown.translate(str.maketrans("", "", "%[],")).split() == reached.split()
-    assert found.whole.headline == row
     assert several_learned(["learned-linear", "lm-mean"])
     assert not several_learned(["learned-linear", "learned-boosted", "length-words", "ensemble"])
     small = replace(found.whole, verdict="clean", headline=None, models={"n-grams": "mine"}, bound=0.5)

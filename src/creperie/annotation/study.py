@@ -85,6 +85,7 @@ def store_study(
     other: Benchmark | None = None,
     spec: str = "",
     actor: str = "cli",
+    pictures: bool = True,
 ) -> StudyRow:
     """Store a study: its questions, in random but balanced order, and a slot for every answer that is wanted.
 
@@ -96,7 +97,8 @@ def store_study(
     secret = secrets.token_hex(32)
     dice = random.Random(secret)
     apart = _set_apart(task, _drafts(task, bench, other, plan), _spare(task, bench, plan, dice), plan, dice)
-    _check_pictures(bench, [draft for drafts in apart for draft, *_ in drafts])
+    if pictures:
+        _check_pictures(bench, [draft for drafts in apart for draft, *_ in drafts])
     with db.write() as session:
         if session.scalar(select(StudyRow.id).where(StudyRow.name == name)) is not None:
             raise UsageError(f"there is already a study {name!r}", where=db.place, hint="choose another name")

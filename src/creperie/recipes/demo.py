@@ -174,7 +174,9 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
     from creperie.refining import RefinePlan, refine, write_refined
 
     method = "grid" if find_spec("scipy") is None else "optimal"
-    plan = RefinePlan(method, ATTACKERS, held_out=attackers()[len(ATTACKERS) :], repair=True)
+    plan = RefinePlan(
+        method, ATTACKERS, held_out=attackers()[len(ATTACKERS) :], repair=True, audit=find_spec("scipy") is not None
+    )
     found = refine(bench, plan, AttackerModels(seed=seed), progress=progress)
     write_refined(found, folder, force=True)
     refined = []

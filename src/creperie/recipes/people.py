@@ -230,7 +230,7 @@ def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database:
     database.parent.mkdir(parents=True, exist_ok=True)
     db = open_database(database)
     try:
-        store_study(db, STUDY, bench, plan, other=other, spec=job.input)
+        store_study(db, STUDY, bench, plan, other=other, spec=job.input, pictures=not job.option("scripted"))
         return [i.token for i in invite(db, STUDY, plan.overlap)]
     finally:
         db.close()
