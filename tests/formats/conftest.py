@@ -42,8 +42,6 @@ class Example:
     items: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[tuple[bool, ...], ...]], ...]
     tags: dict[str, str | float | bool] | None = None
     skipped: int = 0
-    #: whether the published files come back; the formats of creperie's own layout are written as JSON lines
-    returns: bool = True
 
     def __str__(self) -> str:
         return self.format
@@ -398,7 +396,6 @@ EXAMPLES = (
             ("content-coco", "0", ("1.jpg",), ("crab , rock", "A bus."), PAIR),
             ("comprehensive", "w", ("a.png", "b.png"), ("x y", "y x"), CROSS),
         ),
-        returns=False,
     ),
     Example(
         "hit-or-be-hit",
@@ -417,7 +414,6 @@ EXAMPLES = (
             ),
         ),
         tags={"construction": "active-passive", "simplified": True, "source": "swig"},
-        returns=False,
     ),
 )
 

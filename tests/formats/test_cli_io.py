@@ -86,7 +86,7 @@ def test_mistakes_end_with_one_line(run: Run, table: Path, tmp_path: Path) -> No
 
 
 def test_a_published_format_goes_in_and_out_with_the_same_content(run: Run, tmp_path: Path) -> None:
-    text = '{"0": {"filename": "a", "caption": "b ", "negative_caption": "c", "more": [1.50]}, "accuracy": 1}'
+    text = '{"0": {"filename": "a", "caption": "b ", "negative_caption": "c"}}'
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "swap.json").write_text(text)
     assert run("data", "import", tmp_path / "in", "--format", "sugarcrepe", "--out", tmp_path / "mine")[0] == 0

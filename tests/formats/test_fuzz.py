@@ -270,7 +270,6 @@ def test_damaged_hard_positives(folder: Path, side: str, examples: Any) -> None:
     example = next(e for e in examples if e.format == "hard-positives")
     root = example.put(folder / side)
     format = find_format("hard-positives")
-    assert format.write is not None
 
     @MANY
     @given(damaged(example.files[f"{side}/attributes.json"].encode()))
@@ -280,8 +279,8 @@ def test_damaged_hard_positives(folder: Path, side: str, examples: Any) -> None:
             bench = read_format(format, str(root))
         except CreperieError:
             return
-        assert format.write is not None
-        assert json.loads(format.write(bench)[f"{side}/attributes.json"]) == json.loads(data)
+        column = 1 if side == "swapped_data" else 0
+        assert [item.captions[column] for item in bench] == [record["true_caption"] for record in json.loads(data)]
 
     run()
 

@@ -146,7 +146,7 @@ def _apply_checks(
     if not kept:
         raise UsageError("no item would be left", where=bench.name, hint="adjudicate the disagreements first")
     made = bench.with_table(table_of(kept), "annotate", **about, when=_today())
-    return Applied(about | {"kept": len(kept), "removed": len(bench) - len(kept)}, document, replace(made, layout={}))
+    return Applied(about | {"kept": len(kept), "removed": len(bench) - len(kept)}, document, made)
 
 
 def _today() -> str:

@@ -373,7 +373,7 @@ def repaired(bench: Benchmark) -> Benchmark:
     columns["captions"] = pa.ListArray.from_arrays(offsets, said)
     table = pa.table({name: columns[name] for name in bench.columns}, schema=bench.schema)
     # The published files cannot be written back from captions that are no longer theirs.
-    return replace(bench.with_table(table, "repair", captions_changed=changed), layout={})
+    return bench.with_table(table, "repair", captions_changed=changed)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class ProvenanceStep:
 
 @dataclass(frozen=True)
 class SkippedRecord:
-    """A published record that is not an item, and why: kept so that it can be shown, and written back."""
+    """A published record that is not an item, and why: kept so that it can be shown."""
 
     subset: str
     id: str
@@ -97,10 +97,7 @@ class Parquet:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Items as a columnar table, read from Parquet only when and as far as they are used.
-
-    `layout` is what a published format needs to write its own files back unchanged; nobody else reads it.
-    """
+    """Items as a columnar table, read from Parquet only when and as far as they are used."""
 
     name: str
     source: pa.Table | Parquet
@@ -108,7 +105,6 @@ class Benchmark:
     info: Info = Info()
     provenance: tuple[ProvenanceStep, ...] = ()
     skipped: tuple[SkippedRecord, ...] = ()
-    layout: Mapping[str, Any] = field(default_factory=dict)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -215,7 +211,7 @@ class Benchmark:
     # -- changing: each step returns a new benchmark whose provenance says what was done -------------------------
 
     def with_table(self, table: pa.Table, op: str, **args: Any) -> Benchmark:
-        """The same benchmark with other items; `layout` stays, so the format can still write what is left."""
+        """Return the same benchmark with other items."""
         return replace(self, source=table, provenance=self.provenance + (ProvenanceStep(op, args, (self.hash,)),))
 
     def filter(self, condition: pc.Expression | Sequence[bool] | np.ndarray, why: str = "") -> Benchmark:

@@ -27,7 +27,6 @@ from creperie.bench.images import NO_IMAGES, ImageStore
 from creperie.bench.item import CORE_COLUMNS
 from creperie.core import DataError, Progress, check_target, read_json, silent, write_json
 
-LAYOUT = "layout.json"
 ITEMS_FILE = "data/test-00000-of-00001.parquet"
 VERSION = 1
 ROW_GROUP = 65_536
@@ -81,12 +80,10 @@ def save(
 
 
 def describe_benchmark(bench: Benchmark, folder: Path, images: str) -> None:
-    """Write all that stands beside the items: the manifest, the cards, what the published format needs."""
+    """Write all that stands beside the items: the manifest and the cards."""
     from creperie.bench.cards import write_cards
 
     manifest = manifest_of(bench, images)
-    if bench.layout:
-        write_json(folder / LAYOUT, bench.layout, indent=None)
     write_json(folder / MANIFEST_FILE, manifest)
     write_cards(bench, folder, manifest)
 
@@ -194,7 +191,6 @@ def _from_manifest(document: Mapping[str, Any], root: Path) -> tuple[Benchmark, 
             for s in document["provenance"]
         ),
         skipped=tuple(SkippedRecord(**{key: _text(value) for key, value in s.items()}) for s in document["skipped"]),
-        layout=_mapping(read_json(root / LAYOUT)) if (root / LAYOUT).exists() else {},
     )
     return bench, int(document["items"]), _text(document["images"])
 

@@ -218,7 +218,7 @@ def _export_for(name: str, bench: Benchmark, out: str, force: bool) -> list[Path
 def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], force: bool) -> CommandResult:
     """Write a benchmark in a published format.
 
-    What was read from that format comes back with the same content. Images are not written, except for other tools:
+    These are the formats of the five papers, Winoground's and tables. Images are not written, except for other tools:
     `datasets` writes Parquet that `datasets.load_dataset` opens with images, `inspect` a task of Inspect with every
     order of the captions, `lmms-eval` the same as a task folder, `mteb` a task for text encoders, `webdataset` shards
     as CLIP_benchmark reads them.

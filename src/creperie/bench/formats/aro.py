@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, FormatSource, described
+from creperie.bench.formats.format import FormatSource, described
 from creperie.bench.formats.literals import literal_texts
-from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
-from creperie.bench.formats.record import Record, image_key, image_of, number_of, tags_of, text_of, texts_of
+from creperie.bench.formats.published import NoItem, PublishedFile, read_parts
+from creperie.bench.formats.record import Record, image_of, number_of, tags_of, text_of, texts_of
+from creperie.bench.formats.recordfile import RecordKind
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
-from creperie.bench.images import image_reference, split_reference
+from creperie.bench.images import image_reference
 from creperie.bench.item import Item, choice
 from creperie.core import BOM, read_lines
 
@@ -37,28 +36,15 @@ def _vg_item(record: Record, subset: str) -> Item:
     return Item(record.key, subset, (image,), captions, choice(1, 1), tags)
 
 
-def _vg_value(item: Item) -> dict[str, Any]:
-    (true,), (false,) = texts_by_truth(item, 1, 1)
-    key, box = split_reference(item.images[0])
-    numbers = [int(n) if n.is_integer() else n for n in box] if box else []
-    return {"image_path": key, **dict(zip(_BOX, numbers, strict=False)), "true_caption": true, "false_caption": false}
-
-
-_VG = RecordShape("list", _vg_item, _vg_value)
-
-
-def _vg(name: str, title: str, word: str) -> tuple[Callable[[FormatSource], Benchmark], Callable[[Benchmark], Files]]:
+def _vg(name: str, title: str, word: str) -> Callable[[FormatSource], Benchmark]:
     def read(source: FormatSource) -> Benchmark:
         def wanted(file: str) -> bool:
             return is_data_json(file) and word in file.lower()
 
         files = find_files(source.path, wanted, f"ARO file (visual_genome_{word}.json)")
-        return read_parts(name, title, [PublishedFile(n, p, stem_of(n), _VG) for n, p in files])
+        return read_parts(name, title, [PublishedFile(n, p, stem_of(n), "list", _vg_item) for n, p in files])
 
-    def write(bench: Benchmark) -> Files:
-        return write_parts(bench, name, lambda subset: (f"{subset}.json", _VG))
-
-    return read, write
+    return read
 
 
 # -- word order ------------------------------------------------------------------------------------------------------
@@ -75,35 +61,20 @@ def _order_item(record: Record, subset: str) -> Item:
     return Item(record.key, subset, images, tuple(options), choice(1, len(options) - 1))
 
 
-def _order_value(item: Item) -> dict[str, Any]:
-    (true,), false = texts_by_truth(item, 1, None)
-    return {"image": image_key(item), "caption_options": [true, *false]}
-
-
-_ORDER = RecordShape("list", _order_item, _order_value)
-
-
-def _order_shape(path: Path) -> RecordShape:
+def _order_kind(path: Path) -> RecordKind:
     first = next((line for _, line in read_lines(path) if line.removeprefix(BOM).strip()), "[")
-    return _ORDER if first.removeprefix(BOM).lstrip().startswith("[") else replace(_ORDER, kind="lines")
+    return "list" if first.removeprefix(BOM).lstrip().startswith("[") else "lines"
 
 
-def _order(name: str, title: str) -> tuple[Callable[[FormatSource], Benchmark], Callable[[Benchmark], Files]]:
+def _order(name: str, title: str) -> Callable[[FormatSource], Benchmark]:
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, lambda n: n.endswith((".json", ".jsonl")), "file of word order tests (*.json)")
-        return read_parts(
-            name, title, [PublishedFile(f"{stem_of(n)}.json", p, stem_of(n), _order_shape(p)) for n, p in files]
-        )
+        return read_parts(name, title, [PublishedFile(n, p, stem_of(n), _order_kind(p), _order_item) for n, p in files])
 
-    def write(bench: Benchmark) -> Files:
-        return write_parts(bench, name, lambda subset: (f"{subset}.json", _ORDER))
-
-    return read, write
+    return read
 
 
 # -- NegCLIP ---------------------------------------------------------------------------------------------------------
-
-_NEGCLIP_COLUMNS = ("", "title", "filepath", "neg_caption", "neg_image")
 
 
 def _negclip_item(record: Record, subset: str) -> Item | NoItem:
@@ -115,32 +86,15 @@ def _negclip_item(record: Record, subset: str) -> Item | NoItem:
     return Item(record.key, subset, images, captions, choice(1, len(negatives)))
 
 
-def _negclip_value(item: Item) -> dict[str, Any]:
-    (title,), negatives = texts_by_truth(item, 1, None)
-    return {"": item.id, "title": title, "filepath": image_key(item), "neg_caption": negatives}
-
-
-_NEGCLIP = RecordShape("tsv", _negclip_item, _negclip_value, _NEGCLIP_COLUMNS)
-
-
 def _read_negclip(source: FormatSource) -> Benchmark:
     files = find_files(source.path, lambda n: n.endswith(".tsv"), "NegCLIP file (*.tsv)")
-    return read_parts("negclip", "NegCLIP", [PublishedFile(n, p, stem_of(n), _NEGCLIP) for n, p in files])
+    return read_parts("negclip", "NegCLIP", [PublishedFile(n, p, stem_of(n), "tsv", _negclip_item) for n, p in files])
 
-
-def _write_negclip(bench: Benchmark) -> Files:
-    return write_parts(bench, "negclip", lambda subset: (f"{subset}.tsv", _NEGCLIP))
-
-
-_RELATION = _vg("aro-vg-relation", "ARO VG-Relation", "relation")
-_ATTRIBUTION = _vg("aro-vg-attribution", "ARO VG-Attribution", "attribution")
-_COCO = _order("aro-coco-order", "ARO COCO-Order")
-_FLICKR = _order("aro-flickr-order", "ARO Flickr30k-Order")
 
 FORMATS = (
-    described("aro-vg-relation", *_RELATION),
-    described("aro-vg-attribution", *_ATTRIBUTION),
-    described("aro-coco-order", *_COCO),
-    described("aro-flickr-order", *_FLICKR),
-    described("negclip", _read_negclip, _write_negclip),
+    described("aro-vg-relation", _vg("aro-vg-relation", "ARO VG-Relation", "relation")),
+    described("aro-vg-attribution", _vg("aro-vg-attribution", "ARO VG-Attribution", "attribution")),
+    described("aro-coco-order", _order("aro-coco-order", "ARO COCO-Order")),
+    described("aro-flickr-order", _order("aro-flickr-order", "ARO Flickr30k-Order")),
+    described("negclip", _read_negclip),
 )

@@ -52,7 +52,7 @@ Files = dict[str, bytes]
 class Format:
     """A published format: how its files become a benchmark, and how a benchmark becomes its files.
 
-    `write` is None where writing makes no sense. What was read from a format is written back with the same content.
+    `write` is None where a format is only read.
     """
 
     name: str

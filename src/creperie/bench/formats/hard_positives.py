@@ -5,24 +5,12 @@ Two aligned files: `data/NAME.json` with the caption and its negative, `swapped_
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.published import (
-    NoItem,
-    PublishedFile,
-    RecordShape,
-    files_of,
-    finished,
-    layout_of_file,
-    layout_of_files,
-    texts_by_truth,
-    write_parts,
-)
-from creperie.bench.formats.record import Record, image_key, image_of, tags_of, text_of
+from creperie.bench.formats.format import FormatSource, described
+from creperie.bench.formats.published import finished
+from creperie.bench.formats.record import Record, image_of, tags_of, text_of
 from creperie.bench.formats.recordfile import read_records
 from creperie.bench.formats.textfile import file_digest, find_files, is_data_json, stem_of
 from creperie.bench.item import Item, choice
@@ -31,41 +19,13 @@ from creperie.core import DataError, UsageError
 _ORIGINAL, _SWAPPED = "data", "swapped_data"
 
 
-def _value(item: Item, number: int) -> dict[str, Any]:
-    positives, (negative,) = texts_by_truth(item, 2, 1)
-    key = image_key(item)
-    image_id = str(item.tags.get("image_id", PurePosixPath(key).stem))
-    return {"image_id": image_id, "true_caption": positives[number], "false_caption": negative, "image_path": key}
-
-
-def _no_item(record: Record, subset: str) -> NoItem:
-    """One of two aligned records makes no item."""
-    return NoItem("hard positives are read two files at a time")
-
-
-_SHAPES = (
-    RecordShape("list", _no_item, lambda item: _value(item, 0), keeps=("image_id", "false_caption")),
-    RecordShape("list", _no_item, lambda item: _value(item, 1), keeps=("image_id",)),
-)
-
-
 def _read(source: FormatSource) -> Benchmark:
     items: list[Item] = []
-    layouts: list[dict[str, Any]] = []
     digests: dict[str, str] = {}
     for name, original, swapped in _pairs(source):
-        subset = stem_of(name)
-        sides = [read_records(path, "list") for path in (original, swapped)]
-        made = _aligned(sides[0], sides[1], subset, str(swapped))
-        items += made
-        for folder, path, records, shape in zip(
-            (_ORIGINAL, _SWAPPED), (original, swapped), sides, _SHAPES, strict=True
-        ):
-            part = PublishedFile(f"{folder}/{name}", path, subset, shape)
-            digests[part.name] = file_digest(path)
-            layouts.append(layout_of_file(part, records, made))
-    bench = finished("hard-positives", "Hard positives", items, digests)
-    return replace(bench, layout=layout_of_files("hard-positives", layouts))
+        items += _aligned(read_records(original, "list"), read_records(swapped, "list"), stem_of(name), str(swapped))
+        digests |= {f"{_ORIGINAL}/{name}": file_digest(original), f"{_SWAPPED}/{name}": file_digest(swapped)}
+    return finished("hard-positives", "Hard positives", items, digests)
 
 
 def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
@@ -105,12 +65,4 @@ def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: 
     return items
 
 
-def _write(bench: Benchmark) -> Files:
-    files: Files = {}
-    for folder, shape in zip((_ORIGINAL, _SWAPPED), _SHAPES, strict=True):
-        side = [f for f in files_of(bench, "hard-positives") if f["path"].startswith(f"{folder}/")]
-        files |= write_parts(bench, "hard-positives", lambda s, f=folder, h=shape: (f"{f}/{s}.json", h), side)  # type: ignore[misc]
-    return files
-
-
-FORMATS = (described("hard-positives", _read, _write),)
+FORMATS = (described("hard-positives", _read),)

@@ -126,11 +126,12 @@ def picture_key(cell: Any, column: str, row: int) -> str:
 
 
 def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns: Sequence[str] = ()) -> bytes:
-    """A file of records, given with their keys; in a table, what they hold for these columns."""
+    """Return a file of records, given with their keys; in a table, with these columns, else those of the first."""
     if kind == "lines":
         return b"".join(json_bytes(value) for _, value in records)
     if kind in _CONTAINERS:
         return json_bytes(dict(records) if kind == "object" else [value for _, value in records], indent=2)
+    columns = columns or list(records[0][1])
     rows = [columns, *([cell_text(record.get(name, "")) for name in columns] for _, record in records)]
     if kind == "plain-tsv":
         for text in (text for row in rows for text in row if any(mark in text for mark in "\t\r\n")):

@@ -12,7 +12,7 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.published import finished, lines_by_subset, texts_by_truth
+from creperie.bench.formats.published import finished, texts_by_truth, write_lines
 from creperie.bench.formats.record import Record, id_of, image_key, image_of, text_of, texts_of
 from creperie.bench.formats.recordfile import read_records
 from creperie.bench.formats.textfile import file_digest, find_files, stem_of
@@ -53,7 +53,7 @@ def _row(item: Item) -> dict[str, Any]:
 
 
 def _write(bench: Benchmark) -> Files:
-    return lines_by_subset(bench, _row)
+    return write_lines(bench, _row)
 
 
 FORMATS = (described("sade", _read, _write),)

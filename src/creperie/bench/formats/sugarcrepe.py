@@ -6,7 +6,7 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.published import NoItem, PublishedFile, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import (
     Record,
     id_of,
@@ -63,28 +63,24 @@ def _value_pp(item: Item) -> dict[str, Any]:
     }
 
 
-_SHAPE = RecordShape("object", _item, _value)
-_SHAPE_PP = RecordShape("list", _item_pp, _value_pp)
-
-
 def _read(source: FormatSource) -> Benchmark:
-    return read_parts("sugarcrepe", "SugarCrepe", _parts(source, _SHAPE, "SugarCrepe file (*.json)"))
+    files = find_files(source.path, is_data_json, "SugarCrepe file (*.json)")
+    return read_parts("sugarcrepe", "SugarCrepe", [PublishedFile(n, p, stem_of(n), "object", _item) for n, p in files])
 
 
 def _read_pp(source: FormatSource) -> Benchmark:
-    return read_parts("sugarcrepe++", "SugarCrepe++", _parts(source, _SHAPE_PP, "SugarCrepe++ file (*.json)"))
-
-
-def _parts(source: FormatSource, shape: RecordShape, what: str) -> list[PublishedFile]:
-    return [PublishedFile(n, p, stem_of(n), shape) for n, p in find_files(source.path, is_data_json, what)]
+    files = find_files(source.path, is_data_json, "SugarCrepe++ file (*.json)")
+    return read_parts(
+        "sugarcrepe++", "SugarCrepe++", [PublishedFile(n, p, stem_of(n), "list", _item_pp) for n, p in files]
+    )
 
 
 def _write(bench: Benchmark) -> Files:
-    return write_parts(bench, "sugarcrepe", lambda subset: (f"{subset}.json", _SHAPE))
+    return write_parts(bench, lambda subset: (f"{subset}.json", "object", _value))
 
 
 def _write_pp(bench: Benchmark) -> Files:
-    return write_parts(bench, "sugarcrepe++", lambda subset: (f"{subset}.json", _SHAPE_PP))
+    return write_parts(bench, lambda subset: (f"{subset}.json", "list", _value_pp))
 
 
 FORMATS = (described("sugarcrepe", _read, _write), described("sugarcrepe++", _read_pp, _write_pp))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
-from creperie.bench.formats.record import Record, image_key, image_of, kind_of, tags_of, text_of
+from creperie.bench.formats.format import FormatSource, described
+from creperie.bench.formats.published import NoItem, PublishedFile, read_parts
+from creperie.bench.formats.record import Record, image_of, kind_of, tags_of, text_of
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
-from creperie.bench.item import Item, choice, whole_number
-from creperie.core import UsageError
+from creperie.bench.item import Item, choice
 
 #: So many of three people must have chosen the caption over the foil.
 VOTES = 2
@@ -48,25 +46,10 @@ def _votes(record: Record) -> dict[str, int]:
     return votes
 
 
-def _value(item: Item) -> dict[str, Any]:
-    (caption,), (foil,) = texts_by_truth(item, 1, 1)
-    votes = {name: whole_number(item.tags[f"mturk_{name}"]) for name in _VOTES if f"mturk_{name}" in item.tags}
-    if "caption" not in votes:
-        what = "has no votes of people (tag mturk_caption), without which it is not a VALSE item"
-        raise UsageError(what, hint="export as sugarcrepe or jsonl")
-    return {"image_file": image_key(item), "caption": caption, "foil": foil, "mturk": votes}
-
-
 def _read(source: FormatSource) -> Benchmark:
-    keep_all = source.choice("valid", ("only", "all")) == "all"
-    shape = RecordShape("object", _reader(keep_all), _value)
+    item = _reader(source.choice("valid", ("only", "all")) == "all")
     files = find_files(source.path, is_data_json, "VALSE file (*.json)")
-    return read_parts("valse", "VALSE", [PublishedFile(n, p, stem_of(n), shape) for n, p in files])
+    return read_parts("valse", "VALSE", [PublishedFile(n, p, stem_of(n), "object", item) for n, p in files])
 
 
-def _write(bench: Benchmark) -> Files:
-    shape = RecordShape("object", _reader(True), _value)
-    return write_parts(bench, "valse", lambda subset: (f"{subset}.json", shape))
-
-
-FORMATS = (described("valse", _read, _write),)
+FORMATS = (described("valse", _read),)

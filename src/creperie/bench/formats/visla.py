@@ -8,7 +8,7 @@ from typing import Any
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.published import NoItem, PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.published import NoItem, Place, PublishedFile, read_parts, texts_by_truth, write_parts
 from creperie.bench.formats.record import Record, image_key, text_of
 from creperie.bench.formats.textfile import find_files
 from creperie.bench.images import image_reference
@@ -46,16 +46,15 @@ def _spatial_value(item: Item) -> dict[str, Any]:
     return dict(zip(_SPATIAL, (image_key(item), first, second, negative, other), strict=True))
 
 
-_SHAPES = {
-    "generic": RecordShape("plain-tsv", _generic_item, _generic_value, _GENERIC),
-    "spatial": RecordShape("plain-tsv", _spatial_item, _spatial_value, _SPATIAL),
-}
+_ITEMS = {"generic": _generic_item, "spatial": _spatial_item}
+_VALUES = {"generic": _generic_value, "spatial": _spatial_value}
 
 
 def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, lambda name: name.lower().endswith("visla.tsv"), "VISLA file (*_VISLA.tsv)")
-        parts = [PublishedFile(n, p, kind, _SHAPES[kind]) for n, p in files for kind in [_kind(p)] if kind in kinds]
+        kept = [(name, path, kind) for name, path in files for kind in [_kind(path)] if kind in kinds]
+        parts = [PublishedFile(name, path, kind, "plain-tsv", _ITEMS[kind]) for name, path, kind in kept]
         if not parts:
             raise DataError(f"this is not the {kinds[0]} file of VISLA", where=str(source.path))
         return read_parts("visla", "VISLA", parts)
@@ -73,13 +72,13 @@ def _kind(path: Path) -> str:
     raise DataError(what, where=f"{path}:1", hint=f"expected {', '.join(_GENERIC)} or {', '.join(_SPATIAL)}")
 
 
-def _place(subset: str) -> tuple[str, RecordShape]:
+def _place(subset: str) -> Place:
     kind = "spatial" if "spatial" in subset.lower() else "generic"
-    return (f"{kind.title()}_VISLA.tsv" if subset == kind else f"{subset}_VISLA.tsv"), _SHAPES[kind]
+    return f"{kind.title() if subset == kind else subset}_VISLA.tsv", "plain-tsv", _VALUES[kind]
 
 
 def _write(bench: Benchmark) -> Files:
-    return write_parts(bench, "visla", _place)
+    return write_parts(bench, _place)
 
 
 FORMATS = (

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.published import PublishedFile, RecordShape, read_parts, texts_by_truth, write_parts
-from creperie.bench.formats.record import Record, checked_text, image_key, image_of, kind_of
+from creperie.bench.formats.format import FormatSource, described
+from creperie.bench.formats.published import PublishedFile, read_parts
+from creperie.bench.formats.record import Record, checked_text, image_of, kind_of
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.item import Item, choice
 
@@ -32,17 +31,10 @@ def _first(record: Record, name: str) -> str:
     return checked_text(record, name, texts[0])
 
 
-def _value(item: Item) -> list[Any]:
-    positives, negatives = texts_by_truth(item, 1, 1)
-    return [image_key(item), {"POS": positives, "NEG": negatives}]
-
-
-_SHAPE = RecordShape("list", _item, _value)
-
-
 def _read(source: FormatSource) -> Benchmark:
     files = find_files(source.path, is_data_json, "VL-CheckList file (*.json)", deep=True)
-    return read_parts("vl-checklist", "VL-CheckList", [PublishedFile(n, p, _subset(n, p), _SHAPE) for n, p in files])
+    parts = [PublishedFile(n, p, _subset(n, p), "list", _item) for n, p in files]
+    return read_parts("vl-checklist", "VL-CheckList", parts)
 
 
 def _subset(name: str, path: Path) -> str:
@@ -52,8 +44,4 @@ def _subset(name: str, path: Path) -> str:
     return stem_of("/".join(parts[tops[-1] :])) if tops else stem_of(name)
 
 
-def _write(bench: Benchmark) -> Files:
-    return write_parts(bench, "vl-checklist", lambda subset: (f"{subset}.json", _SHAPE))
-
-
-FORMATS = (described("vl-checklist", _read, _write),)
+FORMATS = (described("vl-checklist", _read),)
