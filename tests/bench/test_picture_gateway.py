@@ -24,9 +24,9 @@ from creperie.bench import (
 )
 from creperie.bench import images as images_module
 from creperie.core import CreperieError
-from creperie.scoring import export_inspect, export_lmms, export_webdataset
+from creperie.scoring import export_lmms
 
-EXPORTS = [export_image_parquet, export_inspect, export_lmms, export_webdataset]
+EXPORTS = [export_image_parquet, export_lmms]
 
 
 def jpeg(turned: bool = False) -> bytes:

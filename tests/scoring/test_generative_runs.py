@@ -18,9 +18,8 @@ from creperie.bench.stores import open_store
 from creperie.cli.app import cli
 from creperie.core.errors import CreperieError
 from creperie.models import load_model
-from creperie.scoring.alpha import tune_alpha
 from creperie.scoring.replies import import_answers
-from creperie.scoring.run import Run, load_run
+from creperie.scoring.run import load_run
 from creperie.scoring.score_runs import score
 
 
@@ -80,42 +79,6 @@ def call(arguments: list[str]) -> dict[str, Any]:
     assert result.exit_code == 0, result.output
     document: dict[str, Any] = json.loads(result.stdout)
     return document
-
-
-# -- α ---------------------------------------------------------------------------------------------------------------
-
-
-def made_run(alpha: float | None = None) -> Run:
-    """log P(t|I) = match + log P(t): α = 1 leaves the match alone, and a false caption is always likelier by itself."""
-    from creperie.scoring.plan import layout_of_bench
-    from creperie.scoring.run import score_table
-
-    rng = np.random.default_rng(1)
-    items = [Item(str(n), "s", (f"{n}.png",), ("a", "b"), choice(1, 1), {}) for n in range(40)]
-    bench = from_items("mine", items)
-    text = rng.normal(0, 1, 80).astype(np.float32)
-    text[1::2] = text[::2] + 2
-    given = text + np.tile([1.0, 0.0], 40).astype(np.float32)
-    document: dict[str, Any] = {
-        "name": "made",
-        "model": {"uri": "x", "fingerprint": {"options": {"alpha": alpha}}},
-        "tasks": ["itt"],
-        "settings": {},
-    }
-    return Run(document, score_table(bench, layout_of_bench(bench), {"image_text": given, "text": text}))
-
-
-def test_alpha_is_found_on_some_items_and_holds_on_the_others() -> None:
-    tuned = tune_alpha(made_run(), seed=3)
-    # the margin is 1 − 2 + 2α, positive from α = 0.5 on
-    assert tuned.alpha == 0.55
-    assert tuned.held_out == {0.0: 0.0, 0.55: 1.0, 1.0: 1.0}
-    assert (tuned.n_tuning, tuned.n_held_out) == (20, 20)
-
-
-def test_alpha_needs_both_columns(bench: Benchmark) -> None:
-    with pytest.raises(CreperieError, match="already debiased"):
-        tune_alpha(made_run(alpha=0.5))
 
 
 # -- published answers -----------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.bench import ImageOptions, NamingOptions
+from creperie.cli.app import removed_name
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say
 from creperie.core import UsageError, counted, option
@@ -187,19 +188,16 @@ def _item_rows(item: Item) -> list[list[str]]:
 
 
 #: other evaluation tools that a benchmark can be written for, with its images
-HARNESSES = ("datasets", "inspect", "lmms-eval", "mteb", "webdataset")
+HARNESSES = ("datasets", "lmms-eval")
 
 
 def _export_for(name: str, bench: Benchmark, out: str, force: bool) -> list[Path]:
     from creperie.bench import export_image_parquet
-    from creperie.scoring import export_inspect, export_lmms, export_mteb, export_webdataset
+    from creperie.scoring import export_lmms
 
     if name == "datasets":
         return export_image_parquet(bench, out, force=force, progress=bar)
-    if name == "webdataset":
-        return export_webdataset(bench, out, force=force, progress=bar)
-    writers = {"inspect": export_inspect, "lmms-eval": export_lmms, "mteb": export_mteb}
-    return writers[name](bench, out, force=force)
+    return export_lmms(bench, out, force=force)
 
 
 @click.command()
@@ -209,7 +207,7 @@ def _export_for(name: str, bench: Benchmark, out: str, force: bool) -> list[Path
     "format_name",
     required=True,
     metavar="NAME",
-    help="A published format, csv, tsv, jsonl, parquet; or datasets, inspect, lmms-eval, mteb, webdataset.",
+    help="A published format, csv, tsv, jsonl, parquet; or datasets, lmms-eval.",
 )
 @click.option("--out", required=True, metavar="PATH", help="The folder to write; or a file, where there is only one.")
 @click.option("--subset", "subsets", multiple=True, help="Only this subset (may be repeated).")
@@ -219,18 +217,18 @@ def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], for
     """Write a benchmark in a published format.
 
     These are the formats of the five papers, Winoground's and tables. Images are not written, except for other tools:
-    `datasets` writes Parquet that `datasets.load_dataset` opens with images, `inspect` a task of Inspect with every
-    order of the captions, `lmms-eval` the same as a task folder, `mteb` a task for text encoders, `webdataset` shards
-    as CLIP_benchmark reads them.
+    `datasets` writes Parquet that `datasets.load_dataset` opens with images, `lmms-eval` a task folder that asks about
+    every image in every order of its captions.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe
-    creperie data export out/mine --format inspect --out out/task
-    inspect eval out/task/task.py --model MODEL
-    creperie runs import logs/….eval --bench out/mine
+    creperie data export out/mine --format lmms-eval --out out/task
+    creperie runs import logs/…_samples_creperie_mine.jsonl --bench out/mine --model MODEL
     """
     from creperie.bench import find_format, load, write_format
 
+    if gone := removed_name(f"data export --format {format_name}"):
+        raise gone
     loaded = load(bench)
     chosen = loaded.only(subsets) if subsets else loaded
     if format_name in HARNESSES:

@@ -1,4 +1,4 @@
-"""`creperie runs` and `creperie merge`: runs from published answers or shards, and α for debiased scores."""
+"""`creperie runs` and `creperie merge`: runs from published answers, and from shards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from creperie.core import UsageError, percent
 
 @click.group(cls=CommandGroup)
 def runs() -> None:
-    """Work on runs: import published answers, tune the debiasing of a likelihood."""
+    """Runs from what other tools answered."""
 
 
 @runs.command("import")
@@ -28,12 +28,11 @@ def runs() -> None:
 def import_(files: tuple[str, ...], model: str, order: str | None, bench_spec: str | None, out: str) -> CommandResult:
     """Answers of other tools as runs: files of two-option answers, or with --bench results of other harnesses.
 
-    Those are logs of Inspect (.eval), samples of lm-eval and lmms-eval (likelihoods, or answers to an exported task),
-    predictions of MTEB for an exported task, and tables (CSV, JSONL) of id, subset and scores, or choice.
+    Those are samples of lm-eval and lmms-eval (likelihoods, or answers to an exported task), and tables (CSV, JSONL)
+    of id, subset and scores, or choice.
 
     \b
     creperie runs import gpt4v-swap_obj.json
-    creperie runs import logs/….eval --bench out/mine
     creperie runs import logs/…_samples_creperie_mine.jsonl --bench out/mine --model llava
     creperie runs import scores.csv --bench out/mine --model my-model
     """
@@ -73,29 +72,6 @@ def import_(files: tuple[str, ...], model: str, order: str | None, bench_spec: s
             say(f"run {run.path}")
 
     return CommandResult(documents[0] | ({"runs": documents} if len(documents) > 1 else {}), show)
-
-
-@runs.command()
-@click.argument("run", type=click.Path(exists=True))
-@click.option("--task", default="itt", show_default=True)
-@click.option("--share", default=0.5, show_default=True, help="The part of the items that α is tuned on.")
-@click.option("--seed", default=0, show_default=True)
-@answers
-def alpha(run: str, task: str, share: float, seed: int) -> CommandResult:
-    """Tune α of log P(t|I) − α·log P(t) on some items and judge it on the others.
-
-    The run must come from `vlm:…?score=visualgpt&nulls=3`.
-    """
-    from creperie.scoring import load_run, tune_alpha
-
-    tuned = tune_alpha(load_run(run), name=task, share=share, seed=seed)
-
-    def show() -> None:
-        say(f"α = {tuned.alpha:g}, tuned on {tuned.n_tuning:,} items, judged on {tuned.n_held_out:,} others")
-        rows = [(f"{a:g}", percent(tuned.tuning[a]), percent(tuned.held_out[a])) for a in sorted(tuned.held_out)]
-        print_table("", ["α", "tuning", "held out"], rows, right=("α", "tuning", "held out"))
-
-    return CommandResult(tuned.document(), show)
 
 
 @click.command()

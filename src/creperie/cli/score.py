@@ -14,7 +14,7 @@ import click
 from creperie.bench import DrawOptions
 from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, echo, say
-from creperie.cli.score_text import matrix_text, show_matrix, show_plans, show_run, show_taus, slurm_script
+from creperie.cli.score_text import matrix_text, show_matrix, show_plans, show_run, slurm_script
 from creperie.core import UsageError, option, write_text
 from creperie.engine import parse_shard
 from creperie.metrics import MetricSettings
@@ -30,7 +30,6 @@ SHOWN_RUNS = 6
 #: endings of --table, and what is written into such a file
 TABLES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".html": "html"}
 #: sets of people's judgements, in the folder that follows the colon
-JUDGED = ("flickr8k-expert:", "flickr8k-cf:")
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,6 @@ def score(
     creperie score sugarcrepe --model hf:openai/clip-vit-base-patch32
     creperie score zoo.yaml --dry-run
     creperie score zoo.yaml --table zoo.tex --site site
-    creperie score flickr8k-expert:DIR --model URI      # or flickr8k-cf: Kendall's tau with people's judgements
 
     All models are checked before the first is run. A model that fails leaves its cells empty, with the reason, and
     the exit code is 2. Everything computed is kept in the store (`creperie cache`), so the same command resumes where
@@ -91,8 +89,6 @@ def score(
     """
     if call.table and call.table.suffix not in TABLES:
         raise UsageError(f"--table {call.table}: unknown kind of file", hint=f"end it in {', '.join(TABLES)}")
-    if any(spec.startswith(JUDGED) for spec in benchmarks):
-        return _against_people(benchmarks, call, part, options)
     zoo, declared = _zoo(benchmarks, call, part)
     if call.slurm:
         write_text(Path(call.slurm), slurm_script(sys.argv[1:], len(zoo.models)))
@@ -110,26 +106,6 @@ def score(
         return _plan(matrix)
     cells = _computed(matrix, several=len(matrix.rows) > 1)
     return _answer(cells, zoo, declared, call)
-
-
-def _against_people(
-    benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions, options: ScoreOptions
-) -> CommandResult:
-    """Kendall's tau of scores with people's judgements. Pairs whose caption was written for the image are left out; an
-    expert's rating is a data point, and so is the share of yes of a CF pair; missing scores are counted."""
-    from creperie.scoring import PUBLISHED_TAU, human_correlation
-
-    if len(benchmarks) > 1 or not call.models:
-        raise UsageError(
-            "people's judgements are scored alone, by named models", hint=f"give {JUDGED[0]}DIR and --model"
-        )
-    which, _, folder = benchmarks[0].removeprefix("flickr8k-").partition(":")
-    how: Any = {"images": part.images, "device": options.device, "limit": part.limit, "seed": part.seed or 0}
-    found = [human_correlation(folder, which, uri, **how, progress=bar) for uri in call.models]
-    variant, printed = PUBLISHED_TAU[which]
-    published = {"metric": "CLIPScore", "variant": variant, "percent": printed}
-    document = {"set": which, "published": published, "models": [f.document for f in found]}
-    return CommandResult(document, lambda: show_taus(found, f"tau-{variant} {printed}"))
 
 
 def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tuple[Zoo, bool]:

@@ -13,7 +13,7 @@ from creperie.core import percent, with_interval
 
 if TYPE_CHECKING:
     from creperie.reporting import TableCell
-    from creperie.scoring import Forecast, HumanCorrelation, MatrixCell, Run, Standings
+    from creperie.scoring import Forecast, MatrixCell, Run, Standings
 
 SHOWN_FINDINGS = 5
 NAMES = {
@@ -30,20 +30,6 @@ RANKED = (
     "does not apply"
 )
 RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
-
-
-def show_taus(found: Sequence[HumanCorrelation], printed: str) -> None:
-    from rich.markup import escape
-
-    def cell(tau: tuple[float, float, float]) -> str:
-        return with_interval(*tau)
-
-    rows = [[escape(f.model), cell(f.tau_b), cell(f.tau_c), str(f.missing)] for f in found]
-    first = found[0]
-    title = f"Flickr8k-{first.set}: {first.photographs:,} images, {first.pairs:,} pairs, {first.points:,} ratings"
-    print_table(title, ["model", "tau-b × 100", "tau-c × 100", "missing"], rows, right=["missing"])
-    left = f"{first.own_captions} pairs of the set left out: caption and image belong together."
-    say(f"[dim]{left} The CLIPScore paper prints {printed} for CLIPScore (ViT-B/32).[/dim]")
 
 
 def show_run(run: Run) -> None:

@@ -24,7 +24,7 @@ MOST_SHOWN = 20
 @click.option("--model", metavar="URI", help="A language model that compares captions, such as api:gpt-4o-mini.")
 @click.option("--nli", metavar="URI", help="A classifier of natural language inference that does, such as hf:NAME.")
 @click.option("--with", "seer", metavar="URI", help="A model that looks at the images: vlm:, api:, hf:, towers: …")
-@click.option("--calibrate", default="", metavar="DIR|BENCH", help="Flickr8k's judgements, or a benchmark, for --with.")
+@click.option("--calibrate", default="", metavar="BENCH", help="A benchmark whose truth is known, for --with.")
 @click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
 @click.option("--out", metavar="DIR", help="A folder for all verdicts.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N items.")

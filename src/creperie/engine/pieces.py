@@ -42,23 +42,6 @@ class Pieces(Protocol):
     def piece(self, number: int) -> pa.Table: ...
 
 
-class Placed:
-    """What sources in several files share: `places` says where each piece lies, and last how many rows it has."""
-
-    places: tuple[tuple[int, ...], ...]
-
-    @property
-    def rows(self) -> int:
-        return sum(self.counts)
-
-    @property
-    def counts(self) -> Sequence[int]:
-        return [place[-1] for place in self.places]
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-
 @dataclass(frozen=True)
 class Held:
     """A table in memory.

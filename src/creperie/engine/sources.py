@@ -1,9 +1,9 @@
-"""Captions from files larger than memory, by what they are: text, TSV, Parquet, WebDataset tars; local or remote.
+"""Captions from files larger than memory, by what they are: text, TSV, Parquet; local or remote.
 
 captions.txt  captions.txt.gz         one caption per line
 cc3m.tsv?text=0&image=1               columns by tabs
 shards/*.parquet?text=TEXT&image=URL  columns by name
-s3://bucket/{...}.tar                 WebDataset: `key.txt` beside `key.jpg`
+s3://bucket/captions.txt              any of them on remote storage
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from urllib.parse import parse_qsl
 
 from creperie.bench import is_file_name
 from creperie.core import UsageError, unknown
-from creperie.engine.containers import open_columnar, open_tars
+from creperie.engine.columns import open_columnar
 from creperie.engine.files import is_remote, listed, spooled
 from creperie.engine.lines import open_lines
 from creperie.engine.pieces import ROWS, Pieces
 
 #: kind → (suffixes, options)
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "tars": ((".tar",), ("suffix",)),
     "parquet": ((".parquet",), ("text", "id", "image")),
     "tsv": ((".tsv", ".tsv.gz"), ("text", "image")),
     "lines": ((".txt", ".txt.gz"), ()),
@@ -43,10 +42,8 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
             raise unknown(f"option of {kind} captions", name, KINDS[kind][1], where=spec)
     if kind == "parquet":
         return open_columnar(files, size=size, **options)
-    if kind == "tars":
-        return open_tars(files, size=size, **options)
     if len(files) > 1:
-        raise UsageError(f"names {len(files)} text files", where=path, hint="name one, or Parquet or tar files")
+        raise UsageError(f"names {len(files)} text files", where=path, hint="name one, or Parquet files")
     place = spooled(files[0]) if files[0].endswith(".gz") else files[0]
     if kind == "lines":
         return open_lines(place, size=size)
@@ -57,8 +54,8 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
 def kind_of(path: str) -> str | None:
     """What a file holds, by its name.
 
-    >>> kind_of("cc3m.tsv.gz"), kind_of("00001.tar"), kind_of("notes.doc")
-    ('tsv', 'tars', None)
+    >>> kind_of("cc3m.tsv.gz"), kind_of("notes.doc")
+    ('tsv', None)
     """
     return next((kind for kind, (suffixes, _) in KINDS.items() if path.lower().endswith(suffixes)), None)
 

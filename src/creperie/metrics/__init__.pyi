@@ -13,7 +13,6 @@ from creperie.metrics.comparison import mcnemar as mcnemar
 from creperie.metrics.correlation import Correlation as Correlation
 from creperie.metrics.correlation import Ranking as Ranking
 from creperie.metrics.correlation import aligned as aligned
-from creperie.metrics.correlation import kendall as kendall
 from creperie.metrics.correlation import pearson as pearson
 from creperie.metrics.correlation import rank_table as rank_table
 from creperie.metrics.correlation import spearman as spearman

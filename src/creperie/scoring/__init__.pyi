@@ -1,9 +1,5 @@
-from creperie.scoring.alpha import tune_alpha as tune_alpha
 from creperie.scoring.blind import blind_twin as blind_twin
-from creperie.scoring.bridges import export_inspect as export_inspect
 from creperie.scoring.bridges import export_lmms as export_lmms
-from creperie.scoring.bridges import export_mteb as export_mteb
-from creperie.scoring.bridges import export_webdataset as export_webdataset
 from creperie.scoring.callbacks import BenchmarkCallback as BenchmarkCallback
 from creperie.scoring.choice import SHOTS_FILE as SHOTS_FILE
 from creperie.scoring.choice import draw_shots as draw_shots
@@ -20,9 +16,6 @@ from creperie.scoring.header import human_source as human_source
 from creperie.scoring.header import nothing_computed as nothing_computed
 from creperie.scoring.header import people_note as people_note
 from creperie.scoring.header import run_header as run_header
-from creperie.scoring.judgements import PUBLISHED_TAU as PUBLISHED_TAU
-from creperie.scoring.judgements import HumanCorrelation as HumanCorrelation
-from creperie.scoring.judgements import human_correlation as human_correlation
 from creperie.scoring.looking import SeenCells as SeenCells
 from creperie.scoring.looking import expected_look as expected_look
 from creperie.scoring.looking import look as look
@@ -35,7 +28,6 @@ from creperie.scoring.order_sensitivity import Sensitivity as Sensitivity
 from creperie.scoring.order_sensitivity import sensitivity as sensitivity
 from creperie.scoring.plan import layout_of_bench as layout_of_bench
 from creperie.scoring.replies import import_answers as import_answers
-from creperie.scoring.replies import import_inspect as import_inspect
 from creperie.scoring.replies import import_replies as import_replies
 from creperie.scoring.run import RUN_FILE as RUN_FILE
 from creperie.scoring.run import SCORES_FILE as SCORES_FILE

@@ -16,17 +16,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, new_folder, open_store, reweighed, save, write_table
+from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, new_folder, reweighed, save, write_table
 from creperie.core import DataError, Progress, UsageError, silent, write_json
 from creperie.models import load_model, parse_uri
-from creperie.scoring.judgements import FILES, pair_scores, read_judgements
 from creperie.scoring.options import ScoreOptions
 from creperie.scoring.run import Run
 from creperie.scoring.score_runs import forecast_all, score
 
 CERTAINTY = 0.9  #: share of right verdicts that the thresholds aim at
 IMAGE_TOKENS, QUESTION_TOKENS = 800, 60  #: what one question to a server is taken to read
-MOST_IMAGES = 200  #: of Flickr8k's judged photographs, by their digest: two numbers and two thresholds need no more
 #: what a look can find, and what to say of it
 LOOKS = {
     "false-looks-true": "the model finds a false caption true of the image",
@@ -68,7 +66,7 @@ def calibrate(source: str, scores: np.ndarray, truths: np.ndarray, images: Seque
     """Fit one half of the images, choose thresholds there, and test both on the other half."""
     known = ~np.isnan(scores)
     scores, truths = np.asarray(scores, float)[known], np.asarray(truths, bool)[known]
-    half = np.array([_digest(i)[-1] % 2 == 0 for i in np.asarray(images, object)[known]], bool)
+    half = np.array([hashlib.sha256(i.encode()).digest()[-1] % 2 == 0 for i in np.asarray(images, object)[known]], bool)
     if any(len(np.unique(truths[part])) < 2 for part in (half, ~half)):
         raise DataError("needs true and false cells of at least two images in each half", where=source)
     slope, offset = _logistic(scores[half], truths[half])
@@ -76,10 +74,6 @@ def calibrate(source: str, scores: np.ndarray, truths: np.ndarray, images: Seque
     low, high = _thresholds(p, truths[half])
     done = Calibration(source, slope, offset, low, high, len(scores), int(truths.sum()))
     return Calibration(**{**asdict(done), "held_out": _tested(done, scores[~half], truths[~half])})
-
-
-def _digest(image: str) -> bytes:
-    return hashlib.sha256(image.encode()).digest()
 
 
 def _weights(truths: np.ndarray) -> np.ndarray:
@@ -122,15 +116,7 @@ def _tested(fit: Calibration, scores: np.ndarray, truths: np.ndarray) -> dict[st
 
 
 def calibration_of(spec: str, uri: str, progress: Progress = silent) -> Calibration:
-    """Calibrate a model on a Flickr8k folder with people's judgements, or on a benchmark whose truth is known."""
-    folder = Path(spec)
-    if (folder / FILES["cf"]).is_file():
-        pairs, _ = read_judgements(folder, "cf")
-        chosen = sorted({pair.image for pair in pairs}, key=_digest)[:MOST_IMAGES]
-        pairs = [pair for pair in pairs if pair.image in set(chosen)]
-        scores = pair_scores(pairs, load_model(uri), open_store(str(folder / "images.zip")), progress)
-        truths = np.array([pair.ratings[0] > 0.5 for pair in pairs])
-        return calibrate(f"{spec}: Flickr8k-CF, most people say yes", scores, truths, [p.image for p in pairs])
+    """Calibrate a model on a benchmark whose truth is known."""
     run = score(spec, uri, progress=progress)
     clusters = np.repeat(run.clusters, run.layout.widths("image_text"))
     return calibrate(spec, run.scores("image_text"), run.layout.match, [str(c) for c in clusters])
@@ -218,7 +204,7 @@ def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -
 def look(
     bench: BenchmarkSpec, uri: str, *, calibrated: str = "", out: str | Path | None = None, progress: Progress = silent
 ) -> SeenCells:
-    """Let a model look at every cell. `calibrated` names a Flickr8k folder with judgements or a benchmark.
+    """Let a model look at every cell. `calibrated` names a benchmark whose truth is known.
 
     Scores that are no probabilities need a calibration. Every score is kept when it is known, so a killed run resumes.
     """
@@ -226,7 +212,7 @@ def look(
         raise UsageError("this folder exists", where=str(out), hint="choose another, or remove it")
     uri = seeing(uri)
     if not calibrated and "score=yesno" not in uri and "value=yes" not in uri:
-        hint = "pass `calibrated=`: a Flickr8k folder with people's judgements, or a benchmark whose truth is known"
+        hint = "pass `calibrated=`, a benchmark whose truth is known"
         raise UsageError("the scores of this model are not probabilities", where=uri, hint=hint)
     known = as_benchmark(bench)
     calibration = calibration_of(calibrated, uri, progress) if calibrated else PLAIN

@@ -1,4 +1,4 @@
-"""What others answered, as runs: logs of Inspect, samples of lm-eval and lmms-eval, MTEB's files, published answers.
+"""What others answered, as runs: samples of lm-eval and lmms-eval, tables of scores, published answers.
 
 A run's scores are the mean over the orders in which an image was asked about, as `creperie score` computes them. Rows
 that name no item (`doc_id` only) stand for the items, or for the questions of an exported task, in their order.
@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
-from creperie.core import BOM, DataError, csv_table, missing_module, parse_json, read_json, read_lines
+from creperie.core import BOM, DataError, csv_table, parse_json, read_json, read_lines
 from creperie.metrics import MetricSettings
 from creperie.models import CHOSE_OPTION, Fingerprint, Parsed, parse_choice, shares_of
 from creperie.scoring.bridges import questions_of
@@ -32,53 +32,33 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class HarnessReply:
-    """Scores for cells of an item, by default for all of a kind."""
+    """Scores for cells of an item, by default for all of them."""
 
     subset: str
     item: str
     values: np.ndarray
     cells: Sequence[int] = ()
-    kind: Literal["image_text", "text_text"] = "image_text"
     unread: str = ""
 
 
-def import_replies(
-    path: str | Path, bench: Benchmark, *, model: str = "", settings: MetricSettings | None = None
-) -> Run:
-    """A run from the results of another harness on this benchmark; the file's ending and content say which."""
+def import_replies(path: str | Path, bench: Benchmark, *, model: str = "") -> Run:
+    """Return a run of another tool's results on this benchmark: samples of lm-eval or lmms-eval, or a table."""
     file = Path(path)
-    if file.suffix == ".eval" or (file.suffix == ".json" and '"eval"' in file.read_text("utf-8")[:400]):
-        return import_inspect(file, bench, settings=settings)
-    if file.suffix == ".json":
-        return _predictions(file, bench, model, settings)
     rows = list(_rows(file))
     samples = any("filtered_resps" in row for row in rows)
     stem = re.sub(r"_\d{4}-?\d{2}.*$", "", file.stem)
     source = "samples" if samples else "table"
     replies = (_sample if samples else _row)(rows, bench, str(file))
-    return replied_run(bench, replies, (model or stem, source, str(file)), settings)
+    return replied_run(bench, replies, (model or stem, source, str(file)))
 
 
-def import_inspect(path: str | Path, bench: Benchmark, *, settings: MetricSettings | None = None) -> Run:
-    """A run from an Inspect log (`.eval` or `.json`) of an exported task."""
-    try:
-        from inspect_ai.log import read_eval_log
-    except ImportError as e:
-        raise missing_module(e) from e
-    log = read_eval_log(str(path))
-    if not log.samples:
-        raise DataError("holds no samples", where=str(path), hint=f"the evaluation ended as {log.status!r}")
-    replies = (_answer(sample.metadata, sample.output.completion) for sample in log.samples)
-    return replied_run(bench, replies, (str(log.eval.model), "inspect", str(path)), settings)
-
-
-def _answer(about: Row, said: str) -> HarnessReply:
+def _answer(about: Row, answer: str) -> HarnessReply:
     """An answer in words to a question of an exported task."""
     order, count = about["order"], len(about["options"])
-    parsed = parse_choice(said, about["options"], asks=about["asks"])
+    parsed = parse_choice(answer, about["options"], asks=about["asks"])
     shares = np.nan_to_num(shares_of(parsed, count)) * (1 if about["asks"] == "match" else -1)
     cells = [int(about["row"]) * len(order) + k for k in order]
-    why = f"{parsed.why}: {said[:120]!r}" if parsed.why else ""
+    why = f"{parsed.why}: {answer[:120]!r}" if parsed.why else ""
     return HarnessReply(str(about.get("subset")), str(about.get("item")), shares, cells, unread=why)
 
 
@@ -98,25 +78,24 @@ def _sample(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[Harne
     """Samples of lm-eval and lmms-eval: likelihoods per option, or an answer in words."""
     asked = list(questions_of(bench))
     for row in rows:
-        number, found = int(row["doc_id"]), row["filtered_resps"]
-        likelihoods = _likelihoods(found)
+        number, reply = int(row["doc_id"]), row["filtered_resps"]
+        likelihoods = _likelihoods(reply)
         if likelihoods is not None and number < len(bench):
             item = bench[number]
             yield HarnessReply(item.subset, item.id, likelihoods)
         elif likelihoods is None and number < len(asked):
-            said = found
-            while isinstance(said, list):
-                said = said[0] if said else ""
-            yield _answer(asked[number].about, str(said))
+            while isinstance(reply, list):
+                reply = reply[0] if reply else ""
+            yield _answer(asked[number].about, str(reply))
         else:
             what = f"has doc_id {number}, but {bench.name} has {len(bench)} items and {len(asked)} questions"
             raise DataError(what, where=where, hint="give the benchmark that the task was exported from")
 
 
-def _likelihoods(found: Any) -> np.ndarray | None:
+def _likelihoods(pairs: Any) -> np.ndarray | None:
     """[[log-likelihood, is greedy], …], numbers also as text; None for an answer in words."""
     try:
-        return np.array([float(pair[0]) for pair in found if len(pair) == 2] or [float("x")], np.float32)
+        return np.array([float(pair[0]) for pair in pairs if len(pair) == 2] or [float("x")], np.float32)
     except (TypeError, ValueError, KeyError):
         return None
 
@@ -143,81 +122,45 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
         yield HarnessReply(subset, key, values)
 
 
-def _predictions(file: Path, bench: Benchmark, model: str, settings: MetricSettings | None) -> Run:
-    """`NameTot_predictions.json`, which MTEB writes for an exported task with `prediction_folder=`."""
-    try:
-        document = read_json(file)
-        meta = document.pop("mteb_model_meta")
-        replies = [
-            HarnessReply(subset, str(row["id"]), np.array(row["between"], np.float32), kind="text_text")
-            for subset, splits in document.items()
-            for row in splits["test"]
-        ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        hint = "give PREDICTIONS/…_predictions.json of an exported task"
-        raise DataError(f"is not a file of MTEB predictions ({e})", where=str(file), hint=hint) from None
-    return replied_run(bench, replies, (model or str(meta["model_name"]), "mteb", str(file)), settings)
-
-
-def replied_run(
-    bench: Benchmark,
-    replies: Iterable[HarnessReply],
-    source: tuple[str, str, str],
-    settings: MetricSettings | None = None,
-) -> Run:
-    """A run of the mean reply per cell. `source` is the model, the harness, and the file."""
+def replied_run(bench: Benchmark, replies: Iterable[HarnessReply], source: tuple[str, str, str]) -> Run:
+    """Return a run of the mean reply per cell. `source` is the model, the harness, and the file."""
     layout = layout_of_bench(bench)
     keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
     rows = {key: number for number, key in enumerate(keys)}
-    kinds: tuple[Literal["image_text", "text_text"], ...] = ("image_text", "text_text")
-    total, asked = ({k: np.zeros(int(layout.widths(k).sum())) for k in kinds} for _ in range(2))
-    findings, used = [], set()
+    widths, starts = layout.widths("image_text"), layout.starts("image_text")
+    total, asked = (np.zeros(int(widths.sum())) for _ in range(2))
+    findings = []
     for reply in replies:
         number = rows.get((reply.subset, reply.item))
         if number is None:
             what = f"has an answer to item {reply.subset}/{reply.item}, which {bench.name} has not"
             raise DataError(what, where=source[2])
-        width = int(layout.widths(reply.kind)[number])
-        own = np.array(reply.cells or range(width))
-        if len(own) != len(reply.values) or own.max(initial=0) >= width:
+        width = int(widths[number])
+        cells = np.array(reply.cells or range(width))
+        if len(cells) != len(reply.values) or cells.max(initial=0) >= width:
             what = f"has {len(reply.values)} scores for item {reply.subset}/{reply.item}, which has {width} pairs"
             raise DataError(what, where=source[2])
-        cells = int(layout.starts(reply.kind)[number]) + own
-        total[reply.kind][cells] += reply.values
-        asked[reply.kind][cells] += 1
-        used.add(reply.kind)
+        total[int(starts[number]) + cells] += reply.values
+        asked[int(starts[number]) + cells] += 1
         if reply.unread:
             findings.append({"code": UNREAD, "subset": reply.subset, "item": reply.item, "message": reply.unread})
-    scores = {
-        k: np.divide(total[k], asked[k], out=np.full(len(total[k]), np.nan), where=asked[k] > 0).astype(np.float32)
-        for k in kinds
-        if k in used
-    }
-    tasks = [name for name, kind in (("itt", "image_text"), ("tot", "text_text")) if kind in used]
-    name = f"{source[1]}:{source[0]}"
-    return answered_run(bench, scores, name, tasks, findings=findings, settings=settings)
+    scores = np.divide(total, asked, out=np.full(len(total), np.nan), where=asked > 0).astype(np.float32)
+    return answered_run(bench, scores, f"{source[1]}:{source[0]}", findings=findings)
 
 
 def answered_run(
-    bench: Benchmark,
-    scores: Mapping[Any, np.ndarray],
-    uri: str,
-    tasks: Sequence[str],
-    *,
-    findings: Sequence[Row] = (),
-    notes: Sequence[str] = (),
-    settings: MetricSettings | None = None,
+    bench: Benchmark, scores: np.ndarray, uri: str, *, findings: Sequence[Row] = (), notes: Sequence[str] = ()
 ) -> Run:
-    """The run of scores that were not computed here."""
-    digest = hashlib.sha256(b"".join(s.tobytes() for s in scores.values())).hexdigest()
+    """Return the run of image-text scores that were not computed here."""
+    digest = hashlib.sha256(scores.tobytes()).hexdigest()
     mark = Fingerprint(uri, f"{uri.partition(':')[0]} answers", digest, dtype="answers")
-    table = score_table(bench, layout_of_bench(bench), dict(scores))
+    table = score_table(bench, layout_of_bench(bench), {"image_text": scores})
     name = re.sub(r"[^\w.=-]+", "-", f"{bench.name}.{uri}").strip("-")
     document = {
-        **run_header(f"{name}.{digest[:8]}", bench, mark, settings or MetricSettings()),
+        **run_header(f"{name}.{digest[:8]}", bench, mark, MetricSettings()),
         **nothing_computed(),
-        "tasks": list(tasks),
-        "coverage": {"items": len(bench), **{k: len(bench) - table.column(k).null_count for k in scores}},
+        "tasks": ["itt"],
+        "coverage": {"items": len(bench), "image_text": len(bench) - table.column("image_text").null_count},
         "findings": list(findings[:LISTED]),
         "finding_counts": dict(Counter(f["code"] for f in findings)),
         "notes": list(notes),
@@ -229,10 +172,8 @@ def answered_run(
 FIELDS = ("caption", "negative_caption", "filename", "answer")
 
 
-def import_answers(
-    path: str | Path, *, model: str = "", order: str = "", settings: MetricSettings | None = None
-) -> Run:
-    """A run from a file of answers to SugarCrepe's two-option questions (`gpt4v-swap_obj.json`).
+def import_answers(path: str | Path, *, model: str = "", order: str = "") -> Run:
+    """Return a run from a file of answers to SugarCrepe's two-option questions (`gpt4v-swap_obj.json`).
 
     The published choice counts; where it is empty, the free answer is read by the answer parser, and what that cannot
     read is a miss and a finding. `order` is which caption was offered first; by default the folder's name says it.
@@ -257,8 +198,7 @@ def import_answers(
     bench = from_items("sugarcrepe", items, provenance=(ProvenanceStep("import answers", {"file": file.name}),))
     notes = [f"{disagree} answers are recounted otherwise than the file states"] if disagree else []
     uri = f"answers:{model or name}?order={order}"
-    made = {"image_text": np.array(scores, np.float32)}
-    return answered_run(bench, made, uri, ["itt"], findings=findings, notes=notes, settings=settings)
+    return answered_run(bench, np.array(scores, np.float32), uri, findings=findings, notes=notes)
 
 
 def _records(file: Path) -> dict[str, dict[str, Any]]:
@@ -304,5 +244,5 @@ def _order_of(file: Path) -> str:
 
 def _names(file: Path) -> tuple[str, str]:
     """The model and the subset that a file's name says: `gpt4v-swap_obj.json`."""
-    found = re.fullmatch(r"(.+?)-(\w+)", file.stem)
-    return (found[1], found[2]) if found else ("answers", file.stem)
+    parts = re.fullmatch(r"(.+?)-(\w+)", file.stem)
+    return (parts[1], parts[2]) if parts else ("answers", file.stem)

@@ -1,0 +1,93 @@
+"""Captions in Parquet files, of any number and size. A piece lies within one row group, and only that is read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from creperie.core import DataError, UsageError, unknown
+from creperie.engine.files import BLOCK, open_file
+from creperie.engine.lines import CAPTIONS
+from creperie.engine.pieces import ROWS
+
+RowsPlace = tuple[int, int, int, int]  #: file, row group, first row in it, rows
+
+
+@dataclass(frozen=True)
+class Columnar:
+    """Parquet files in pieces. Ids are a column, or file and row."""
+
+    files: tuple[str, ...]
+    places: tuple[RowsPlace, ...]
+    digest: str
+    text: str
+    id: str = ""
+    image: str = ""
+
+    @property
+    def rows(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def counts(self) -> Sequence[int]:
+        return [rows for *_, rows in self.places]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def piece(self, number: int) -> pa.Table:
+        file, group, first, rows = self.places[number]
+        names = [n for n in (self.text, self.id, self.image) if n]
+        table = _row_group(self.files[file], group, tuple(names)).slice(first, rows)
+        ids = table.column(self.id) if self.id else pa.array([f"{file}.{group}.{first + k}" for k in range(rows)])
+        image = table.column(self.image) if self.image else pa.nulls(rows, pa.string())
+        try:
+            return pa.table([ids.cast(pa.string()), table.column(self.text).cast(pa.string()), image], schema=CAPTIONS)
+        except (pa.ArrowException, ValueError, TypeError) as e:
+            raise DataError(f"has a column that is not text ({str(e)[:80]})", where=self.files[file]) from None
+
+
+def open_columnar(
+    files: list[str], *, size: int = ROWS, text: str = "caption", id: str = "", image: str = ""
+) -> Columnar:
+    """Parquet files, their footers read. The digest is of their whole content."""
+    whole = hashlib.sha256(f"{size} {text} {id} {image}\n".encode())
+    places: list[RowsPlace] = []
+    for number, path in enumerate(files):
+        with open_file(path) as file:
+            while block := file.read(BLOCK):
+                whole.update(block)
+            meta = _opened(file, path).metadata
+            names = meta.schema.to_arrow_schema().names
+            for name in (text, id, image):
+                if name and name not in names:
+                    raise unknown("column", name, names, where=path)
+            for group in range(meta.num_row_groups):
+                rows = meta.row_group(group).num_rows
+                places += [(number, group, first, min(size, rows - first)) for first in range(0, rows, size)]
+    if not files:
+        raise UsageError("there are no Parquet files", hint="name a file, a folder, or a pattern")
+    return Columnar(tuple(files), tuple(places), whole.hexdigest(), text, id, image)
+
+
+def _opened(file: Any, path: str) -> Any:
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(file, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as e:
+        raise DataError(f"is not a complete Parquet file ({str(e)[:80]})", where=path, hint="fetch it again") from None
+
+
+@lru_cache(maxsize=1)  # pieces come in order: the next one is most often of the same row group
+def _row_group(path: str, group: int, names: tuple[str, ...]) -> pa.Table:
+    with open_file(path) as file:
+        try:
+            return _opened(file, path).read_row_group(group, columns=list(names))
+        except (pa.ArrowException, OSError) as e:
+            raise DataError(f"cannot be read ({str(e)[:80]})", where=f"{path} row group {group}") from None
