@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def per_picture(source: Path, out: Path | None) -> int:
-    """Milliseconds of a core for one picture: decoding, and resizing, cropping and copying; exactly and with drafts."""
+    """Milliseconds of a core for one picture: decoding, and resizing, cropping and copying."""
     from creperie.bench import decode_image
     from creperie.models.pixels import DirectPixels, Preprocessing
 
@@ -90,17 +90,16 @@ def per_picture(source: Path, out: Path | None) -> int:
     for name, pictures in (("made", made_pictures(150)), (source.parent.name, photographs)):
         row: dict[str, float] = {"pictures": len(pictures), "kB": sum(map(len, pictures)) / len(pictures) / 1e3}
         row["pixels"] = sum(np.prod(Image.open(io.BytesIO(p)).size) for p in pictures) / len(pictures)
-        for way, draft in (("exact", None), ("fast", recipe.resized)):
-            taken = np.full((2, 3), np.inf)
-            for turn in range(3):
-                start = time.process_time()
-                decoded = [decode_image(p, draft=draft) for p in pictures]
-                between = time.process_time()
-                for picture in decoded:
-                    DirectPixels(recipe).prepare(picture)
-                taken[:, turn] = between - start, time.process_time() - between
-            decode, prepare = 1000 * taken.min(axis=1) / len(pictures)
-            row |= {f"{way}: decode ms": decode, f"{way}: prepare ms": prepare}
+        taken = np.full((2, 3), np.inf)
+        for turn in range(3):
+            start = time.process_time()
+            decoded = [decode_image(p) for p in pictures]
+            between = time.process_time()
+            for picture in decoded:
+                DirectPixels(recipe).prepare(picture)
+            taken[:, turn] = between - start, time.process_time() - between
+        decode, prepare = 1000 * taken.min(axis=1) / len(pictures)
+        row |= {"decode ms": decode, "prepare ms": prepare}
         found["sets"][name] = {k: round(float(v), 2) for k, v in row.items()}
     print(json.dumps(found, indent=2))
     if out:
@@ -243,20 +242,14 @@ def measure(
 
     model: Any = load_model(f"hf:{folder}", device=device, dtype=dtype)
     found = {**bare_towers(model, device), **adapter_rates(model, device, captions, pictures)}
-    fast: Any = load_model(f"hf:{folder}?decode=fast", device=device, dtype=dtype)
-    scores = {}
-    for way, own in (("exact", model), ("decode=fast", fast)):
-        end_to_end(own, captions[:512], pictures[:128])  # warm up
-        runs = [end_to_end(own, captions, pictures) for _ in range(3)]
-        found[f"{way}: end to end s"], found[f"{way}: stages s"], scores[way] = min(runs, key=lambda run: run[0])
-        alone = min(end_to_end(own, captions[:2], pictures)[0] for _ in range(2))
-        found[f"{way}: images alone, images/s"] = len(pictures) / alone
-        if name == "ViT-B/32":
-            many = list(pictures) * -(-MANY // len(pictures))
-            found[f"{way}: {MANY:,} images, images/s"] = MANY / end_to_end(own, captions[:2], many[:MANY])[0]
-    apart = scores["decode=fast"] - scores["exact"]
-    found["decode=fast: mean change of a score"] = float(np.abs(apart).mean())
-    found["decode=fast: choices changed"] = float((scores["exact"].argmax(1) != scores["decode=fast"].argmax(1)).mean())
+    end_to_end(model, captions[:512], pictures[:128])  # warm up
+    runs = [end_to_end(model, captions, pictures) for _ in range(3)]
+    found["end to end s"], found["stages s"] = min(runs, key=lambda run: run[0])[:2]
+    alone = min(end_to_end(model, captions[:2], pictures)[0] for _ in range(2))
+    found["images alone, images/s"] = len(pictures) / alone
+    if name == "ViT-B/32":
+        many = list(pictures) * -(-MANY // len(pictures))
+        found[f"{MANY:,} images, images/s"] = MANY / end_to_end(model, captions[:2], many[:MANY])[0]
     print(f"{name} {dtype}")
     for what, value in found.items():
         print(
@@ -299,10 +292,8 @@ def end_to_end(
     from creperie.scoring.passes import encode_images, encode_texts, prepare_images
     from creperie.scoring.sheet import Sheet
 
-    def open_picture(row: int, fast: Any = None) -> Any:
-        if fast is not None and fast.on_gpu:
-            return np.frombuffer(pictures[row], np.uint8)
-        return decode_image(pictures[row], draft=fast and fast.size)
+    def open_picture(row: int) -> Any:
+        return decode_image(pictures[row])
 
     def nothing(rows: Any) -> None:
         return None

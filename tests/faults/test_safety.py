@@ -24,8 +24,6 @@ DANGEROUS = {"eval", "exec", "compile", "__import__", "system", "popen", "extrac
 #: (file, call) that are allowed, each with a reason
 ALLOWED = {
     ("engine/cluster.py", "pickle.loads"): "an error that our own worker pickled in the same Ray session",
-    ("models/checkpoint.py", "torch.load"): "weights_only, or ?unsafe_pickle=true",
-    ("models/checkpoint.py", "torch.jit.load"): "only with ?unsafe_pickle=true",
     ("training/checkpoints.py", "torch.load"): "weights_only",
 }
 
@@ -89,12 +87,14 @@ class Boom:
 
 def test_a_pickle_among_a_models_files_does_not_run(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
-    from creperie.models.checkpoint import read_state
+    from creperie.models import load_model
+    from creperie.testing.tiny import tiny_clip
 
-    marker = tmp_path / "ran"
-    (tmp_path / "model.pt").write_bytes(pickle.dumps({"state_dict": Boom(str(marker))}))
+    marker, folder = tmp_path / "ran", tiny_clip(tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"weight": Boom(str(marker))}))
     with pytest.raises(CreperieError):
-        read_state(tmp_path / "model.pt", uri="hf:x")
+        load_model(f"hf:{folder}", device="cpu")
     assert not marker.exists()
 
 

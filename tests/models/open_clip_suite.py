@@ -182,17 +182,6 @@ def test_checkpoint_and_wrong_activation(library: Any, tmp_path: Path) -> None:
         load_model(f"open_clip:tiny/{path}?activation=quick_gelu", device="cpu")
 
 
-@pytest.mark.parametrize("activation", ["gelu", "quick_gelu"])
-def test_the_other_kind_reads_the_same_file(library: Any, tmp_path: Path, activation: str) -> None:
-    """`clip:` converts to transformers' model and needs no open_clip: two ways to one function."""
-    name = "tiny" if activation == "gelu" else "tiny-quickgelu"
-    path = checkpoint(library, name, tmp_path / "m.pt")
-    one: Any = load_model(f"open_clip:{name}/{path}?activation={activation}", device="cpu")
-    other: Any = load_model(f"clip:{path}?activation={activation}&vision_heads=2&text_heads=2", device="cpu")
-    np.testing.assert_allclose(one.encode_texts(CAPTIONS), other.encode_texts(CAPTIONS), atol=1e-5)
-    np.testing.assert_allclose(one.encode_images(pictures()), other.encode_images(pictures()), atol=1e-5)
-
-
 def test_transformers_folders_beside_torchvision(tmp_path: Path) -> None:
     """With torchvision at hand transformers would resize with it, and give other pixels."""
     from creperie.testing.tiny import tiny_clip

@@ -148,24 +148,3 @@ def test_flava_padding_option_changes_nothing_but_the_width(tmp_path: Path, capt
     wide: Any = load_model(f"hf:{folder}?pad_to=77", device="cpu")
     assert not wide.trims
     np.testing.assert_allclose(free.encode_texts(captions), wide.encode_texts(captions), atol=1e-6)
-
-
-def test_fast_decoding_is_a_choice_that_shows(tmp_path: Path) -> None:
-    """`decode=fast` is another model as far as stored vectors go, and changes what is read of a large JPEG."""
-    import creperie
-
-    folder = tiny.tiny_clip(tmp_path / "clip")
-    (tmp_path / "images").mkdir()
-    rng = np.random.default_rng(0)
-    for name in ("a.jpg", "b.jpg"):
-        Image.fromarray(rng.integers(0, 256, (480, 640, 3), dtype=np.uint8)).save(tmp_path / "images" / name)
-    (tmp_path / "b.csv").write_text(
-        "image,caption,foil\na.jpg,A dog chases a cat.,A cat chases a dog.\nb.jpg,Two red cups.,Three red cups.\n"
-    )
-    bench = creperie.load(f"csv:{tmp_path / 'b.csv'}", images=str(tmp_path / "images"))
-    uris = [f"hf:{folder}", f"hf:{folder}?decode=fast"]
-    exact, fast = (creperie.score(bench, uri, device="cpu") for uri in uris)
-    assert load_model(uris[1]).fingerprint.options == {"decode": "fast"}
-    assert exact.model != fast.model
-    (needs,) = exact.inputs
-    assert not np.array_equal(exact.scores(needs), fast.scores(needs))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.core.errors import CreperieError, ModelError, UsageError
-from creperie.models import KINDS, OWN_KINDS, ModelURI, hash_files, load_model, parse_uri
+from creperie.models import KINDS, OWN_KINDS, ModelURI, check_uri, hash_files, load_model, parse_uri
 from creperie.models.captions import CaptionRule, caption_rule, clean_caption
 from creperie.models.device import find_place
 from creperie.models.hub import model_folder
@@ -31,6 +31,21 @@ def test_uris_come_back(name: str, options: dict[str, str]) -> None:
 def test_no_uri(text: str) -> None:
     with pytest.raises(UsageError, match="is not a model URI"):
         load_model(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("clip:/x.pt?activation=gelu", "open_clip:ARCHITECTURE//path/to/file"),
+        ("hf:x?decode=fast", "leave the option out"),
+        ("api:m?score=likelihood", "lm:NAME"),
+    ],
+)
+def test_what_was_removed_says_what_to_use_instead(text: str, instead: str) -> None:
+    for call in (load_model, check_uri):
+        with pytest.raises(UsageError, match="was removed") as e:
+            call(text)
+        assert instead in str(e.value)
 
 
 def test_a_folder_without_its_kind_is_told_how_to_write_it(tmp_path: Path) -> None:

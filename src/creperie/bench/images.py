@@ -8,7 +8,7 @@ What `open_image` gives is always upright 8-bit RGB:
 - EXIF orientation is applied, then the crop box (pixels of the upright picture, clamped to it).
 - Transparency is dropped, not composited: this is Pillow's `convert("RGB")`, which reference evaluations use.
 - 16-bit grey is scaled to 8 bits, not clipped; of an animation the first frame is taken.
-- JPEG is decoded in full, since the faster draft mode changes pixels; only a `draft` that is passed allows it.
+- JPEG is decoded in full, since the faster draft mode changes pixels.
 
 Pictures that leave this machine, or are shown to others, go through `picture_bytes` or `picture_file`: they are
 pictures, not too large, and no links out of their folder.
@@ -24,7 +24,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Box = tuple[float, float, float, float]
-DraftSize = Callable[[int, int], tuple[int, int]]  #: the least width and height that a picture of a size may have
 
 #: Larger pictures are a finding; the bound is the one at which Pillow warns of decompression bombs.
 MAX_PIXELS = 89_478_485
@@ -166,13 +165,11 @@ def safe_path(folder: Path, key: str) -> Path:
 # -- opening ---------------------------------------------------------------------------------------------------------
 
 
-def open_image(
-    store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS, draft: DraftSize | None = None
-) -> Image.Image:
-    """The image of a reference: decoded, upright, RGB, cropped. `draft` says how small a whole JPEG may be decoded."""
+def open_image(store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
+    """Return the image of a reference: decoded, upright, RGB, cropped."""
     key, box = split_reference(reference)
     try:
-        picture = decode_image(store.read(key), max_pixels=max_pixels, draft=None if box else draft)
+        picture = decode_image(store.read(key), max_pixels=max_pixels)
         return picture if box is None else crop(picture, box)
     except ImageError as e:
         if e.where:
@@ -180,13 +177,11 @@ def open_image(
         raise ImageError(e.code, e.what, where=f"{store.location}/{key}", hint=e.hint) from None
 
 
-def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS, draft: DraftSize | None = None) -> Image.Image:
+def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """Encoded bytes as an upright RGB picture."""
     from PIL import ImageFile
 
     with _opened(data, max_pixels) as picture:
-        if draft and picture.format == "JPEG":
-            picture.draft("RGB", draft(*picture.size))
         if isinstance(picture, ImageFile.ImageFile):  # in one go: threads wait for each other between the parts
             picture.decodermaxblock = max(picture.decodermaxblock, len(data))
         picture.load()
@@ -228,7 +223,7 @@ def picture_file(store: ImageStore, reference: str) -> tuple[str, bytes]:
     key, box = split_reference(reference)
     data = picture_bytes(store, key)
     ending = picture_type(data)
-    if box is None and (plain_jpeg(data) or (ending == ".png" and b"eXIf" not in data)):
+    if box is None and (_plain_jpeg(data) or (ending == ".png" and b"eXIf" not in data)):
         return ending, data
     file = io.BytesIO()
     open_image(store, reference).save(file, "PNG")
@@ -257,7 +252,7 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
         raise _undecodable(e) from None
 
 
-def plain_jpeg(data: bytes) -> bool:
+def _plain_jpeg(data: bytes) -> bool:
     """Is this a JPEG without EXIF data, which would turn it?"""
     return data[:2] == b"\xff\xd8" and b"Exif\0" not in data[:65536]
 

@@ -65,7 +65,7 @@ def encoder_of(
         dtype=place.dtype,
         context=tokenizer.context,
         prompt=tokenizer.rule.prefix,
-        options=tokenizer.rule.described | ({"decode": "fast"} if options["decode"] else {}),
+        options=tokenizer.rule.described,
     )
     padded = DualEncoder(model, towers, tokenizer, _pixels(transform), place, fingerprint)
     return _trimmed(padded) or padded

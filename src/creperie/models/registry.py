@@ -68,6 +68,8 @@ _FAMILIES: dict[str, dict[str, str]] = {
 
 _DOCUMENT = packaged_toml("creperie.models", "kinds.toml")
 OWN_KINDS = {name: ModelKind(**record) for name, record in _DOCUMENT["own"].items()}
+#: kinds, options and values of the last release that are gone, and what to use instead
+REMOVED: dict[str, str] = _DOCUMENT["removed"]
 
 
 def _read_kinds() -> dict[str, ModelKind]:
@@ -91,7 +93,7 @@ KINDS: dict[str, ModelKind] = _read_kinds()
 
 def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Model:
     """Load the model that a URI names. Whatever goes wrong is a `CreperieError` that names the model."""
-    parsed = parse_uri(uri)
+    parsed = _parsed(uri)
     place = find_place(device, dtype)
     kind = KINDS.get(parsed.kind)
     options = parsed.options if kind is None else read_options(parsed.options, kind.options, where=uri)
@@ -107,6 +109,17 @@ def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mod
         told = " ".join(str(e).split())[:200]
         hint = "are its files complete? CREPERIE_TRACEBACK=1 shows the traceback"
         raise ModelError(f"the model cannot be loaded ({type(e).__name__}: {told})", where=uri, hint=hint) from e
+
+
+def _parsed(uri: str) -> ModelURI:
+    """Return the parts of a URI; one that the last release knew is an error that says what to use instead."""
+    parsed = parse_uri(uri)
+    options = [f"{parsed.kind}?{name}" for name in parsed.options]
+    values = [f"{parsed.kind}?{name}={value}" for name, value in parsed.options.items()]
+    for name in (parsed.kind, *options, *values):
+        if name in REMOVED and parsed.kind not in model_plugins():
+            raise UsageError(f"`{name}` was removed", where=uri, hint=REMOVED[name])
+    return parsed
 
 
 def model_plugins() -> dict[str, EntryPoint | RegisteredPlugin]:
@@ -135,7 +148,7 @@ def check_uri(uri: str) -> None:
 
     >>> check_uri("blind:length")
     """
-    parsed = parse_uri(uri)
+    parsed = _parsed(uri)
     kind = KINDS.get(parsed.kind)
     if kind is not None:
         read_options(parsed.options, kind.options, where=uri)

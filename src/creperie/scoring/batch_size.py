@@ -82,12 +82,6 @@ class BatchSize:
             count = max(1, int(np.searchsorted(wasted, self.start, side="right")))
         return count, count * width
 
-    def captions_in(self, lengths: np.ndarray) -> tuple[int, int]:
-        """The same where captions are not padded: as many as fit into this number of tokens."""
-        ends = np.cumsum(lengths[: self.captions])
-        count = max(1, int(np.searchsorted(ends, self.tokens, side="right")))
-        return count, int(ends[count - 1])
-
     def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
         """One forward pass; out of memory, the batch goes through in smaller parts, and so do all batches to come."""
         parts: list[np.ndarray] = []

@@ -103,7 +103,7 @@ class Driver:
         """A decoded and prepared image, or why there is none."""
         image = self.opened(open_image, row)
         staged = isinstance(self.model, StagedImages) or hasattr(self.model, "forward_pairs")
-        if isinstance(image, Fault | np.ndarray) or not staged:  # an array has not been decoded yet: the device will
+        if isinstance(image, Fault) or not staged:
             return image
         try:
             with self.timings.stage("prepare"):
@@ -114,8 +114,7 @@ class Driver:
     def opened(self, open_image: OpenImage, row: int) -> Any:
         try:
             with self.timings.stage("decode"):
-                fast = getattr(self.model, "fast", None)
-                return open_image(row) if fast is None else open_image(row, fast)
+                return open_image(row)
         except DataError as e:
             return Fault(row, getattr(e, "code", "undecodable-image"), str(e))
 

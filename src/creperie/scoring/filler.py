@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.bench import ImageError, plain_jpeg, split_reference
+from creperie.bench import ImageError
 from creperie.bench import open_image as decode
 from creperie.core import Advance, ModelError, Progress
 from creperie.metrics import Input
@@ -228,15 +228,10 @@ class Filler:
             except ImageError as e:
                 sheet.give_up([Fault(int(row), e.code, str(e))])
 
-    def open_image(self, row: int, fast: Any = None) -> Any:
-        """The picture of a row; with a fast decoding that the GPU does, the bytes of a plain JPEG."""
+    def open_image(self, row: int) -> Any:
+        """Return the picture of a row."""
         source = self.plan.images[row]
-        if fast is None:
-            return decode(source.store, source.reference)
-        key, box = split_reference(source.reference)
-        if fast.on_gpu and box is None and plain_jpeg(data := source.store.read(key)):
-            return np.frombuffer(data, np.uint8)
-        return decode(source.store, source.reference, draft=fast.size)
+        return decode(source.store, source.reference)
 
 
 @dataclass

@@ -75,16 +75,12 @@ def _text_batches(
     """
     distinct = np.array(list({t.ids.tobytes(): i for i, t in reversed(list(enumerate(tokens)))}.values()))
     lengths = np.array([len(tokens[i].ids) for i in distinct])
-    if getattr(driver.model, "shares", False):  # captions that begin alike, together; padding costs nothing
-        sort = np.array(sorted(range(len(distinct)), key=lambda i: tokens[int(distinct[i])].ids.tolist()))
-        cut = driver.pace.captions_in
-    else:
-        sort = np.lexsort((distinct, -lengths))
-        cut = functools.partial(driver.pace.captions_from, whole=0 if driver.model.trims else _context(driver, lengths))
+    sort = np.lexsort((distinct, -lengths))
+    whole = 0 if driver.model.trims else _context(driver, lengths)
     order, lengths = distinct[sort], lengths[sort]
     at = 0
     while at < len(order):
-        size, units = cut(lengths[at:])
+        size, units = driver.pace.captions_from(lengths[at:], whole=whole)
         rows = order[at : at + size]
         at += size
         rows = rows[~sheet.done[start + rows]]

@@ -140,10 +140,10 @@ class ClipStudent:
 
 
 def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str] = ()) -> Student:
-    """The model that a URI names, ready to be trained: hf: and clip: for CLIP models (clip: reads OpenAI's and
-    open_clip's files), open_clip: for models of that library (ARCHITECTURE/random has fresh weights), small: for our
-    own, towers: for joined towers, or a JSON file with the settings of a small model or of joined towers. The
-    vocabulary of a new small model comes from `captions`. Two towers to join may also be given as a TowersConfig."""
+    """Return the model that a URI names, ready to be trained: hf: for CLIP and FLAVA, open_clip: for models of that
+    library (ARCHITECTURE/random has fresh weights), small: for our own, towers: for joined towers, or a JSON file with
+    the settings of a small model or of joined towers. The vocabulary of a new small model comes from `captions`. Two
+    towers to join may also be given as a TowersConfig."""
     if not isinstance(uri, str):
         from creperie.training.joining import new_towers
 
@@ -171,13 +171,11 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
         return open_towers(Path(parsed.name), None if trained is None else tuple(filter(None, trained.split(","))))
     if parsed.kind == "hf":
         return _open_folder(uri)
-    if parsed.kind == "clip":
-        return _open_checkpoint(uri)
     if parsed.kind == "open_clip":
         from creperie.training.openclip import open_open_clip
 
         return open_open_clip(uri, seed)
-    hint = "name a CLIP model by hf:, clip: or open_clip:, a small one by small:, or a JSON file with its settings"
+    hint = "name a CLIP model by hf: or open_clip:, a small one by small:, or a JSON file with its settings"
     raise UsageError(f"models of kind {parsed.kind!r} cannot be trained here", where=uri, hint=hint)
 
 
@@ -226,17 +224,3 @@ def _check_belongs(tokenizer: Any, config: Any, uri: str) -> None:
     if text.eos_token_id not in (2, tokenizer.eos_token_id):
         ends = f"the model is read at token {text.eos_token_id}, the tokenizer ends captions with "
         raise ModelError(f"{ends}{tokenizer.eos_token_id}", where=uri, hint=hint)
-
-
-def _open_checkpoint(uri: str) -> ClipStudent:
-    """The pictures are prepared as the saved folder will prepare them: a centre that lies between two pixels is cut
-    one pixel apart from where `clip:` cuts it."""
-    from transformers import CLIPImageProcessorPil
-
-    from creperie.models import DualEncoder, load_model, pixels_of
-
-    encoder = load_model(uri, device="cpu")
-    assert isinstance(encoder, DualEncoder)
-    size = encoder.model.config.vision_config.image_size
-    processor = CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size={"height": size, "width": size})
-    return ClipStudent(encoder.model, encoder.tokenizer, pixels_of(processor), processor)

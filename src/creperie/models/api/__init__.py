@@ -13,9 +13,6 @@ from creperie.models.device import Place
 from creperie.models.protocols import Model
 from creperie.models.uri import ModelURI, refuse_unused
 
-#: options of likelihoods alone
-LIKELIHOOD = ("via", "start", "reduce")
-
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     from creperie.models.api.adapter import ApiModel
@@ -25,18 +22,11 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     if options["score"] is None:
         refuse_unused(
             uri.options,
-            set(options) - {"prompt", "by", "order", "shots", *LIKELIHOOD},
+            set(options) - {"prompt", "by", "order", "shots"},
             where=str(uri),
             what="a model without ?score=",
         )
         return model
-    if options["score"] in ("likelihood", "visualgpt"):
-        from creperie.models.api.likelihood import likelihood
-
-        other = ("prompt", "by", "order", "shots") if options["score"] == "likelihood" else ("by", "order", "shots")
-        refuse_unused(uri.options, set(options) - {*other}, where=str(uri), what=f"score={options['score']}")
-        return likelihood(model, options)
-    refuse_unused(uri.options, set(options) - {*LIKELIHOOD}, where=str(uri), what=f"score={options['score']}")
     from creperie.models.generated_choice import asking
 
     scorer: Model = asking(model, options, str(uri))

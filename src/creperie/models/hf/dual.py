@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.models.device import Place, exact_float32
-from creperie.models.pixels import FastDecoding, Pixels, fast_decoding
+from creperie.models.pixels import Pixels
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
 
@@ -99,19 +99,15 @@ class DualEncoder(HfTextTower):
             width=width or (None if exact else tokenizer.context),
         )
         self.pixels = pixels
-        self.fast: FastDecoding | None = None
-        self._pixels = pixels
-        if fingerprint.options.get("decode") == "fast":
-            self.fast, self._pixels = fast_decoding(pixels, place)
         self.towers = towers
         self._embed_images = towers.embed_images
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
-        return self._pixels.prepare(image)
+        return self.pixels.prepare(image)
 
     def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray:
         with exact_float32():
-            return unit_vectors(self._embed_images(self.model, self._pixels.batch(prepared, self.place)))
+            return unit_vectors(self._embed_images(self.model, self.pixels.batch(prepared, self.place)))
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
         return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)

@@ -17,7 +17,6 @@ from creperie.models.hf.bertscore import BertScore
 from creperie.models.hf.dual import DualEncoder, HfTextTower
 from creperie.models.hf.families import FAMILIES, first_query
 from creperie.models.hf.folder import Folder, ModelSource
-from creperie.models.hf.lean import encoder_for
 from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, JointModel, MatchingHead
 from creperie.models.hf.text import DECODERS, ENCODERS, default_pool, encoder_class, is_text_encoder, pooling, positions
 from creperie.models.hub import model_folder
@@ -85,7 +84,7 @@ def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, t
     joint = {"itm": MATCHERS, "fused": FUSERS}
     ways: dict[str, tuple[LoadFolder, tuple[str, ...]]] = {}
     if model_type in FAMILIES:
-        ways["contrastive"] = (load_dual, ("score", "pad_to", "decode", *FAMILIES[model_type].options))
+        ways["contrastive"] = (load_dual, ("score", "pad_to", *FAMILIES[model_type].options))
     ways |= {way: (load_joint, ("score", "value")) for way, table in joint.items() if model_type in table}
     if is_text_encoder(model_type):
         ways["text"] = (load_text, ("score", "pool", "eos"))
@@ -111,11 +110,10 @@ def load_dual(folder: ModelSource, config: Any, options: Mapping[str, Any], plac
     model = folder.model(getattr(transformers, family.model_class), place)
     if options["query"] == "first":
         towers = replace(towers, embed_images=first_query)
-    used = {name: options[name] for name in ("query", "pad_to", "decode") if options[name] not in (None, "best")}
+    used = {name: options[name] for name in ("query", "pad_to") if options[name] not in (None, "best")}
     fingerprint = describe(folder, family.model_class, config, tokenizer, place, processor=processor, options=used)
-    width = options["pad_to"]
-    encoder, towers = (DualEncoder, towers) if width else encoder_for(model, towers, place)
-    return encoder(model, towers, tokenizer, read_pixels(processor), place, fingerprint, width=width)
+    pixels = read_pixels(processor)
+    return DualEncoder(model, towers, tokenizer, pixels, place, fingerprint, width=options["pad_to"])
 
 
 def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> None:

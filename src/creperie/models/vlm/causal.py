@@ -15,7 +15,6 @@ import numpy as np
 from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
 from creperie.models.vlm.families import VlmFamily
-from creperie.models.vlm.packed import Scored, packs, read_packed
 from creperie.models.vlm.prefix import Prefix, PrefixJob, PrefixReader, Seen
 from creperie.models.vlm.reader import SEQUENCES, AnswerLine, Reader, images_of
 from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, read_first, row_chunks
@@ -27,12 +26,13 @@ if TYPE_CHECKING:
 #: bytes of keys and values that one batch may hold; of a GPU's free memory this share
 CACHE_BYTES = {"mps": 2 << 30, "cpu": 1 << 30}
 CACHE_SHARE = 0.4
-#: tokens before the image from which on they are read apart on a GPU: at 64 one pass over all is faster, at 300 slower
-ON_GPU = 256
 #: devices on which the cache is made with room to grow
 ROOMY = ("cuda",)
 #: what text has before and behind the image; elsewhere 0
 VALUES = {"attention_mask": (1, 1), "image_attention_mask": (0, 1)}
+
+
+Scored = tuple[tuple[int, int], np.ndarray]  #: image and line, and log-probabilities
 
 
 class CausalEngine:
@@ -41,10 +41,6 @@ class CausalEngine:
     def __init__(self, model: Any, reader: Reader, family: VlmFamily, place: Place) -> None:
         self.model, self.reader, self.family, self.place = model, reader, family, place
         self.prefixes = PrefixReader(model, family, place)
-        self.packs = packs(model, family)
-        half = place.device.startswith("cuda") and place.dtype != "float32"
-        if self.packs and half:
-            self.prefixes.least = ON_GPU
         self._queries: dict[str, np.ndarray] = {}
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
@@ -62,8 +58,7 @@ class CausalEngine:
             states = self._looked(seen) if self.family.whole else [None] * len(seen)
             jobs = [job for i, own in enumerate(lines) for job in self._jobs(i, seen[i], own, states[i])]
             for batch in self._batches(jobs):
-                packed = self.packs and not batch[0].opening
-                for place, logs in read_packed(self.prefixes, batch) if packed else self._read(batch):
+                for place, logs in self._read(batch):
                     found[place[0]][place[1]] = logs
         return found
 
