@@ -51,19 +51,6 @@ def test_batches_are_sorted_by_length_and_bounded(texts_model: Callable[..., Any
     assert len(lengths) == 60
 
 
-def test_models_that_share_beginnings_get_them_together(texts_model: Callable[..., Any]) -> None:
-    model = texts_model()
-    model.shares = True
-    pairs = [f"{start} {end}" for end in ("runs", "sits down") for start in ("a dog", "a cat", "the man")]
-    sheet = encoded(model, pairs, pace(tokens=8))
-    np.testing.assert_array_equal(sheet.vectors, texts_model().encode_texts(pairs))
-    assert model.batches == [2, 2, 2]
-    begins = [t.ids[:2].tobytes() for t in model.prepare_texts(pairs)]
-    by_caption = dict(zip([t.ids.tobytes() for t in model.prepare_texts(pairs)], begins, strict=True))
-    for i in range(0, 6, 2):
-        assert by_caption[model.texts_seen[i]] == by_caption[model.texts_seen[i + 1]]
-
-
 @pytest.mark.parametrize("in_flight", [1, 2])
 @pytest.mark.parametrize("tokens", [8, 64, 4096])
 def test_result_does_not_depend_on_batches(texts_model: Callable[..., Any], tokens: int, in_flight: int) -> None:

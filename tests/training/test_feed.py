@@ -10,7 +10,7 @@ import pytest
 
 from creperie.training import pictures as store
 from creperie.training.examples import TrainingExample, TrainSet, train_set
-from creperie.training.feed import Feed, ProcessShare
+from creperie.training.feed import Feed
 from creperie.training.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(batch=8, steps=4, warmup=0, seed=5)
@@ -50,16 +50,6 @@ def test_every_epoch_shows_every_example_once_in_an_order_of_its_own(data: Any, 
     assert sorted(first) == sorted(second) == list(range(36))
     assert first != second
     feed.close()
-
-
-def test_shares_of_processes_make_up_the_batch(data: Any, small: Any) -> None:
-    whole = Feed(data, small(), SETTINGS)
-    parts = [Feed(data, small(), SETTINGS, share=ProcessShare(k, 2)) for k in (0, 1)]
-    captions = texts_of(whole, whole.batch(2))[:8]
-    halves = [texts_of(part, part.batch(2))[:4] for part in parts]
-    assert captions == [text for pair in zip(*halves, strict=True) for text in pair]
-    for feed in (whole, *parts):
-        feed.close()
 
 
 def test_alternative_pictures_stand_behind_and_only_for_negclip(data: Any, small: Any) -> None:

@@ -23,8 +23,6 @@ from creperie.training.feed import Feed
 from creperie.training.loop import DivergedError, TrainingJob, train_job
 from creperie.training.losses import batch_loss
 from creperie.training.settings import TrainingSettings, Tuning, learning_rate
-from creperie.training.small import load_small
-from creperie.training.student import SmallStudent
 
 SETTINGS = TrainingSettings(steps=6, batch=8, lr=1e-3, warmup=2, save_every=2, seed=3)
 
@@ -228,25 +226,6 @@ def test_captions_beyond_the_context_are_named(data: Any, small: Any, tmp_path: 
     assert done.document["captions_cut"] == 1
 
 
-def test_held_out_data_end_the_training_and_the_best_model_is_kept(data: Any, small: Any, tmp_path: Path) -> None:
-    settings = replace(SETTINGS, steps=40, lr=0.05, warmup=0, check_every=2, patience=2, keep=1)
-    held_out = replace(data, examples=data.examples[:16])
-    done = train_job(TrainingJob(small(), data, settings, held_out=held_out), tmp_path / "a", device="cpu")
-    assert done.document["steps"] < 40
-    looks = {line["step"]: line["held_out"] for line in losses(tmp_path / "a") if "held_out" in line}
-    best = min(looks, key=looks.__getitem__)
-    assert (done.document["best_step"], done.document["held_out"]) == (best, looks[best])
-    assert done.document["steps"] == best + 4
-    student = SmallStudent(*load_small(tmp_path / "a" / "model"))
-    student.network.eval()
-    feed = Feed(held_out, student, settings)
-    with torch.no_grad():
-        again = [float(batch_loss(settings, b, *student.network(b.pixels, b.ids))) for b in map(feed.batch, (0, 1))]
-    feed.close()
-    assert sum(again) / 2 == pytest.approx(looks[best], rel=1e-5)
-    assert not (tmp_path / "a" / "best").exists()
-
-
 def test_a_picture_that_cannot_be_read_says_so(data: Any, small: Any, tmp_path: Path) -> None:
     def broken(key: str) -> Any:
         raise DataError("is not a picture", where=key)
@@ -266,16 +245,6 @@ def test_accumulated_batches_average_their_losses(data: Any, small: Any, tmp_pat
     each = [float(batch_loss(settings, b, *student.network(b.pixels, b.ids)).detach()) for b in batches]
     assert losses(tmp_path / "a")[0]["loss"] == pytest.approx(sum(each) / 2, rel=1e-5)
     feed.close()
-
-
-def test_metrics_go_to_tensorboard(data: Any, small: Any, tmp_path: Path) -> None:
-    train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu", tensorboard=True)
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(str(tmp_path / "a" / "tensorboard"))
-    events.Reload()
-    written = [(e.step, np.float32(e.value)) for e in events.Scalars("loss")]
-    assert written == [(line["step"], np.float32(line["loss"])) for line in losses(tmp_path / "a")]
 
 
 def test_warm_up_rises_and_the_cosine_falls() -> None:

@@ -214,7 +214,11 @@ def test_ways_of_tuning_side_by_side(clip_folder: Path, tmp_path: Path, monkeypa
     assert found.rows[0].trained_weights == 0 < found.rows[2].trained_weights < found.rows[1].trained_weights
     table = table_13(found)
     assert [row[0] for row in table.rows[:2]] == ["swap_obj_triple", "swap_att_triple (not trained on)"]
-    assert {row[0] for row in table.rows[2:]} >= {"recall i2t@1", "recall t2i@10", "trained weights"}
+    assert {row[0] for row in table.rows[2:]} >= {
+        "recall image to text @1",
+        "recall text to image @10",
+        "trained weights",
+    }
     before: Any = load_model(f"hf:{clip_folder}", device="cpu")
     frozen: Any = load_model(found.rows[0].model, device="cpu")
     assert np.array_equal(before.encode_texts(["a dog"]), frozen.encode_texts(["a dog"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from creperie.bench import ImageOptions, PartOptions, load, load_part
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError, option, silent
+from creperie.core import UsageError, option
 from creperie.models import DeviceOptions
 from creperie.training import StudyOptions, TowerOptions, TrainingSettings, TrainOptions, TuneOptions
 
@@ -42,16 +41,6 @@ def train() -> None:
     """
 
 
-def _follows() -> bool:
-    """Is this one of several processes that train together, and not the first, which speaks for all?"""
-    return int(os.environ.get("RANK", "0")) > 0
-
-
-def _alone(command: str) -> None:
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UsageError(f"`train {command}` runs in one process", hint="start `train fit` with accelerate launch")
-
-
 DATA = click.option("--data", required=True, metavar="BENCH", help="A benchmark with images.")
 
 
@@ -59,27 +48,20 @@ DATA = click.option("--data", required=True, metavar="BENCH", help="A benchmark 
 @click.option("--model", metavar="URI|JSON", help="A model to continue from, or a JSON file with settings.")
 @DATA
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder.")
-@click.option("--held-out", metavar="BENCH", help="Pairs to evaluate during training, for --patience.")
 @options_of("part", PartOptions)
 @options_of("options", TrainOptions)
 @options_of("settings", TrainingSettings)
 @options_of("towers", TowerOptions)
 @engine_options
 @answers
-def fit(
-    model: str | None, data: str, out: Path, held_out: str | None, part: PartOptions, **options: Any
-) -> CommandResult:
+def fit(model: str | None, data: str, out: Path, part: PartOptions, **options: Any) -> CommandResult:
     """Train a model. The same command resumes an interrupted training.
 
     --engine, --address and --workers say where makers that --negatives names write their foils.
     """
     from creperie.training import train as run
 
-    held = load(held_out, images=part.images) if held_out else None
-    progress = silent if _follows() else bar
-    done = run(load_part(data, part), model, out, held_out=held, progress=progress, **options)
-    if _follows():
-        raise SystemExit(0)
+    done = run(load_part(data, part), model, out, progress=bar, **options)
     document = {"run": str(out), "model": done.uri, **{k: v for k, v in done.document.items() if k != "job"}}
 
     def show() -> None:
@@ -96,7 +78,7 @@ def fit(
 
 
 @train.command()
-@click.option("--model", required=True, metavar="URI", help="hf: or clip: model to start from.")
+@click.option("--model", required=True, metavar="URI", help="hf: or open_clip: model to start from.")
 @DATA
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for the runs.")
 @options_of("place", ImageOptions)
@@ -108,7 +90,6 @@ def tune(model: str, data: str, out: Path, place: ImageOptions, **options: Any) 
     from creperie.training import table_13
     from creperie.training import tune as run
 
-    _alone("tune")
     found = run(load(data, images=place.images), model, out, progress=bar, **options)
     return CommandResult(found.document, lambda: _show_tables(table_13(found)))
 
@@ -171,7 +152,6 @@ def study(about: StudyData, options: StudyOptions, engine: Engine | None) -> Com
     """
     from creperie.training import StudyQuestion, run_study, study_of, study_tables, write_study
 
-    _alone("study")
     if about.dry_run:
         return _study_plan(about, options)
 

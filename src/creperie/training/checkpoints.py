@@ -16,7 +16,7 @@ from typing import Any
 
 from creperie.core import DataError, UsageError, draft_of, read_json, write_json, write_text
 
-DOCUMENT, METRICS, FOLDER, MODEL, BEST = "train.json", "metrics.jsonl", "checkpoints", "model", "best"
+DOCUMENT, METRICS, FOLDER, MODEL = "train.json", "metrics.jsonl", "checkpoints", "model"
 VERSION = 2
 
 
@@ -66,7 +66,7 @@ def remove_old(out: Path, keep: int) -> None:
 
 def _sweep_drafts(out: Path) -> None:
     """Remove what a killed training left half written."""
-    for path in (*out.glob(".model.*"), *out.glob(".best.*"), *(out / FOLDER).glob(".step-*")):
+    for path in (*out.glob(".model.*"), *(out / FOLDER).glob(".step-*")):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 

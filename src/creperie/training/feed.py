@@ -24,28 +24,9 @@ AHEAD = 4  #: batches made ready before they are asked for
 
 
 @dataclass(frozen=True)
-class BatchPart:
-    """How much of a batch one of several processes has."""
-
-    size: int
-    alternatives: int
-    paraphrases: int
-    foils: int
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """Rows by what they are: pictures and alternatives, then captions, paraphrases and foils."""
-        return self.size, self.alternatives, self.size, self.paraphrases, self.foils
-
-    @property
-    def rows(self) -> int:
-        return sum(self.lengths)
-
-
-@dataclass(frozen=True)
 class Batch:
     """Inputs on the device. Texts stand in the order: captions, paraphrases (one each, or none), foils; pictures: those
-    of the examples, then the alternatives. Of several processes each has a share, and knows the size of all."""
+    of the examples, then the alternatives."""
 
     number: int
     size: int
@@ -53,23 +34,6 @@ class Batch:
     ids: torch.Tensor
     paraphrases: int
     foils: int
-    parts: tuple[BatchPart, ...] = ()
-
-    @property
-    def whole_size(self) -> int:
-        return sum(part.size for part in self.parts) or self.size
-
-    @property
-    def whole_foils(self) -> int:
-        return sum(part.foils for part in self.parts) if self.parts else self.foils
-
-
-@dataclass(frozen=True)
-class ProcessShare:
-    """Which process of how many takes part of every batch."""
-
-    index: int = 0
-    of: int = 1
 
 
 @dataclass(frozen=True)
@@ -127,15 +91,11 @@ class Feed:
         device: str = "cpu",
         *,
         truncate: bool = False,
-        share: ProcessShare | None = None,
         progress: Progress = silent,
     ) -> None:
         check_fits(data, settings)
         self.data, self.student, self.settings, self.device = data, student, settings, device
-        self.share = share or ProcessShare()
         self.size = min(settings.batch, len(data))
-        if self.size < self.share.of:
-            raise UsageError(f"a batch of {self.size} cannot be shared by {self.share.of} processes", where=data.name)
         self.cut = 0
         self._order = (-1, np.zeros(0, dtype=np.int64))
         self._number_texts(truncate)
@@ -195,44 +155,26 @@ class Feed:
         return [self.data.examples[i].key for i in self.rows(number).tolist()]
 
     def batch(self, number: int) -> Batch:
-        every = self.rows(number)
-        draws = self._draws(number, len(every))
-        rows, foils = self._share(every, draws, self.share.index)
-        none = np.zeros(0, dtype=np.int64)
-        second = self._seconds[rows] if self.needs_second else none
+        rows = self.rows(number)
+        foils = self._drawn_foils(number, rows)
+        second = self._seconds[rows] if self.needs_second else foils[:0]
         texts = np.concatenate([self._captions[rows], second, foils])
         shown = np.concatenate([self._images[rows], self._others.of(rows)])
         ids, stacked = self._gathered(texts, shown)
-        parts = self._parts(every, draws) if self.share.of > 1 else ()
-        return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils), parts)
+        return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils))
 
     @property
     def needs_second(self) -> bool:
         return self.settings.objective == "triple" or self.settings.pull > 0
 
-    def _draws(self, number: int, count: int) -> np.ndarray:
-        """A number of each example of a batch, for its foil, drawn again in every epoch."""
+    def _drawn_foils(self, number: int, rows: np.ndarray) -> np.ndarray:
+        """Return a foil of every example of a batch that has some, drawn again in every epoch."""
         if self.settings.objective == "clip":
-            return np.zeros(0)
-        return np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(count)
-
-    def _share(self, every: np.ndarray, draws: np.ndarray, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """The examples of one process, and a foil of every one that has some."""
-        rows = every[index :: self.share.of]
-        if not len(draws):
-            return rows, np.zeros(0, dtype=np.int64)
+            return np.zeros(0, dtype=np.int64)
+        draws = np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(len(rows))
         starts, counts = self._foils.starts[rows], self._foils.counts[rows]
-        chosen = starts + (draws[index :: self.share.of] * counts).astype(np.int64)
-        return rows, np.asarray(self._foils.values[chosen[counts > 0]])
-
-    def _parts(self, every: np.ndarray, draws: np.ndarray) -> tuple[BatchPart, ...]:
-        """What each process has of a batch: nobody needs to ask."""
-        found = []
-        for index in range(self.share.of):
-            rows, foils = self._share(every, draws, index)
-            second = len(rows) if self.needs_second else 0
-            found.append(BatchPart(len(rows), int(self._others.counts[rows].sum()), second, len(foils)))
-        return tuple(found)
+        chosen = starts + (draws * counts).astype(np.int64)
+        return np.asarray(self._foils.values[chosen[counts > 0]])
 
     def _gathered(self, texts: np.ndarray, shown: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Return ids and pictures on the device. Causal towers need no more than the longest caption of the batch."""

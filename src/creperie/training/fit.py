@@ -9,7 +9,6 @@ from creperie.bench import BenchmarkSpec, as_benchmark
 from creperie.core import Progress, UsageError, silent, with_options
 from creperie.engine import Engine
 from creperie.training.architecture import SmallConfig
-from creperie.training.examples import train_set
 from creperie.training.loop import Trained, TrainingJob, train_job
 from creperie.training.negatives import FoilRefinement, Negatives, training_data
 from creperie.training.options import TowerOptions, TrainOptions
@@ -25,7 +24,6 @@ def train(
     model: str | TowersConfig | SmallConfig | None,
     out: str | Path,
     *,
-    held_out: BenchmarkSpec | None = None,
     options: TrainOptions,
     settings: TrainingSettings,
     towers: TowerOptions,
@@ -35,8 +33,8 @@ def train(
     """Train a model on a benchmark with images and return where the trained model is: its `uri`.
 
     `model` is the URI of a model to continue from, or a small model to train from scratch (`SmallConfig`, or the name
-    of a preset such as "small"); None joins the two towers that are named. Pairs in `held_out` are evaluated during the
-    training. Makers named as negatives run on the engine. Called again with the same arguments, it resumes.
+    of a preset such as "small"); None joins the two towers that are named. Makers named as
+    negatives run on the engine. Called again with the same arguments, it resumes.
     """
     foils = tuple(name for name in options.negatives if name != "none")
     if settings.steps is not None and settings.warmup >= settings.steps:  # a warm-up that would not end
@@ -52,10 +50,8 @@ def train(
     else:
         student, base = open_student(start, settings.seed, examples.captions()), str(start)
     tuning = Tuning(options.tuning, options.rank, 2 * options.rank, options.targets)
-    held = None if held_out is None else train_set(as_benchmark(held_out))
-    job = TrainingJob(student, examples, settings, tuning, held, base, options.truncate)
-    how = {"device": options.device, "force": options.force, "tensorboard": options.tensorboard}
-    return train_job(job, out, **how, progress=progress)  # type: ignore[arg-type]
+    job = TrainingJob(student, examples, settings, tuning, base, options.truncate)
+    return train_job(job, out, device=options.device, force=options.force, progress=progress)
 
 
 def _start(model: str | TowersConfig | SmallConfig | None, towers: TowerOptions) -> str | TowersConfig | SmallConfig:

@@ -1,8 +1,7 @@
 """The training loop, on accelerate: the same bits for the same seed on a CPU, resumable after a kill, stopped before a
 bad step is saved.
 
-accelerate gives every process its device, averages gradients over processes and accumulates them over batches. The
-checkpoint is ours: one file, written whole, which any number of processes can resume from.
+accelerate accumulates gradients over batches and clips them. The checkpoint is ours: one file, written whole.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import math
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +21,8 @@ from creperie.core import CreperieError, Progress, UsageError, locked, missing_e
 from creperie.models import find_place, hash_state
 from creperie.training import checkpoints
 from creperie.training.examples import TrainSet
-from creperie.training.feed import Batch, Feed, ProcessShare, check_fits
-from creperie.training.losses import batch_loss, make_optimiser, recompute, train_mode
+from creperie.training.feed import Batch, Feed, check_fits
+from creperie.training.losses import batch_loss, make_optimiser, train_mode
 from creperie.training.settings import TrainingSettings, Tuning, learning_rate, prepare
 from creperie.training.student import HIGHEST_SCALE, Student
 
@@ -46,7 +45,6 @@ class TrainingJob:
     data: TrainSet
     settings: TrainingSettings = field(default_factory=TrainingSettings)
     tuning: Tuning = field(default_factory=Tuning)
-    held_out: TrainSet | None = None
     base: str = ""
     truncate: bool = False
 
@@ -56,7 +54,6 @@ class TrainingJob:
             "base": self.base,
             "weights": hash_state(self.student.network.state_dict()),
             "data": {"name": self.data.name, "examples": len(self.data), "sha256": self.data.digest},
-            "held_out": self.held_out.digest if self.held_out else None,
             "settings": self.settings.document,
             "tuning": self.tuning.document,
             "truncate": self.truncate,
@@ -83,9 +80,6 @@ class _TrainingState:
 
     step: int = 0
     bare: int = 0  #: batches without any foil
-    best: float = math.inf
-    best_step: int = 0
-    misses: int = 0  #: evaluations in a row without improvement
 
 
 def train_job(
@@ -94,38 +88,28 @@ def train_job(
     *,
     device: str = "auto",
     force: bool = False,
-    tensorboard: bool = False,
     progress: Progress = silent,
 ) -> Trained:
     """Train, or resume a killed training of the same job. The model is in `out`/model."""
     folder = Path(out)
-    accelerator = open_accelerator(device, job.settings)
-    leads = accelerator.is_main_process
-    with _alone(folder) if leads else nullcontext():
-        with accelerator.main_process_first():
-            document = checkpoints.open_run(folder, job.document, force and leads)
+    accelerator = open_accelerator(job.settings)
+    with locked(folder.parent / f".{folder.name}.training", "another process is training this", where=folder):
+        document = checkpoints.open_run(folder, job.document, force)
         if not document["finished"]:
             run = _TrainingRun(job, folder, accelerator, device, progress)
-            document |= {"finished": True, **run.complete(tensorboard, progress)}
-            if leads:
-                checkpoints.write_document(folder, document)
-            accelerator.wait_for_everyone()
+            document |= {"finished": True, **run.complete(progress)}
+            checkpoints.write_document(folder, document)
     return Trained(folder, document, f"{job.student.kind}:{folder / checkpoints.MODEL}")
 
 
-def open_accelerator(device: str, settings: TrainingSettings) -> Any:
-    """Return accelerate's view of the processes that train together: one, or those that its launcher started."""
+def open_accelerator(settings: TrainingSettings) -> Any:
+    """Return accelerate's part of a training in one process, whose device is ours to choose: accelerate would keep the
+    first device of a process for all its trainings."""
     try:
-        from accelerate import Accelerator, PartialState
+        from accelerate import Accelerator
     except ModuleNotFoundError as e:
         raise missing_extra(e.name or "accelerate", "train") from e
-    together = PartialState(cpu=find_place(device).device == "cpu").num_processes > 1
-    # alone, the device is ours to choose: accelerate would keep the first one of a process for all its trainings
-    return Accelerator(gradient_accumulation_steps=settings.accumulate, device_placement=together)
-
-
-def _alone(folder: Path) -> AbstractContextManager[None]:
-    return locked(folder.parent / f".{folder.name}.training", "another process is training this", where=folder)
+    return Accelerator(gradient_accumulation_steps=settings.accumulate, device_placement=False)
 
 
 class _TrainingRun:
@@ -139,32 +123,21 @@ class _TrainingRun:
         if self.total and self.settings.warmup >= self.total:
             what = f"the warm-up takes {self.settings.warmup} steps, the whole training {self.total}"
             raise UsageError(what, where=str(out), hint="pass a shorter `warmup=`, or train longer")
-        together = accelerator.num_processes > 1
-        self.device = str(accelerator.device if together else find_place(device).torch_device)
-        self.model = job.student.network.to(self.device)
-        self.weights = [weight for weight in self.model.parameters() if weight.requires_grad]
-        self.optimiser = make_optimiser(self.model, self.settings)
-        if self.settings.recompute:
-            recompute(self.model.model)
-        self.network = accelerator.prepare(self.model) if together and self.weights else self.model
-        self.feed = self._open(job.data, progress)
-        self.held_out = self._open(job.held_out, progress) if job.held_out else None
+        self.device = str(find_place(device).torch_device)
+        self.network = job.student.network.to(self.device)
+        self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
+        self.optimiser = make_optimiser(self.network, self.settings)
+        self.feed = Feed(job.data, job.student, job.settings, self.device, truncate=job.truncate, progress=progress)
         self.state, self.last_loss = _TrainingState(), math.nan
         self.unread: list[tuple[int, torch.Tensor, float]] = []  #: step, loss and rate, still on the device
         self.samples, self.seconds, self.waited = 0, 0.0, 0.0
-        self.board: Any = None
 
-    def complete(self, tensorboard: bool, progress: Progress) -> dict[str, Any]:
+    def complete(self, progress: Progress) -> dict[str, Any]:
         """Train to the end, write the model, and return the result."""
-        self.board = _board(self.out) if tensorboard and self.accelerator.is_main_process else None
-        try:
+        with closing(self.feed):
             self.resume()
             self.go(progress)
             self.write_model()
-        finally:
-            for open_part in (self.feed, self.held_out, self.board):
-                if open_part is not None:
-                    open_part.close()
         return self.result()
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
@@ -177,24 +150,20 @@ class _TrainingRun:
         steps = checkpoints.steps_kept(self.out)
         if steps:
             saved = checkpoints.read_checkpoint(self.out, steps[-1])
-            self.model.load_state_dict(saved["weights"], strict=False)
+            self.network.load_state_dict(saved["weights"], strict=False)
             self.optimiser.load_state_dict(saved["optimiser"])
             torch.random.set_rng_state(saved["random"])
             self.state = _TrainingState(**saved["state"])
-        self.accelerator.wait_for_everyone()  # before the first new checkpoint is written
-        if self.accelerator.is_main_process:
-            checkpoints.keep_metrics(self.out, self.state.step)
+        checkpoints.keep_metrics(self.out, self.state.step)
 
     def save(self) -> None:
         """Write a checkpoint of the step that was just done; only of steps whose losses are known to be good."""
         import torch
 
         self.read_losses()
-        if not self.accelerator.is_main_process:
-            return
-        fixed = {name for name, weight in self.model.named_parameters() if not weight.requires_grad}
+        fixed = {name for name, weight in self.network.named_parameters() if not weight.requires_grad}
         state = {
-            "weights": {name: value for name, value in self.model.state_dict().items() if name not in fixed},
+            "weights": {name: value for name, value in self.network.state_dict().items() if name not in fixed},
             "optimiser": self.optimiser.state_dict(),
             "random": torch.random.get_rng_state(),
             "state": vars(self.state),
@@ -208,17 +177,15 @@ class _TrainingRun:
         """Train from the last checkpoint to the end."""
         batches = self.settings.accumulate
         epoch = self.settings.epoch(len(self.job.data))
-        save_every, look_every = self.settings.save_every or epoch, self.settings.check_every or epoch
+        save_every = self.settings.save_every or epoch
         stream = self.feed.stream(self.state.step * batches, self.total * batches)
         samples = batches * self.feed.size
         train_mode(self.network)
-        stopped = False
         with progress("train", (self.total - self.state.step) * samples, "samples") as advance, closing(stream):
-            while self.state.step < self.total and not stopped:
+            while self.state.step < self.total:
                 self.step(stream)
                 advance(samples)
-                stopped = self.look(look_every)
-                if stopped or self.state.step % save_every == 0 or self.state.step == self.total:
+                if self.state.step % save_every == 0 or self.state.step == self.total:
                     self.save()
         self.read_losses()
 
@@ -239,13 +206,13 @@ class _TrainingRun:
                 loss = self.loss(batch)
                 self.accelerator.backward(loss)
             losses.append(loss.detach())
-            self.state.bare += self.settings.objective == "negclip" and not batch.whole_foils
-            self.samples += batch.whole_size
+            self.state.bare += self.settings.objective == "negclip" and not batch.foils
+            self.samples += batch.size
         if self.settings.clip_norm:
             self.accelerator.clip_grad_norm_(self.weights, self.settings.clip_norm)
         self.optimiser.step()
         self.optimiser.zero_grad()
-        scale = self.model.logit_scale
+        scale = self.network.logit_scale
         if scale.requires_grad:
             with torch.no_grad():
                 scale.clamp_(0, HIGHEST_SCALE)
@@ -261,17 +228,7 @@ class _TrainingRun:
         mixed = self.settings.precision == "bfloat16"
         with torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16) if mixed else nullcontext():
             images, texts, scale = self.network(batch.pixels, batch.ids)
-        if batch.parts:
-            from creperie.training.gather import gather_batch
-
-            batch, images, texts = gather_batch(batch, images, texts)
         return batch_loss(self.settings, batch, images, texts, scale)
-
-    def _open(self, data: TrainSet, progress: Progress) -> Feed:
-        """Open a training set; with several processes each takes its share of every batch."""
-        share = ProcessShare(self.accelerator.process_index, self.accelerator.num_processes)
-        job = self.job
-        return Feed(data, job.student, job.settings, self.device, truncate=job.truncate, share=share, progress=progress)
 
     # -- what is written down ------------------------------------------------------------------------------------
 
@@ -291,14 +248,8 @@ class _TrainingRun:
         self.last_loss = values[-1]
 
     def _log(self, lines: list[dict[str, Any]]) -> None:
-        if not self.accelerator.is_main_process or not lines:
-            return
         with (self.out / checkpoints.METRICS).open("a", encoding="utf-8") as file:
             file.write("".join(json.dumps(line) + "\n" for line in lines))
-        if self.board is not None:
-            for line in lines:
-                for name in line.keys() - {"step"}:
-                    self.board.add_scalar(name, line[name], line["step"])
 
     def _diverged(self, step: int, value: float) -> DivergedError:
         batches = self.settings.accumulate
@@ -312,57 +263,19 @@ class _TrainingRun:
             hint="look at these records, or train with a lower `lr=` or with `clip_norm=` 1",
         )
 
-    # -- held-out data -------------------------------------------------------------------------------------------
-
-    def look(self, every: int) -> bool:
-        """Measure the loss on held-out data when it is time; True when it has not improved for too long."""
-        if self.held_out is None or (self.state.step % every and self.state.step != self.total):
-            return False
-        self.read_losses()
-        value = self.held_out_loss(self.held_out)
-        self._log([{"step": self.state.step, "held_out": value}])
-        if value < self.state.best:
-            self.state.best, self.state.best_step, self.state.misses = value, self.state.step, 0
-            if self.settings.patience:
-                self.write_folder(checkpoints.BEST)
-        else:
-            self.state.misses += 1
-        return bool(self.settings.patience and self.state.misses >= self.settings.patience)
-
-    def held_out_loss(self, feed: Feed) -> float:
-        import torch
-
-        self.network.eval()
-        count = max(1, len(feed.data) // feed.size)
-        with torch.no_grad():
-            losses = [float(self.loss(feed.batch(k))) for k in range(count)]
-        train_mode(self.network)
-        return sum(losses) / count
-
     # -- the end -------------------------------------------------------------------------------------------------
 
     def write_model(self) -> None:
-        """Write the trained model: the best where held-out data may end the training, else the last."""
-        best = self.out / checkpoints.BEST
-        if not (self.settings.patience and self.state.best_step):
-            self.write_folder(checkpoints.MODEL)
-        elif self.accelerator.is_main_process and best.is_dir():
-            shutil.rmtree(self.out / checkpoints.MODEL, ignore_errors=True)
-            best.replace(self.out / checkpoints.MODEL)
-
-    def write_folder(self, name: str) -> None:
-        """Write the model as it is now into a folder of the training."""
-        if self.accelerator.is_main_process:
-            shutil.rmtree(self.out / name, ignore_errors=True)
-            with new_folder(self.out / name) as draft:
-                self.job.student.save(draft)
+        """Write the trained model."""
+        folder = self.out / checkpoints.MODEL
+        shutil.rmtree(folder, ignore_errors=True)
+        with new_folder(folder) as draft:
+            self.job.student.save(draft)
 
     def result(self) -> dict[str, Any]:
         return {
             "steps": self.state.step,
             "loss": None if math.isnan(self.last_loss) else self.last_loss,
-            "held_out": None if math.isinf(self.state.best) else self.state.best,
-            "best_step": self.state.best_step,
             "trained_weights": self.trained_weights,
             "batches_without_foils": self.state.bare,
             "captions_cut": self.feed.cut,
@@ -370,11 +283,3 @@ class _TrainingRun:
             "waited_for_data": round(self.waited / self.seconds, 4) if self.seconds else 0.0,
             "device": self.device,
         }
-
-
-def _board(out: Path) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ModuleNotFoundError as e:
-        raise missing_extra(e.name or "tensorboard", "train") from e
-    return SummaryWriter(str(out / "tensorboard"))

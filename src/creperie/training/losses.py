@@ -99,14 +99,6 @@ def train_mode(network: torch.nn.Module) -> None:
             part.eval()
 
 
-def recompute(model: Any) -> None:
-    """Gradient checkpointing, as transformers or open_clip call it; a small model has none and needs none."""
-    if hasattr(model, "gradient_checkpointing_enable"):
-        model.gradient_checkpointing_enable()
-    elif hasattr(model, "set_grad_checkpointing"):
-        model.set_grad_checkpointing(True)
-
-
 def make_optimiser(network: TrainedNetwork, settings: TrainingSettings) -> torch.optim.Optimizer:
     """AdamW; gains, biases and the temperature do not decay, as in CLIP."""
     import torch

@@ -23,7 +23,6 @@ class TrainOptions(DeviceOptions):
     rank: int = option(2, "Rank of the LoRA adapters.", minimum=1)
     targets: tuple[str, ...] = option(TARGETS, "Layers to adapt with LoRA, by comma.")
     truncate: bool = option(False, "Truncate captions that exceed the context.")
-    tensorboard: bool = option(False, "Also write metrics for TensorBoard.")
     force: bool = option(False, "Start over in a folder that holds a training.")
 
 
@@ -31,7 +30,7 @@ class TrainOptions(DeviceOptions):
 class TowerOptions:
     """Two pretrained towers that are joined, in place of a model."""
 
-    image_tower: str = option("", "Join two towers: a vision model (hf:, open_clip:, timm:, onnx:).", metavar="URI")
+    image_tower: str = option("", "Join two towers: a vision model (hf:, open_clip:, onnx:).", metavar="URI")
     text_tower: str = option("", "Join two towers: a sentence encoder (st: or hf:).", metavar="URI")
     head: str = option("residual", "What joins the towers.", choices=("linear", "mlp", "residual"))
     train_towers: tuple[str, ...] = option((), "Towers whose own weights are trained, by comma.", choices=TOWERS)

@@ -34,11 +34,8 @@ class TrainingSettings:
     clip_norm: float = option(0.0, "Clip gradients at this norm; 0: never.", minimum=0)
     accumulate: int = option(1, "Batches per optimiser step; contrasts stay within a batch.", minimum=1)
     precision: str = option("float32", "Of the arithmetic.", choices=PRECISIONS)
-    recompute: bool = option(False, "Gradient checkpointing: less memory, more time.")
     save_every: int = option(0, "Steps between checkpoints; 0: one epoch.", minimum=0)
     keep: int = 2  #: checkpoints that stay
-    check_every: int = option(0, "Steps between evaluations on `held_out=`; 0: one epoch.", minimum=0)
-    patience: int = option(0, "Evaluations without improvement before training stops; 0: never.", minimum=0)
     seed: int = option(0, "Seed of weights, order and dropout.", minimum=0)
 
     def __post_init__(self) -> None:

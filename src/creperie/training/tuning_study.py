@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,12 @@ import numpy as np
 from creperie.bench import Benchmark
 from creperie.core import Progress, UsageError, silent, with_options
 from creperie.metrics import clusters_of
-from creperie.training.examples import TrainSet, train_set
+from creperie.training.examples import train_set
 from creperie.training.loop import TrainingJob, train_job
 from creperie.training.options import TuneOptions
+from creperie.training.retrieval import recalls
 from creperie.training.settings import TrainingSettings, Tuning
-from creperie.training.student import Student, open_student
+from creperie.training.student import open_student
 
 
 def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple[Benchmark, Benchmark]:
@@ -60,12 +60,9 @@ def _groups(clusters: np.ndarray) -> list[np.ndarray]:
     return np.split(order, begins[1:])
 
 
-RECALLS = (1, 5, 10)
-
-
 @dataclass(frozen=True)
 class TuningResult:
-    """One way of tuning: accuracy by subset in percent, recall on held-out pairs, what was trained."""
+    """One way of tuning: accuracy by subset in percent, recall on held-out images, what was trained."""
 
     way: str
     accuracy: dict[str, float]
@@ -111,7 +108,7 @@ def tune(
     if not len(learn) or not len(test):
         raise UsageError("there are too few images to split", where=bench.name, hint="use another `share=`")
     data = train_set(learn.only(trained_on))
-    held_out = train_set(test)
+    pairs = limited_pairs(test, options.pairs)
     device = options.device
     rows = []
     for way in options.ways:
@@ -127,7 +124,7 @@ def tune(
                 {name: 100 * r.accuracy for name, r in found.items()},
                 {name: 100 * r.low for name, r in found.items()},
                 {name: 100 * r.high for name, r in found.items()},
-                retrieval_recall(open_student(done.uri), held_out, options.pairs),
+                {f"{r.direction} @{r.at}": r.percent for r in recalls(pairs, done.uri, device=device).rows},
                 done.document["trained_weights"],
                 done.uri,
             )
@@ -136,35 +133,12 @@ def tune(
     return TuningComparison(model, tuple(bench.subsets), trained_on, sizes, tuple(rows))
 
 
-def retrieval_recall(student: Student, data: TrainSet, most: int) -> dict[str, float]:
-    """Recall in percent on different pictures with a caption each: `i2t@1`, `t2i@5`, …"""
-    import torch
-
-    from creperie.training.losses import unit
-
-    chosen = {e.image: e for e in data.examples}
-    examples = list({e.caption: e for e in chosen.values()}.values())[:most]
-    images, texts = [], []
-    student.network.eval().to("cpu")
-    with torch.no_grad():
-        for k in range(0, len(examples), 64):
-            part = examples[k : k + 64]
-            pixels = student.pixels(
-                torch.from_numpy(np.stack([student.prepare_image(data.open(e.image)) for e in part]))
-            )
-            shown, said, _ = student.network(pixels, student.ids(student.prepare_texts([e.caption for e in part])))
-            images.append(unit(shown))
-            texts.append(unit(said))
-    scores = (torch.cat(images) @ torch.cat(texts).T).numpy()
-    return {**_recalls("i2t", scores), **_recalls("t2i", scores.T)}
-
-
-def _recalls(name: str, scores: np.ndarray, at: Sequence[int] = RECALLS) -> dict[str, float]:
-    """Row i should find column i; columns that score the same as the right one count as before it.
-
-    >>> _recalls("i2t", np.array([[0.9, 0.1], [0.8, 0.8]]), (1, 2))
-    {'i2t@1': 50.0, 'i2t@2': 100.0}
-    """
-    own = np.diag(scores)[:, None]
-    ranks = (scores >= own).sum(axis=1)
-    return {f"{name}@{k}": 100 * float((ranks <= k).mean()) for k in at}
+def limited_pairs(bench: Benchmark, most: int) -> Benchmark:
+    """Return the first items that have different images and different captions, for retrieval among them."""
+    seen: set[str] = set()
+    chosen = []
+    for item in bench:
+        own = {*item.images, *item.captions}
+        chosen.append(sum(chosen) < most and not own & seen)
+        seen |= own if chosen[-1] else set()
+    return bench.filter(chosen, why=f"at most {most} items with images and captions of their own")

@@ -13,7 +13,7 @@ from PIL import Image
 from torch.nn.functional import affine_grid, grid_sample, interpolate
 
 from creperie.core import UsageError
-from creperie.models import Folder, ModelURI, Place, hash_files, hash_state, load_model, model_folder, parse_uri
+from creperie.models import Folder, ModelURI, Place, hash_files, load_model, model_folder, parse_uri
 
 #: how an image becomes a square: the whole image resized, the same mirrored, or the centre
 VIEWS = ("whole", "mirrored", "centre")
@@ -107,12 +107,12 @@ def scaled(pixels: torch.Tensor, mean: Sequence[float], std: Sequence[float], si
 
 
 class FrozenTower:
-    """One vector per view from a model that is not trained: `onnx:FILE?output=NAME`, `timm:NAME` (its weights from the
-    hub), `timm:NAME//path/to/checkpoint` and `timm:NAME/random`, or any image encoder (`open_clip:`, `clip:`, …)."""
+    """One vector per view from a model that is not trained: `onnx:FILE?output=NAME`, or any image encoder
+    (`open_clip:`, …)."""
 
     def __init__(self, uri: str, place: Place) -> None:
         parsed = parse_uri(uri)
-        opened = {"onnx": _onnx, "timm": _timm}.get(parsed.kind, _encoder)(parsed, place)
+        opened = (_onnx if parsed.kind == "onnx" else _encoder)(parsed, place)
         self.show, self.architecture, self.hash = opened
         self.width = _width(self, place)
 
@@ -138,27 +138,13 @@ Opened = tuple[Callable[[torch.Tensor], Any], str, str]  #: bytes to vectors, th
 def _encoder(uri: ModelURI, place: Place) -> Opened:
     encoder: Any = load_model(str(uri), device=place.device)
     if not hasattr(encoder, "encode_images"):
-        raise UsageError(
-            "this is not an image encoder", where=str(uri), hint="name one by hf:, open_clip:, timm:, onnx:"
-        )
+        raise UsageError("this is not an image encoder", where=str(uri), hint="name one by hf:, open_clip:, onnx:")
     told = encoder.fingerprint
 
     def show(pixels: torch.Tensor) -> np.ndarray:
         return encoder.encode_images([Image.fromarray(view) for view in pixels.cpu().numpy()])
 
     return show, told.architecture, told.weights
-
-
-def _timm(uri: ModelURI, place: Place) -> Opened:
-    import timm
-
-    name, _, source = uri.name.partition("/")
-    file = "" if source == "random" else source
-    model = timm.create_model(name, pretrained=not source, checkpoint_path=file, num_classes=0)
-    model = model.to(place.torch_device).eval()
-    how = timm.data.resolve_model_data_config(model)
-    scale = (how["mean"], how["std"], how["input_size"][-1])
-    return lambda pixels: model(scaled(pixels, *scale)), f"timm {name}", hash_state(model.state_dict())
 
 
 def _onnx(uri: ModelURI, place: Place) -> Opened:
