@@ -136,7 +136,7 @@ def tune(
 def limited_pairs(bench: Benchmark, most: int) -> Benchmark:
     """Return the first items that have different images and different captions, for retrieval among them."""
     seen: set[str] = set()
-    chosen = []
+    chosen: list[bool] = []
     for item in bench:
         own = {*item.images, *item.captions}
         chosen.append(sum(chosen) < most and not own & seen)
