@@ -157,7 +157,7 @@ def test_train(world: str, tmp_path: Path) -> None:
     uri = f"hf:{tiny_clip(tmp_path / 'clip')}"
     settings = TrainingSettings(batch=8, warmup=0, seed=1)
     given: dict[str, Any] = {"negatives": "own", "tuning": "full", "steps": 2, "settings": settings, "device": "cpu"}
-    given |= {"held_out": None, "engine": None}
+    given |= {"engine": None}
     trained = twice(cr.train, data=world, model=uri, out=tmp_path / "run", progress=silent, **given)
     assert cr.score(world, trained.uri, tasks="itt", device="cpu").model == trained.uri
 
