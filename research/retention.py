@@ -1,8 +1,8 @@
 """Draws the retention curve of docs/refine.md: what a family of attackers that was held out reaches on what stays.
 
-    creperie refine sugarcrepe:DIR/unrefined --subset swap_obj --repair --rotate --held-out finetuned --json \
-        > research/results/rotation.json
     python research/retention.py
+
+research/results/rotation.json was written by a command that is gone (`refine --rotate`).
 """
 
 from __future__ import annotations

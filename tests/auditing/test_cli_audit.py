@@ -158,34 +158,6 @@ def test_benchmarks_of_different_captions_cannot_be_compared(
     assert "share no true caption" in err
 
 
-def test_trees_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    folder = pair_bench("treed", ["A cat sleeps.", "A cat ran."], tmp_path)
-    trees = {
-        "A dog number 0 sleeps.": "(S (NP (NN d)) (VP (VBZ s)))",
-        "A cat sleeps.": "(S (NP (NN c)) (VP (VBZ s)))",
-    }
-    file = tmp_path / "trees.jsonl"
-    file.write_text("".join(json.dumps({"text": t, "tree": b}) + "\n" for t, b in trees.items()))
-    _, out, _ = run(capsys, folder, "--attackers", "length-words", "--trees", str(file), "--json")
-    (alike,) = json.loads(out)["likeness"]
-    lexical = 1 - 11 / 22
-    measures = alike["couples"]["P1-N"]
-    assert measures["syntactic"]["n"] == 1
-    assert measures["syntactic"]["mean"] == measures["syntactic-symmetric"]["mean"] == pytest.approx(1.0)
-    assert measures["sls"]["mean"] == pytest.approx(lexical, abs=0.05)
-    assert alike["unparsed"] == 2
-
-
-def test_a_broken_tree_file_is_named_with_its_line(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, fair: str
-) -> None:
-    file = tmp_path / "trees.jsonl"
-    file.write_text('{"text": "a", "tree": "(S a)"}\n{"text": "b", "tree": "(S"}\n')
-    code, _, err = run(capsys, fair, "--trees", str(file))
-    assert code == 2
-    assert "trees.jsonl:2" in err
-
-
 def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], leaky: str, tmp_path: Path) -> None:
     """Every figure of the page is one of the document's; what leaks is starred, the simplest cue is named."""
     _, out, _ = run(capsys, leaky, "--attackers", "length-words,length-chars,surface", "--json")
@@ -201,42 +173,19 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     tags = Tags()
     tags.feed((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert (tags.open, tags.fetched, "script" in tags.seen) == ([], [], False)
-    second = json.loads(out)  # another audit of the same benchmark, of fewer items: what it alone ran is added
-    second["command"] += ["--limit", "30"]
+    second = json.loads(out)  # with slow attackers, which were asked about a sample
     row = {**second["results"][0], "n": 30, "accuracy": 0.987}
-    second["results"] = [{**row, "attacker": "ensemble"}, {**row, "attacker": "lm-mean"}]
+    second["results"] = [*second["results"], {**row, "attacker": "ensemble"}, {**row, "attacker": "lm-mean"}]
     (tmp_path / "c.json").write_text(json.dumps(second))
-    both = [str(tmp_path / "a.json"), str(tmp_path / "c.json"), "--out", str(tmp_path / "c.md")]
     with pytest.raises(SystemExit):
-        main(["atlas", *both, "--html", str(tmp_path / "c.html")])
+        main(["atlas", str(tmp_path / "c.json"), "--out", str(tmp_path / "c.md"), "--html", str(tmp_path / "c.html")])
     page = (tmp_path / "c.md").read_text(encoding="utf-8")
     assert "\n1 benchmarks, 60 items; 1 leak." in page
     assert "| subset | n | ensemble | length | style | language model | verdict |" in page  # the headline first
     assert re.search(r"\| planted \| 60 \| 98\.7\* \[[\d., ]+\] n = 30 \| 100\.0\* \[93\.6, 100\.0\] \|", page)
-    assert "surface --limit 30" in page
-    assert "--attackers lm-mean --limit 30" in (tmp_path / "c.html").read_text(encoding="utf-8")
-    halves = []
-    for name, n, reached in (("one", 20, 0.6), ("two", 40, 0.9)):  # a family that was run subset by subset
-        part = json.loads(out)
-        part["subsets"] = [{**part["subsets"][0], "subset": subset} for subset in ("one", "two")]
-        part["results"] = [
-            {**part["results"][0], "subset": subset, "n": 30, "bits": 0.0} for subset in ("one", "two", "all")
-        ]
-        halves += [part] if not halves else []
-        own = {"n": n, "accuracy": reached, "bits": 2 * reached - 1}
-        row = {**part["results"][0], "subset": name, "attacker": "finetuned", **own}
-        command = [*part["command"][:3], "--attackers", "finetuned", "--subset", name]
-        halves.append({**part, "results": [row], "command": command})
-    found = [{**halves[0]["subsets"][0], "subset": "one", "verdict": "not shown"}, halves[0]["subsets"][1]]
-    halves[0] = {**halves[0], "text": "leaks in 1 of 2 subsets: length in 1", "subsets": found}
-    for k, half in enumerate(halves):
-        (tmp_path / f"h{k}.json").write_text(json.dumps(half))
-    with pytest.raises(SystemExit):
-        main(["atlas", *(str(tmp_path / f"h{k}.json") for k in range(3)), "--out", str(tmp_path / "h.md")])
-    page = (tmp_path / "h.md").read_text(encoding="utf-8")
-    assert re.search(r"\| 80\.0 \|.*\| 0\.60 \|\n", page)  # (20 · 60 + 40 · 90) / 60; (20 · 0.2 + 40 · 0.8) / 60 bits
-    assert page.count("--attackers finetuned --subset SUBSET") == 1
-    assert "length in 1. With all commands 2 of 2 subsets leak." in page
+    page = (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert "--attackers surface --subset planted" in page  # a cell's own command, where nothing was drawn
+    assert "--attackers lm-mean" not in page
     (tmp_path / "b.json").write_text("{}")
     with pytest.raises(SystemExit) as ending:
         main(["atlas", str(tmp_path / "b.json"), "--out", str(tmp_path / "b.md")])

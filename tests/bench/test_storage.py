@@ -389,6 +389,22 @@ def test_a_failed_replacement_leaves_the_old(folder: Path) -> None:
     assert [p.name for p in folder.parent.iterdir()] == [folder.name]
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_of_two_writers_the_second_replaces_the_first_only_if_asked(tmp_path: Path, force: bool) -> None:
+    def write() -> None:
+        with new_folder(tmp_path / "out", replace_old=force) as draft:
+            save(bench(3), draft)
+            save(bench(2), tmp_path / "out")  # another process is faster
+
+    if force:
+        write()
+    else:
+        with pytest.raises(UsageError, match="this folder is not empty"):
+            write()
+    assert len(load_folder(tmp_path / "out")) == (3 if force else 2)
+    assert [p.name for p in tmp_path.iterdir()] == ["out"], "no draft is left behind"
+
+
 def test_what_is_there_is_not_overwritten(folder: Path) -> None:
     with pytest.raises(UsageError, match="`force=True`"):
         save(bench(), folder)

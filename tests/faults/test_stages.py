@@ -42,10 +42,6 @@ stages:
 """
 
 
-#: a model's name holds the folder of its marks, and a verdict's next command the folder that was written
-PLACES = r"[^\s\"':`]*/(marks|out)|/tmp/[^\s\"'`:,]*"
-
-
 @dataclass(frozen=True)
 class Stage:
     """A command that works with a model on a benchmark and writes to a place; all that it says or writes."""
@@ -53,9 +49,13 @@ class Stage:
     command: Callable[[Path, str, Path], list[str]]
     model: str = scorers.KIND  #: one whose answers are kept, or not
 
-    def result(self, out: Path, told: str) -> dict[str, Any]:
-        """What came of it, without the hour, the machine and the folder it was done in."""
-        told = re.sub(PLACES, "PLACE", told)
+    def result(self, out: Path, told: str, marks: Path) -> dict[str, Any]:
+        """What came of it, without the hour, the machine and the folders it was done in.
+
+        A model's name holds the folder of its marks and its speed, a verdict's next command the folder written.
+        """
+        places = f"({re.escape(str(marks))}|{re.escape(marks.name)})([?]seconds=1)?|{re.escape(str(out))}"
+        told = re.sub(places, "PLACE", told)
         if out.is_file():
             return {"page": out.read_bytes()}
         found: dict[str, Any] = {}
@@ -65,7 +65,7 @@ class Stage:
                 document = json.loads(path.read_text(encoding="utf-8"))
                 found[name] = {k: v for k, v in document.items() if k not in (*PASSING, "model")}
             elif path.name != "stage.json":  # names the model with its speed
-                found[name] = re.sub(PLACES.encode(), b"PLACE", path.read_bytes())
+                found[name] = re.sub(places.encode(), b"PLACE", path.read_bytes())
         if not found and told.startswith("{"):  # what was called names places of its own
             return {"told": {k: v for k, v in json.loads(told).items() if k != "command"}}
         return found or {"told": told}
@@ -126,7 +126,7 @@ def calm(bench: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
             model = f"{stage.model}:{place / 'marks'}"
             code, told, problems = called(stage.command(bench, model, place / "out"))
             assert code in (0, 1), problems
-            kept[name] = stage.result(place / "out", told)
+            kept[name] = stage.result(place / "out", told, place / "marks")
             patch.undo()
         return kept[name]
 
@@ -195,7 +195,7 @@ def test_a_stopped_stage_goes_on(
         assert not (out / "03-score").exists()
     code, told, problems = called(stage.command(bench, f"slow:{marks}", out))
     assert code in (0, 1), problems
-    assert stage.result(out, told) == expected
+    assert stage.result(out, told, marks) == expected
     again = batches(marks)
     assert sum(again[batch] > 1 for batch in before) <= 1, "only the batch that was at work is done again"
 
@@ -217,7 +217,7 @@ def test_no_room_and_no_right_to_write_are_told_and_mended(
     assert code == 2
     assert "No space left on device; make room, then run the same command to continue" in told
     assert "Traceback" not in told
-    assert name == "cook" or stage.result(out, "") == {"told": ""}, "nothing half-written"
+    assert name == "cook" or stage.result(out, "", marks) == {"told": ""}, "nothing half-written"
     (small_disk / "filler").unlink()
     remount(small_disk, "size=96k,ro")
     code, _, told = called(command)
@@ -226,7 +226,7 @@ def test_no_room_and_no_right_to_write_are_told_and_mended(
     remount(small_disk, "size=16m,rw")
     code, told, problems = called(command)
     assert code in (0, 1), problems
-    assert stage.result(out, told) == calm(name)
+    assert stage.result(out, told, marks) == calm(name)
     assert not list(out.parent.glob(".*")), "no draft is left behind"
     if stage.model == scorers.KIND:
         assert max(batches(marks).values()) == 1, "nothing is computed twice"
@@ -240,11 +240,7 @@ def fill_up(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    # Known: refine writes its audit into the folder after the folder, so two writers may collide.
-    ["score", pytest.param("refine", marks=pytest.mark.xfail(reason="two writers may collide", strict=False))],
-)
+@pytest.mark.parametrize("name", ["score", "refine"])
 def test_two_processes_that_write_one_folder_leave_it_whole(
     creperie: Start, wait_for: Wait, bench: Path, calm: Callable[[str], dict[str, Any]], place: Path, name: str
 ) -> None:
@@ -257,7 +253,7 @@ def test_two_processes_that_write_one_folder_leave_it_whole(
     codes = sorted(process.returncode for process in both)
     assert codes == [0, 0] or (name == "refine" and codes == [0, 2]), told
     assert codes == [0, 0] or "this folder is not empty; choose another, or pass --force" in "".join(told)
-    assert stage.result(out, "") == calm(name)
+    assert stage.result(out, "", marks) == calm(name)
     assert not list(place.glob(".out*")), "no draft is left behind"
 
 
@@ -276,7 +272,7 @@ def test_damaged_pages_of_the_cache_are_computed_again(
         page.write_bytes(bytes(data))
     code, told, problems = called(stage.command(bench, f"slow:{marks}", place / "out"))
     assert code in (0, 1), problems
-    assert stage.result(place / "out", told) == calm(name)
+    assert stage.result(place / "out", told, marks) == calm(name)
     assert sum(batches(marks).values()) > computed
 
 
@@ -298,5 +294,5 @@ def test_a_clock_that_jumps_changes_nothing(
     monkeypatch.setattr(segments.time, "time_ns", lambda real=time.time_ns: real() + jump * 10**9)
     code, told, problems = called(stage.command(bench, f"slow:{marks}", place / "out"))
     assert code in (0, 1), problems
-    assert stage.result(place / "out", told) == calm(name)
+    assert stage.result(place / "out", told, marks) == calm(name)
     assert batches(marks) == computed, "what was stored is found"

@@ -155,14 +155,6 @@ def test_nothing_is_not_less_than_nothing(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["neg", "100", "0", "0.0", "0"]
 
 
-def test_rare_categories_are_worth_more(saved: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
-    folder = saved(period=0.9)
-    how = ("--method", "optimal", "--attackers", "surface", "--held-out", QUICK, "--dry-run")
-    plain, weighed = refined(capsys, folder, *how), refined(capsys, folder, *how, "--balance", "kind")
-    assert weighed["kept"] == plain["kept"]
-    assert weighed["parts"][0]["weight"] > plain["parts"][0]["weight"]
-
-
 def test_syntaxbias_names_its_test(
     saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,9 +173,8 @@ def test_syntaxbias_names_its_test(
     [
         (["--out", "x", "--attackers", "lenght-words"], "did you mean 'length-words'"),
         ([], "pass --out DIR"),
-        (["--dry-run", "--joint"], "--method optimal or aflite"),
+        (["--rotate"], "`creperie refine --rotate` was removed"),
         (["--dry-run", "--threshold", "0.1"], "syntaxbias"),
-        (["--dry-run", "--method", "optimal", "--balance", "kin"], "did you mean 'kind'"),
         (["--dry-run", "--method", "syntaxbias"], "--lm"),
         (["--dry-run", "--attackers", "learned-embedding"], "--encoder"),
         (["--dry-run", "--bins", "0"], "--bins 0 is out of range"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from creperie.core.errors import DataError
 from creperie.refining.cells import grid, signed_bins, unit_gaps
-from creperie.refining.optimal import _better_than, _programme, joint_gaps, optimal
+from creperie.refining.optimal import _better_than, _programme, optimal
 from creperie.refining.select import Choice, Selection
 
 gap_tables = (
@@ -133,7 +133,7 @@ def test_a_search_that_ran_out_of_time_proves_nothing(monkeypatch: pytest.Monkey
 def test_the_exact_search_finds_more_than_it_is_given() -> None:
     cells = signed_bins(FRACTIONAL, 1)
     kinds, counts = np.unique(cells, axis=0, return_counts=True)
-    programme = _programme(np.ones(len(kinds)), counts, kinds, 1)
+    programme = _programme(counts, kinds, 1)
     found, bound = _better_than(programme, np.zeros(len(kinds)), 10.0)
     assert (found.sum(), bound) == (6, 6.0)
     assert _better_than(programme, found, 10.0)[1] == 6.0
@@ -155,17 +155,6 @@ def test_large_selections_stay_within_one_percent_of_the_bound(monkeypatch: pyte
     choice = optimal(gaps)
     assert (imbalance(gaps, choice.keep) == 0).all()
     assert choice.keep.sum() >= 0.99 * choice.bound
-
-
-def test_weights_decide_who_stays() -> None:
-    gaps = np.array([0.5, 0.5, -0.5])
-    choice = optimal(gaps, weights=np.array([1.0, 5.0, 1.0]))
-    assert choice.keep.tolist() == [False, True, True]
-    assert choice.kept_weight == 6.0
-
-
-def test_joint_gaps_add_sums_and_differences() -> None:
-    assert joint_gaps(np.array([[0.5, 0.25]])).tolist() == [[0.5, 0.25, 0.75, 0.25]]
 
 
 def test_gaps_that_are_no_numbers_are_refused() -> None:
@@ -192,12 +181,12 @@ def test_two_halves_are_as_sure_as_the_less_sure_one() -> None:
     def half(proven: bool, *sizes: int) -> Choice:
         keep = np.array([True, False])
         curve = tuple((f"step {k}", n) for k, n in enumerate(sizes))
-        return Choice(keep, curve, Selection(keep, 1.0, 2.0, proven, 1))
+        return Choice(keep, curve, Selection(keep, 2.0, proven, 1))
 
     for first, second in ((True, True), (True, False), (False, True), (False, False)):
         both = half(first, 9, 4).joined(half(second, 8, 5, 3))
         assert both.selection is not None
         assert both.selection.proven == (first and second)
-        assert (both.selection.kept_weight, both.selection.bound, both.selection.off) == (2.0, 4.0, 2)
+        assert (both.selection.bound, both.selection.off) == (4.0, 2)
         assert both.curve == (("step 0", 17), ("step 1", 9), ("step 2", 7))
         assert both.keep.tolist() == [True, False, True, False]

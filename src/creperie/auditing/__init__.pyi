@@ -24,7 +24,6 @@ from creperie.auditing.learned import LearnedAttacker as LearnedAttacker
 from creperie.auditing.likeness import TreeParser as TreeParser
 from creperie.auditing.likeness import likeness_of as likeness_of
 from creperie.auditing.likeness import linkage_tree as linkage_tree
-from creperie.auditing.likeness import read_trees as read_trees
 from creperie.auditing.linear import fit_linear as fit_linear
 from creperie.auditing.measure import AttackerMargins as AttackerMargins
 from creperie.auditing.measure import against_chance as against_chance
@@ -32,8 +31,6 @@ from creperie.auditing.measure import calibrated as calibrated
 from creperie.auditing.measure import measure_attacker as measure_attacker
 from creperie.auditing.model_attackers import EmbeddingAttacker as EmbeddingAttacker
 from creperie.auditing.model_attackers import EnsembleAttacker as EnsembleAttacker
-from creperie.auditing.model_attackers import LlmJudge as LlmJudge
-from creperie.auditing.model_attackers import TransferAttacker as TransferAttacker
 from creperie.auditing.null import kernel_of as kernel_of
 from creperie.auditing.null import null_accuracies as null_accuracies
 from creperie.auditing.null import null_spreads as null_spreads

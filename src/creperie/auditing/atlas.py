@@ -10,9 +10,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from creperie.auditing.battery import ENSEMBLE
 from creperie.auditing.document import heat
-from creperie.auditing.registry import FAMILIES, LEARNED_FAMILIES, family_of
-from creperie.auditing.verdict import EXIT_ORDER
+from creperie.auditing.registry import FAMILIES, LEARNED_FAMILIES, entry_of, family_of
 from creperie.core import percent, render
 
 Document = Mapping[str, Any]
@@ -22,7 +22,6 @@ OVERVIEW = ("benchmark", "items", "subsets that leak", "what can be done", "simp
 
 def atlas_markdown(audits: Sequence[Document]) -> str:
     """The page in Markdown: an overview, and one table per benchmark."""
-    audits = _merged(audits)
     lines = ["# The atlas: what released benchmarks give away without their images", "", _intro(audits), ""]
     families, summaries = _overview(audits)
     lines += _markdown((*OVERVIEW[:2], *families, *OVERVIEW[2:]), [row for row, _ in summaries])
@@ -30,7 +29,7 @@ def atlas_markdown(audits: Sequence[Document]) -> str:
         families, chosen = _chosen(audit)
         rows = [_row(subset, families, mine, audit) for subset, mine in chosen.items()]
         lines += ["", f"## {audit['benchmark']}", "", _sentence(audit), ""]
-        lines += [*(f"    {line}" for line in _commands(audit)), ""]
+        lines += [f"    {command_of(audit)}", ""]
         lines += _markdown((*HEAD[:2], *families, *HEAD[2:]), rows)
     return "\n".join(lines) + "\n"
 
@@ -42,7 +41,7 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def atlas_page(audits: Sequence[Document]) -> str:
     """The same as one HTML page: no script, nothing fetched. Every figure's title is the command that makes it."""
-    audits, tables = _merged(audits), []
+    tables = []
     for audit in audits:
         families, chosen = _chosen(audit)
         rows = [(_row(s, families, mine, audit), [mine.get(f) for f in families]) for s, mine in chosen.items()]
@@ -51,43 +50,16 @@ def atlas_page(audits: Sequence[Document]) -> str:
     families, summaries = _overview(audits)
     overview = {"families": families, "rows": summaries, "heads": OVERVIEW}
     values = {"intro": intro, "overview": overview, "tables": tables, "heat": heat, "command": command_of}
-    return render("auditing", "atlas.html", title="Atlas of blind audits", commands=_commands, **values)
-
-
-def _merged(audits: Sequence[Document]) -> list[dict[str, Any]]:
-    """Audits of one benchmark as one: the first, with the families that only later ones ran (on fewer items, say)."""
-    found: dict[str, dict[str, Any]] = {}
-    for audit in audits:
-        spec = (audit.get("command") or ["", "", audit["benchmark"]])[2]
-        if spec not in found:
-            found[spec] = {**audit, "more": []}
-            continue
-        first = found[spec]
-        ran = {(family_of(row["attacker"]), row["subset"]) for row in first["results"]}
-        rows = [r for r in audit["results"] if (family_of(r["attacker"]), r["subset"]) not in ran]
-        new = [{**row, "command": audit["command"]} for row in rows]
-        if "--subset" in audit["command"]:  # its "all" is not the benchmark's
-            new = [row for row in new if row["subset"] != "all"]
-        there = {j["subset"]: j for j in audit["subsets"]}
-        both = [(j, there.get(j["subset"], j)) for j in first["subsets"]]
-        first["subsets"] = [min(pair, key=lambda j: EXIT_ORDER.index(j["verdict"])) for pair in both]
-        first["results"], first["more"] = [*first["results"], *new], [*first["more"], audit]
-    return list(found.values())
-
-
-def _commands(audit: Document) -> list[str]:
-    """The commands that make a benchmark's figures; those for one subset each are one."""
-    words = [list(one.get("command") or []) for one in (audit, *audit["more"])]
-    subsets = [line.index("--subset") + 1 if "--subset" in line else len(line) for line in words]
-    lines = [[*line[:at], *(["SUBSET"] if at < len(line) else []), *line[at + 1 :]] for line, at in zip(words, subsets)]
-    return list(dict.fromkeys(shlex.join(line) for line in lines if line)) or [command_of(audit)]
+    return render("auditing", "atlas.html", title="Atlas of blind audits", **values)
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
-    """The command that makes an audit again, or one cell of it."""
-    words = list((cell or {}).get("command") or audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
-    narrower = {"attackers": str(cell["attacker"])} if cell else {}
-    if cell and cell["subset"] != "all":
+    """The command that makes an audit again, or one cell of it. A sample is drawn by the audit of all attackers."""
+    words = list(audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
+    if cell is None or cell["attacker"] == ENSEMBLE or entry_of(cell["attacker"]).sampled:
+        return shlex.join(words)
+    narrower = {"attackers": str(cell["attacker"])}
+    if cell["subset"] != "all":
         narrower["subset"] = str(cell["subset"])
     for name, value in narrower.items():
         at = words.index(f"--{name}") if f"--{name}" in words else len(words)
@@ -104,7 +76,7 @@ def _intro(audits: Sequence[Document]) -> str:
         "interval is in brackets. * marks a leak: better than chance after correction for all attackers and subsets, "
         "and above the threshold. Bits: how much of the one bit per item (which caption is true) calibrated out-of-"
         "fold probabilities reveal. Where an item has several true captions, all count. Items of a subset beyond the "
-        "command's limit were not read; a figure with its own n comes from a second, smaller audit. Written by "
+        "command's limit were not read; a figure with its own n comes from a sample of the items. Written by "
         "`creperie atlas`."
     )
 
@@ -113,18 +85,9 @@ Rows = list[tuple[list[str], list[Document | None]]]
 
 
 def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
-    """A benchmark per row: what every family reached on all items; without a star where it was run subset by subset,
-    so that there is no test of all."""
-    wholes = []
-    for audit in audits:
-        families, chosen = _chosen(audit)
-        rest = {subset: mine for subset, mine in chosen.items() if subset != "all"}
-        whole = dict(chosen.get("all") or next(iter(chosen.values())))
-        for family in families:
-            parts = [mine[family] for mine in rest.values() if family in mine]
-            if family not in whole and len(parts) == len(rest):
-                whole[family] = _pooled(parts)
-        wholes.append(whole)
+    """A benchmark per row: what every family reached on all items."""
+    chosen = [_chosen(audit)[1] for audit in audits]
+    wholes = [found.get("all") or next(iter(found.values())) for found in chosen]
     order, rows = _ordered({family for whole in wholes for family in whole}), Rows()
     for audit, whole in zip(audits, wholes):
         row, judged = _row("all", order, whole, audit), audit["subsets"]
@@ -140,21 +103,8 @@ def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
     return order, rows
 
 
-def _pooled(parts: Sequence[Document]) -> Document:
-    """The rows of a family that was run subset by subset as one row of all items: means by n, no test of all."""
-    words = list(parts[0]["command"])
-    at = words.index("--subset") if "--subset" in words else len(words)
-    n = sum(part["n"] for part in parts)
-    mean = {key: sum(part["n"] * (part[key] or 0) for part in parts) / n for key in ("accuracy", "bits")}
-    unknown = {"leaks": False, "low": None, "high": None}
-    return {**parts[0], **mean, **unknown, "command": words[:at] + words[at + 2 :], "subset": "all", "n": n}
-
-
 def _sentence(audit: Document) -> str:
     power = f" {audit['power'][:1].upper()}{audit['power'][1:]}." if audit.get("power") else ""
-    leaking = f"{sum(j['verdict'] == 'leaks' for j in audit['subsets'])} of {len(audit['subsets'])} subsets"
-    if " subsets: " in audit["text"] and leaking not in audit["text"]:  # a later audit found more
-        power = f" With all commands {leaking} leak.{power}"
     return f"{int(audit['items']):,} items: {audit['text']}.{power}"
 
 

@@ -33,8 +33,6 @@ class AttackerModels:
     encoder: str = option("", "A text encoder, for embeddings and finetuned; `none` for none.", metavar="URI")
     plausibility: str = option("", "A Vera checkpoint, for plausibility.", metavar="URI")
     grammar: str = option("", "A CoLA classifier, for grammar (else link-grammar).", metavar="URI")
-    judge: str = option("", "A chat model, for judge: which describes a photograph?", metavar="URI")
-    transfer: str = option("", "Benchmarks that transfer learns from, by comma.", metavar="SPECS")
     corpus: str = option(
         "", "Captions of the same source, for ngram-3 to -5 and cooccurrence (else its own).", metavar="FILE|BENCH"
     )
@@ -65,7 +63,6 @@ class AttackerModels:
         """Which model stands for a family of attackers, by the last part of its name."""
         encoder = self.encoder_uri
         found = {"language model": self.lm_uri, "embeddings": encoder, "fine-tuned encoder": encoder}
-        found["LLM judge"] = self.judge
         return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in found.items() if uri}
 
     @cached_property
@@ -218,24 +215,6 @@ def finetuned(models: AttackerModels) -> Attacker:
     return FinetunedAttacker(models.encoder_uri, seed=models.seed)
 
 
-def judge(models: AttackerModels) -> Attacker:
-    from creperie.auditing.model_attackers import LlmJudge
-    from creperie.models import Generator, load_model
-
-    model = load_model(models.judge) if models.judge else None
-    if not isinstance(model, Generator):
-        raise UsageError("the attacker 'judge' needs a chat model", where=models.judge, hint="pass `judge='lm:MODEL'`")
-    return LlmJudge(model)
-
-
-def transfer(models: AttackerModels) -> Attacker:
-    from creperie.auditing.model_attackers import TransferAttacker
-
-    if not models.transfer:
-        raise UsageError("the attacker 'transfer' needs a benchmark to learn from", hint="pass `transfer='SPEC'`")
-    return TransferAttacker(tuple(s.strip() for s in models.transfer.split(",")), seed=models.seed)
-
-
 #: How each attacker of the registry is made; the ensemble is made of the others.
 MAKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
     **{name: partial(_counted, entry) for name, entry in REGISTRY.items() if entry.count},
@@ -248,8 +227,6 @@ MAKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
     **{name: partial(_corpus, name) for name in ("ngram-3", "ngram-4", "ngram-5", "cooccurrence")},
     "learned-embedding": learned_embedding,
     "finetuned": finetuned,
-    "judge": judge,
-    "transfer": transfer,
 }
 #: Made from the other attackers of the same audit, not by name alone.
 ENSEMBLE = "ensemble"

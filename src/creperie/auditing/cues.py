@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from tempfile import TemporaryFile
 
 import numpy as np
 
@@ -21,8 +20,6 @@ from creperie.metrics import normal_quantile
 LONGEST = 3
 #: A cue must tell at least so many pairs.
 FEWEST = 5
-#: With more pairs than this, cues are first counted by so many digests.
-MANY, BUCKETS = 50_000, 1 << 24
 #: Pairs that are cut into words at once.
 PIECE = 8192
 
@@ -66,27 +63,13 @@ OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _tally(pairs: Pairs, alone: OneSided) -> np.ndarray:
-    """Of cues that tell enough pairs: digest, pairs where only the true or only the false caption has it, the first.
-
-    What was found waits in a file. Of many pairs, cues are first counted by buckets that several may share: most cues
-    are rare, and are left out at once.
-    """
-    pieces = np.array_split(np.arange(len(pairs)), max(1, len(pairs) // PIECE))
-    of_buckets = np.uint64(BUCKETS if len(pairs) > MANY else 1)
-    frequent, table = np.zeros(int(of_buckets), np.int32), np.zeros((5, 0), np.uint64)
-    with TemporaryFile() as found:
-        for rows in pieces:
-            digest, pair, true = alone(pairs, rows)
-            np.add.at(frequent, digest % of_buckets, 1)
-            for part in (digest, pair.astype(np.uint32), true):
-                np.save(found, part)
-        found.seek(0)
-        for _ in pieces:
-            digest, pair, true = (np.load(found, allow_pickle=False) for _ in range(3))
-            digest, pair, true = (part[frequent[digest % of_buckets] >= FEWEST] for part in (digest, pair, true))
-            first, second = np.where(true, pair, len(pairs)), np.where(true, len(pairs), pair)
-            new = np.stack([digest, *(part.astype(np.uint64) for part in (true, ~true, first, second))])
-            table = _summed(np.concatenate([table, new], axis=1))
+    """Of cues that tell enough pairs: digest, pairs where only the true or only the false caption has it, the first."""
+    table = np.zeros((5, 0), np.uint64)
+    for rows in np.array_split(np.arange(len(pairs)), max(1, len(pairs) // PIECE)):
+        digest, pair, true = alone(pairs, rows)
+        first, second = np.where(true, pair, len(pairs)), np.where(true, len(pairs), pair)
+        new = np.stack([digest, *(part.astype(np.uint64) for part in (true, ~true, first, second))])
+        table = _summed(np.concatenate([table, new], axis=1))
     return table[:, table[1] + table[2] >= FEWEST]
 
 

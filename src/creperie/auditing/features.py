@@ -47,16 +47,13 @@ class PairFeatures:
 
 @dataclass(frozen=True, eq=False)
 class CountedPairs:
-    """Some of the pairs whose features were counted together; another process gets the features of these alone."""
+    """Some of the pairs whose features were counted together."""
 
     features: PairFeatures
     rows: np.ndarray
 
     def of(self, mine: np.ndarray) -> CountedPairs:
         return CountedPairs(self.features, self.rows[mine])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return CountedPairs, (self.features.of(self.rows), np.arange(len(self.rows)))
 
 
 def counted_once(pairs: Pairs) -> Pairs:

@@ -15,10 +15,9 @@ Each subset is attacked by its own model; subsets with too few pairs to learn fr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.linear import fit_linear
 from creperie.auditing.null import FEWEST
-from creperie.auditing.pairs import Pairs, one_thread, spread_out, training_blocks
+from creperie.auditing.pairs import Pairs, one_thread, training_blocks
 from creperie.core import Advance, Progress, silent
 
 INNER_FOLDS = 3
@@ -58,43 +57,31 @@ class Learner:
 
     seed: int = 0
     _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
-    _begun: dict[str, tuple[bool, Sequence[np.ndarray], Iterable[Any]]] = field(default_factory=dict, repr=False)
-
-    def begin(self, pairs: Pairs, name: str) -> None:
-        """Let other processes learn what a learned attacker will be asked, if there are some."""
-        key, trees = pairs_digest(pairs), name != "learned-linear"
-        if name not in self._known.get(key, {}) and (key not in self._begun or trees > self._begun[key][0]):
-            blocks = sorted(training_blocks(pairs), key=np.sum, reverse=True)
-            work = partial(out_of_fold, with_trees=trees, seed=self.seed)
-            self._begun[key] = trees, blocks, spread_out(work, [pairs.of_items(keep) for keep in blocks])
 
     def answers(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
         """Out-of-fold calibrated margins of all pairs by a learned attacker; NaN where nothing could be learned."""
-        self.begin(pairs, name)
-        key = pairs_digest(pairs)
-        known = self._known.setdefault(key, {})
+        known = self._known.setdefault(pairs_digest(pairs), {})
         if name not in known:
-            known |= self._learned(pairs, *self._begun.pop(key), progress)
+            known |= self._learned(pairs, name != "learned-linear", progress)
         return known[name]
 
-    def _learned(
-        self, pairs: Pairs, boosted: bool, blocks: Sequence[np.ndarray], answers: Iterable[Any], progress: Progress
-    ) -> dict[str, np.ndarray]:
+    def _learned(self, pairs: Pairs, with_trees: bool, progress: Progress) -> dict[str, np.ndarray]:
         linear = np.full(len(pairs), np.nan, dtype=np.float32)
         trees = linear.copy()
         with progress("learned attackers", len(pairs), "pairs") as advance:
-            for keep, found in zip(blocks, answers):
+            for keep in training_blocks(pairs):
                 mine = keep[pairs.item]
-                linear[mine], trees[mine] = found
+                with one_thread():
+                    linear[mine], trees[mine] = out_of_fold(pairs.of_items(keep), with_trees, self.seed)
                 advance(int(mine.sum()))
-        if not boosted:
+        if not with_trees:
             return {"learned-linear": linear}
         return {"learned-linear": linear, "learned-boosted": trees, "learned": (linear + trees) / np.float32(2)}
 
 
 def out_of_fold(pairs: Pairs, with_trees: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
-    pairs = pairs if len(pairs) <= MOST else replace(pairs, counted=None)  # digests of words differ between processes
+    pairs = pairs if len(pairs) <= MOST else replace(pairs, counted=None)
     whole = pair_features(pairs) if len(pairs) <= MOST else None
     groups = pairs.group[pairs.item]
     fold = pairs.folds_of(np.arange(len(pairs)), fold_count(pairs.n_items), seed)
@@ -136,9 +123,6 @@ class LearnedAttacker:
     prefers: str = "the caption more like the true captions of the other folds"
     otherwise: str = ""
     directed: bool = True
-
-    def begin(self, pairs: Pairs) -> None:
-        self.learner.begin(pairs, self.name)
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
         return self.learner.answers(pairs, self.name, progress)

@@ -10,15 +10,14 @@ linear in the roles). benchmarks/attacker_nulls.py holds the result against refi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.util import find_spec
 
 import numpy as np
 
 from creperie.auditing.features import PairFeatures, pair_features
 from creperie.auditing.folds import fold_count
-from creperie.auditing.pairs import Pairs, spread_out, training_blocks
+from creperie.auditing.pairs import Pairs, one_thread, training_blocks
 
 DRAWS = 400
 #: Pairs that the null is drawn on, at most: whole clusters, at random.
@@ -33,24 +32,10 @@ BOUND = math.sqrt(1 + 2 / math.pi)
 def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
     """For every item: the null's standard deviation on its subset, in standard errors of as many coins."""
     found = np.full(pairs.n_items, BOUND)
-    for keep, spread in _begun.pop((pairs, seed), None) or _drawn(pairs, seed):
-        found[keep] = spread
+    for keep in training_blocks(pairs) if find_spec("sklearn") is not None else []:
+        with one_thread():
+            found[keep] = _spread(pairs.of_items(_some(pairs, keep, seed)), seed)
     return found
-
-
-def begin_nulls(pairs: Pairs, seed: int) -> None:
-    """Let other processes draw what `null_spreads` will be asked, if there are some."""
-    _begun.clear()
-    _begun[pairs, seed] = _drawn(pairs, seed)
-
-
-_begun: dict[tuple[Pairs, int], Iterable[tuple[np.ndarray, float]]] = {}
-
-
-def _drawn(pairs: Pairs, seed: int) -> Iterable[tuple[np.ndarray, float]]:
-    blocks = training_blocks(pairs) if find_spec("sklearn") is not None else []
-    some = [pairs.of_items(_some(pairs, keep, seed)) for keep in blocks]
-    return zip(blocks, spread_out(partial(_spread, seed=seed), some))
 
 
 def _some(pairs: Pairs, keep: np.ndarray, seed: int) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from creperie.core import option, options_in
@@ -19,7 +18,6 @@ class AuditOptions:
     full: bool = option(False, "Ask slow attackers about every item, not about a sample.")
     syntax: bool = option(False, "Also compare the captions' trees, by link-grammar, on a sample.")
     parser: str = option("", "Parse by stanford:FOLDER, benepar:MODEL or pcfg:TREEBANK instead.", metavar="SPEC")
-    trees: Path | None = option(None, "Trees in brackets to compare: JSONL of {text, tree}.", metavar="FILE")
 
 
 def changed_options(*groups: Any) -> dict[str, Any]:

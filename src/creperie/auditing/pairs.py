@@ -15,14 +15,12 @@ such items are balanced by design, and nothing here has to know about them.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from math import comb
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -320,43 +318,6 @@ def training_blocks(pairs: Pairs) -> list[np.ndarray]:
     return [*masks, (count < FEW)[pairs.subset]] if count[count < FEW].sum() else masks
 
 
-Answer = TypeVar("Answer")
-
-
-def spread_out(work: Callable[..., Answer], blocks: Sequence[Pairs], *more: Iterable[Any]) -> Iterable[Answer]:
-    """What `work` says of each block: begun at once by other processes where there is enough to do, else when asked."""
-    if (processes := workers(sum(map(len, blocks)), len(blocks))) is not None:
-        return cast("Iterable[Answer]", processes.map(work, blocks, *more))
-    return _here(work, zip(blocks, *more))
-
-
-def workers(pairs: int, blocks: int) -> Any:
-    """A process for every core, or None where they would not pay."""
-    if blocks > 1 and MANY < pairs < 20 * MANY:
-        from joblib import cpu_count  # type: ignore[import-untyped]
-        from joblib.externals.loky import get_reusable_executor  # type: ignore[import-untyped]
-
-        if (cores := min(cpu_count(), MOST_PROCESSES)) > 1:
-            one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-            return get_reusable_executor(cores, env=one, initializer=_ready)
-    return None
-
-
-def _ready() -> None:
-    """Begin another process: import what takes two seconds, without pandas, which would be imported with it unused."""
-    unused = sys.modules.setdefault("pandas", cast("Any", None)) is None
-    import_module("sklearn.ensemble")
-    if unused:  # scikit-learn 1.5 asks a pandas that is there for its DataFrame
-        del sys.modules["pandas"]
-
-
-def _here(work: Callable[..., Answer], blocks: Iterable[tuple[Any, ...]]) -> Iterator[Answer]:
-    for block in blocks:
-        with one_thread():
-            found = work(*block)
-        yield found
-
-
 def one_thread() -> AbstractContextManager[object]:
     """One thread: the tables are small, threads would wait for each other."""
     try:
@@ -365,8 +326,3 @@ def one_thread() -> AbstractContextManager[object]:
     except ImportError:  # without scikit-learn there is nothing to fit
         return nullcontext()
     return cast("AbstractContextManager[object]", threadpool_limits(1))
-
-
-#: So many pairs are worth the second that it takes to start processes.
-MANY = 4000
-MOST_PROCESSES = 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from creperie.auditing import cues
 from creperie.auditing.attackers import Attacker, TextAttacker, learns
@@ -28,8 +28,7 @@ from creperie.auditing.measure import (
     smallest_seen,
     worth,
 )
-from creperie.auditing.null import begin_nulls
-from creperie.auditing.pairs import ArrowTexts, Pairs, item_gaps, pairs_of, workers
+from creperie.auditing.pairs import ArrowTexts, Pairs, item_gaps, pairs_of
 from creperie.auditing.registry import entry_of, several_learned
 from creperie.auditing.sampling import Sample, sample_for, spread_over
 from creperie.auditing.symmetry import Symmetry, symmetry_of
@@ -193,10 +192,7 @@ def audit(
         score_ahead(sent, models, pairs.texts, engine)
     ids = ArrowTexts(bench.column("id").combine_chunks())
     sampling = not (full or names_given or engine) and any(entry_of(a.name).sampled for a in sent)
-    pairs = _begun(pairs, [a for a in sent if not (sampling and a.name == ENSEMBLE)], models.seed)
-    telling = _cues(pairs, ids)  # this, and what may have to be attacked again, while other processes learn
-    busy = pairs.counted is not None and workers(len(pairs), len(pairs.subsets)) is not None
-    tidied = counted_once(pairs_of(repaired(bench))) if busy else None
+    pairs = _shared(pairs, sent)
     quick = [a for a in sent if not entry_of(a.name).sampled and a.name != ENSEMBLE]
     rows, answers = _attack(pairs, quick, models.seed, "", progress)
     slow = [a for a in sent if a not in quick]
@@ -214,7 +210,7 @@ def audit(
     judged = corrected([*rows, *views], threshold)
     examples, shapes = _examples(pairs, rows, answers, ids), _shapes(pairs, answers)
     del answers  # as much as the pairs that are attacked again
-    judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress, tidied, sample)
+    judged = _with_fixes(judged, bench, sent, models.seed, threshold, progress, sample)
     rows, views = [r for r in judged if not r.view], [r for r in judged if r.view]
     spec = str(named) if isinstance(named, (str, Path)) else bench.name
     facts = _Facts(judged, pairs, ids, threshold, not_sent, models.by_family, spec, tuple(a.name for a in sent), sample)
@@ -234,7 +230,7 @@ def audit(
         views=tuple(views),
         judgements=tuple(judgements),
         whole=whole,
-        cues=telling,
+        cues=_cues(pairs, ids),
         examples=examples,
         shapes=shapes,
     )
@@ -256,7 +252,7 @@ def _attack_views(
     """Each true caption on its own against the false ones: P1-N, P2-N …"""
     views: list[AuditRow] = []
     for k in range(positives):
-        seen = _begun(pairs_of(bench, positive=k), [a for a in sent if not (sample and a.name == ENSEMBLE)], seed)
+        seen = _shared(pairs_of(bench, positive=k), sent)
         views += _attack(seen, sent, seed, f"P{k + 1}-N", progress, sample)[0]
     return views
 
@@ -311,18 +307,9 @@ def _attack(
     return rows, answers
 
 
-def _begun(pairs: Pairs, attackers: Sequence[Attacker], seed: int) -> Pairs:
-    """The pairs with what all that learn share, if several do; other processes begin to learn, where they pay."""
-    if sum(map(learns, attackers)) < 2:
-        return pairs
-    if (processes := workers(len(pairs), len(pairs.subsets))) is not None:
-        processes.submit(int)  # which begins them
-    pairs = counted_once(pairs)
-    for attacker in attackers:
-        if (begin := getattr(attacker, "begin", None)) is not None:
-            begin(pairs)
-    begin_nulls(pairs, seed)
-    return pairs
+def _shared(pairs: Pairs, attackers: Sequence[Attacker]) -> Pairs:
+    """The pairs with their features counted once, where several attackers learn from them."""
+    return counted_once(pairs) if sum(map(learns, attackers)) > 1 else pairs
 
 
 def _on(answers: AttackerMargins, subset: str) -> AttackerMargins:
@@ -337,41 +324,40 @@ def _with_fixes(
     seed: int,
     threshold: float,
     progress: Progress,
-    tidied: Pairs | None,
     sample: Sample | None,
 ) -> list[AuditRow]:
-    """Attack the repaired captions with whatever leaked, to see which leaks repair would stop."""
-    leaking = {(row.view, row.attacker) for row in rows if row.leaks}
-    if not leaking:
-        return list(rows)
-    views = sorted({view for view, _ in leaking})
-    styled = repaired(bench) if tidied is None or any(views) else bench
+    """Attack the repaired captions with whatever leaked, to see which leaks repair would stop.
+
+    The ensemble is not trained again: repair stops it where it stops all other leaks.
+    """
+    leaking = {(row.view, row.attacker) for row in rows if row.leaks and row.attacker != ENSEMBLE}
     after: dict[tuple[str, str, str], Measure] = {}
-    for view in views:
-        pairs = pairs_of(styled, positive=int(view[1:].split("-")[0]) - 1) if view else tidied or pairs_of(styled)
+    styled = repaired(bench) if leaking else bench
+    for view in sorted({view for view, _ in leaking}):
         again = [a for a in attackers if (view, a.name) in leaking]
-        began = _begun(pairs, [a for a in again if not (sample and a.name == ENSEMBLE)], seed)
-        found, _ = _attack(began, again, seed, view, progress, sample)
+        pairs = pairs_of(styled, positive=int(view[1:].split("-")[0]) - 1 if view else None)
+        found, _ = _attack(_shared(pairs, again), again, seed, view, progress, sample)
         after |= {(view, row.attacker, row.subset): row.measure for row in found}
-    return [
+    fixed = [
         fix_of(row, after.get((row.view, row.attacker, row.subset)), threshold) if row.leaks else row for row in rows
     ]
+    stay = {(row.view, row.subset) for row in fixed if row.fix not in ("", "repairable") and row.attacker != ENSEMBLE}
+    stopped = {(row.view, row.subset) for row in fixed if row.fix == "repairable"} - stay
+    ended = [row.attacker == ENSEMBLE and row.leaks and (row.view, row.subset) in stopped for row in fixed]
+    return [replace(row, fix="repairable") if stops else row for row, stops in zip(fixed, ended)]
 
 
 def repaired(bench: Benchmark) -> Benchmark:
     """The benchmark with the captions of every item in one style. Words stay; no item leaves."""
-    texts, lengths, counts, changed = bytearray(), array("i", [0]), array("i", [0]), 0
-    for old in (own for piece in bench.pieces(["captions"], PIECE) for own in piece.column(0).to_pylist()):
-        coded = [text.encode() for text in tidy_together(old)]
-        changed += sum(a.encode() != b for a, b in zip(old, coded))
-        texts += b"".join(coded)  # one buffer that grows where it lies: the captions are never held twice
-        lengths.extend(map(len, coded))
-        counts.append(len(coded))
-    ends, offsets = (pa.array(np.cumsum(n)).cast(pa.int32()) for n in (lengths, counts))
-    said = pa.Array.from_buffers(pa.string(), len(ends) - 1, [None, ends.buffers()[1], pa.py_buffer(texts)])
-    columns = {name: bench.column(name) for name in bench.columns if name != "captions"}
-    columns["captions"] = pa.ListArray.from_arrays(offsets, said)
-    table = pa.table({name: columns[name] for name in bench.columns}, schema=bench.schema)
+    offsets, captions = bench.ragged("captions")
+    tidied: list[str] = []
+    for own in (row for piece in bench.pieces(["captions"], PIECE) for row in piece.column(0).to_pylist()):
+        tidied += tidy_together(own)
+    texts = pa.array(tidied, pa.string())
+    changed = len(texts) - (pc.sum(pc.equal(texts, captions)).as_py() or 0)
+    columns = {name: bench.column(name) for name in bench.columns}
+    columns["captions"] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts)
+    table = pa.table(columns, schema=bench.schema)
     # The published files cannot be written back from captions that are no longer theirs.
     return bench.with_table(table, "repair", captions_changed=changed)
 

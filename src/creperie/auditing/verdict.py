@@ -177,8 +177,6 @@ class Judgement:
         if self.sample[0]:
             asked = f"{', '.join(self.sample[1])} on {self.sample[0]:,} of {self.items:,} items"
             parts.append(f"{asked} (--full takes all)")
-        if "LLM judge" in self.models and "LLM judge" not in self.against:
-            parts.append("the LLM judge says nothing: it chose by place, not by sentence")
         if self.unsolvable:
             some = ", ".join(self.unsolvable[:3]) + (", …" if len(self.unsolvable) > 3 else "")
             parts.append(f"{len(self.unsolvable)} unsolvable (a true caption is also a false one: {some})")
@@ -304,7 +302,7 @@ def _named(row: AuditRow) -> str:
 
 def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
     """The verdict on a subset from the rows of its attackers; `facts` holds what is known about its items."""
-    known = [r for r in rows if r.measure.n and not (r.attacker == "judge" and r.measure.ties == r.measure.n)]
+    known = [r for r in rows if r.measure.n]
     ordered = sorted(known, key=lambda r: -np.nan_to_num(r.measure.accuracy))
     through = tuple(r for r in ordered if r.leaks)
     wrong = [r for r in known if r.p_holm < LEVEL and r.measure.accuracy < 0.5 and _upper(r) >= facts.threshold]

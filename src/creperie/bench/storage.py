@@ -9,6 +9,7 @@ out/mine/
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -47,15 +48,24 @@ def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
     try:
         yield draft
         draft.chmod(0o755)
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            path.replace(old / "it")
-            draft.replace(path)
-            shutil.rmtree(old)
-        else:
-            draft.replace(path)
+        _put_in_place(draft, path, replace_old)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
+    """Give a finished folder its name, after another process that may have given it to its own meanwhile."""
+    while draft.exists():
+        check_target(path, replace_old, WRITTEN)
+        old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+        try:
+            if path.exists():
+                path.replace(old / "it")
+            draft.replace(path)
+        except OSError as problem:  # between the check and the renaming, the name was taken or given up
+            if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                raise
+        shutil.rmtree(old)
 
 
 def save(

@@ -147,11 +147,8 @@ def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: Attac
 
 
 def _parser(options: AuditOptions) -> TreeParser | None:
-    from creperie.auditing import linkage_tree, read_trees
+    from creperie.auditing import linkage_tree
 
-    if options.trees is not None:
-        known = read_trees(options.trees)
-        return known.get
     if options.parser:
         from creperie.lang import open_constituency_parser
 

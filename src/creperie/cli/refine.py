@@ -11,7 +11,7 @@ from creperie.auditing import AttackerModels
 from creperie.bench import PartOptions, load_part
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar
-from creperie.cli.refine_text import show_refined, show_rotation
+from creperie.cli.refine_text import show_refined
 from creperie.core import UsageError, option
 from creperie.refining import RefinePlan
 
@@ -23,7 +23,6 @@ class RefineOutput:
     out: Path | None = option(None, "The folder to write.", metavar="DIR")
     force: bool = option(False, "Replace the folder if it is there.")
     dry_run: bool = option(False, "Choose and measure, but write nothing.")
-    rotate: bool = option(False, "Hold out one family of attackers after the other; writes nothing.")
 
 
 @click.command()
@@ -44,19 +43,8 @@ def refine(
     """
     from creperie.refining import refine as run_refine
     from creperie.refining import refine_document, write_refined
-    from creperie.refining import rotate as run_rotate
 
     out = output.out
-    if output.rotate:
-        found = run_rotate(
-            load_part(bench, part, models.seed),
-            models,
-            attackers=plan.attackers,
-            held_out=plan.held_out,
-            repair=plan.repair,
-            progress=bar,
-        )
-        return CommandResult(found.document(), lambda: show_rotation(found), ok=found.withstands)
     if out is None and not output.dry_run:
         raise UsageError("no output folder given", hint="pass --out DIR, or --dry-run to look first")
     if out is not None and not output.force and out.is_dir() and any(out.iterdir()):

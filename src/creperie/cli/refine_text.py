@@ -10,7 +10,7 @@ from creperie.cli.audit_text import show_verdict
 from creperie.cli.output import print_table, say
 
 if TYPE_CHECKING:
-    from creperie.refining import AttackerFigure, AttackerStanding, Refined, Rotation, SubsetOutcome
+    from creperie.refining import AttackerFigure, AttackerStanding, Refined, SubsetOutcome
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 #: What to do about a cue that selection cannot remove, by the beginning of the attacker's name.
@@ -39,18 +39,6 @@ def show_refined(found: Refined) -> None:
     for line in advice(found):
         say(line)
     show_verdict(found.judgement)
-
-
-def show_rotation(found: Rotation) -> None:
-    """What every held-out family reaches along the retention curve."""
-    from creperie.refining import rotation_rows
-
-    rows = rotation_rows(found)
-    shares = list(dict.fromkeys(p.share for p in found.points))
-    columns = ["held out", "before", *(f"from {100 * s:g} %: kept, after" for s in shares)]
-    say(f"[bold]{escape(found.benchmark)}[/bold], {found.items:,} items, selected against all other families")
-    print_table("", columns, rows)
-    say(escape(found.text))
 
 
 def _attackers(found: Refined) -> None:

@@ -5,10 +5,6 @@ from creperie.refining.plan import RefinePlan as RefinePlan
 from creperie.refining.refinement import Refined as Refined
 from creperie.refining.refinement import SubsetOutcome as SubsetOutcome
 from creperie.refining.refinement import refine as refine
-from creperie.refining.rotation import Rotation as Rotation
-from creperie.refining.rotation import RotationPoint as RotationPoint
-from creperie.refining.rotation import rotate as rotate
-from creperie.refining.rotation import rotation_rows as rotation_rows
 from creperie.refining.select import WinShare as WinShare
 from creperie.refining.standing import AttackerFigure as AttackerFigure
 from creperie.refining.standing import AttackerStanding as AttackerStanding

@@ -20,7 +20,7 @@ from creperie.auditing import LEAST_KEPT, Pairs, item_wins
 from creperie.core import Progress, silent
 from creperie.metrics import MetricSettings, share_interval
 from creperie.refining.crossfit import FEWEST, Trainer, sureness
-from creperie.refining.optimal import joint_gaps, optimal
+from creperie.refining.optimal import optimal
 from creperie.refining.select import (
     Choice,
     ChoiceSettings,
@@ -55,7 +55,6 @@ def aflite(
     gaps: np.ndarray,
     *,
     bins: int = BINS,
-    weights: np.ndarray | None = None,
     seed: int = 0,
     time_limit: float = 20.0,
     progress: Progress = silent,
@@ -84,7 +83,7 @@ def aflite(
                 break
             columns += [sureness(pairs, margins)[:, None] for margins in answers]
             table = np.concatenate(columns, axis=1)
-            chosen = optimal(table, bins=bins, weights=weights, seed=seed + number, time_limit=time_limit)
+            chosen = optimal(table, bins=bins, seed=seed + number, time_limit=time_limit)
             keep = chosen.keep
     return Aflite(best[0], tuple(rounds), best[1])
 
@@ -114,12 +113,10 @@ def _share(pairs: Pairs, keep: np.ndarray, margins: np.ndarray, seed: int) -> Wi
 
 def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:
     simple = [k for k, name in enumerate(pool.names) if name != "learned"]  # aflite trains its own, every round
-    gaps = pool.gaps[:, simple]
     result = aflite(
         pool.pairs,
-        joint_gaps(gaps) if settings.joint and len(simple) else gaps,
+        pool.gaps[:, simple],
         bins=settings.bins,
-        weights=pool.weights,
         seed=settings.seed,
         time_limit=settings.time_limit,
         progress=progress,
@@ -140,6 +137,5 @@ METHOD = RefinementMethod(
     choose=_choose,
     attackers=("length-words", "length-chars", "surface", "frequency", "learned"),
     bins=BINS,
-    weighs=True,
     learns=True,
 )

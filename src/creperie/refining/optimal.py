@@ -1,6 +1,6 @@
 """The largest balanced subset, as an integer programme.
 
-Items with the same signed bins under every attacker (and the same weight) are interchangeable, so the programme has
+Items with the same signed bins under every attacker are interchangeable, so the programme has
 one integer variable per such signature, not one per item; which items of a signature stay is drawn at random.
 """
 
@@ -22,25 +22,19 @@ EXACT = 20_000
 
 @dataclass(frozen=True)
 class _Programme:
-    """max weight·x subject to balance @ x = 0 and 0 ≤ x ≤ count, x whole."""
+    """max Σx subject to balance @ x = 0 and 0 ≤ x ≤ count, x whole."""
 
-    weight: np.ndarray
     count: np.ndarray
     balance: Any  #: scipy's sparse matrix: one row per attacker and bin
     signs: Any  #: the same summed over the bins: one row per attacker
     cells: np.ndarray
 
     @property
-    def whole(self) -> bool:
-        """All weights are whole numbers."""
-        return bool((self.weight == np.rint(self.weight)).all())
-
-    @property
     def mirrored(self) -> np.ndarray:
         """Amounts that balance for sure: of a signature and its mirror image as many as the rarer has."""
         amounts = np.zeros_like(self.count)
         left: dict[bytes, list[int]] = {}
-        for i in np.argsort(-self.weight, kind="stable").tolist():
+        for i in range(len(self.count)):
             cell = self.cells[i]
             if not cell.any():
                 amounts[i] = self.count[i]
@@ -53,21 +47,8 @@ class _Programme:
         return amounts
 
 
-def joint_gaps(gaps: np.ndarray) -> np.ndarray:
-    """The gaps with the sum and the difference of every two attackers beside them.
-
-    Balancing these too keeps a blind model from winning by adding two attackers up.
-    """
-    scaled = unit_gaps(gaps)
-    k = scaled.shape[1]
-    pairs = [scaled[:, a] + s * scaled[:, b] for a in range(k) for b in range(a + 1, k) for s in (1.0, -1.0)]
-    return unit_gaps(np.column_stack([scaled, *pairs])) if pairs else scaled
-
-
-def optimal(
-    gaps: np.ndarray, *, bins: int = 10, weights: np.ndarray | None = None, seed: int = 0, time_limit: float = 60.0
-) -> Selection:
-    """Keep as much weight as possible so that every attacker's gap histogram mirrors itself at zero.
+def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: float = 60.0) -> Selection:
+    """Keep as many items as possible so that every attacker's gap histogram mirrors itself at zero.
 
     For every attacker and every bin of |gap|, as many kept items have a positive gap in it as have a negative one.
     Given time, the answer is the best there is and always the same. Where the time limit decides, it may not be the
@@ -75,17 +56,15 @@ def optimal(
     """
     scaled = unit_gaps(gaps)
     cells = signed_bins(scaled, bins)
-    worth = np.ones(len(cells)) if weights is None else np.asarray(weights, dtype=np.float64)
-    keyed = np.column_stack([cells, np.unique(worth, return_inverse=True)[1].reshape(-1)])
-    _, first, codes, counts = np.unique(row_codes(keyed), return_index=True, return_inverse=True, return_counts=True)
-    programme = _programme(worth[first], counts, cells[first], bins)
+    _, first, codes, counts = np.unique(row_codes(cells), return_index=True, return_inverse=True, return_counts=True)
+    programme = _programme(counts, cells[first], bins)
     amounts, bound, proven = _solve(programme, time_limit)
     keep = _draw(codes, amounts, seed)
     off = int(np.abs(programme.balance @ amounts).sum())
-    return Selection(keep, float(worth[keep].sum()), bound, proven, off)
+    return Selection(keep, bound, proven, off)
 
 
-def _programme(weight: np.ndarray, count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
+def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
     """Per attacker and bin: +1 where the signature's gap is positive there, −1 where negative."""
     try:
         from scipy.sparse import csr_matrix
@@ -97,7 +76,7 @@ def _programme(weight: np.ndarray, count: np.ndarray, cells: np.ndarray, bins: i
     side = np.sign(values).astype(float)
     balance = csr_matrix((side, (packed, signature)), shape=(len(used), len(cells)))
     signs = csr_matrix((side, (attacker, signature)), shape=(cells.shape[1], len(cells)))
-    return _Programme(weight, count.astype(np.float64), balance, signs, cells)
+    return _Programme(count.astype(np.float64), balance, signs, cells)
 
 
 def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float, bool]:
@@ -107,18 +86,17 @@ def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float,
     near = _Near(programme, relaxed, price, bound)
     amounts = near.balanced(time.monotonic() + 0.6 * max(0.0, end - time.monotonic()))
     exact = not any(near.off(amounts))
-    best = exact and _meets(programme, amounts, bound)
+    best = exact and _meets(amounts, bound)
     if best or not exact or len(programme.count) > EXACT:
         return amounts, bound, best
     better, dual = _better_than(programme, amounts, max(1.0, end - time.monotonic()))
-    bound = min(bound, max(dual, float(programme.weight @ better)))
-    return better, bound, _meets(programme, better, bound)
+    bound = min(bound, max(dual, float(better.sum())))
+    return better, bound, _meets(better, bound)
 
 
-def _meets(programme: _Programme, amounts: np.ndarray, bound: float) -> bool:
-    """No whole selection can be worth more: the bound's next possible value down is reached."""
-    reached = float(programme.weight @ amounts)
-    return bool(reached >= (np.floor(bound + 1e-6) if programme.whole else bound - 1e-6))
+def _meets(amounts: np.ndarray, bound: float) -> bool:
+    """True if no selection can be larger: the whole number below the bound is reached."""
+    return bool(amounts.sum() >= np.floor(bound + 1e-6))
 
 
 @dataclass
@@ -149,14 +127,14 @@ class _Near:
         rng = np.random.Generator(np.random.PCG64(0))
         idle = 0
         for attempt in range(ATTEMPTS if rows else 0):
-            if time.monotonic() > end or (not any(off) and (_meets(programme, amounts, self.bound) or idle >= IDLE)):
+            if time.monotonic() > end or (not any(off) and (_meets(amounts, self.bound) or idle >= IDLE)):
                 break
             free = self._cheap(rng, FREE[idle % len(FREE)])
             if attempt < 3:
                 free |= ~settled
             moved = self._moved(amounts, free, REACH, end)
             now = self.off(moved)
-            gained = (*now, -programme.weight @ moved) < (*off, -programme.weight @ amounts)
+            gained = (*now, -moved.sum()) < (*off, -amounts.sum())
             idle = 0 if gained else idle + 1
             if gained:
                 amounts, off = moved, now
@@ -172,7 +150,7 @@ class _Near:
         there = amounts > 0
         held = programme.signs @ amounts
         answer = milp(
-            np.where(there, programme.weight, 1e-3),  # taking away costs the weight, adding next to nothing
+            np.where(there, 1.0, 1e-3),  # taking away costs an item, adding next to nothing
             integrality=np.ones_like(amounts),
             bounds=Bounds(np.zeros_like(amounts), np.where(there, amounts, programme.count)),
             constraints=[LinearConstraint(programme.signs.multiply(np.where(there, -1.0, 1.0)), -held, -held)],
@@ -203,18 +181,18 @@ class _Near:
 
         programme = self.programme
         balance = sparse.vstack([programme.balance, programme.signs], format="csr")
-        part, weight = balance[:, free], programme.weight[free]
+        part = balance[:, free]
         rows, size = part.shape
         held = balance[:, ~free] @ amounts[~free]
         fines = sparse.eye(rows, format="csr")
         low = np.r_[np.maximum(0, amounts[free] - reach), np.zeros(2 * rows)]
         high = np.r_[np.minimum(programme.count[free], amounts[free] + reach), np.full(2 * rows, np.inf)]
-        fine = FINE * float(programme.weight.max()) * np.ones(rows)
+        fine = np.full(rows, FINE)
         fine[programme.balance.shape[0] :] *= 10  # the signs matter most
         # A loss of a thousandth of all is worth no further search: the next programme looks elsewhere.
-        enough = 1e-3 * self.bound / max(1.0, float(weight @ amounts[free]))
+        enough = 1e-3 * self.bound / max(1.0, float(amounts[free].sum()))
         answer = milp(
-            np.r_[-weight, fine, fine],
+            np.r_[-np.ones(size), fine, fine],
             integrality=np.r_[np.ones(size), np.zeros(2 * rows)],
             bounds=Bounds(low, high),
             constraints=[LinearConstraint(sparse.hstack([part, fines, -fines], format="csr"), -held, -held)],
@@ -233,12 +211,12 @@ REACH, FINE, A_WHILE = 2.0, 30.0, 3.0
 
 
 def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
-    """The relaxed amounts, their worth, and what moving each of them would cost."""
+    """The relaxed amounts, their sum, and what moving each of them would cost."""
     from scipy.optimize import linprog
 
     rows = programme.balance.shape[0]
     answer = linprog(
-        -programme.weight,
+        -np.ones_like(programme.count),
         A_eq=programme.balance if rows else None,
         b_eq=np.zeros(rows) if rows else None,
         bounds=np.column_stack([np.zeros_like(programme.count), programme.count]),
@@ -251,19 +229,19 @@ def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
 
 
 def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) -> tuple[np.ndarray, float]:
-    """The best amounts and an upper bound: search the whole programme for anything that is worth more.
+    """The best amounts and an upper bound: search the whole programme for a larger selection.
 
     That there is nothing is a proof, too.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    reached = float(programme.weight @ amounts)
+    reached = float(amounts.sum())
     rows = programme.balance.shape[0]
-    more = LinearConstraint(programme.weight[None, :], reached + (1.0 if programme.whole else 1e-6), np.inf)
+    more = LinearConstraint(np.ones((1, len(amounts))), reached + 1, np.inf)
     even = [LinearConstraint(programme.balance, np.zeros(rows), np.zeros(rows))] if rows else []
     answer = milp(
-        -programme.weight,
-        integrality=np.ones_like(programme.weight),
+        -np.ones_like(programme.count),
+        integrality=np.ones_like(programme.count),
         bounds=Bounds(np.zeros_like(programme.count), programme.count),
         constraints=[*even, more],
         options={"time_limit": time_limit, "mip_rel_gap": 0.0},
@@ -274,7 +252,7 @@ def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) 
     if answer.x is None:
         return amounts, dual
     found = np.rint(answer.x)
-    if np.abs(programme.balance @ found).sum() > 0 or programme.weight @ found < reached:
+    if np.abs(programme.balance @ found).sum() > 0 or found.sum() < reached:
         return amounts, dual
     return found, dual
 
@@ -293,9 +271,7 @@ def _draw(codes: np.ndarray, amounts: np.ndarray, seed: int) -> np.ndarray:
 
 def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:
     def balanced(gaps: np.ndarray, time_limit: float) -> tuple[np.ndarray, Selection]:
-        table = joint_gaps(gaps) if settings.joint else gaps
-        how = {"bins": settings.bins, "seed": settings.seed, "time_limit": time_limit}
-        chosen = optimal(table, weights=pool.weights, **how)  # type: ignore[arg-type]
+        chosen = optimal(gaps, bins=settings.bins, seed=settings.seed, time_limit=time_limit)
         return chosen.keep, chosen
 
     return by_gaps(pool, settings, balanced)
@@ -309,5 +285,4 @@ METHOD = RefinementMethod(
     choose=_choose,
     attackers=("length-words", "length-chars", "surface", "frequency"),
     bins=10,
-    weighs=True,
 )

@@ -26,9 +26,7 @@ class RefinePlan:
         (), "The final audit sends these and those selected against, not the standard battery.", metavar="NAMES"
     )
     bins: int | None = option(None, "Bins per sign of a gap (grid 50, others 10); 1 balances signs alone.")
-    joint: bool = option(False, "Also balance sums and differences of every two attackers.")
     repair: bool = option(False, "First give the captions of every item one surface style.")
-    balance: str = option("", "Rare values of this tag (or `subset`) are worth more.", metavar="TAG")
     together: bool = option(False, "Choose from all subsets at once, not from each on its own.")
     threshold: float | None = option(None, "Of syntaxbias, -1 to 1; searched where not given.")
     time_limit: float = option(60.0, "Seconds per subset to prove the optimum.")
@@ -40,9 +38,6 @@ class RefinePlan:
             raise unknown("method", self.method, METHODS)
         if self.threshold is not None and self.method != "syntaxbias":
             raise UsageError("a threshold is for the method syntaxbias", hint="leave `threshold=` out")
-        if (self.joint or self.balance) and not self.how.weighs:
-            what = "`joint=True`" if self.joint else "`balance=True`"
-            raise UsageError(f"{what} needs an integer programme", hint="use `method=` optimal or aflite")
         if self.bins is not None and not self.how.bins:
             raise UsageError(f"{self.method} has no bins", hint="leave `bins=` out")
         if self.bins is not None and not 1 <= self.bins <= 10_000:
@@ -62,7 +57,7 @@ class RefinePlan:
 
     def settings(self, seed: int) -> ChoiceSettings:
         """What the method may look at."""
-        return ChoiceSettings(self.fineness, self.joint, self.threshold, self.time_limit, seed)
+        return ChoiceSettings(self.fineness, self.threshold, self.time_limit, seed)
 
     def selection(self, models: AttackerModels) -> tuple[str, ...]:
         """The attackers that the selection is made against, by name."""
@@ -84,7 +79,7 @@ class RefinePlan:
         if self.held_out:
             return tuple(name for name in dict.fromkeys(self.held_out) if name not in seen)
         cheap = [name for name in sendable((), models)[0] if not entry_of(name).sampled]
-        return tuple(name for name in cheap if name not in (*seen, "learned-linear", "learned-boosted", "ensemble"))
+        return tuple(name for name in cheap if name not in (*seen, "ensemble"))
 
     def audited_by(self, models: AttackerModels) -> tuple[str, ...]:
         """What the final audit is asked to send: the standard battery, or those held out and those selected against.

@@ -24,8 +24,8 @@ from creperie.auditing import (
     unjudged,
 )
 from creperie.auditing import audit as run_audit
-from creperie.bench import TAG_PREFIX, Benchmark, BenchmarkSpec, as_benchmark, items_of
-from creperie.core import DataError, Progress, UsageError, html_table, percent, silent, unknown
+from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, items_of
+from creperie.core import DataError, Progress, UsageError, html_table, percent, silent
 from creperie.refining.crossfit import gap_of
 from creperie.refining.plan import RefinePlan, fresh
 from creperie.refining.select import Choice, SelectionPool
@@ -240,7 +240,6 @@ def _refine_parts(
     """Choose within every part; a mask over all items, the outcomes, and why items left, in their order."""
     bench, pairs, plan, method = how.bench, how.pairs, how.plan, how.plan.how
     ids, subsets = bench.column("id").to_pylist(), bench.column("subset").to_pylist()
-    worth = _weights_from(bench, plan.balance)
     keep = np.zeros(pairs.n_items, dtype=bool)
     lost = np.flatnonzero(pairs.unsolvable & among).tolist()
     removed = [Removal(i, subsets[i], ids[i], "unsolvable", "") for i in lost]
@@ -250,9 +249,8 @@ def _refine_parts(
     for name, mask in masks.items():
         inside = mask & among & ~pairs.unsolvable
         rows = np.flatnonzero(inside)
-        weights = None if worth is None else _rare_is_worth_more(worth[rows])
         surplus = tuple(map(method.surplus, items_of(bench.table.take(rows)))) if method.surplus else ()
-        pool = SelectionPool(name, pairs.of_items(inside), names, gaps[rows], weights, surplus)
+        pool = SelectionPool(name, pairs.of_items(inside), names, gaps[rows], surplus)
         choice = method.choose(pool, plan.settings(how.seed), how.progress)
         keep[rows] = choice.keep
         removed += [
@@ -262,28 +260,6 @@ def _refine_parts(
         counts = int((mask & among).sum()), int((mask & among & pairs.unsolvable).sum())
         outcomes.append(SubsetOutcome(name, *counts, choice))
     return keep, tuple(outcomes), tuple(sorted(removed, key=lambda r: r.row))
-
-
-def _weights_from(bench: Benchmark, balance: str) -> np.ndarray | None:
-    """The category of every item, as a number."""
-    if not balance:
-        return None
-    column = "subset" if balance == "subset" else TAG_PREFIX + balance.removeprefix(TAG_PREFIX)
-    if column not in bench.columns:
-        tags = [c.removeprefix(TAG_PREFIX) for c in bench.columns if c.startswith(TAG_PREFIX)]
-        raise unknown("tag", balance, ["subset", *tags], where=bench.name)
-    values = [str(v) for v in bench.column(column).to_pylist()]
-    return np.unique(values, return_inverse=True)[1].reshape(-1)
-
-
-def _rare_is_worth_more(category: np.ndarray) -> np.ndarray:
-    """Whole weights, so that every category is worth about the same in all.
-
-    >>> _rare_is_worth_more(np.array([0, 0, 0, 0, 1])).tolist()
-    [1.0, 1.0, 1.0, 1.0, 4.0]
-    """
-    counts = np.bincount(category)
-    return np.maximum(1.0, np.rint(counts.max(initial=0) / np.maximum(counts, 1)))[category]
 
 
 def _kept(
@@ -300,8 +276,6 @@ def _kept(
     codes = [r.reason for r in removed]
     settings = {
         "bins": plan.fineness or None,
-        "joint": plan.joint,
-        "balance": plan.balance,
         "together": plan.together,
         "threshold": plan.threshold,
         "time_limit": plan.time_limit,

@@ -32,7 +32,6 @@ class SelectionPool:
     pairs: Pairs
     names: tuple[str, ...]
     gaps: np.ndarray
-    weights: np.ndarray | None = None
     surplus: tuple[ItemSurplus, ...] = ()  #: of every item, for methods that balance what captions hold
 
 
@@ -41,7 +40,6 @@ class ChoiceSettings:
     """The settings of a plan that a method may look at."""
 
     bins: int = 0
-    joint: bool = False
     threshold: float | None = None
     time_limit: float = 60.0
     seed: int = 0
@@ -60,7 +58,6 @@ class Selection:
     """Which items are kept, and how good that is: `bound` is the most that any balanced subset could keep."""
 
     keep: np.ndarray
-    kept_weight: float
     bound: float
     proven: bool  #: True when no balanced subset is larger
     off: int = 0  #: by how many items the histograms miss balance where time ran out; the signs balance in any case
@@ -138,8 +135,7 @@ class Choice:
         chosen = None
         if self.selection and other.selection:
             a, b = self.selection, other.selection
-            kept = a.kept_weight + b.kept_weight
-            chosen = Selection(np.r_[a.keep, b.keep], kept, a.bound + b.bound, a.proven and b.proven, a.off + b.off)
+            chosen = Selection(np.r_[a.keep, b.keep], a.bound + b.bound, a.proven and b.proven, a.off + b.off)
         hopeless = tuple(dict.fromkeys((*self.structural, *other.structural)))
         return Choice(np.r_[self.keep, other.keep], sizes, chosen, longer.rounds, self.filtered, hopeless)
 
@@ -170,7 +166,6 @@ class RefinementMethod:
     choose: Callable[[SelectionPool, ChoiceSettings, Progress], Choice]
     attackers: tuple[str, ...]  #: selected against (or measured) when nobody chooses
     bins: int = 0  #: per sign of a gap, unless told otherwise; 0: it has none
-    weighs: bool = False  #: it solves an integer programme: joint conditions and weights are possible
     learns: bool = False  #: it trains attackers on the items: each half is chosen on its own
     surplus: Callable[[Item], ItemSurplus] | None = None  #: what it balances in place of gaps
     detail: Callable[[SelectionPool, int], str] = field(default=gap_detail)

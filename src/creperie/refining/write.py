@@ -53,9 +53,7 @@ def refine_document(found: Refined) -> dict[str, Any]:
         "method": plan.method,
         "seed": found.seed,
         "bins": plan.fineness or None,
-        "joint": plan.joint,
         "repair": plan.repair,
-        "balance": plan.balance,
         "together": plan.together,
         "kept": len(found.bench),
         "removed": len(found.removed),
@@ -116,7 +114,7 @@ def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:
     }
     if choice.selection is not None:
         chosen = choice.selection
-        shown |= {"weight": chosen.kept_weight, "bound": chosen.bound, "proven": bool(chosen.proven), "off": chosen.off}
+        shown |= {"bound": chosen.bound, "proven": bool(chosen.proven), "off": chosen.off}
     if choice.rounds:
         for point, r in zip(shown["curve"], choice.rounds):
             point["fresh"] = vars(r.fresh)
