@@ -5,7 +5,7 @@
     python benchmarks/mutants.py --named [WORD …]        # the mistakes that benchmarks/mutants.toml lists
     python benchmarks/mutants.py TARGET --keep           # also keep what was found in benchmarks/mutants_found.json
     python benchmarks/mutants.py TARGET --journal FILE   # write each outcome down; what is there is not run again
-    python benchmarks/mutants.py --table                 # write what was kept into docs/reliability.md
+    python benchmarks/mutants.py --table                 # write what was kept into research/mutants.md
 
 A target may be a pattern (`refining/*.py`): mutants are drawn from all of its files. `--table` also takes the reasons
 that benchmarks/mutants_alive.toml gives for mutants that are left alive.
@@ -40,7 +40,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 LISTED, REASONS = ROOT / "benchmarks" / "mutants.toml", ROOT / "benchmarks" / "mutants_alive.toml"
 FOUND = ROOT / "benchmarks" / "mutants_found.json"
-PAGE, BEGIN, END = ROOT / "docs" / "reliability.md", "<!-- mutants -->\n", "<!-- /mutants -->\n"
+PAGE, BEGIN, END = ROOT / "research" / "mutants.md", "<!-- mutants -->\n", "<!-- /mutants -->\n"
 #: Imported once: a mutant's tests run in a fork, which has them already.
 PRELOADED = ("pytest", "numpy", "pyarrow.compute", "pyarrow.parquet", "PIL.Image", "scipy.optimize", "scipy.stats")
 PRELOADED += ("sklearn.linear_model", "sqlalchemy.orm", "fastapi", "httpx", "click", "rich", "yaml", "jinja2")
@@ -53,8 +53,6 @@ TARGETS = {
     "refining/*.py": ["tests/refining", "tests/auditing/test_symmetry.py"],
     "scoring/store.py": ["tests/scoring/test_store.py"],
     "scoring/segments.py": ["tests/scoring/test_store.py"],
-    "annotation/access.py": [f"tests/annotation/test_{name}.py" for name in ("access", "entry", "owner_accounts")],
-    "annotation/chain.py": ["tests/annotation/test_access.py", "tests/annotation/test_work.py"],
     "models/api/ledger.py": ["tests/models/test_ledger.py", "tests/models/test_api.py"],
 }
 COMPARED = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in"}

@@ -127,17 +127,12 @@ def finetuned() -> str:
 
 def growth() -> str:
     rows = [json.loads(line) for line in (RESULTS / "growth.jsonl").read_text().splitlines()]
+    current = [row for row in rows if row.get("code", "now") in ("now", "shortly before")]
     shown = [
-        [
-            row["stage"],
-            row.get("code", "now"),
-            f"{row['captions']:,}",
-            f"{row['seconds']:.1f}",
-            f"{row['peak_mb']:,.0f}",
-        ]
-        for row in sorted(rows, key=lambda r: (r["stage"], r.get("code") != "before", r["captions"]))
+        [row["stage"], f"{row['captions']:,}", f"{row['seconds']:.1f}", f"{row['peak_mb']:,.0f}"]
+        for row in sorted(current, key=lambda r: (r["stage"], r["captions"]))
     ]
-    return table(["stage", "code", "captions", "processor s", "peak MB"], shown)
+    return table(["stage", "captions", "processor s", "peak MB"], shown)
 
 
 def percent(row: dict[str, Any], part: str = "accuracy") -> str:
