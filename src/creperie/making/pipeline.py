@@ -122,6 +122,7 @@ class Tally:
     skipped: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     subsets: Counter[str] = field(default_factory=Counter)
+    edits: Counter[str] = field(default_factory=Counter)
     kinds: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def add(self, outcome: SourceOutcome) -> None:
@@ -141,6 +142,7 @@ class Tally:
     def add_item(self, item: Item) -> None:
         self.items += 1
         self.subsets[item.subset] += 1
+        self.edits[str(item.tags.get("edit", ""))] += 1
 
     @property
     def report(self) -> dict[str, Any]:
@@ -154,6 +156,18 @@ class Tally:
             "items": self.items,
             "subsets": dict(self.subsets),
             "kinds": self.kinds,
+            "composition": self.composition,
+        }
+
+    @property
+    def composition(self) -> dict[str, Any]:
+        """What the items are made of: the share of each kind, and how often the same edit comes again."""
+        total, top = max(self.items, 1), self.edits.most_common(20)
+        return {
+            "shares": {subset: n / total for subset, n in self.subsets.items()},
+            "edits": len(self.edits),
+            "most_frequent": {edit: n / total for edit, n in top[:5]},
+            "top_20_share": sum(n for _, n in top) / total,
         }
 
 

@@ -70,6 +70,7 @@ class TwinMiner:
     skipped: Mapping[str, str]  #: why a caption has none, where it is not for lack of a neighbour
     partners: frozenset[str]  #: ids of captions that stand second in a twin
     name: str = NAME
+    parser: str = ""  #: the spaCy pipeline that typed them
     whole: bool = False
     chunk: int = 8192
     parallel: bool = False
@@ -77,7 +78,7 @@ class TwinMiner:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        return {**self.options.settings, "parser": self.options.parser or default_parser()}
+        return {**self.options.settings, **({"parser": self.parser} if self.parser else {})}
 
     @property
     def checks(self) -> tuple[Check | BatchCheck, ...]:
@@ -99,7 +100,7 @@ class TwinMiner:
             tags = dict(c.tags)
             other = str(tags.pop("other_image"))
             key = f"{source.id}+{tags['other']}"
-            tags |= {"maker": NAME, "edit": c.edit}
+            tags |= {"maker": self.name, "edit": c.edit}
             items.append(Item(key, c.subset, (source.images[0], other), (source.text, c.text), PAIRED, tags))
         return items
 
@@ -115,7 +116,8 @@ def twin_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMine
         left, right = search.sources[pair.left], search.sources[pair.right]
         found.setdefault(left.id, []).append(_candidate(pair, left, right))
     partners = frozenset(search.sources[p.right].id for p in pairs)
-    return TwinMiner(options, {k: tuple(v) for k, v in found.items()}, search.skipped, partners)
+    parser = options.parser or default_parser()
+    return TwinMiner(options, {k: tuple(v) for k, v in found.items()}, search.skipped, partners, NAME, parser)
 
 
 def _candidate(pair: TwinPair, left: SourceCaption, right: SourceCaption) -> Candidate:
