@@ -112,7 +112,7 @@ def test_blind_attackers_know_nothing(tmp_path):
     photographs += [[("zebra", LEFT), ("person", RIGHT)], [("zebra", RIGHT), ("person", LEFT)]]
     make("mine:scenes", coco(tmp_path, *photographs), tmp_path / "out")
     found = audit(load(tmp_path / "out"), attackers=("length-words", "surface"))
-    assert {row.accuracy for row in found.rows} == {0.5}
+    assert {row.measure.accuracy for row in found.rows} == {0.5}
 
 
 SCENE = {"object_id": 1, "names": ["Cat"], "x": 10, "y": 20, "w": 30, "h": 40, "attributes": ["Black "]}
