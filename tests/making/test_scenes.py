@@ -10,7 +10,7 @@ import pytest
 from creperie.auditing import audit
 from creperie.bench import PAIRED, load
 from creperie.core import CreperieError
-from creperie.making import make, read_captions
+from creperie.making import make
 from creperie.making.annotations import AnnotatedImage, AnnotatedThing, read_annotations
 from creperie.making.facts import facts_of
 
@@ -189,10 +189,10 @@ def test_scene_graphs_in_their_published_layouts(tmp_path, name, document, besid
 
 def test_wrong_files_are_told_in_one_line(tmp_path):
     with pytest.raises(CreperieError, match="no such annotation file"):
-        read_captions(f"annotations:{tmp_path / 'none.json'}")
+        make("mine:scenes", f"annotations:{tmp_path / 'none.json'}")
     (tmp_path / "bad.json").write_text('[{"image_id": 1, "objects": [{"names": ["cat"]}]}]')
     with pytest.raises(CreperieError, match="not as its authors publish it"):
-        read_captions(f"annotations:{tmp_path / 'bad.json'}")
+        make("mine:scenes", f"annotations:{tmp_path / 'bad.json'}")
     with pytest.raises(CreperieError, match="annotated photographs"):
         make("mine:scenes", ["A dog barks."])
 

@@ -9,11 +9,15 @@ from creperie.bench import Benchmark, as_benchmark
 from creperie.core import Progress, UsageError, silent, with_options
 from creperie.engine import Engine, parse_shard
 from creperie.making.candidate import Maker
+from creperie.making.facts import annotated_captions
 from creperie.making.options import JobOptions, MakerOptions
 from creperie.making.registry import build_maker
 from creperie.making.run import Made, make_folder, preview
 from creperie.making.shards import MakeRequest, make_shard
 from creperie.making.source import Captions, SourceCaption, captions_of, first_or_drawn, read_captions
+
+#: Before the path of an annotation file (COCO instances, Visual Genome, VRD, GQA), whose facts become captions.
+ANNOTATIONS = "annotations:"
 
 
 @with_options(options=MakerOptions, job=JobOptions)
@@ -57,6 +61,8 @@ def read_sources(
     """Return captions from whatever names or holds them; a string is a file or a spec, never a caption."""
     if isinstance(captions, Benchmark):
         captions = captions_of(captions)
+    elif isinstance(captions, str) and captions.startswith(ANNOTATIONS):
+        captions = annotated_captions(captions.removeprefix(ANNOTATIONS), job.images)
     elif isinstance(captions, (str, Path)):
         if " " in str(captions) and ":" not in str(captions) and not Path(captions).exists():
             hint = "pass a list, `captions=['A dog barks.']`, for a single caption"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 #: More captions than this, or a text file of more bytes, are read as they are needed and not held.
 HELD, HELD_BYTES = 50_000, 4 << 20
-#: Before the path of an annotation file (COCO instances, Visual Genome, VRD, GQA), whose facts become captions.
-ANNOTATIONS = "annotations:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +145,6 @@ def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: 
 
 def _read(spec: str, images: str | Path | None) -> Captions:
     path = Path(spec)
-    if spec.startswith(ANNOTATIONS):
-        from creperie.making.facts import annotated_captions
-
-        return annotated_captions(spec.removeprefix(ANNOTATIONS), images)
     if _is_streamed(spec):
         return _streamed(spec)
     if path.is_file():
