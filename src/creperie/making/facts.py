@@ -36,7 +36,7 @@ NUMBERS = ("no", "one", "two", "three", "four")
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class SceneFact:
     """One true sentence. Facts of the same kind about the same things with other states are false of this picture."""
 
     kind: str
@@ -67,7 +67,7 @@ def annotated_captions(path: str | Path, images: str | Path | None = None) -> Ca
     return Captions(Path(path).stem, sources, open_store(images) if images else NO_IMAGES)
 
 
-def facts_of(image: AnnotatedImage) -> Iterator[Fact]:
+def facts_of(image: AnnotatedImage) -> Iterator[SceneFact]:
     """Yield the facts of a photograph. A name that might also fit another thing in it takes no part."""
     by_name: dict[str, list[AnnotatedThing]] = {}
     for thing in image.things.values():
@@ -96,7 +96,7 @@ Names = tuple[str, str]
 Group = Sequence[AnnotatedThing]
 
 
-def _placed(image: AnnotatedImage, names: Names, groups: tuple[Group, Group]) -> Iterator[Fact]:
+def _placed(image: AnnotatedImage, names: Names, groups: tuple[Group, Group]) -> Iterator[SceneFact]:
     """Yield where all things of one name are in respect to all of another."""
     phrases = _the(names[0], len(groups[0])), _the(names[1], len(groups[1]))
     for kind, side, extent in (("left", 0, image.width), ("above", 1, image.height)):
@@ -109,30 +109,30 @@ def _placed(image: AnnotatedImage, names: Names, groups: tuple[Group, Group]) ->
             yield _ordered(kind, names, phrases, first)
 
 
-def _sized(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> Iterator[Fact]:
+def _sized(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> Iterator[SceneFact]:
     one, other = ((t.area, t.box[2] * t.box[3]) for t in things)
     for first, (large, small) in enumerate(((one, other), (other, one))):
         if all(big >= LARGER * little for big, little in zip(large, small)):
             yield _ordered("size", names, (_the(names[0]), _the(names[1])), first)
 
 
-def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> Iterator[Fact]:
+def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> Iterator[SceneFact]:
     one, other = (t.attributes for t in things)
     for x in sorted(one - other):
         for y in sorted(other - one):
             if table_contrast(x, y):
                 a, b = (f"{article_for(word)} {word} {_word(name)}" for word, name in zip((x, y), names))
                 about = (*names, *sorted((x, y)))
-                yield Fact("swap_att", names, about, f"{x} {names[0]}", _worded("swap_att", about, a, b))
+                yield SceneFact("swap_att", names, about, f"{x} {names[0]}", _worded("swap_att", about, a, b))
 
 
-def _counted(counts: Mapping[str, int]) -> Iterator[Fact]:
+def _counted(counts: Mapping[str, int]) -> Iterator[SceneFact]:
     for name, n in counts.items():
         text = _worded("count", (name,), _several(NUMBERS[n], name))
-        yield Fact("count", (name,), (name,), NUMBERS[n], text)
+        yield SceneFact("count", (name,), (name,), NUMBERS[n], text)
 
 
-def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[Fact]:
+def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
     """Yield which things are more than the others, by so many that one that was overlooked does not matter."""
     for names in combinations(groups, 2):
         for first, (one, other) in enumerate((names, names[::-1])):
@@ -140,7 +140,7 @@ def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[Fact]
                 yield _ordered("more", names, (_several("", names[0]), _several("", names[1])), first)
 
 
-def _related(image: AnnotatedImage, single: Mapping[str, AnnotatedThing]) -> Iterator[Fact]:
+def _related(image: AnnotatedImage, single: Mapping[str, AnnotatedThing]) -> Iterator[SceneFact]:
     """Yield relations that exclude their own converse, such as `on`, between things whose names are clear."""
     names = {key: t.name for key, t in image.things.items() if t.name in single}
     stated = {(names[s], p, names[o]) for s, p, o in image.relations if s in names and o in names}
@@ -150,12 +150,12 @@ def _related(image: AnnotatedImage, single: Mapping[str, AnnotatedThing]) -> Ite
         if subject != thing and (thing, predicate, subject) not in stated and turned == CONTRADICTED:
             about = (*sorted((subject, thing)), predicate)
             text = _worded("swap_obj", about, a, b).replace("{relation}", predicate)
-            yield Fact("swap_obj", (subject, thing), about, subject, text)
+            yield SceneFact("swap_obj", (subject, thing), about, subject, text)
 
 
-def _ordered(kind: str, names: Names, phrases: Names, first: int) -> Fact:
+def _ordered(kind: str, names: Names, phrases: Names, first: int) -> SceneFact:
     about = tuple(phrase.removeprefix("the ") for phrase in phrases)
-    return Fact(kind, names, about, about[first], _worded(kind, about, phrases[first], phrases[1 - first]))
+    return SceneFact(kind, names, about, about[first], _worded(kind, about, phrases[first], phrases[1 - first]))
 
 
 def _worded(kind: str, about: tuple[str, ...], a: str, b: str = "") -> str:
