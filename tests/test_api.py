@@ -164,11 +164,11 @@ def test_train(world: str, tmp_path: Path) -> None:
 
 def test_annotation(world: str, tmp_path: Path) -> None:
     pytest.importorskip("sqlalchemy")
-    study = cr.annotation.create_study(world, task="foil-check", name="pilot", db=tmp_path / "people.db")
-    assert "pilot" in repr(study)
-    assert "<table>" in study._repr_html_()
+    db, plan = cr.annotation.open_database(tmp_path / "people.db"), cr.annotation.StudyPlan("foil-check")
+    assert cr.annotation.store_study(db, "pilot", cr.load(world), plan).name == "pilot"
+    assert len(cr.annotation.invite(db, "pilot", 2)) == 2
     with pytest.raises(cr.CreperieError):
-        cr.annotation.create_study(world, task="foil-check", name="pilot", db=tmp_path / "people.db")
+        cr.annotation.store_study(db, "pilot", cr.load(world), plan)
 
 
 def test_what_a_program_registers_is_found(world: str, monkeypatch: pytest.MonkeyPatch) -> None:

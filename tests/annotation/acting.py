@@ -31,11 +31,6 @@ def set_state(db: Database, name: str, to: str, actor: str = "test") -> None:
         state.set_state(session, study_named(session, name), to, actor)
 
 
-def end_pilot(db: Database, name: str, actor: str = "test") -> None:
-    with db.write() as session:
-        state.end_pilot(session, study_named(session, name), actor)
-
-
 def change_settings(db: Database, name: str, actor: str = "test", **changes: Any) -> None:
     with db.write() as session:
         state.change_settings(session, study_named(session, name), actor, changes)

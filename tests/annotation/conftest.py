@@ -197,9 +197,8 @@ def _kind(reply: Any) -> str:
 
 
 @pytest.fixture
-def site(db: Database, bench: Benchmark, tmp_path: Path) -> Site:
-    """A server's site with the benchmark under its root."""
-    return Site(db, Path(bench.images.location).resolve().parents[1], tmp_path / "out")
+def site(db: Database) -> Site:
+    return Site(db)
 
 
 @pytest.fixture
@@ -260,13 +259,13 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture
-def address(db: Database, bench: Benchmark, tmp_path: Path) -> Iterator[str]:
+def address(db: Database) -> Iterator[str]:
     """A running server."""
     import threading
 
     import uvicorn
 
-    site = Site(db, Path(bench.images.location).resolve().parents[1], tmp_path / "out")
+    site = Site(db)
     server = uvicorn.Server(uvicorn.Config(create_app(site), log_level="warning"))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -32,7 +32,6 @@ from creperie.annotation.web.pictures import StudyPictures
 from creperie.annotation.web.site import Site
 from creperie.bench import Benchmark
 from creperie.core import UsageError
-from creperie.metrics import MetricSettings
 
 SUBSETS = {"positive-check": "triplet", "find-negative": "triplet", "better-foil": "several"}
 
@@ -113,7 +112,7 @@ def test_a_skipped_check_is_a_failed_one(db: Database, bench: Benchmark) -> None
             else:
                 answer(desk, ticket.slot.token or "", f"k{n}", {"verdict": "false"}, "")
     with db.read() as session:
-        (seen,) = overview(session, study_named(session, "s"), MetricSettings(resamples=100))["annotators"]
+        (seen,) = overview(session, study_named(session, "s"))["annotators"]
     assert (seen["attention_passed"], seen["attention_asked"]) == (0, 2)
 
 

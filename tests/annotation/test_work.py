@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select
-from tests.annotation.acting import desk_for, end_pilot, set_state
+from tests.annotation.acting import desk_for, set_state
 
 from creperie.annotation.answers import WorkError, answer, skip, undo
 from creperie.annotation.assignment import Ticket
@@ -249,19 +249,11 @@ def test_practice_items_are_not_asked_for_results(db: Database, bench: Benchmark
     assert not by_kind[PRACTICE] & by_kind[MAIN]
 
 
-def test_the_pilot_is_a_part_and_the_rest_waits(db: Database, bench: Benchmark) -> None:
-    who, _ = start(db, bench, pilot=5)
-    total = _answer_all(db, who)
-    assert total == 5
-    end_pilot(db, "s", "test")
-    assert _answer_all(db, who, start=total) == 11
-
-
-def _answer_all(db: Database, who: int, start: int = 0) -> int:
+def _answer_all(db: Database, who: int) -> int:
     n = 0
     while (ticket := take(db, who)) is not None:
         n += 1
-        reply(db, who, ticket, f"a{start + n}")
+        reply(db, who, ticket, f"a{n}")
     return n
 
 

@@ -16,15 +16,13 @@ from creperie.annotation.database import Database
 from creperie.annotation.export import exported, study_record
 from creperie.annotation.humanruns import human_runs
 from creperie.annotation.outcome import MAJORITY, UNANSWERED, WEIGHTED, Judged, Settled, StudyRecord, judged, settle
-from creperie.annotation.quality import rating_matrix, weights_of
+from creperie.annotation.quality import agreement_of, weights_of
 from creperie.annotation.state import record, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.checks import FOIL
 from creperie.annotation.tasks.preference import BIAS, FOILS, TIE
-from creperie.annotation.tasks.task import StudyTask
 from creperie.bench import Benchmark, Item, items_of, load, save, table_of
 from creperie.core import UsageError, unknown, write_json
-from creperie.metrics import MetricSettings, krippendorff_alpha
 from creperie.scoring import Run
 
 KEEP, DROP = "keep", "drop"
@@ -32,6 +30,25 @@ KEEP, DROP = "keep", "drop"
 RECORD = "study.json"
 #: Verdicts that speak against an item.
 AGAINST = {"foil-check": "true", "positive-check": "reject", "triplet-check": "invalid"}
+
+
+@dataclass(frozen=True)
+class ApplyPlan:
+    """What becomes of undecided items, how verdicts come about, and where the result is written."""
+
+    undecided: str = KEEP
+    verdict: str = MAJORITY  #: of the majority, or weighted by competence
+    out: Path | None = None  #: the folder of the new version
+    runs: Path = Path("runs")
+    force: bool = False  #: replace the folder if it is there
+
+    def __post_init__(self) -> None:
+        for name, choices in (("undecided", (KEEP, DROP)), ("verdict", (MAJORITY, WEIGHTED))):
+            if getattr(self, name) not in choices:
+                raise unknown(name, getattr(self, name), choices)
+
+
+DEFAULT_PLAN = ApplyPlan()
 
 
 @dataclass(frozen=True)
@@ -44,73 +61,47 @@ class Applied:
     runs: tuple[Run, ...] = ()
 
 
-def apply_study(
-    db: Database,
-    name: str,
-    bench: Benchmark,
-    *,
-    undecided: str = KEEP,
-    verdict: str = MAJORITY,
-    settings: MetricSettings | None = None,
-) -> Applied:
+def apply_study(db: Database, name: str, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
     """Turn the answers of a study into what its task is for. Writes nothing."""
     with db.read() as session:
-        document = exported(study_record(session, study_named(session, name)))
-    return apply_record(document, bench, undecided=undecided, verdict=verdict, settings=settings)
+        return apply_record(exported(study_record(session, study_named(session, name))), bench, plan)
 
 
-def apply_record(
-    document: StudyRecord,
-    bench: Benchmark,
-    *,
-    undecided: str = KEEP,
-    verdict: str = MAJORITY,
-    settings: MetricSettings | None = None,
-) -> Applied:
-    """As `apply_study`, from an exported record alone. `verdict` is by majority or weighted by competence."""
-    if undecided not in (KEEP, DROP):
-        raise unknown("choice", undecided, (KEEP, DROP))
-    if verdict not in (MAJORITY, WEIGHTED):
-        raise unknown("verdict", verdict, (MAJORITY, WEIGHTED))
-    name, expected, found = document["study"], document["bench"]["hash"], judged(document)
+def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
+    """As `apply_study`, from an exported record alone."""
+    name, expected, questions = document["study"], document["bench"]["hash"], judged(document)
     if expected != bench.hash:
         raise UsageError(
             f"study {name!r} was made from different content (hash {expected[:12]}, not {bench.hash[:12]})",
             where=bench.name,
             hint="give the benchmark that the study was made from",
         )
-    if not any(one.said or one.decision for one in found):
+    if not any(one.said or one.decision for one in questions):
         hint = "run `creperie annotate serve` and send the links of `annotate invite`"
         raise UsageError(f"study {name!r} has no answers yet", hint=hint)
     task = task_named(document["task"])
-    about = _about(document, task, found)
-    if task.makes == "run":
-        runs = human_runs(bench, document, found, settings or MetricSettings())
-        return Applied(about | {"runs": [r.name for r in runs], "results": _results(runs)}, document, runs=tuple(runs))
-    if task.makes == "rate":
-        return _apply_ratings(bench, document, found, about)
-    return _apply_checks(bench, document, found, about, undecided, verdict)
-
-
-def _about(document: StudyRecord, task: StudyTask, found: Sequence[Judged]) -> dict[str, Any]:
-    dimension = task.dimensions[0]
-    matrix, names = rating_matrix(dimension, found)
-    alpha = krippendorff_alpha(matrix, dimension.scale).value if len(names) > 1 else math.nan
-    return {
-        "study": document["study"],
-        "task": document["task"],
+    names, answers, alpha = agreement_of(task, questions)
+    about = {
+        **{key: document[key] for key in ("study", "task", "erased")},
         "export": document["digest"],
-        "erased": document["erased"],
         "annotators": names,
-        "answers": int((~np.isnan(matrix)).sum()),
-        "alpha": None if math.isnan(alpha) else round(alpha, 4),
-        "questions": len(found),
-        "too_few_answers": sum(not one.complete for one in found),
+        "answers": answers,
+        "alpha": alpha,
+        "questions": len(questions),
+        "too_few_answers": sum(not one.complete for one in questions),
     }
+    if task.makes == "run":
+        runs = human_runs(bench, document, questions)
+        results = [{"run": run.name, "model": run.model, **result} for run in runs for result in run.results]
+        return Applied(about | {"runs": [r.name for r in runs], "results": results}, document, runs=tuple(runs))
+    if task.makes == "rate":
+        return _apply_ratings(bench, document, questions, about)
+    return _apply_checks(bench, document, questions, about, plan)
 
 
-def _results(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    return [{"run": run.name, "model": run.model, **result} for run in runs for result in run.results]
+def _new_version(bench: Benchmark, items: Sequence[Item], about: Mapping[str, Any]) -> Benchmark:
+    today = datetime.now(UTC).date().isoformat()
+    return bench.with_table(table_of(items), "annotate", **about, when=today)
 
 
 # -- checks ----------------------------------------------------------------------------------------------------------
@@ -119,45 +110,33 @@ def _results(runs: Sequence[Run]) -> list[dict[str, Any]]:
 def _apply_checks(
     bench: Benchmark,
     document: StudyRecord,
-    found: Sequence[Judged],
+    questions: Sequence[Judged],
     about: dict[str, Any],
-    undecided: str,
-    verdict: str,
+    plan: ApplyPlan,
 ) -> Applied:
     task = task_named(document["task"])
-    weights = weights_of(document) if verdict == WEIGHTED else {}
+    weights = weights_of(document) if plan.verdict == WEIGHTED else {}
     verdicts: dict[tuple[str, str], list[tuple[Judged, Settled]]] = {}
-    for one in found:
+    for one in questions:
         settled = settle(task, one, weights.get(one.question.ordinal))
         verdicts.setdefault((one.question.subset, one.question.item), []).append((one, settled))
     kept, fates = [], []
     for item in items_of(bench.table):
-        changed, fate = _judge(task.name, item, verdicts.get((item.subset, item.id), []), undecided)
+        changed, fate = _judge(task.name, item, verdicts.get((item.subset, item.id), []), plan.undecided)
         fates.append(fate)
         if changed is not None:
             kept.append(changed)
-    settled_by = Counter(s.how for own in verdicts.values() for _, s in own)
-    about = about | {
-        "fates": dict(Counter(fates)),
-        "settled": dict(settled_by),
-        "undecided": undecided,
-        "verdict": verdict,
-    }
     if not kept:
         raise UsageError("no item would be left", where=bench.name, hint="adjudicate the disagreements first")
-    made = bench.with_table(table_of(kept), "annotate", **about, when=_today())
+    settled_by = Counter(settled.how for own in verdicts.values() for _, settled in own)
+    about |= {"fates": dict(Counter(fates)), "settled": dict(settled_by)}
+    about |= {"undecided": plan.undecided, "verdict": plan.verdict}
+    made = _new_version(bench, kept, about)
     return Applied(about | {"kept": len(kept), "removed": len(bench) - len(kept)}, document, made)
 
 
-def _today() -> str:
-    return datetime.now(UTC).date().isoformat()
-
-
-def _judge(
-    task: str, item: Item, verdicts: Sequence[tuple[Judged, Settled]], undecided: str
-) -> tuple[Item | None, str]:
+def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undecided: str) -> tuple[Item | None, str]:
     """An item after its verdicts, None where it goes, and what happened to it."""
-    asked = list(verdicts)
     if all(s.how == UNANSWERED for _, s in asked):
         return item, "not judged"
     open_ = [s for _, s in asked if s.value is None or s.value["verdict"] == "unsure"]
@@ -204,89 +183,75 @@ def _corrected(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | No
 # -- ratings ---------------------------------------------------------------------------------------------------------
 
 
-def _apply_ratings(bench: Benchmark, document: StudyRecord, found: Sequence[Judged], about: dict[str, Any]) -> Applied:
+def _apply_ratings(
+    bench: Benchmark, document: StudyRecord, questions: Sequence[Judged], about: dict[str, Any]
+) -> Applied:
     """The table of a comparison, and the items with what was said about them as tags."""
-    tags: Mapping[tuple[str, str], Mapping[str, str | float]]
+    tags: dict[tuple[str, str], dict[str, str | float]] = {}
     if document["task"] == FOILS:
-        table, tags = preference_table(found), _preference_tags(found)
+        preferences = _preferences(questions)
+        table = preference_table(preferences)
+        for one, name, winner in preferences:
+            tags.setdefault((one.question.subset, one.question.item), {})[f"people.better-{name}"] = winner
     else:
-        table, tags = rating_table(found), _rating_tags(found, bench.name)
+        ratings = [(one, rating) for one in questions if (rating := _rating(one)) is not None]
+        table = rating_table(ratings)
+        for one, rating in ratings:
+            if one.question.source == bench.name:
+                tags[one.question.subset, one.question.item] = {f"people.{BIAS}": rating}
     items = [replace(i, tags={**i.tags, **tags.get((i.subset, i.id), {})}) for i in items_of(bench.table)]
-    made = bench.with_table(table_of(items), "annotate", **about, when=_today())
-    return Applied(about | {"table": table, "tagged": len(tags)}, document, made)
+    return Applied(about | {"table": table, "tagged": len(tags)}, document, _new_version(bench, items, about))
 
 
-def preference_table(found: Sequence[Judged]) -> list[dict[str, Any]]:
-    """How often each source's foil was the better one: counts of questions by what most annotators said."""
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for one in found:
+def _values(one: Judged, name: str) -> list[Any]:
+    """What was said about a question, or what was decided; nothing while answers are missing."""
+    if one.decision is not None:
+        return [one.decision["value"][name]]
+    return [s.value[name] for s in one.said] if one.complete else []
+
+
+def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
+    """Whose foil more annotators preferred, for sense and for grammar; as many for either side is a tie."""
+    found = []
+    for one in questions:
         for name in ("sense", "grammar"):
-            if (winner := _preferred(one, name)) is None:
-                continue
-            for subset in (one.question.subset, "all"):
-                row = rows.setdefault((subset, name), {"subset": subset, "evaluation": name, "n": 0})
-                for column in (*one.question.payload["sources"], TIE):
-                    row.setdefault(column, 0)
-                row["n"] += 1
-                row[TIE if winner == TIE else one.question.payload["sources"][int(winner)]] += 1
+            ranked = Counter(_values(one, name)).most_common(2)
+            if ranked:
+                tie = ranked[0][0] == TIE or (len(ranked) == 2 and ranked[0][1] == ranked[1][1])
+                found.append((one, name, TIE if tie else one.question.payload["sources"][int(ranked[0][0])]))
+    return found
+
+
+def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[dict[str, Any]]:
+    """How often each source's foil was the better one: counts of questions by subset."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for one, name, winner in preferences:
+        for subset in (one.question.subset, "all"):
+            empty = {"subset": subset, "evaluation": name, "n": 0}
+            row = rows.setdefault((subset, name), empty | dict.fromkeys((*one.question.payload["sources"], TIE), 0))
+            row["n"] += 1
+            row[winner] += 1
     return [rows[key] for key in sorted(rows, key=lambda k: (k[0] == "all", k))]
 
 
-def _preferred(one: Judged, name: str) -> str | None:
-    """What more annotators said than anything else; as many for either side is a tie."""
-    values = [one.decision["value"][name]] if one.decision else [s.value[name] for s in one.said]
-    if not values or not one.complete:
-        return None
-    ranked = Counter(values).most_common(2)
-    return TIE if len(ranked) == 2 and ranked[0][1] == ranked[1][1] else str(ranked[0][0])
+def _rating(one: Judged) -> float | None:
+    values = _values(one, "rating")
+    return float(np.mean(values)) if values else None
 
 
-def _preference_tags(found: Sequence[Judged]) -> dict[tuple[str, str], dict[str, str]]:
-    tags: dict[tuple[str, str], dict[str, str]] = {}
-    for one in found:
-        for name in ("sense", "grammar"):
-            if (winner := _preferred(one, name)) is not None:
-                said = TIE if winner == TIE else one.question.payload["sources"][int(winner)]
-                tags.setdefault((one.question.subset, one.question.item), {})[f"people.better-{name}"] = said
-    return tags
-
-
-def rating_table(found: Sequence[Judged]) -> list[dict[str, Any]]:
+def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[dict[str, Any]]:
     """Mean ratings by source and subset, each item worth the same, with a 95 % interval of the mean."""
     groups: dict[tuple[str, str], list[float]] = {}
-    for one in found:
-        if (rating := _rating(one)) is not None:
-            for subset in (one.question.subset, "all"):
-                groups.setdefault((one.question.source, subset), []).append(rating)
+    for one, rating in ratings:
+        for subset in (one.question.subset, "all"):
+            groups.setdefault((one.question.source, subset), []).append(rating)
     rows = []
     for source, subset in sorted(groups, key=lambda k: (k[0], k[1] == "all", k[1])):
         values = np.array(groups[source, subset])
-        half = 1.96 * values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-        mean = float(values.mean())
-        rows.append(
-            {
-                "source": source,
-                "subset": subset,
-                "n": len(values),
-                "mean": mean,
-                "low": mean - half,
-                "high": mean + half,
-            }
-        )
+        mean, n = float(values.mean()), len(values)
+        half = 1.96 * values.std(ddof=1) / math.sqrt(n) if n > 1 else math.nan
+        rows.append({"source": source, "subset": subset, "n": n, "mean": mean, "low": mean - half, "high": mean + half})
     return rows
-
-
-def _rating(one: Judged) -> float | None:
-    values = [one.decision["value"]["rating"]] if one.decision else [s.value["rating"] for s in one.said]
-    return float(np.mean(values)) if values and one.complete else None
-
-
-def _rating_tags(found: Sequence[Judged], source: str) -> dict[tuple[str, str], dict[str, float]]:
-    return {
-        (one.question.subset, one.question.item): {f"people.{BIAS}": rating}
-        for one in found
-        if one.question.source == source and (rating := _rating(one)) is not None
-    }
 
 
 # -- reading and writing -----------------------------------------------------------------------------------------------
@@ -302,28 +267,19 @@ def bench_of(db: Database, name: str, spec: str | None = None, images: str | Non
     return load(where, images=images)
 
 
-def write_applied(
-    db: Database | None,
-    done: Applied,
-    *,
-    out: Path | None,
-    runs: Path | None,
-    force: bool = False,
-    actor: str = "cli",
-) -> dict[str, Any]:
+def write_applied(db: Database | None, done: Applied, plan: ApplyPlan, actor: str = "cli") -> dict[str, Any]:
     """Write what was made: the benchmark with the study's record beside it, the runs into their folder.
 
     Without a database, from an exported file, no event is recorded.
     """
-    written: dict[str, Any] = {"folder": None, "written_runs": []}
+    folder = plan.out if done.bench is not None else None
     if done.bench is not None:
-        if out is None:
+        if folder is None:
             raise UsageError("no folder given for the new version", hint="pass `out='DIR'`")
-        save(done.bench, out, force=force, copy_images=False)
-        write_json(out / RECORD, done.record)
-        written["folder"] = str(out)
-    for run in done.runs:
-        written["written_runs"].append(str(run.save(runs or Path("runs")).path))
+        save(done.bench, folder, force=plan.force, copy_images=False)
+        write_json(folder / RECORD, done.record)
+    runs = [str(run.save(plan.runs).path) for run in done.runs]
+    written = {"folder": str(folder) if folder else None, "written_runs": runs}
     if db is not None:
         with db.write() as session:
             detail = {"hash": done.bench.hash if done.bench else None, "export": done.record["digest"], **written}

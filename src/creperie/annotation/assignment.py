@@ -25,7 +25,6 @@ from sqlalchemy.orm import Session, aliased
 from creperie.annotation.database import Database
 from creperie.annotation.links import Visitor
 from creperie.annotation.schema import (
-    ANSWER,
     ATTENTION,
     COMPLETED,
     DONE,
@@ -35,9 +34,7 @@ from creperie.annotation.schema import (
     MAIN,
     OPEN,
     PRACTICE,
-    SCREENED,
     SKIP,
-    TIMED_OUT,
     VOID,
     Annotator,
     Answer,
@@ -112,15 +109,6 @@ class AnnotatorProgress:
     waiting: bool = False  #: more questions open when more people have begun
 
 
-@dataclass(frozen=True)
-class Ending:
-    """How an annotator's work ended, and what a crowd platform wants to hear."""
-
-    outcome: str
-    code: str
-    url: str
-
-
 class Desk:
     """One annotator's side of one transaction."""
 
@@ -138,12 +126,12 @@ class Desk:
 
     def take(self) -> Ticket | None:
         """The slot that is held already, or the next one; None when there is nothing left to do."""
-        if self.study.state != OPEN or self.me.outcome in (SCREENED, TIMED_OUT) or self._ends_early():
+        if self.study.state != OPEN:
             return None
         ticket = self.mine() or self._own_slot(PRACTICE) or self._attention() or self._next()
         if ticket is None:
-            if not self.waiting:
-                self._end(COMPLETED)
+            if not self.waiting and not self.me.outcome:
+                self.me.outcome, self.me.finished = COMPLETED, self.now
             return None
         self.me.outcome, self.me.finished = "", None  # an answer may have been taken back after the last one
         self.hold(ticket)
@@ -203,7 +191,7 @@ class Desk:
         asked = select(Question).where(Question.study_id == self.study.id, Question.kind == kind)
         questions = self.session.scalars(asked.order_by(Question.ordinal)).all()
         had = set(self.session.scalars(mine)) if questions else set()
-        left = [q for q in questions if q.id not in had and q.payload.get("gold") not in had]
+        left = [q for q in questions if q.id not in had]
         if not left:
             return None
         question = left[0]
@@ -213,7 +201,7 @@ class Desk:
                 left, key=lambda q: (seen[json.dumps(q.expected, sort_keys=True)], self._secret(f"check {q.id}"))
             )
         own = {"study_id": self.study.id, "question_id": question.id, "kind": kind, "annotator_id": self.me.id}
-        slot = Slot(**own, copy=self.me.id, rank=0, phase=0, state=FREE)
+        slot = Slot(**own, copy=self.me.id, rank=0, state=FREE)
         self.session.add(slot)
         self.session.flush()
         return Ticket(slot, question)
@@ -222,9 +210,7 @@ class Desk:
         """Somewhere in each block of questions comes a check; where, only the study's secret says."""
         counts, every = self._counts(), self.plan.attention_every
         had = sum(n for (kind, _), n in counts.items() if kind == ATTENTION)
-        if not self.plan.attention + self.settings.gold or (
-            self.me.quota is not None and had >= self.me.quota // every
-        ):
+        if not self.plan.attention or (self.me.quota is not None and had >= self.me.quota // every):
             return None
         due = had * every + 1 + self._secret(f"position {had}") % every
         return self._own_slot(ATTENTION) if counts[MAIN, DONE] >= due else None
@@ -265,7 +251,7 @@ class Desk:
         skipped = select(Answer.question_id).where(Answer.annotator_id == self.me.id, Answer.kind == SKIP)
         wanted = (
             select(Slot.id, Slot.copy, Slot.question_id)
-            .where(Slot.study_id == self.study.id, Slot.kind == MAIN, Slot.phase <= self.study.phase)
+            .where(Slot.study_id == self.study.id, Slot.kind == MAIN)
             .where(or_(Slot.copy < bound, Slot.copy >= self.plan.overlap))
             .where(Slot.question_id.not_in(mine), Slot.question_id.not_in(skipped))
             .order_by(Slot.rank)
@@ -315,48 +301,14 @@ class Desk:
         total = self.me.quota
         if total is None and arrivals(self.session, self.study, self.settings, self.me)[1] <= self.plan.overlap:
             total = self._questions(MAIN)  # everybody answers everything
-        if total is not None and self.plan.attention + self.settings.gold:
-            total += min(self.plan.attention + self.settings.gold, total // self.plan.attention_every)
+        if total is not None:
+            total += min(self.plan.attention, total // self.plan.attention_every)
         left = self._questions(PRACTICE) - self._counts()[PRACTICE, DONE]
         return AnnotatorProgress(self.answered(), total, left, self.study.state != OPEN, self.waiting)
 
-    def _ends_early(self) -> bool:
-        """Time is over, or the practice was not passed."""
-        begun = self.me.consented or self.me.created
-        counts = self._counts()
-        if self.settings.minutes is not None and self.now > begun + 60 * self.settings.minutes:
-            self._end(TIMED_OUT)
-        elif (
-            self.settings.pass_practice is not None
-            and not counts[MAIN, DONE]
-            and counts[PRACTICE, DONE] >= self._questions(PRACTICE)
-            and not self._passed_practice()
-        ):
-            self._end(SCREENED)
-        return self.me.outcome in (SCREENED, TIMED_OUT)
-
-    def _end(self, outcome: str) -> None:
-        if self.me.outcome != outcome:
-            self.me.outcome, self.me.finished = outcome, self.now
-            current = self.mine()
-            if current is not None and current.slot.state == HELD:
-                self.put_down(current.slot)
-
-    def _passed_practice(self) -> bool:
-        rows = self.session.execute(
-            select(Answer.value, Question.expected)
-            .join(Question, Question.id == Answer.question_id)
-            .where(Answer.annotator_id == self.me.id, Answer.kind == ANSWER, Question.kind == PRACTICE)
-        )
-        right = sum(value is not None and (known is None or self.task.right(value, known)) for value, known in rows)
-        return right >= min(self.settings.pass_practice or 0, self._questions(PRACTICE))
-
-    def ending(self) -> Ending | None:
-        """What to tell an annotator who is done."""
-        if not self.me.outcome:
-            return None
-        code = self.settings.codes.get(self.me.outcome, "")
-        return Ending(self.me.outcome, code, self.settings.completion_url.replace("{code}", code) if code else "")
+    def ending(self) -> str | None:
+        """Where an annotator who is done goes on; None for one who is not done."""
+        return self.settings.completion_url if self.me.outcome else None
 
 
 def arrivals(

@@ -23,9 +23,7 @@ from creperie.annotation.schema import (
     COMPLETED,
     LISTED,
     OPEN,
-    SCREENED,
     SIGNED,
-    TIMED_OUT,
     UNVERIFIED,
     Annotator,
     Listed,
@@ -40,7 +38,7 @@ WORKER_PARAMETER = {"prolific": "PROLIFIC_PID", "mturk": "workerId", "": "id"}
 SIGNATURE = "sig"
 #: What MTurk sends while somebody only looks at a task.
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
-PAYMENT_COLUMNS: tuple[str, ...] = ("annotator", "worker_id", "worker_hash", "entry", "outcome", "code", "answers")
+PAYMENT_COLUMNS: tuple[str, ...] = ("annotator", "worker_id", "worker_hash", "entry", "outcome", "answers")
 PAYMENT_COLUMNS += ("active_minutes", "pay", "currency", "per_hour", "excluded", "withdrawn")
 MOST_IDS = 100_000
 
@@ -120,7 +118,7 @@ def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> E
     return Entrant(worker, LISTED)
 
 
-def enter(db: Database, study_id: int, query: Mapping[str, str], screening: Sequence[int]) -> tuple[Annotator, str]:
+def enter(db: Database, study_id: int, query: Mapping[str, str]) -> tuple[Annotator, str]:
     """The annotator of an entrant, and the token of the personal link. Consent was given before.
 
     A signed id can come back and gets a new link; a listed one can be exchanged only once, since it is no secret.
@@ -142,31 +140,12 @@ def enter(db: Database, study_id: int, query: Mapping[str, str], screening: Sequ
         made, pseudonym, token = new_annotator(session, study, DAYS, note=settings.platform, entry=who.entry)
         made.worker, made.consented = worker, time.time()
         made.consent_version = settings.consent_version or None
-        if not passes(settings, screening):
-            made.outcome, made.finished = SCREENED, time.time()
-        record(session, "crowd", "enter", study, {"annotator": pseudonym, "entry": who.entry, "outcome": made.outcome})
+        record(session, "crowd", "enter", study, {"annotator": pseudonym, "entry": who.entry})
         return made, token
 
 
-def passes(settings: StudySettings, given: Sequence[int]) -> bool:
-    """Whether the screening questions were answered as the study wants.
-
-    >>> one = {"ask": "Do you speak English?", "options": ["yes", "no"], "accept": [0]}
-    >>> passes(StudySettings(screening=[one]), [0]), passes(StudySettings(screening=[one]), [])
-    (True, False)
-    """
-    return len(given) == len(settings.screening) and all(
-        choice in one["accept"] for choice, one in zip(given, settings.screening, strict=True)
-    )
-
-
 def _participants(session: Session, study: StudyRow) -> int:
-    """Those who take part or have: not those who were screened out, ran out of time, were excluded or withdrew."""
-    counted = select(func.count()).where(
-        Annotator.study_id == study.id,
-        Annotator.outcome.not_in((SCREENED, TIMED_OUT)),
-        Annotator.excluded.is_(None),
-    )
+    counted = select(func.count()).where(Annotator.study_id == study.id, Annotator.excluded.is_(None))
     return int(session.scalar(counted) or 0)
 
 
@@ -186,7 +165,6 @@ def _payment(settings: StudySettings, row: Mapping[str, Any], known: Mapping[str
         "worker_hash": row["worker"] or "",
         "entry": row["entry"],
         "outcome": row["outcome"],
-        "code": settings.codes.get(row["outcome"], ""),
         "answers": row["answers"],
         "active_minutes": round(minutes, 2),
         "pay": pay,

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
@@ -26,14 +26,13 @@ from creperie.annotation.schema import (
     Annotator,
     Answer,
     Decision,
-    Event,
     Question,
     Revision,
     StudyRow,
 )
 from creperie.annotation.state import record as record_event
 from creperie.annotation.state import study_named
-from creperie.core import DataError, UsageError, write_text
+from creperie.core import DataError, UsageError, parse_json, read_text, write_text
 
 FORMAT = 2
 LARGEST = 512 * 2**20
@@ -43,29 +42,10 @@ COLUMNS = (*_ABOUT, "seconds", "at", "key", "revision", "excluded", "shown_order
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "|", "%")
 _ANSWER = ("turn", "value", "comment", "seconds", "at", "key", "revision", "shown_order", "erased")
 _PERSON = ("entry", "quota", "created", "excluded", "withdrawn", "finished", "outcome")
-#: The records that were read last, by what they were read at.
-_RECENT: dict[Any, StudyRecord] = {}
 
 
 def study_record(session: Session, study: StudyRow) -> StudyRecord:
-    """The record as the server itself uses it; a study that has not changed is not read again."""
-    stamp = (study.secret, study.name, study.state, study.revision, _stamp(session, study))
-    if stamp not in _RECENT:
-        while len(_RECENT) >= 4:
-            _RECENT.pop(next(iter(_RECENT)), None)
-        _RECENT[stamp] = _read(session, study)
-    return _RECENT[stamp]
-
-
-def _stamp(session: Session, study: StudyRow) -> tuple[Any, ...]:
-    """Changes whenever something is said, decided or done: answers and events are only added."""
-    answers = select(func.max(Answer.id)).where(Answer.study_id == study.id)
-    events = select(func.max(Event.id)).where(Event.study_id == study.id)
-    people = select(func.count(), func.max(Annotator.finished)).where(Annotator.study_id == study.id)
-    return session.scalar(answers), session.scalar(events), *session.execute(people).one()
-
-
-def _read(session: Session, study: StudyRow) -> StudyRecord:
+    """Everything about a study that results are computed from."""
     own = select(Question).where(Question.study_id == study.id).order_by(Question.ordinal)
     questions = session.scalars(own).all()
     numbers = {q.id: q.ordinal for q in questions}
@@ -135,12 +115,7 @@ def digest_of(document: Mapping[str, Any]) -> str:
 
 def read_export(path: Path) -> dict[str, Any]:
     """A record that `annotate export` wrote; an error where it was changed since."""
-    try:
-        if path.stat().st_size > LARGEST:
-            raise DataError(f"is larger than {LARGEST >> 20} MiB", where=str(path))
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as e:
-        raise DataError(f"not an exported study ({str(e)[:80]})", where=str(path)) from None
+    document = parse_json(read_text(path, max_bytes=LARGEST), str(path))
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DataError("not an exported study of this version", where=str(path), hint="write it with annotate export")
     if document.get("digest") != digest_of(document):

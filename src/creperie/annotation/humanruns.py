@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,41 +10,36 @@ from typing import Any
 import numpy as np
 
 from creperie.annotation.outcome import Judged, StudyRecord
-from creperie.annotation.quality import rating_matrix
+from creperie.annotation.quality import agreement_of
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.performance import FIND
 from creperie.annotation.tasks.task import Payload, Value
 from creperie.bench import Benchmark
-from creperie.metrics import Input, Layout, MetricSettings, krippendorff_alpha
+from creperie.metrics import Input, Layout, MetricSettings
 from creperie.models import Fingerprint
 from creperie.scoring import Run, layout_of_bench, nothing_computed, run_header, score_table
 
 EVERYBODY = "everybody"
 
 
-def human_runs(bench: Benchmark, study: StudyRecord, found: Sequence[Judged], settings: MetricSettings) -> list[Run]:
-    """A run of everybody's votes together, and one of each annotator."""
-    names = sorted({s.annotator for one in found for s in one.said})
+def human_runs(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged]) -> list[Run]:
+    """A run of everybody's votes together, and one of each annotator.
+
+    How many people a run stands for, and how far they agree, is shown beside the accuracy in reports.
+    """
+    names, _, alpha = agreement_of(task_named(study["task"]), questions)
     makers = [EVERYBODY, *names] if len(names) > 1 else names
-    return [_run(bench, study, found, who, settings) for who in makers]
+    people = {who: len(names) if who == EVERYBODY else 1 for who in makers}
+    about = {"study": study["study"], "alpha": alpha}
+    return [_run(bench, study, questions, who, about | {"number": n}) for who, n in people.items()]
 
 
-def _people(study: StudyRecord, found: Sequence[Judged], who: str) -> dict[str, Any]:
-    """How many people a run stands for, and how far they agree: reports show it beside the accuracy."""
-    dimension = task_named(study["task"]).dimensions[0]
-    matrix, names = rating_matrix(dimension, found)
-    alpha = krippendorff_alpha(matrix, dimension.scale).value if len(names) > 1 else math.nan
-    agreement = None if math.isnan(alpha) else round(alpha, 4)
-    return {"study": study["study"], "number": len(names) if who == EVERYBODY else 1, "alpha": agreement}
-
-
-def _run(bench: Benchmark, study: StudyRecord, found: Sequence[Judged], who: str, settings: MetricSettings) -> Run:
-    needs = _needs(study, found)
-    people = _people(study, found, who)
+def _run(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], who: str, people: dict[str, Any]) -> Run:
+    needs = _needs(study, questions)
     layout = layout_of_bench(bench)
     votes = {
         (one.question.subset, one.question.item): _mean(_scores(study["task"], one.question.payload, said))
-        for one in found
+        for one in questions
         if (said := _said(one, who))
     }
     scores = _flat(bench, layout, needs, votes)
@@ -57,7 +51,7 @@ def _run(bench: Benchmark, study: StudyRecord, found: Sequence[Judged], who: str
     safe = re.sub(r"[^\w.+-]+", "-", bench.name).strip(".-")[:80] or "bench"
     name = f"{safe}.human-{study['study']}-{who}.{digest[:8]}"
     document = {
-        **run_header(name, bench, mark, settings),
+        **run_header(name, bench, mark, MetricSettings()),
         **nothing_computed(),
         "tasks": _tasks(needs, layout),
         "people": people,
@@ -75,9 +69,9 @@ def _said(one: Judged, who: str) -> list[Value]:
     return [s.value for s in one.said if who in (EVERYBODY, s.annotator)]
 
 
-def _needs(study: StudyRecord, found: Sequence[Judged]) -> Input:
+def _needs(study: StudyRecord, questions: Sequence[Judged]) -> Input:
     """Without the image, captions are compared with each other."""
-    blind = study["task"] == FIND and not any(one.question.payload["images"] for one in found)
+    blind = study["task"] == FIND and not any(one.question.payload["images"] for one in questions)
     return "text_text" if blind else "image_text"
 
 

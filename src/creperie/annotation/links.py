@@ -183,23 +183,6 @@ def local_owner_link(db: Database) -> str:
     return token
 
 
-def list_links(session: Session) -> list[dict[str, object]]:
-    """Every link of owners and adjudicators, newest first."""
-    named = select(Link, StudyRow.name).outerjoin(StudyRow, StudyRow.id == Link.study_id)
-    rows = session.execute(named.where(Link.kind != ANNOTATOR).order_by(Link.id.desc()))
-    return [
-        {
-            "id": link.id,
-            "name": link.name,
-            "kind": link.kind,
-            "study": study,
-            "expires": link.expires,
-            "usable": link.token_hash is not None and link.revoked is None and link.expires > time.time(),
-        }
-        for link, study in rows
-    ]
-
-
 def revoke_link(db: Database, name: str, actor: str = "cli") -> int:
     """End all links of an owner or adjudicator; how many there were."""
     with db.write() as session:

@@ -1,4 +1,4 @@
-"""Whose answers count and what is kept of them: exclude, include, withdraw, retain; and the end of whole studies."""
+"""Whose answers count and what is kept of them: exclude, include, withdraw."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
+from creperie.annotation.export import study_record
 from creperie.annotation.links import annotator_named, end_links
-from creperie.annotation.quality import overview, ruled_out
+from creperie.annotation.quality import measured, ruled_out
 from creperie.annotation.schema import (
-    ARCHIVED,
     DONE,
     FREE,
     HELD,
@@ -20,19 +20,14 @@ from creperie.annotation.schema import (
     VOID,
     Annotator,
     Answer,
-    Link,
     Question,
     Slot,
     StudyRow,
 )
 from creperie.annotation.settings import settings_of
 from creperie.annotation.state import PERMITTED, record, study_named
-from creperie.annotation.study import delete_empty
 from creperie.annotation.view import own_data
 from creperie.core import UsageError
-from creperie.metrics import MetricSettings
-
-DAY = 86400.0
 
 
 def exclude(db: Database, name: str, pseudonym: str, why: str = "", actor: str = "cli") -> int:
@@ -70,11 +65,10 @@ def exclude_by_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bo
     """Exclude everybody whose answers carry no information or who breaks a rule of the settings; who, and why."""
     with db.read() as session:
         study = study_named(session, name)
-        seen = overview(session, study, MetricSettings())
-    found = ruled_out(settings_of(study.settings), seen["annotators"])
-    for one in () if dry_run else found:
+        out = ruled_out(settings_of(study.settings), measured(study_record(session, study)))
+    for one in () if dry_run else out:
         exclude(db, name, one["annotator"], one["why"], actor)
-    return found
+    return out
 
 
 def _release(session: Session, study: StudyRow, annotator: Annotator) -> int:
@@ -98,7 +92,7 @@ def _replace(session: Session, study: StudyRow, slot: Slot) -> bool:
     states = session.execute(select(Slot.state, Slot.copy).where(Slot.question_id == slot.question_id)).all()
     if sum(state != VOID for state, _ in states) >= study.plan["overlap"] or "exclude" not in PERMITTED[study.state]:
         return False
-    own = {"study_id": study.id, "question_id": slot.question_id, "kind": MAIN, "rank": slot.rank, "phase": slot.phase}
+    own = {"study_id": study.id, "question_id": slot.question_id, "kind": MAIN, "rank": slot.rank}
     session.add(Slot(**own, copy=max(copy for _, copy in states) + 1, state=FREE))
     session.flush()
     return True
@@ -144,13 +138,6 @@ def _erase(session: Session, study: StudyRow, annotator: Annotator) -> int:
     return len(rows)
 
 
-def person_data(db: Database, name: str, pseudonym: str) -> dict[str, Any]:
-    """Everything that is stored about one annotator, as they may see it themselves."""
-    with db.read() as session:
-        study = study_named(session, name)
-        return data_of(session, study, annotator_named(session, study, pseudonym))
-
-
 def data_of(session: Session, study: StudyRow, annotator: Annotator) -> dict[str, Any]:
     rows = session.execute(
         select(Answer, Question, Slot)
@@ -160,42 +147,3 @@ def data_of(session: Session, study: StudyRow, annotator: Annotator) -> dict[str
         .order_by(Answer.turn)
     ).all()
     return dict(own_data(study, annotator, [(row[0], row[1], row[2]) for row in rows]))
-
-
-def retain(db: Database, name: str, actor: str = "cli", now: float | None = None) -> list[str]:
-    """Erase notes, links and worker hashes of people whose time of retention is over; their pseudonyms."""
-    now = time.time() if now is None else now
-    with db.write() as session:
-        study = study_named(session, name)
-        days = settings_of(study.settings).retention_days
-        if days is None:
-            return []
-        gone = []
-        for one in session.scalars(select(Annotator).where(Annotator.study_id == study.id)):
-            links = session.scalars(select(Link).where(Link.annotator_id == one.id)).all()
-            ends = one.finished or max((link.expires for link in links), default=one.created)
-            if ends + days * DAY < now and (one.note or one.worker or any(link.token_hash for link in links)):
-                end_links(session, one)
-                one.note, one.worker = "", None
-                for link in links:
-                    link.token_hash = None
-                gone.append(one.pseudonym)
-        if gone:
-            record(session, actor, "retention", study, {"annotators": gone, "days": days})
-    return gone
-
-
-def delete_study(db: Database, name: str, actor: str = "cli", *, erase_answers: bool = False) -> None:
-    """Delete a study. What people said is erased, too, but only where that is asked for; its name becomes free."""
-    with db.write() as session:
-        study = study_named(session, name)
-        answered = session.scalar(select(Answer.id).where(Answer.study_id == study.id).limit(1)) is not None
-        if answered and not erase_answers:
-            raise UsageError(f"study {name!r} has answers", hint="archive it, or pass `erase_answers=True`")
-        for annotator in session.scalars(select(Annotator).where(Annotator.study_id == study.id)).all():
-            _erase(session, study, annotator)
-            annotator.worker = None
-        if not answered:
-            delete_empty(session, study)
-        record(session, actor, "delete study", study, {"name": name})
-        study.name, study.state, study.instructions, study.settings = f"~deleted-{study.id}", ARCHIVED, "", {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, Double, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Text, UniqueConstraint
+from sqlalchemy import JSON, Double, ForeignKey, Index, Integer, MetaData, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 #: Names of constraints, so that later migrations can speak of them on every database.
@@ -25,8 +25,8 @@ FREE, HELD, DONE, VOID = "free", "held", "done", "void"
 MAIN, PRACTICE, ATTENTION = "main", "practice", "attention"
 ANSWER, SKIP, UNDO = "answer", "skip", "undo"
 OPEN, PAUSED, CLOSED, ARCHIVED = "open", "paused", "closed", "archived"
-#: How the work of an annotator ended.
-COMPLETED, SCREENED, TIMED_OUT = "completed", "screened", "timed-out"
+#: How the work of an annotator ended; empty while it has not.
+COMPLETED = "completed"
 #: What a link lets its holder do. An adjudicator's is for one study.
 OWNER, ADJUDICATOR, ANNOTATOR = "owner", "adjudicator", "annotator"
 #: How an annotator came in. Nobody vouches for `unverified` ids, which older versions took from the address: they
@@ -54,7 +54,6 @@ class StudyRow(SchemaTable):
     plan: Mapped[dict[str, Any]]
     bench: Mapped[dict[str, Any]]
     state: Mapped[str] = mapped_column(String(16))
-    phase: Mapped[int]  #: slots of later phases are not given out yet: phase 0 is the pilot
     created: Mapped[float]
     #: Drawn at random for this study; places of checks and signatures of ids come from it. Never exported or shown.
     secret: Mapped[str] = mapped_column(String(64))
@@ -74,18 +73,6 @@ class Revision(SchemaTable):
     actor: Mapped[str] = mapped_column(String(80))
     settings: Mapped[dict[str, Any]]
     instructions: Mapped[str] = mapped_column(Text)
-
-
-class Attachment(SchemaTable):
-    """A picture in the instructions of a study."""
-
-    __tablename__ = "attachment"
-    __table_args__ = (UniqueConstraint("study_id", "name"),)
-
-    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
-    name: Mapped[str] = mapped_column(String(255))
-    media_type: Mapped[str] = mapped_column(String(32))
-    data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class Question(SchemaTable):
@@ -182,7 +169,6 @@ class Slot(SchemaTable):
     kind: Mapped[str] = mapped_column(String(16))
     copy: Mapped[int]
     rank: Mapped[int]
-    phase: Mapped[int]
     state: Mapped[str] = mapped_column(String(8))
     annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotator.id"))
     lease_until: Mapped[float | None]

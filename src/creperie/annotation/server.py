@@ -7,7 +7,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -21,7 +20,7 @@ from creperie.annotation.web.site import Site
 from creperie.core import UsageError
 
 #: A browser opens six connections; a class-room behind one address opens many.
-PER_ADDRESS, MOST_CONNECTIONS = 256, 1500
+PER_ADDRESS, MOST_CONNECTIONS = 256, 800
 #: Seconds until the headers of a request must be there.
 HEADER_SECONDS = 10.0
 
@@ -87,20 +86,6 @@ def _is_in(address: str, networks: Sequence[Any]) -> bool:
     return any(own in network for network in networks)
 
 
-def allow_many_files() -> None:
-    """As many open files as the system allows, up to what the connections need."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return
-    with suppress(OSError, ValueError):
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = 2 * MOST_CONNECTIONS + 200
-        if soft < wanted:
-            most = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
 @dataclass(frozen=True)
 class Address:
     """Where the server listens, and how it is reached.
@@ -148,7 +133,7 @@ class Address:
         return (self.host, *LOOPBACK)
 
 
-def serve(db: Database, address: Address, *, root: Path, out: Path) -> None:
+def serve(db: Database, address: Address) -> None:
     """Serve until interrupted. Listens on this machine only, unless the address says otherwise."""
     import uvicorn
 
@@ -156,11 +141,10 @@ def serve(db: Database, address: Address, *, root: Path, out: Path) -> None:
         raise UsageError("TLS needs both a certificate and its key", hint="pass `certificate=` and `key=`")
     secure = address.base.startswith("https://")
     header = address.trusted_header
-    site = Site(db, root.resolve(), out.resolve(), secure=secure, url=address.url, trusted_header=header)
+    site = Site(db, secure=secure, url=address.url, trusted_header=header)
     if address.host not in LOOPBACK and not secure:
         print("creperie: links will travel unencrypted; use TLS (--certificate, --url)", file=sys.stderr)
     remember_address(db, address.base)
-    allow_many_files()
     config = uvicorn.Config(
         behind_proxies(create_app(site, address.names), address.proxies, header),
         host=address.host,

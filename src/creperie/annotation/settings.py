@@ -1,11 +1,10 @@
-"""What an owner can set about a study besides its questions: consent, crowds, qualification, exclusion, language."""
+"""What an owner can set about a study besides its questions: consent, crowds, exclusion, language."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,16 +15,11 @@ LANGUAGES = ("en", "de")
 LONGEST_TEXT = 20_000
 #: Bounds of the numbers; all of them but `pay` may also be None.
 BOUNDS: dict[str, tuple[type, float, float]] = {
-    "retention_days": (int, 1, 36_500),
     "expected": (int, 1, 100_000),
     "cap": (int, 1, 100_000),
-    "minutes": (float, 0.1, 1e6),
     "pay": (float, 0, 1e6),
-    "pass_practice": (int, 0, 1000),
-    "gold": (int, 0, 100_000),
     "max_attention_failures": (float, 0, 1),
     "min_median_seconds": (float, 0, 86_400),
-    "min_agreement": (float, 0, 1),
 }
 
 
@@ -36,26 +30,18 @@ class StudySettings:
     consent: str = ""  #: accepted before anything is stored
     information: str = ""  #: who runs the study, what for, what is kept
     contact: str = ""
-    retention_days: int | None = None  #: after that many days personal data are erased by `annotate retain`
     language: str = "en"
     expected: int | None = None  #: people who will take part; None: as many as are invited or listed, or the cap
     # crowds
     crowd_address: str = ""  #: hash of the token of the address that all workers share; empty where there is none
     platform: str = ""
     cap: int | None = None  #: participants at most
-    completion_url: str = ""  #: where the page sends a participant; {code} is replaced
-    codes: dict[str, str] = field(default_factory=dict)  #: by outcome: completed, screened, timed-out
-    minutes: float | None = None  #: time to finish; then the participant is timed out
+    completion_url: str = ""  #: where the last page sends a participant; it holds the code of the platform
     pay: float = 0.0  #: for a completed participation
     currency: str = ""
-    # qualification
-    screening: Sequence[dict[str, Any]] = ()  #: {"ask": text, "options": [text], "accept": [number]}
-    pass_practice: int | None = None  #: right practice answers needed
-    gold: int = 0  #: how many questions were added from adjudicated ones
     # exclusion, beside what `creperie.annotation.quality` finds by itself
-    max_attention_failures: float | None = None  #: share of attention and gold questions answered wrongly or skipped
+    max_attention_failures: float | None = None  #: share of attention checks answered wrongly or skipped
     min_median_seconds: float | None = None
-    min_agreement: float | None = None  #: with the other annotators
 
     def __post_init__(self) -> None:
         if self.platform not in PLATFORMS:
@@ -71,8 +57,6 @@ class StudySettings:
             value = getattr(self, name)
             if value is not None or name == "pay":
                 _check_number(name, value, kind, low, high)
-        _check_codes(self.codes)
-        _check_screening(self.screening)
 
     @property
     def consent_version(self) -> str:
@@ -91,30 +75,6 @@ def _check_number(name: str, value: Any, kind: type, low: float, high: float) ->
     if not number or not low <= value <= high or (kind is int and value != int(value)):
         word = "a whole number" if kind is int else "a number"
         raise UsageError(f"{name} must be {word} from {low:g} to {high:g}, not {str(value)[:40]}")
-
-
-def _check_codes(codes: Any) -> None:
-    texts = isinstance(codes, dict) and all(isinstance(one, str) for pair in codes.items() for one in pair)
-    if not texts or any(len(code) > 64 for code in codes.values()):
-        raise UsageError("codes must map outcomes to texts of at most 64 characters")
-
-
-def _check_screening(screening: Any) -> None:
-    hint = '[{"ask": "…", "options": ["…", "…"], "accept": [0]}]'
-    if not isinstance(screening, (list, tuple)) or len(screening) > 20:
-        raise UsageError("screening must be a list of at most 20 questions", hint=hint)
-    for one in screening:
-        options = one.get("options") if isinstance(one, dict) else None
-        accept = one.get("accept") if isinstance(one, dict) else None
-        if (
-            not isinstance(options, list)
-            or not isinstance(accept, list)
-            or not isinstance(one.get("ask"), str)
-            or not (one["ask"].strip() and 2 <= len(options) <= 20 and accept)
-            or not all(isinstance(text, str) for text in options)
-            or not all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < len(options) for n in accept)
-        ):
-            raise UsageError("a screening question needs 'ask', two or more 'options', and 'accept'", hint=hint)
 
 
 def settings_of(stored: dict[str, Any]) -> StudySettings:

@@ -21,6 +21,7 @@ from creperie.annotation.schema import (
     DONE,
     FREE,
     HELD,
+    MAIN,
     OPEN,
     PAUSED,
     SKIP,
@@ -37,6 +38,7 @@ from creperie.annotation.schema import (
     StudyRow,
 )
 from creperie.annotation.settings import changed
+from creperie.annotation.tasks.task import Value
 from creperie.core import CreperieError, unknown
 
 #: From which states a study may go to which.
@@ -46,7 +48,7 @@ STUDY_MOVES = {
     CLOSED: (PAUSED, ARCHIVED),
     ARCHIVED: (CLOSED,),
 }
-_OWNERS = ("adjudicate", "exclude", "include", "settings", "end-pilot", "release", "void", "erase")
+_OWNERS = ("adjudicate", "exclude", "include", "settings", "release", "void", "erase")
 #: What may be done while a study is in a state. A paused one still takes the answer to a question that was given out.
 PERMITTED = {
     OPEN: frozenset(("take", ANSWER, SKIP, UNDO, *_OWNERS)),
@@ -127,9 +129,7 @@ def _check_study(session: Session, row: StudyRow, before: dict[str, Any]) -> Non
     old = before.get("state", row.state)
     if old != row.state and row.state not in STUDY_MOVES[old]:
         raise StateError(f"a study that is {old} cannot become {row.state}", where=row.name)
-    if "phase" in before:
-        _permit(session, row.id, "end-pilot")
-    if ("settings" in before or "instructions" in before) and not row.name.startswith("~"):
+    if "settings" in before or "instructions" in before:
         _permit(session, row.id, "settings")
         if "revision" not in before:
             raise StateError("settings change with a new revision only", where=row.name)
@@ -167,12 +167,6 @@ def set_state(session: Session, study: StudyRow, state: str, actor: str) -> None
         record(session, actor, f"{state} study", study, {})
 
 
-def end_pilot(session: Session, study: StudyRow, actor: str) -> None:
-    """Give out the questions that are not part of the pilot, too."""
-    study.phase = 1
-    record(session, actor, "end pilot", study, {})
-
-
 class OldRevisionError(StateError):
     """Somebody else saved the settings first. `both` has, by name, their value and the one that was refused."""
 
@@ -199,6 +193,14 @@ def change_settings(
     session.flush()
     write_revision(session, study, actor)
     record(session, actor, "change settings", study, {"names": sorted(changes), "revision": study.revision})
+
+
+def adjudicate(session: Session, study: StudyRow, ordinal: int, value: Value, comment: str, actor: str) -> None:
+    """Decide a question. Earlier decisions stay on record."""
+    own = select(Question.id).where(Question.study_id == study.id, Question.ordinal == ordinal, Question.kind == MAIN)
+    question = session.scalars(own).one()
+    session.add(Decision(question_id=question, by=actor[:64], value=value, comment=comment, at=time.time()))
+    record(session, actor, "adjudicate", study, {"question": ordinal, "value": value})
 
 
 def write_revision(session: Session, study: StudyRow, actor: str) -> None:

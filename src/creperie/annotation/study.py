@@ -11,22 +11,21 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation import schema
 from creperie.annotation.database import Database
-from creperie.annotation.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, Attachment, Question, Slot, StudyRow
-from creperie.annotation.state import change_settings, record, study_named, write_revision
+from creperie.annotation.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, Question, Slot, StudyRow
+from creperie.annotation.state import record, write_revision
 from creperie.annotation.tasks import TASKS, task_named
 from creperie.annotation.tasks.preference import BIAS, FOILS, by_kind
 from creperie.annotation.tasks.task import Material, QuestionDraft, StudyTask
-from creperie.annotation.web.pictures import MAX_PIXELS, encode
-from creperie.bench import NO_IMAGES, Benchmark, ImageError, Item, items_of, open_image, open_store
+from creperie.annotation.web.pictures import MAX_PIXELS, store_at
+from creperie.bench import Benchmark, ImageError, Item, items_of, open_image
 from creperie.core import DataError, UsageError
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}")
-_PICTURE = re.compile(r"\]\(image:([^)\n]{1,300})\)")
 #: The default number of practice questions: three, but at most a tenth of all questions.
 PRACTICE_AT_MOST, PRACTICE_SHARE = 3, 10
 #: Items beyond the sample that are looked at for practice and checks, so that fewer are taken out of it.
@@ -47,7 +46,6 @@ class StudyPlan:
     per_annotator: int | None = None  #: questions per annotator; None: as many as there are
     subsets: Sequence[str] = ()  #: ask about these only; all where empty
     sample: int | None = None  #: ask about that many items only
-    pilot: int = 0  #: questions of a first phase; the others wait until the pilot ends
     practice: int | None = None  #: questions with feedback at the start; they are not part of the results
     attention: int = 0  #: questions with a known answer, at secret places, made of items of their own
     attention_every: int = 10  #: one check somewhere in each block of that many questions
@@ -61,7 +59,7 @@ class StudyPlan:
         for name in ("overlap", "attention_every", "per_annotator", "sample"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}")
-        for name in ("pilot", "attention", "practice", "skips"):
+        for name in ("attention", "practice", "skips"):
             if (getattr(self, name) or 0) < 0:
                 raise UsageError(f"{name} must not be negative")
         if not 1 <= self.lease <= 30 * 86400:
@@ -89,7 +87,8 @@ def store_study(
 ) -> StudyRow:
     """Store a study: its questions, in random but balanced order, and a slot for every answer that is wanted.
 
-    `spec` is how the benchmark is loaded again when the answers are applied.
+    `spec` is how the benchmark is loaded again when the answers are applied. Without `pictures` nobody checks that they
+    can be shown: for programs that answer in place of people and look at none.
     """
     check_name(name)
     task = task_named(plan.task)
@@ -109,7 +108,6 @@ def store_study(
             plan=asdict(plan),
             bench=_about(bench, other) | {"spec": spec},
             state=OPEN,
-            phase=0 if plan.pilot else 1,
             created=time.time(),
             secret=secret,
             settings={},
@@ -145,8 +143,7 @@ def _place(bench: Benchmark) -> str:
 def _check_pictures(bench: Benchmark, drafts: Sequence[QuestionDraft]) -> None:
     """Refuse a study of which annotators could not see every picture as the server will open it."""
     wanted = sorted({reference for draft in drafts for reference in draft.payload["images"]})
-    # The server follows no link out of the folder, whoever named the folder.
-    store = open_store(bench.images.location, follow_links=False) if wanted and bench.images.location else NO_IMAGES
+    store = store_at(bench.images.location if wanted else "")
     missing = []
     for reference in wanted:
         try:
@@ -332,7 +329,6 @@ def add_slots(session: Session, study: StudyRow, dice: random.Random) -> None:
     own = select(Question.id, Question.subset).where(Question.study_id == study.id, Question.kind == MAIN)
     asked = session.execute(own.order_by(Question.ordinal)).all()
     subsets = [row.subset for row in asked]
-    first = set(balanced_order(subsets, dice)[: study.plan["pilot"]])
     slots = [
         {
             "study_id": study.id,
@@ -340,7 +336,6 @@ def add_slots(session: Session, study: StudyRow, dice: random.Random) -> None:
             "kind": MAIN,
             "copy": copy,
             "rank": rank,
-            "phase": 0 if n in first else 1,
             "state": FREE,
         }
         for copy in range(study.plan["overlap"])
@@ -366,29 +361,7 @@ def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
     return [n for _, n in sorted(placed)]
 
 
-# -- later -----------------------------------------------------------------------------------------------------------
-
-
-def set_instructions(
-    db: Database, name: str, text: str, actor: str, pictures: str = "", revision: int | None = None
-) -> None:
-    """What annotators read before they start, in Markdown.
-
-    A picture `![words](image:NAME)` is taken from the folder `pictures`, or else from the benchmark's images, and kept
-    with the study, re-encoded.
-    """
-    with db.write() as session:
-        study = study_named(session, name)
-        where = pictures or study.bench["images"]
-        store = open_store(where, follow_links=False) if _PICTURE.search(text) and where else NO_IMAGES
-
-        def attach(match: re.Match[str]) -> str:
-            made = encode(open_image(store, match[1], max_pixels=MAX_PIXELS))
-            own = {"study_id": study.id, "name": secrets.token_urlsafe(16), "media_type": made.media_type}
-            session.add(Attachment(**own, data=made.data))
-            return f"](attachment:{own['name']})"
-
-        change_settings(session, study, actor, {"instructions": _PICTURE.sub(attach, text)}, revision)
+# -- studies -----------------------------------------------------------------------------------------------------------
 
 
 def count_questions(session: Session, study: StudyRow, kind: str = MAIN) -> int:
@@ -400,7 +373,7 @@ def count_questions(session: Session, study: StudyRow, kind: str = MAIN) -> int:
 def all_studies(session: Session, *, archived: bool = False) -> list[dict[str, Any]]:
     """Every study that is not archived, or every one that is, with its number of answers, newest first."""
     put_away = StudyRow.state == schema.ARCHIVED
-    shown = put_away & ~StudyRow.name.startswith("~") if archived else ~put_away
+    shown = put_away if archived else ~put_away
     counted: dict[tuple[int, str], int] = {
         (study, state): n
         for study, state, n in session.execute(
@@ -419,33 +392,3 @@ def all_studies(session: Session, *, archived: bool = False) -> list[dict[str, A
         }
         for study in session.scalars(select(StudyRow).where(shown).order_by(StudyRow.id.desc()))
     ]
-
-
-def copy_study(db: Database, name: str, new: str, actor: str = "cli") -> None:
-    """A study with the same questions, settings and instructions, and nobody in it. It has a secret of its own."""
-    check_name(new)
-    columns = ("ordinal", "kind", "source", "subset", "item", "payload", "expected")
-    with db.write() as session:
-        study = study_named(session, name)
-        if session.scalar(select(StudyRow.id).where(StudyRow.name == new)) is not None:
-            raise UsageError(f"there is already a study {new!r}", where=db.place, hint="choose another name")
-        same = {c: getattr(study, c) for c in ("task", "instructions", "plan", "bench")}
-        settings = {k: v for k, v in study.settings.items() if k != "crowd_address"}
-        secret, phase = secrets.token_hex(32), 0 if study.plan["pilot"] else 1
-        made = StudyRow(
-            name=new, state=OPEN, phase=phase, created=time.time(), secret=secret, settings=settings, revision=1, **same
-        )
-        session.add(made)
-        session.flush()
-        write_revision(session, made, actor)
-        own = select(Question).where(Question.study_id == study.id).order_by(Question.ordinal)
-        rows = [{c: getattr(q, c) for c in columns} | {"study_id": made.id} for q in session.scalars(own)]
-        session.execute(insert(Question), rows)
-        add_slots(session, made, random.Random(secret))
-        record(session, actor, "copy study", made, {"from": name})
-
-
-def delete_empty(session: Session, study: StudyRow) -> None:
-    """Remove the questions of a study that nobody answered."""
-    session.execute(delete(Slot).where(Slot.study_id == study.id))
-    session.execute(delete(Question).where(Question.study_id == study.id))

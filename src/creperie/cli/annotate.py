@@ -12,10 +12,10 @@ from creperie.cli.annotate_people import COMMANDS
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import as_one, database, open_place
 from creperie.cli.output import CommandResult, answers, echo, say
-from creperie.core import UsageError
+from creperie.core import UsageError, read_text
 
 if TYPE_CHECKING:
-    from creperie.annotation import Address, Database, StudyPlan
+    from creperie.annotation import Address, ApplyPlan, Database, StudyPlan
 
 ROLES = ("owner", "adjudicator")
 TASKS: tuple[str, ...] = ("foil-check", "positive-check", "triplet-check", "find-negative", "choose-caption")
@@ -43,7 +43,6 @@ def annotate() -> None:
 @click.option("--sample", type=int, help="Only that many items, drawn at random.")
 @click.option("--overlap", type=int, default=2, show_default=True, help="Answers per question.")
 @click.option("--per-annotator", type=int, help="Questions per annotator; all by default.")
-@click.option("--pilot", type=int, default=0, help="First only that many questions; see `annotate go`.")
 @click.option("--practice", type=int, help="Questions with feedback at the start [up to 3].")
 @click.option("--attention", type=int, default=0, help="Checks with a known answer, at random places.")
 @click.option("--skips", type=int, help="Skips per annotator [5, and 1 for every 5 answers].")
@@ -62,7 +61,7 @@ def annotate() -> None:
 @click.option(
     "--instructions",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Markdown; ![words](image:NAME) shows a picture beside it.",
+    help="What annotators read first, in Markdown.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample of items.")
 @database
@@ -78,7 +77,7 @@ def new(
     plan: StudyPlan,
 ) -> CommandResult:
     """Create the study STUDY from a benchmark and a task."""
-    from creperie.annotation import count_questions, set_instructions, store_study
+    from creperie.annotation import change_settings, count_questions, store_study, study_named
     from creperie.bench import load
 
     own = load(bench, images=images)
@@ -91,7 +90,9 @@ def new(
         spec=str(Path(bench).resolve()) if Path(bench).exists() else bench,
     )
     if instructions is not None:
-        set_instructions(db, study, instructions.read_text(encoding="utf-8").strip(), "cli", str(instructions.parent))
+        text = {"instructions": read_text(instructions).strip()}
+        with db.write() as session:
+            change_settings(session, study_named(session, study), "cli", text)
     with db.read() as session:
         counts = {kind: count_questions(session, made, kind) for kind in ("main", "practice", "attention")}
     document = {
@@ -183,18 +184,16 @@ def link(name: str, role: str, study: str, days: float, url: str, ends: bool, db
 )
 @click.option("--certificate", type=click.Path(exists=True, path_type=Path), help="TLS certificate (PEM).")
 @click.option("--key", type=click.Path(exists=True, path_type=Path), help="Its key (PEM).")
-@click.option("--root", type=click.Path(path_type=Path), default=Path(), help="Benchmarks that owners can choose [.]")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("people-out"), help="Where the pages write.")
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON document.")
 @database
 @as_one("address", "creperie.annotation:Address")
-def serve(db: Database, root: Path, out: Path, as_json: bool, address: Address) -> None:
+def serve(db: Database, as_json: bool, address: Address) -> None:
     """Serve the pages, by default on this machine only, and print the owner's link."""
     from creperie.annotation import serve as run
 
     if as_json:
         echo(json.dumps({"url": address.base}))
-    run(db, address, root=root, out=out)
+    run(db, address)
 
 
 @annotate.command()
@@ -205,13 +204,12 @@ def show(study: str | None, db: Database) -> CommandResult:
     """Progress of STUDY and of its annotators; without a name, all studies."""
     from creperie.annotation import all_studies, overview, study_named
     from creperie.cli.annotate_text import show_overview, show_studies
-    from creperie.metrics import MetricSettings
 
     with db.read() as session:
         if study is None:
             found = all_studies(session)
             return CommandResult({"studies": found}, lambda: show_studies(found))
-        seen = overview(session, study_named(session, study), MetricSettings())
+        seen = overview(session, study_named(session, study))
     return CommandResult(seen, lambda: show_overview(seen))
 
 
@@ -224,12 +222,11 @@ def agreement(study: str, db: Database) -> CommandResult:
     from creperie.annotation import agreement as measure
     from creperie.annotation import disagreements, judged, study_named, study_record, task_named
     from creperie.cli.annotate_text import show_agreement
-    from creperie.metrics import MetricSettings
 
     with db.read() as session:
         record = study_record(session, study_named(session, study))
     task, found = task_named(record["task"]), judged(record)
-    rows = measure(task, found, MetricSettings())
+    rows = measure(record)
     listed = [
         {"subset": one.question.subset, "id": one.question.item, "question": one.question.ordinal}
         for one in disagreements(task, found)
@@ -283,18 +280,11 @@ def close(study: str, db: Database) -> CommandResult:
 
 @annotate.command()
 @click.argument("study")
-@click.option("--end-pilot", "ends_pilot", is_flag=True, help="Give out the questions beyond the pilot, too.")
 @database
 @answers
-def go(study: str, ends_pilot: bool, db: Database) -> CommandResult:
+def go(study: str, db: Database) -> CommandResult:
     """Resume a stopped study."""
-    from creperie.annotation import end_pilot, study_named
-
-    done = _move(db, study, "open")
-    if ends_pilot:
-        with db.write() as session:
-            end_pilot(session, study_named(session, study), "cli")
-    return CommandResult({**done.document, "pilot_ended": ends_pilot}, done.show)
+    return _move(db, study, "open")
 
 
 @annotate.command()
@@ -319,18 +309,10 @@ def go(study: str, ends_pilot: bool, db: Database) -> CommandResult:
 )
 @click.option("--force", is_flag=True, help="Replace the folder if it is there.")
 @click.option("--db", "place", metavar="FILE|URL", help="As for the other commands.")
+@as_one("plan", "creperie.annotation:ApplyPlan")
 @answers
 def apply(
-    study: str,
-    bench: str | None,
-    images: str | None,
-    out: Path | None,
-    runs: Path,
-    undecided: str,
-    verdict: str,
-    record: Path | None,
-    force: bool,
-    place: str | None,
+    study: str, bench: str | None, images: str | None, record: Path | None, place: str | None, plan: ApplyPlan
 ) -> CommandResult:
     """Write the result of the answers: a new version of the benchmark, human runs, or a table of ratings."""
     from creperie.annotation import apply_record, apply_study, bench_of, read_export, write_applied
@@ -340,13 +322,12 @@ def apply(
     if record is not None:
         if bench is None:
             raise UsageError("an exported file does not say where the benchmark is", hint="pass --bench")
-        done = apply_record(read_export(record), load(bench, images=images), undecided=undecided, verdict=verdict)
-        document = write_applied(None, done, out=out, runs=runs, force=force)
+        done = apply_record(read_export(record), load(bench, images=images), plan)
+        document = write_applied(None, done, plan)
     else:
         db = open_place(place)
-        own = bench_of(db, study, bench, images)
-        done = apply_study(db, study, own, undecided=undecided, verdict=verdict)
-        document = write_applied(db, done, out=out, runs=runs, force=force)
+        done = apply_study(db, study, bench_of(db, study, bench, images), plan)
+        document = write_applied(db, done, plan)
     return CommandResult(document, lambda: show_applied(document))
 
 

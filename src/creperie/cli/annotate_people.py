@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import click
 
 from creperie.cli.options import database
 from creperie.cli.output import CommandResult, answers, echo, print_table, say
-from creperie.core import UsageError, read_json, write_json, write_text
+from creperie.core import DataError, UsageError, parse_json, read_json, read_text, write_text
 
 if TYPE_CHECKING:
     from creperie.annotation import Database
@@ -70,12 +69,12 @@ def include(study: str, annotator: str, db: Database) -> CommandResult:
 @database
 @answers
 def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Database) -> CommandResult:
-    """Show or change the settings of STUDY: consent, crowd, qualification, exclusion rules, language.
+    """Show or change the settings of STUDY: instructions, consent, crowd, exclusion rules, language.
 
     A value is JSON, or else text; @FILE reads it from a file.
 
     \b
-      creperie annotate settings foils consent=@consent.md contact=ana@example.org
+      creperie annotate settings foils instructions=@task.md consent=@consent.md
       creperie annotate settings foils max_attention_failures=0.3 min_median_seconds=1.5
       creperie annotate settings foils platform=prolific cap=30 pay=4.5 currency=GBP
     """
@@ -102,13 +101,10 @@ def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Databa
 
 def _value(text: str) -> Any:
     if text.startswith("@"):
-        try:
-            return Path(text[1:]).read_text(encoding="utf-8").strip()
-        except OSError as e:
-            raise UsageError(f"cannot be read ({e.strerror})", where=text[1:]) from None
+        return read_text(Path(text[1:])).strip()
     try:
-        return json.loads(text)
-    except ValueError:
+        return parse_json(text, "the value")
+    except DataError:
         return text
 
 
@@ -147,7 +143,7 @@ def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str,
 
     if not new_address and (sign or not ids):
         raise UsageError("nothing to do", hint="pass --ids FILE to list workers, or --new-address")
-    workers = [line.strip() for line in ids.read_text(encoding="utf-8").splitlines() if line.strip()] if ids else []
+    workers = [line.strip() for line in read_text(ids).splitlines() if line.strip()] if ids else []
     listed = list_workers(db, study, workers) if workers and not sign else 0
     token = crowd_address(db, study) if new_address else ""
     with db.read() as session:
@@ -180,12 +176,11 @@ def payments(study: str, out: Path, workers: Path | None, db: Database) -> Comma
     """Write what each annotator of STUDY is owed, with active time and completion code."""
     from creperie.annotation import PAYMENT_COLUMNS, as_csv, overview, study_named
     from creperie.annotation import payments as compute
-    from creperie.metrics import MetricSettings
 
-    ids = workers.read_text(encoding="utf-8").splitlines() if workers else ()
+    ids = read_text(workers).splitlines() if workers else ()
     with db.read() as session:
         stored = study_named(session, study)
-        rows = compute(stored, overview(session, stored, MetricSettings())["annotators"], ids)
+        rows = compute(stored, overview(session, stored)["annotators"], ids)
     write_text(out, as_csv(rows, PAYMENT_COLUMNS))
     total = round(sum(row["pay"] for row in rows), 2)
     document = {"study": study, "file": str(out), "people": len(rows), "total": total}
@@ -210,105 +205,17 @@ def withdraw(study: str, annotator: str, yes: bool, db: Database) -> CommandResu
 
 @click.command()
 @click.argument("study")
-@click.argument("annotator")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="A .json file.")
-@database
-@answers
-def person(study: str, annotator: str, out: Path, db: Database) -> CommandResult:
-    """Write everything that is stored about ANNOTATOR."""
-    from creperie.annotation import person_data
-
-    document = person_data(db, study, annotator)
-    write_json(out, document)
-    n = len(document["answers"])
-    return CommandResult({"study": study, "file": str(out), "rows": n}, lambda: say(f"{n} rows: {out}"))
-
-
-@click.command()
-@click.argument("study")
-@database
-@answers
-def retain(study: str, db: Database) -> CommandResult:
-    """Erase links, notes and worker hashes whose retention period is over (setting retention_days)."""
-    from creperie.annotation import retain as erase
-
-    gone = erase(db, study)
-    return CommandResult({"study": study, "erased": gone}, lambda: say(f"personal data of {len(gone)} people erased"))
-
-
-@click.command()
-@click.argument("study")
-@click.option("--count", type=int, default=5, show_default=True)
-@database
-@answers
-def gold(study: str, count: int, db: Database) -> CommandResult:
-    """Make checks of later annotators from questions that were adjudicated."""
-    from creperie.annotation import add_gold
-
-    total = add_gold(db, study, count)
-    return CommandResult({"study": study, "gold": total}, lambda: say(f"{total} gold questions"))
-
-
-@click.command()
-@click.argument("study")
-@click.option("--copy-as", metavar="NAME", help="Copy the study instead, without its people.")
 @click.option("--back", is_flag=True, help="Put an archived study back on the list.")
-@click.option("--delete", is_flag=True, help="Delete it instead of archiving it.")
-@click.option("--erase-answers", is_flag=True, help="With --delete: even where people have answered.")
 @database
 @answers
-def archive(
-    study: str, copy_as: str | None, back: bool, delete: bool, erase_answers: bool, db: Database
-) -> CommandResult:
-    """Archive, copy or delete STUDY."""
-    from creperie.annotation import copy_study, delete_study, set_state, study_named
+def archive(study: str, back: bool, db: Database) -> CommandResult:
+    """Close STUDY and take it off the list."""
+    from creperie.annotation import set_state, study_named
 
-    if copy_as:
-        copy_study(db, study, copy_as)
-    elif delete:
-        delete_study(db, study, erase_answers=erase_answers)
-    else:
-        with db.write() as session:
-            set_state(session, study_named(session, study), "closed" if back else "archived", "cli")
-    done = f"copied as {copy_as}" if copy_as else "deleted" if delete else "back on the list" if back else "archived"
-    return CommandResult({"study": study, "done": done}, lambda: say(f"{study}: {done}"))
+    state = "closed" if back else "archived"
+    with db.write() as session:
+        set_state(session, study_named(session, study), state, "cli")
+    return CommandResult({"study": study, "state": state}, lambda: say(f"{study}: {state}"))
 
 
-@click.command()
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="A .zip file.")
-@database
-@answers
-def backup(out: Path, db: Database) -> CommandResult:
-    """Write the whole database into one file, as it is at one moment. The server may run meanwhile."""
-    from creperie.annotation import backup_people
-
-    rows = backup_people(db, out)
-    return CommandResult({"file": str(out), "rows": rows}, lambda: say(f"{sum(rows.values())} rows in {out}"))
-
-
-@click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@database
-@answers
-def restore(file: Path, db: Database) -> CommandResult:
-    """Fill an empty database, SQLite or PostgreSQL, from a backup."""
-    from creperie.annotation import restore_people
-
-    rows = restore_people(db, file)
-    return CommandResult({"file": str(file), "rows": rows}, lambda: say(f"{sum(rows.values())} rows restored"))
-
-
-COMMANDS: tuple[click.Command, ...] = (
-    backup,
-    restore,
-    exclude,
-    include,
-    settings,
-    crowd,
-    payments,
-    withdraw,
-    person,
-    retain,
-    gold,
-    archive,
-)
+COMMANDS: tuple[click.Command, ...] = (exclude, include, settings, crowd, payments, withdraw, archive)

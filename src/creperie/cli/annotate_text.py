@@ -25,13 +25,12 @@ def show_overview(seen: dict[str, Any]) -> None:
             str(a["skipped"]),
             decimal(a["median_seconds"], 1),
             f"{a['attention_passed']} / {a['attention_asked']}",
-            decimal(a["agreement"], 2),
             decimal(a["competence"], 2),
             "; ".join(a["flags"]),
         ]
         for a in seen["annotators"]
     ]
-    columns = ["annotator", "answers", "skipped", "median s", "attention", "agrees", "knows", "flags"]
+    columns = ["annotator", "answers", "skipped", "median s", "attention", "accuracy", "flags"]
     print_table("", columns, people, right=columns[1:-1])
     show_agreement(seen["agreement"], seen["disagreements"])
 

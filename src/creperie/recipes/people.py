@@ -34,8 +34,8 @@ TURNED = {"0": "1", "1": "0"}  #: answers that name a place on the page
 CERTAIN = 0.95  #: how often the expected answer is given, where a task has one
 EXPECTED = {"foil-check": "false", "positive-check": "accept", "triplet-check": "valid"}
 SERVE = (
-    "import sys; from pathlib import Path; from creperie.annotation import Address, open_database, serve; "
-    "serve(open_database(sys.argv[1]), Address(port=int(sys.argv[2])), root=Path(sys.argv[3]), out=Path(sys.argv[3]))"
+    "import sys; from creperie.annotation import Address, open_database, serve; "
+    "serve(open_database(sys.argv[1]), Address(port=int(sys.argv[2])))"
 )
 
 
@@ -45,7 +45,7 @@ def served(database: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-c", SERVE, str(database), str(port), str(database.parent)]
+    command = [sys.executable, "-c", SERVE, str(database), str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:

@@ -136,15 +136,8 @@
 
   function end(ending) {
     only("done");
-    $("ending").hidden = !ending || !ending.code;
-    if (ending && ending.code) {
-      $("code").textContent = ending.code;
-      $("return").hidden = !ending.url;
-      if (ending.url) $("return").href = ending.url;
-    }
-    const gone = ending && ending.outcome !== "completed";
-    $("done").querySelector(".actions").hidden = gone;
-    if (gone) $("done").querySelector("h2").textContent = ending.outcome === "screened" ? words.screened : words.late;
+    $("ending").hidden = !ending;
+    if (ending) $("return").href = ending;
     $("done").focus();
   }
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import select
 
 from creperie.annotation.answers import Receipt, WorkError, answer, skip, undo
-from creperie.annotation.assignment import AnnotatorProgress, Desk, Ending
+from creperie.annotation.assignment import AnnotatorProgress, Desk
 from creperie.annotation.links import visitor
 from creperie.annotation.schema import DONE, HELD, Question, Slot, StudyRow
 from creperie.annotation.tasks.task import speaking
@@ -35,7 +35,7 @@ class StateOut(BaseModel):
     question: SlotView | None
     standing: AnnotatorProgress
     receipt: Receipt | None = None
-    ending: Ending | None = None
+    ending: str | None = Field(None, description="where a crowd platform wants people to go on")
 
 
 class Problem(BaseModel):

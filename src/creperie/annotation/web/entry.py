@@ -7,13 +7,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, HTTPException, Path, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
-from sqlalchemy import select
 
 from creperie.annotation.crowd import enter, entrant_of, study_of_address, worker_hash
 from creperie.annotation.links import ENTRIES, LASTS, WRONG_LINKS, DeniedError, Invitation, Visitor, link_of, open_visit
 from creperie.annotation.links import leave as end_visit
 from creperie.annotation.people import data_of, withdraw
-from creperie.annotation.schema import ANNOTATOR, OPEN, Annotator, Attachment, StudyRow
+from creperie.annotation.schema import ANNOTATOR, OPEN, Annotator, StudyRow
 from creperie.annotation.settings import settings_of
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.task import speaking
@@ -67,14 +66,14 @@ def join_page(request: Request, site: SiteHere, token: Token) -> Response:
 
 
 def _entry_page(
-    request: Request, study: StudyRow, action: str, *, name: str = "", problem: str = "", consented: bool = False
+    request: Request, study: StudyRow, action: str, *, name: str = "", refused: bool = False, consented: bool = False
 ) -> Response:
     settings = settings_of(study.settings)
     with speaking(settings.language):
         words = dict(task_named(study.task).words)
     own = {"study": study, "task": words, "settings": settings, "language": settings.language}
-    own |= {"action": action, "name": name, "problem": problem, "consented": consented}
-    return page(request, "enter.html", 400 if problem else 200, **own)
+    own |= {"action": action, "name": name, "refused": refused, "consented": consented}
+    return page(request, "enter.html", 400 if refused else 200, **own)
 
 
 @router.post("/join/{token}")
@@ -86,7 +85,7 @@ def join(request: Request, site: SiteHere, token: Token, csrf: Csrf = "", consen
         return _let_in(request, site, who)
     wanted = settings_of(who.study.settings).consent_version
     if wanted and wanted not in (consent, who.annotator.consent_version):
-        return _entry_page(request, who.study, f"/join/{token}", name=who.annotator.pseudonym, problem="consent")
+        return _entry_page(request, who.study, f"/join/{token}", name=who.annotator.pseudonym, refused=True)
     if wanted and who.annotator.consent_version != wanted:
         _accept(site, who.annotator.id, wanted)
     return _let_in(request, site, who)
@@ -138,26 +137,13 @@ def enter_by_address(request: Request, site: SiteHere, token: Token, given: Post
     study = _crowd_study(site, token)
     settings, action = settings_of(study.settings), f"/crowd/{token}?{request.url.query}"
     if settings.consent_version and given.get("consent") != settings.consent_version:
-        return _entry_page(request, study, action, problem="consent")
-    answers = [given.get(f"screening{n}", "") for n in range(len(settings.screening))]
-    if not all(a.isascii() and a.isdecimal() and len(a) < 4 for a in answers):
-        return _entry_page(request, study, action, problem="screening")
+        return _entry_page(request, study, action, refused=True)
     site.limiter.hit(ENTRIES, client_address(request))
-    annotator, made = enter(site.db, study.id, request.query_params, [int(a) for a in answers])
+    annotator, made = enter(site.db, study.id, request.query_params)
     link = Invitation(annotator.pseudonym, made).link(site.url or str(request.base_url))
     who = _linked(request, site, made)
     shown = page(request, "entered.html", language=settings.language, name=annotator.pseudonym, link=link)
     return _let_in(request, site, who, shown)
-
-
-@router.get("/attachment/{name}")
-def attachment(site: SiteHere, name: Token) -> Response:
-    """A picture of some instructions; its name is random."""
-    with site.db.read() as session:
-        found = session.scalar(select(Attachment).where(Attachment.name == name))
-    if found is None:
-        raise HTTPException(404, "no such picture")
-    return Response(found.data, media_type=found.media_type, headers={"Cache-Control": "private, max-age=3600"})
 
 
 # -- while taking part -----------------------------------------------------------------------------------------------
@@ -195,7 +181,7 @@ def accept_consent(
     assert who.study is not None
     assert who.annotator is not None
     if consent != settings_of(who.study.settings).consent_version:
-        return _entry_page(request, who.study, "/consent", name=who.annotator.pseudonym, problem="consent")
+        return _entry_page(request, who.study, "/consent", name=who.annotator.pseudonym, refused=True)
     _accept(site, who.annotator.id, consent)
     return to("/work")
 

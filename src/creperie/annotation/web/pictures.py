@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import threading
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 
 from PIL import Image
 
@@ -16,7 +15,8 @@ from creperie.bench import NO_IMAGES, ImageStore, open_image, open_store
 LONGEST_SIDE = 1600
 #: Up to this many pixels a picture is sent without loss.
 LOSSLESS = 512 * 512
-KEPT_BYTES = 64 * 2**20
+#: Encoded pictures in memory, of at most about a megabyte each.
+KEPT = 64
 #: Larger pictures are not decoded on a server (an RGB picture of this size takes 300 MB).
 MAX_PIXELS = 100_000_000
 
@@ -28,45 +28,26 @@ class Picture:
 
 
 class StudyPictures:
-    """Encoded pictures of several image stores; the last ones are kept in memory."""
+    """Encoded pictures of several image stores; the last ones stay in memory."""
 
     def __init__(self) -> None:
-        self._stores: dict[str, ImageStore] = {}
-        self._kept: OrderedDict[tuple[str, str], Picture] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
+        self._cached = lru_cache(KEPT)(_read)
         # One at a time, in one thread: six large pictures decoded at once would need gigabytes, and what one thread
         # has freed is not there for the next one.
         self._decoder = ThreadPoolExecutor(1, "creperie-pictures")
 
     def get(self, location: str, reference: str) -> Picture:
-        """The picture of a reference; ImageError where there is none. Links never lead out of the folder."""
-        key = (location, reference)
-        if (found := self._find(key)) is not None:
-            return found
-        return self._decoder.submit(self._make, key).result()
+        """The picture of a reference; ImageError where there is none."""
+        return self._decoder.submit(self._cached, location, reference).result()
 
-    def _make(self, key: tuple[str, str]) -> Picture:
-        if (found := self._find(key)) is not None:  # somebody else waited for the same one
-            return found
-        made = encode(open_image(self._store(key[0]), key[1], max_pixels=MAX_PIXELS))
-        with self._lock:
-            self._kept[key] = made
-            self._bytes += len(made.data)
-            while self._bytes > KEPT_BYTES:
-                self._bytes -= len(self._kept.popitem(last=False)[1].data)
-        return made
 
-    def _find(self, key: tuple[str, str]) -> Picture | None:
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+def _read(location: str, reference: str) -> Picture:
+    return encode(open_image(store_at(location), reference, max_pixels=MAX_PIXELS))
 
-    def _store(self, location: str) -> ImageStore:
-        if location not in self._stores:
-            self._stores[location] = open_store(location, follow_links=False) if location else NO_IMAGES
-        return self._stores[location]
+
+def store_at(location: str) -> ImageStore:
+    """The images of a study. Links never lead out of their folder, whoever named it."""
+    return open_store(location, follow_links=False) if location else NO_IMAGES
 
 
 def encode(picture: Image.Image) -> Picture:

@@ -36,8 +36,6 @@ class Site:
     """What a server serves. `secure` where it is reached over TLS, however that is done."""
 
     db: Database
-    root: Path
-    out: Path
     secure: bool = False
     url: str = ""
     trusted_header: str = ""  #: in which an identity proxy names who is calling; the server removes it from strangers
@@ -80,8 +78,12 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"prose": prose, "when": lambda at: strftime("%Y-%m-%d %H:%M", gmtime(at)) if at else "–"}
+    made.globals |= {"prose": prose, "when": _when}
     return made
+
+
+def _when(at: float | None) -> str:
+    return strftime("%Y-%m-%d %H:%M", gmtime(at)) if at else "–"
 
 
 def page(request: Request, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
@@ -173,13 +175,6 @@ def the_reader(request: Request) -> Visitor:
     return who
 
 
-def the_owner(request: Request) -> Visitor:
-    who = the_reader(request)
-    if not who.may(OWNER):
-        raise HTTPException(403, "only owners can do this")
-    return who
-
-
 def client_address(request: Request) -> str:
     return request.client.host if request.client else ""
 
@@ -209,7 +204,6 @@ def _allowed(kind: str) -> Callable[[Request, str], Visitor]:
 
 AnnotatorHere = Annotated[Visitor, Depends(the_annotator)]
 ReaderHere = Annotated[Visitor, Depends(the_reader)]
-AnyOwnerHere = Annotated[Visitor, Depends(the_owner)]
 AdjudicatorHere = Annotated[Visitor, Depends(_allowed(ADJUDICATOR))]
 OwnerHere = Annotated[Visitor, Depends(_allowed(OWNER))]
 
@@ -225,9 +219,3 @@ async def posted(request: Request) -> dict[str, str]:
 
 
 Posted = Annotated[dict[str, str], Depends(posted)]
-
-
-def download(text: str, kind: str, name: str) -> Response:
-    """A file to save."""
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text, media_type=f"{kind}; charset=utf-8", headers=headers)

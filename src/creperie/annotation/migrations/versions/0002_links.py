@@ -19,7 +19,8 @@ down_revision = "0001"
 
 DAYS = 30 * 86400.0
 GONE = {
-    "study": ("events", "head", "archived"),
+    "study": ("events", "head", "archived", "phase"),
+    "slot": ("phase",),
     "annotator": ("turns", "head", "expires", "revoked"),
     "answer": ("digest", "salt", "content"),
     "event": ("digest",),
@@ -49,7 +50,7 @@ def upgrade() -> None:
     _move_links(bind, tables)
     _move_accounts(bind, tables)
     _begin_revisions(bind, tables)
-    for name in ("login", "study_role", "owner", "attempt"):
+    for name in ("login", "study_role", "owner", "attempt", "attachment"):
         op.drop_table(name)
     for table, names in GONE.items():
         for name in names:
