@@ -43,7 +43,6 @@ from creperie.models.choice import read_demonstrations
 from creperie.models.prompts import read_prompts
 from creperie.models.uri import parse_uri
 from creperie.recipes.kitchen import check_claim, digest_of, kept_record, seconds_of
-from creperie.recipes.people import read_answers
 from creperie.recipes.recipe import Recipe, list_recipes, parse_changes, read_recipe
 from creperie.reporting.leaderboard import read_entry
 from creperie.reporting.page import read_audits
@@ -120,7 +119,6 @@ TARGETS = {
     "stage": Target("stage.json", lambda f: (kept_record(f, "k"), digest_of(str(f)))),
     "time": Target("time.json", seconds_of),
     "cooking": Target("recipe.json", claim),
-    "sheet": Target("sheet.csv", lambda f: read_answers(f / "sheet.csv")),
     "statistics": Target("table.csv", lambda f: read_table(f / "table.csv")),
     "published answers": Target("x-s.json", lambda f: import_answers(f / "x-s.json", order="first")),
     "external": Target("scores.csv", lambda f: read_column(f / "scores.csv", "score")),
@@ -175,7 +173,6 @@ def _write_plain(name: str, target: Path, folder: Path) -> None:
         "stage": json.dumps({"key": "k", "summary": {"items": 3}}),
         "time": json.dumps({"seconds": 3.5}),
         "cooking": json.dumps({"recipe": "r", "profile": "small"}),
-        "sheet": "subset,id,keep\ns,1,yes\ns,2,no\n",
         "statistics": "model,score\nclip,0.5\nblip,NA\n",
         "published answers": json.dumps({"0": ANSWERED, "1": ANSWERED}),
         "external": "model,score\nclip,0.5\n",

@@ -361,33 +361,6 @@ def test_the_papers_own_names_are_taken() -> None:
     assert find_recipe("SugarCrepe++").name == "sugarcrepe-pp.yaml"
 
 
-def test_people_get_a_sheet_and_their_answers_count(chain: Callable[..., Recipe], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    with pytest.raises(UsageError) as caught:
-        cook(chain("paper"), out)
-    assert "--set people.answers=FILE" in str(caught.value)
-    with (out / "people-sheet.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 24
-    assert rows[0]["true"]
-    answers = tmp_path / "answers.csv"
-
-    def answer(*given: str) -> None:
-        lines = [f"{r['subset']},{r['id']},{given[i] if i < len(given) else ''}" for i, r in enumerate(rows)]
-        answers.write_text("\n".join(["subset,id,keep", *lines]), encoding="utf-8")
-
-    answer("yes", "no", "No")
-    served = {s.name: s for s in cook(chain("paper", people__answers=str(answers)), out)}
-    assert served["make"].state == "unchanged"
-    told = served["people"].summary
-    assert (told["items"], told["removed"], told["answered"], told["unanswered"]) == (22, 2, 3, 21)
-    gone = {(r["subset"], r["id"]) for r in rows[1:3]}
-    assert not gone & {(i.subset, i.id) for i in load(served["people"].place)}
-    answer("yes", "maybe")
-    with pytest.raises(DataError, match=r"answers.csv:3: 'maybe' is neither yes nor no"):
-        cook(chain("paper", people__answers=str(answers)), out)
-
-
 class Validator(BaseHTTPRequestHandler):
     """A chat server that writes paraphrases, finds captions with the same words alike, and keeps count."""
 

@@ -47,7 +47,8 @@ WRONG = {
     ),
     HEAD + "  - name: a\n    does: world\n    with:\n      items: 3\n": (3, "lacks the option 'kinds'"),
     HEAD + "  - name: a\n    does: world\n    with: 3\n": (5, "not a mapping"),
-    HEAD + "  - name: a\n    does: world\n    with: {kinds: [1]}\n": (5, "not text"),
+    HEAD + "  - name: a\n    does: world\n    with: {kinds: [1]}\n": (5, "a list of names"),
+    HEAD + "  - name: a\n    does: make\n    with: {makers: [1]}\n": (5, "not text"),
     HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - {name: a, does: check}\n": (4, "two stages 'a'"),
     HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - name: b\n    does: check\n    from: c\n": (
         6,
@@ -147,7 +148,11 @@ def models_of(stage: RecipeStage) -> list[str]:
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", sorted(list_recipes()))
 def test_every_recipe_reads_in_every_profile(name: str, profile: str) -> None:
-    recipe = read_recipe(find_recipe(name), profile)
+    if name == "twins" and profile == "local":
+        with pytest.raises(CreperieError, match="no profile `local`"):
+            read_recipe(find_recipe(name), profile)
+        return
+    recipe = read_recipe(find_recipe(name), profile, data="released")
     assert recipe.name == name
     done = {word for s in recipe.stages for word in (s.name, s.does)}
     for wanted in ("captions", "make", "validate", "people", "audit", *(() if name == "twins" else ("score", "table"))):
@@ -160,8 +165,54 @@ def test_every_recipe_reads_in_every_profile(name: str, profile: str) -> None:
             uri = parse_uri(text)
             assert uri.kind in ("blind", "small", *KINDS)
             assert set(uri.options) <= {o.name for o in KINDS[uri.kind].options} if uri.kind in KINDS else True
-    if profile == "small":  # nobody waits: people are a script, and said to be one
+    if profile != "paper":  # nobody waits: people are a script, and said to be one
         assert all(s.skip or s.options["scripted"] for s in recipe.stages if s.does == "people")
+
+
+def test_the_local_profile_reads_released_files_and_trains_on_photographs() -> None:
+    """Nothing of the built-in world, no random weights; without a folder the recipe says what it needs."""
+    for name in PAPERS:
+        with pytest.raises(CreperieError, match="--data DIR"):
+            read_recipe(find_recipe(name), "local")
+        cooked = [s for s in read_recipe(find_recipe(name), "local", data="/released").stages if not s.skip]
+        assert not {"world", "tiny"} & {s.does for s in cooked}
+        assert [s for s in cooked if str(s.options.get("source", "")).partition(":")[2].startswith("/released/")]
+
+
+def test_stages_take_their_options_from_where_these_are_declared() -> None:
+    """The keys of train, tune, trainings, world, refine and figure are those of the commands of these names."""
+    from creperie.core import options_in
+    from creperie.training import StudyOptions, TrainingSettings, TrainOptions, TuneOptions
+    from creperie.world import World
+
+    for step, kinds in {
+        "train": (TrainingSettings, TrainOptions),
+        "tune": (TrainingSettings, TuneOptions),
+        "trainings": (StudyOptions,),
+        "world": (World,),
+    }.items():
+        assert {option for kind in kinds for option in options_in(kind)} <= set(STEPS[step].options)
+
+
+def test_released_checkpoints_fill_the_rows_that_no_hub_has() -> None:
+    """SugarCrepe++'s Tables 4, 6 and 15 had CLIP alone."""
+    models = {s.name: s.options for s in read_recipe(find_recipe("sugarcrepe++"), "paper").stages}["score"]["models"]
+    for number, named in (("4", {"CLIP", "NegCLIP", "CyCLIP"}), ("6", {"CLIP", "NegCLIP"}), ("15", {"NegCLIP"})):
+        rows = {row.model for row in published_table(f"sugarcrepe++/{number}").rows if set(row.uris) & set(models)}
+        assert named <= rows
+
+
+def test_the_two_sources_of_hit_or_be_hit_are_different_parts_of_the_world() -> None:
+    stages = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit")).stages}
+    assert stages["captions"]["split"] != stages["captions-swig"]["split"]
+
+
+def test_captions_are_compared_with_a_second_one_where_no_real_model_describes_images() -> None:
+    """SADE's small BERTScore took text from random weights as its reference."""
+    for profile, first in (("small", "twice"), ("local", "captions-flickr")):
+        stages = {s.name: s for s in read_recipe(find_recipe("sade"), profile, data="/d").stages}
+        assert stages["shuffles"].options["references"]
+        assert stages["shuffles"].sources[0] == first
 
 
 def test_published_parameters_are_in_the_paper_profile() -> None:
@@ -169,7 +220,7 @@ def test_published_parameters_are_in_the_paper_profile() -> None:
     assert options["captions"]["expect"] == 25_000
     assert len(options["make"]["makers"]) == 7
     assert (options["refine"]["method"], options["refine"]["bins"]) == ("grid", 50)
-    assert sum(uri.startswith("open_clip:") for uri in options["score"]["models"]) == 17
+    assert sum(uri.startswith("open_clip:") for uri in options["score"]["models"]) == 18  # 17 CLIPs and NegCLIP
     assert all("-quickgelu/" in uri for uri in options["score"]["models"] if uri.endswith("/openai"))
     for stage, model in (("trainings", "ViT-B-32-quickgelu/openai"), ("trainings-scratch", "RN50/random")):
         names = ("model", "epochs", "batch", "warmup", "lr")

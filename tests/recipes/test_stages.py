@@ -14,6 +14,8 @@ from creperie.core import CreperieError, write_json
 from creperie.making import MakerOptions, build_maker, captions_of
 from creperie.recipes import paper_status, status_page, totals, verify_runs
 from creperie.recipes.forecast import plan_recipe
+from creperie.recipes.judging import decided
+from creperie.recipes.kitchen import run_stages
 from creperie.recipes.people import _fields
 from creperie.recipes.recipe import find_recipe, read_recipe
 from creperie.recipes.steps import STEPS, StageJob, work_of
@@ -110,6 +112,40 @@ def test_a_stage_of_tables_without_runs_writes_no_empty_file(tmp_path: Path) -> 
     work_of("table")(job)
     assert not (tmp_path / "o" / "results.csv").exists()
     assert "▶ make" in (tmp_path / "o" / "sugarcrepe-2.txt").read_text(encoding="utf-8")
+
+
+def test_a_table_names_the_stage_that_made_the_items(tmp_path: Path) -> None:
+    """SugarCrepe++'s Table 1 said "refine" of items that nobody refined; a stage without runs hands on no items."""
+    (tmp_path / "r.yaml").write_text(
+        """
+recipe: r
+stages:
+  - {name: people, does: world, with: {kinds: [swap_obj], items: 2, size: 32}}
+  - {name: refine, does: refine, with: {skip: refined before}}
+  - {name: score, does: score, with: {skip: no model is here}}
+  - {name: table, does: table, from: [refine, score], with: {tables: [sugarcrepe/2]}}
+""",
+        encoding="utf-8",
+    )
+    served = {s.name: s for s in run_stages(read_recipe(tmp_path / "r.yaml"), tmp_path / "out")}
+    assert served["refine"].place == served["people"].place
+    assert served["score"].place == ""
+    rows = [r["model"] for r in json.loads((tmp_path / "out/04-table/sugarcrepe-2.json").read_text())["rows"]]
+    assert rows == ["negative captions", "people"]
+
+
+def test_items_that_text_can_decide_are_counted_beside_text_only_scores() -> None:
+    near, below = ("The cat is near the bed.", "The cat is under the bed.")
+    true = ("The cat is on the bed.", "The bed is below the cat.")
+    items = [Item(str(k), "s", (), (*true, n), ((True, True, False),)) for k, n in enumerate((near, below))]
+    items.append(Item("tagged", "s", (), (*true, near), ((True, True, False),), {"decidable": "unknown"}))
+
+    class TextRun:
+        inputs = ("text_text",)
+
+    assert decided(from_items("b", items), [TextRun()]) == {  # type: ignore[list-item]
+        "decidable": {"not decidable": 1, "decidable": 1, "unknown": 1}
+    }
 
 
 VSR, VISLA = (Path(__file__).parents[3] / "shared" / "data" / name for name in ("vsr", "visla"))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import engine_options, pairs_of
+from creperie.cli.options import engine_options, options_of, pairs_of
 from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say
-from creperie.core import UsageError, percent
+from creperie.core import UsageError, option, percent
+from creperie.recipes import CookOptions
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
@@ -20,31 +22,25 @@ if TYPE_CHECKING:
 SHOWN = 2  #: tables of a stage that are printed whole; more are left in their folder
 
 
+@dataclass(frozen=True)
+class CookWay:
+    """Where a recipe is cooked, and whether it is only planned."""
+
+    out: Path | None = option(None, "Output folder (out/cook/RECIPE-PROFILE).", metavar="DIR")
+    plan: bool = option(False, "Only show what it takes and what is missing.", flags="--plan --dry-run")
+    check_models: bool = option(False, "With --plan: build every model without its weights.")
+    shard: str | None = option(None, "Do only this share of the work; all N jobs use the same --out.", metavar="I/N")
+
+
 @click.command()
 @click.argument("recipe", metavar="RECIPE|list|status|verify")
 @click.argument("runs", nargs=-1, metavar="[A B]")
-@click.option("--profile", type=click.Choice(["small", "paper"]), default="small", show_default=True)
-@click.option("--check-models", is_flag=True, help="With --plan: build every model without its weights.")
-@click.option("--plan", "--dry-run", "plan_only", is_flag=True, help="Only show what it takes and what is missing.")
-@click.option("--out", type=click.Path(path_type=Path), help="Output folder (out/cook/RECIPE-PROFILE).")
-@click.option("--set", "changes", multiple=True, metavar="STAGE.OPTION=VALUE", help="Change one option of a stage.")
-@click.option("--use", multiple=True, metavar="STAGE=PLACE", help="Take a stage's output from a folder or BENCH.")
-@click.option("--prompts", type=click.Path(exists=True, file_okay=False), help="Prompt files for makers and models.")
+@options_of("options", CookOptions)
+@options_of("way", CookWay)
 @engine_options
-@click.option("--shard", metavar="I/N", help="Do only this share of the work; all N jobs use the same --out.")
 @answers
 def cook(
-    recipe: str,
-    runs: tuple[str, ...],
-    profile: str,
-    plan_only: bool,
-    check_models: bool,
-    out: Path | None,
-    changes: tuple[str, ...],
-    use: tuple[str, ...],
-    prompts: str | None,
-    engine: Engine | None,
-    shard: str | None,
+    recipe: str, runs: tuple[str, ...], options: CookOptions, way: CookWay, engine: Engine | None
 ) -> CommandResult:
     """Run a paper's recipe: captions, making, checking, people, refining, auditing, scoring, tables, figures.
 
@@ -57,38 +53,34 @@ def cook(
     score a share; a job that has to wait for the others says so and ends; call it again to continue.
     """
     from creperie.engine import parse_shard
-    from creperie.recipes import Workers, default_folder, find_recipe, parse_changes, plan_recipe, read_recipe
+    from creperie.recipes import Workers, chosen_recipe, default_folder, plan_recipe
     from creperie.recipes import cook as cook_recipe
 
     if recipe == "list":
         return _list_answer()
     if recipe == "status":
-        return _status_answer(out, use)
+        return _status_answer(way.out, options.use)
     if recipe == "verify":
         return _verify_answer(runs)
     if runs:
         raise UsageError(f"`cook {recipe}` takes no folders", hint="only `cook verify A B` does")
-    file, changed = find_recipe(recipe), parse_changes(changes)
-    read = read_recipe(file, profile, changed)
-    if prompts:
-        own = {f"{s.name}.prompts": str(Path(prompts).absolute()) for s in read.stages if "prompts" in s.options}
-        read = read_recipe(file, profile, own | changed)
-    folder = out or default_folder(read)
-    given = pairs_of(use, "--use", "STAGE=PLACE")
-    if plan_only:
-        return _plan_answer(read, folder, plan_recipe(read, folder, given), check_models)
-    hands = Workers(engine, parse_shard(shard) if shard else None)
+    given = pairs_of(options.use, "--use", "STAGE=PLACE")
+    read = chosen_recipe(recipe, options)
+    folder = way.out or default_folder(read)
+    if way.plan:
+        return _plan_answer(read, folder, plan_recipe(read, folder, given), way.check_models)
+    hands = Workers(engine, parse_shard(way.shard) if way.shard else None)
     served = cook_recipe(read, folder, use=given, workers=hands, progress=bar, tell=tell_stage)
     document = {
         "recipe": read.name,
-        "profile": profile,
+        "profile": read.profile,
         "out": str(folder),
-        "shard": shard,
+        "shard": way.shard,
         "waiting": served[-1].name if served[-1].state == "waiting" else None,
         "stages": [s.document() for s in served],
         "seconds": round(sum(s.seconds for s in served if s.state == "cooked"), 2),
     }
-    return CommandResult(document, lambda: show_stages(f"{read.title}, profile {profile}", folder, served))
+    return CommandResult(document, lambda: show_stages(f"{read.title}, profile {read.profile}", folder, served))
 
 
 def tell_stage(line: str) -> None:
@@ -248,6 +240,9 @@ def _told(s: StageResult) -> str:
             parts.append(f"{name} {percent(figures['before'])} % → {percent(figures['after'])} %")
     for model, tasks in told.get("results", {}).items():
         parts.append(f"{model}: " + ", ".join(f"{task} {percent(value)} %" for task, value in tasks.items()))
+    if counts := told.get("decidable"):
+        text = ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
+        parts.append(f"without the image: {text}")
     for name, fitted in told.get("presets", {}).items():
         fits = ", ".join(f"{label}: {n:,} rows" for label, n in fitted["rows"].items())
         parts.append(f"{name} ({fits}; {'converged' if fitted['converged'] else 'not converged'})")

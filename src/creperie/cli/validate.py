@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import engine_options
+from creperie.bench import ImageOptions
+from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError, percent
+from creperie.core import UsageError, option, percent
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
@@ -19,32 +21,28 @@ if TYPE_CHECKING:
 MOST_SHOWN = 20
 
 
+@dataclass(frozen=True)
+class ValidateOptions(ImageOptions):
+    """Who looks over a benchmark, and at how much of it."""
+
+    model: str = option("", "A language model that compares captions, such as api:gpt-4o-mini.", metavar="URI")
+    nli: str = option("", "A classifier of natural language inference that does, such as hf:NAME.", metavar="URI")
+    seer: str = option(
+        "", "A model that looks at the images: vlm:, api:, hf:, towers: …", flags="--with", metavar="URI"
+    )
+    calibrate: str = option("", "A benchmark whose truth is known, for --with.", metavar="BENCH")
+    out: str | None = option(None, "A folder for all verdicts.", metavar="DIR")
+    limit: int | None = option(None, "Only the first N items.", minimum=1, metavar="N")
+    prompts: str = option("", "A folder with a validate.toml of your own.", metavar="DIR")
+    dry_run: bool = option(False, "Only show how many calls, tokens and dollars it would take.")
+
+
 @click.command()
 @click.argument("bench")
-@click.option("--model", metavar="URI", help="A language model that compares captions, such as api:gpt-4o-mini.")
-@click.option("--nli", metavar="URI", help="A classifier of natural language inference that does, such as hf:NAME.")
-@click.option("--with", "seer", metavar="URI", help="A model that looks at the images: vlm:, api:, hf:, towers: …")
-@click.option("--calibrate", default="", metavar="BENCH", help="A benchmark whose truth is known, for --with.")
-@click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
-@click.option("--out", metavar="DIR", help="A folder for all verdicts.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N items.")
-@click.option("--prompts", default="", metavar="DIR", help="A folder with a validate.toml of your own.")
+@options_of("options", ValidateOptions)
 @engine_options
-@click.option("--dry-run", is_flag=True, help="Only show how many calls, tokens and dollars it would take.")
 @answers
-def validate(
-    bench: str,
-    model: str | None,
-    nli: str | None,
-    seer: str | None,
-    calibrate: str,
-    images: str | None,
-    out: str | None,
-    limit: int | None,
-    prompts: str,
-    dry_run: bool,
-    engine: Engine | None,
-) -> CommandResult:
+def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> CommandResult:
     """Check that the true captions of an item are true and agree, and that its false ones are false.
 
     --model and --nli compare captions, --with looks at the images, at every caption of an item with every image. Exit
@@ -54,22 +52,21 @@ def validate(
     from creperie.making import all_pairs, cost_sentence, estimate_pairs
     from creperie.making import validate as validate_benchmark
 
-    uri = model or nli or seer
-    if uri is None or sum(map(bool, (model, nli, seer))) > 1:
+    uri = options.model or options.nli or options.seer
+    if not uri or sum(map(bool, (options.model, options.nli, options.seer))) > 1:
         raise UsageError("expected one of --model, --nli and --with", hint="run the command once for each")
-    if seer:
-        return _look(load(bench, images=images), bench, seer, calibrate, limit, out, dry_run)
+    if options.seer:
+        return _look(load(bench, images=options.images), bench, options)
     loaded = load(bench)
-    pairs = all_pairs(loaded, limit)[0]
-    expected = {"calls": 2 * len(pairs), "cost": 0.0} if nli else estimate_pairs(pairs, uri, prompts)
-    told = f"{2 * len(pairs):,} pairs of captions to classify" if nli else cost_sentence(expected)
-    if dry_run:
-        return CommandResult({"bench": loaded.name, "dry_run": True, "estimate": expected}, lambda: say(told))
-    click.echo(told, err=True)
-    found = validate_benchmark(
-        loaded, uri, limit=limit, out=out, prompts=prompts, nli=bool(nli), engine=engine, progress=bar
-    )
-    document = {**found.document, "estimate": expected, "out": out}
+    pairs = all_pairs(loaded, options.limit)[0]
+    expected = {"calls": 2 * len(pairs), "cost": 0.0} if options.nli else estimate_pairs(pairs, uri, options.prompts)
+    price = f"{2 * len(pairs):,} pairs of captions to classify" if options.nli else cost_sentence(expected)
+    if options.dry_run:
+        return CommandResult({"bench": loaded.name, "dry_run": True, "estimate": expected}, lambda: say(price))
+    click.echo(price, err=True)
+    how: dict[str, Any] = {name: getattr(options, name) for name in ("limit", "out", "prompts")}
+    found = validate_benchmark(loaded, uri, nli=bool(options.nli), engine=engine, progress=bar, **how)
+    document = {**found.document, "estimate": expected, "out": options.out}
     doubted = {(f["subset"], f["item"]) for f in document["findings"] if f["code"] != "unreadable-verdict"}
     return _judged(document, len(doubted), document["failed"] - len(doubted), bench, _show)
 
@@ -90,21 +87,19 @@ def _judged(
     return CommandResult({**document, **verdict}, shown, code=verdict["code"])
 
 
-def _look(
-    bench: Benchmark, spec: str, uri: str, calibrate: str, limit: int | None, out: str | None, dry_run: bool
-) -> CommandResult:
-    """Every cell, seen by a model."""
+def _look(bench: Benchmark, spec: str, options: ValidateOptions) -> CommandResult:
+    """Let a model judge every caption of an item with every image."""
     from creperie.scoring import expected_look, look
 
-    chosen = bench.filter([k < limit for k in range(len(bench))]) if limit else bench
-    expected = expected_look(chosen, uri, progress=bar)
+    chosen = bench.filter([k < options.limit for k in range(len(bench))]) if options.limit else bench
+    expected = expected_look(chosen, options.seer, progress=bar)
     price = "price not known" if expected["cost"] is None else f"${expected['cost']:.4f}"
-    told = f"{expected['questions']:,} questions about images, about {expected['tokens_in']:,} tokens read, {price}"
-    if dry_run:
-        return CommandResult({"bench": bench.name, "dry_run": True, "estimate": expected}, lambda: say(told))
-    click.echo(told, err=True)
-    found = look(chosen, uri, calibrated=calibrate, out=out, progress=bar).document
-    document = {**found, "estimate": expected, "out": out}
+    effort = f"{expected['questions']:,} questions about images, about {expected['tokens_in']:,} tokens read, {price}"
+    if options.dry_run:
+        return CommandResult({"bench": bench.name, "dry_run": True, "estimate": expected}, lambda: say(effort))
+    click.echo(effort, err=True)
+    found = look(chosen, options.seer, calibrated=options.calibrate, out=options.out, progress=bar).document
+    document = {**found, "estimate": expected, "out": options.out}
     unseen = sum(cells.get("not-seen", 0) for cells in document["cells"].values())
     return _judged(document, document["failed"], unseen, spec, _show_look)
 

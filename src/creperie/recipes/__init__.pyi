@@ -12,10 +12,11 @@ from creperie.recipes.preflight import check_plan as check_plan
 from creperie.recipes.preflight import cook as cook
 from creperie.recipes.preflight import default_folder as default_folder
 from creperie.recipes.preflight import models_in as models_in
+from creperie.recipes.recipe import CookOptions as CookOptions
 from creperie.recipes.recipe import Recipe as Recipe
+from creperie.recipes.recipe import chosen_recipe as chosen_recipe
 from creperie.recipes.recipe import find_recipe as find_recipe
 from creperie.recipes.recipe import list_recipes as list_recipes
-from creperie.recipes.recipe import parse_changes as parse_changes
 from creperie.recipes.recipe import read_recipe as read_recipe
 from creperie.recipes.status import PaperPart as PaperPart
 from creperie.recipes.status import paper_status as paper_status

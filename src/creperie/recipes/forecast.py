@@ -85,7 +85,7 @@ def _state(
     if given is not None:
         return "given", given
     if stage.skip:
-        return "skipped", inputs[0] if inputs else NOTHING
+        return "skipped", inputs[0] if inputs and stage.step.gives == "benchmark" else NOTHING
     if idle:
         return "skipped", NOTHING
     known = [place for place in inputs if place is not None]
@@ -122,12 +122,12 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
         several = stage.does == "make" and not TRIPLES.isdisjoint(stage.options["makers"])
         return replace(asked, pairs=2 if several else given.pairs)
     if stage.does == "train":
-        samples = stage.options["steps"] * stage.options["batch"] or (n or 0) * stage.options["epochs"]
+        samples = (stage.options["steps"] or 0) * stage.options["batch"] or (n or 0) * stage.options["epochs"]
         small = not stage.options["model"] or stage.options["model"].endswith("student.json")
         rate = TRAINED if small else SCORED["hf"]
         return Expected(0, models=1, seconds=START["train"] + samples / rate)
     if stage.does == "people":
-        waits = not stage.options["answers"] and not stage.options["scripted"]
+        waits = not stage.options["scripted"]
         told = "stops here until people have answered" if waits else ""
         return Expected(n, pairs=given.pairs, seconds=0.0 if waits else START["people"], note=told)
     models = len(stage.options.get("models", ())) + given.models if stage.step.gives == "runs" else given.models
@@ -178,7 +178,7 @@ def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
         return START["stats"] + len(stage.options["presets"]) * n * ROWS * max(1, given.models) / FITTED
     if stage.does in ("trainings", "tune") and stage.options["model"]:
         o = {"share": 1, "arms": [], "seeds": 1, **stage.options}
-        each = o["steps"] * o["batch"] or n * o["share"] * o["epochs"]
+        each = (o["steps"] or 0) * o["batch"] or n * o["share"] * o["epochs"]
         return len(o["arms"] or o["ways"]) * o["seeds"] * each / _rate(o["model"])
     asked = sum(n / _rate(uri) for name in ARMS if (uri := stage.options.get(name, "")))
     return START.get(stage.does, 0.5) + asked + (n / RATES[stage.does] if stage.does in RATES else 0.0)

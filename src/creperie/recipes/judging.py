@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,32 +22,16 @@ ALONE = {"captioner": "order", "references": "order", "others": "cases"}  #: opt
 FIGURES = {"construction": "1", "argument-order": "2"}  #: of Hit or Be Hit
 
 if TYPE_CHECKING:
-    from creperie.auditing import AttackerModels
     from creperie.bench import Benchmark
     from creperie.scoring import ScoreOptions
 
 
-def _arms(job: StageJob) -> AttackerModels:
-    from creperie.auditing import AttackerModels
-
-    return AttackerModels(**{name: job.option(name) for name in ("seed", "lm", "encoder", "plausibility", "grammar")})
-
-
 def run_refine(job: StageJob) -> dict[str, Any]:
     """The largest part on which the attackers have no edge."""
+    from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan, refine, write_refined
 
-    threshold = job.option("threshold")
-    plan = RefinePlan(
-        method=job.option("method"),
-        attackers=tuple(job.option("attackers")),
-        held_out=tuple(job.option("held_out")),
-        bins=job.option("bins") or None,
-        repair=job.option("repair"),
-        threshold=threshold if threshold < 1 else None,  # a score of 1 leaves nothing out: search one
-        time_limit=job.option("time_limit"),
-    )
-    found = refine(load(job.input), plan, _arms(job), progress=job.progress)
+    found = refine(load(job.input), job.settings(RefinePlan), job.settings(AttackerModels), progress=job.progress)
     if not len(found.bench):
         raise DataError("the refinement leaves nothing", where=f"stage {job.name}", hint="more items, or fewer bins")
     name = job.option("name") or f"{found.bench.name}-refined"  # never under the name of what it was made from
@@ -67,13 +52,11 @@ def run_refine(job: StageJob) -> dict[str, Any]:
 
 def run_audit(job: StageJob) -> dict[str, Any]:
     """Blind attackers: the verdict as JSON and as a page."""
-    from creperie.auditing import audit, audit_document, write_audit_page
+    from creperie.auditing import AttackerModels, audit, audit_document, write_audit_page
 
-    bench = load(job.input)
+    bench, models = load(job.input), job.settings(AttackerModels)
     threshold = job.option("threshold")
-    found = audit(
-        bench, job.option("attackers"), _arms(job), threshold=threshold, engine=job.engine, progress=job.progress
-    )
+    found = audit(bench, job.option("attackers"), models, threshold=threshold, engine=job.engine, progress=job.progress)
     job.out.mkdir(parents=True)
     write_json(job.out / "audit.json", audit_document(found))
     write_audit_page(found, job.out / "audit.html")
@@ -83,12 +66,12 @@ def run_audit(job: StageJob) -> dict[str, Any]:
 
 def run_compare(job: StageJob) -> dict[str, Any]:
     """Table 4 of SugarCrepe: foils of the first input against those of the second."""
-    from creperie.auditing import compare_pairwise, make_attackers, scoring_attackers, sendable
+    from creperie.auditing import AttackerModels, compare_pairwise, make_attackers, scoring_attackers, sendable
 
     if len(job.inputs) != 2:
         raise UsageError(f"stage {job.name!r} compares two benchmarks", hint="write `from: [rebuild, make]`")
-    arms = _arms(job)
-    sent = scoring_attackers(make_attackers(sendable(list(job.option("attackers")), arms)[0], arms))
+    models = job.settings(AttackerModels)
+    sent = scoring_attackers(make_attackers(sendable(list(job.option("attackers")), models)[0], models))
     a, b = (load(place) for place in job.inputs)
     rows = [asdict(row) for row in compare_pairwise(a, b, sent, progress=job.progress)]
     job.out.mkdir(parents=True)
@@ -123,7 +106,8 @@ def run_score(job: StageJob) -> dict[str, Any]:
     from creperie.scoring import score_all
 
     bench, models, options = scoring_of(job)
-    return scored(score_all([bench], models, options, out=job.out, engine=job.engine, progress=job.progress))
+    runs = score_all([bench], models, options, out=job.out, engine=job.engine, progress=job.progress)
+    return scored(runs) | decided(bench, runs)
 
 
 def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
@@ -150,6 +134,21 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
     """A scoring summarised in a few numbers."""
     results = {run.model: {r["task"]: r["accuracy"] for r in run.results if r["subset"] == "all"} for run in runs}
     return {"runs": len(runs), "items": len(runs[0]), "results": results}
+
+
+def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
+    """Count the items of text-only scores that text can decide: by the tag of their maker, else by logic."""
+    from creperie.lang import decidability
+
+    if not any("text_text" in run.inputs for run in runs):
+        return {}
+    words = (
+        str(item.tags.get("decidable") or decidability(item.positives, item.negatives)[0])
+        for item in bench
+        if len(item.positives) > 1 and item.negatives
+    )
+    counts = dict(Counter(words))
+    return {"decidable": counts} if counts else {}
 
 
 def run_stats(job: StageJob) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -193,7 +193,7 @@ class _Stove:
         if place is not None:
             return StageResult(stage.name, stage.does, "given", place, _look(stage, place), why=f"given: {place}")
         if stage.skip:
-            return StageResult(stage.name, stage.does, "skipped", inputs[0] if inputs else "", why=stage.skip)
+            return StageResult(stage.name, stage.does, "skipped", handed_on(stage, inputs), why=stage.skip)
         if why := nothing_to_do(stage, self.full):
             return StageResult(stage.name, stage.does, "skipped", "", why=why)
         folder = folder_of(self.out, number, stage)
@@ -278,6 +278,11 @@ class _Stove:
         """A place relative to the folder of the run: the record is the same wherever that is."""
         path = Path(place)
         return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
+
+
+def handed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
+    """Return what a stage that is passed over gives to the next: its input, if both are benchmarks; else nothing."""
+    return inputs[0] if inputs and stage.step.gives == "benchmark" else ""
 
 
 def nothing_to_do(stage: RecipeStage, full: Collection[str]) -> str:

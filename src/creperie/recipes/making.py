@@ -15,8 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.bench import Benchmark, Item, concatenate, from_items, image_keys, limited, load, open_store, save
-from creperie.core import DataError, UsageError, options_from, options_in
+from creperie.bench import (
+    Benchmark,
+    Item,
+    concatenate,
+    from_items,
+    image_keys,
+    limited,
+    load,
+    open_store,
+    save,
+    split_reference,
+)
+from creperie.core import DataError, UsageError
 from creperie.recipes.steps import StageJob, engine_for
 
 if TYPE_CHECKING:
@@ -52,6 +63,9 @@ def run_load(job: StageJob) -> dict[str, Any]:
     bench = chosen_items(
         load(job.option("source"), images=job.option("images") or None), job.option("subsets"), job.option("limit")
     )
+    if job.option("pictured"):
+        there = [all(split_reference(key)[0] in bench.images for key in item.images) for item in bench]
+        bench = bench.filter(np.array(there, dtype=bool), why="its images are here")
     renamed = from_items(bench.name, _renamed(bench, job.option("rename")), images=bench.images)
     return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job)
 
@@ -67,9 +81,7 @@ def run_world(job: StageJob) -> dict[str, Any]:
     """Items of the world in one form, under the papers' names of subsets."""
     from creperie.world import World, make_world
 
-    kinds = tuple(job.option("kinds"))
-    how = {name: job.option(name) for name in ("items", "split", "seed", "size")}
-    bench = make_world(World(kinds=kinds, forms=(job.option("form"),), **how), job.progress)
+    bench = make_world(job.settings(World), job.progress)
     renamed = from_items(bench.name, _renamed(bench, job.option("rename")), images=bench.images)
     return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job, copy_images=True)
 
@@ -114,8 +126,7 @@ def making_of(job: StageJob) -> tuple[MakerOptions, Captions]:
     """What a stage makes with: the makers' options, and the captions."""
     from creperie.making import MakerOptions
 
-    chosen = {name: job.option(name) for name in options_in(MakerOptions)}
-    return options_from(MakerOptions, chosen), _captions(job.input)
+    return job.settings(MakerOptions), _captions(job.input)
 
 
 def _captions(place: str) -> Captions:

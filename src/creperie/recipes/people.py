@@ -1,4 +1,4 @@
-"""Stages that check items: by rules, by a model, or by people (a study, or a sheet; scripted in small profiles).
+"""Stages that check items: by rules, by a model, or by people in a study (scripted in small profiles).
 
 Scripted annotators are programs: they answer a study through the real server, so that a small profile has every stage.
 Nothing they say counts as a person's judgement: what comes of it is marked `scripted` wherever it is shown.
@@ -6,7 +6,6 @@ Nothing they say counts as a person's judgement: what comes of it is marked `scr
 
 from __future__ import annotations
 
-import csv
 import random
 import re
 import secrets
@@ -25,7 +24,7 @@ import httpx
 import numpy as np
 
 from creperie.bench import Benchmark, ProvenanceStep, limited, load, save
-from creperie.core import DataError, UsageError, csv_table, draft_of, write_json
+from creperie.core import DataError, UsageError, write_json
 from creperie.recipes.steps import StageJob, engine_for
 from creperie.scoring import Run
 
@@ -180,20 +179,17 @@ def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: 
     return {"items": len(found), "removed": removed, "subsets": found.subsets}
 
 
-ANSWERS = {"yes": True, "true": True, "1": True, "keep": True, "no": False, "false": False, "0": False, "drop": False}
 RUNS = "runs"  #: what people chose, as runs beside those of models
 PEOPLE = "people.json"  #: what came of the study, beside the items
 STUDY = "study"
 
 
 def run_people(job: StageJob) -> dict[str, Any]:
-    """What people say about the items: a sheet that was filled in, or a study that was answered.
+    """Apply what people said about the items in a study; where nobody was asked, prepare it and stop.
 
-    Without either, the study is prepared and the run stops. A second input is the benchmark to compare with.
+    A second input is the benchmark to compare with.
     """
     bench = load(job.input)
-    if job.option("answers"):
-        return _by_sheet(bench, job)
     if each := job.option("per_subset"):
         if job.option("apply"):
             raise UsageError(
@@ -251,13 +247,11 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
     try:
         done = apply_study(db, STUDY, bench)
     except UsageError as e:
-        sheet = job.out.parent / f"{job.name}-sheet.csv"
-        write_sheet(bench, sheet)
         raise UsageError(
             f"people have not answered: {e.what}",
             where=f"stage {job.name}",
             hint=f"invite them with `creperie annotate invite {STUDY} --db {database}` and serve the pages with "
-            f"`creperie annotate serve --db {database}`; or fill in {sheet} and pass --set {job.name}.answers=FILE; "
+            f"`creperie annotate serve --db {database}`; or bring the items that stay with --use {job.name}=BENCH; "
             f"or pass over the stage with --set {job.name}.skip=true",
         ) from None
     finally:
@@ -277,39 +271,3 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
     told = {"items": len(found), "removed": len(bench) - len(found), "subsets": found.subsets}
     kept = ("task", "annotators", "answers", "alpha", "fates", "scripted")
     return told | {name: document[name] for name in kept if name in document}
-
-
-def _by_sheet(bench: Benchmark, job: StageJob) -> dict[str, Any]:
-    answers = job.option("answers")
-    said = read_answers(Path(answers))
-    keys = list(zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True))
-    strange = [key for key in said if key not in set(keys)]
-    if strange:
-        raise DataError(f"answers about an item that is not there: {strange[0][0]}/{strange[0][1]}", where=answers)
-    summary = keep_others(bench, {key for key, keep in said.items() if not keep}, job, "people")
-    return summary | {"answered": len(said), "unanswered": len(keys) - len(said)}
-
-
-def write_sheet(bench: Benchmark, path: Path) -> None:
-    """A CSV file with one item per line and a column `keep` to fill in."""
-    with draft_of(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["subset", "id", "images", "true", "false", "keep"])
-        for item in bench:
-            texts = ["\n".join(texts) for texts in (item.positives, item.negatives)]
-            writer.writerow([item.subset, item.id, " ".join(item.images), *texts, ""])
-
-
-def read_answers(path: Path) -> dict[Key, bool]:
-    """Who stays, by subset and id; lines without an answer are left out."""
-    keep: dict[Key, bool] = {}
-    names, rows = csv_table(path)
-    if missing := {"subset", "id", "keep"} - set(names):
-        raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(path))
-    for line, row in rows:
-        answer = row["keep"].strip().lower()
-        if answer and answer not in ANSWERS:
-            raise DataError(f"{answer!r} is neither yes nor no", where=f"{path}:{line}")
-        if answer:
-            keep[row["subset"], row["id"]] = ANSWERS[answer]
-    return keep

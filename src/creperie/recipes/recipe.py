@@ -8,17 +8,35 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, UsageError, unknown
+from creperie.core import DataError, UsageError, option, unknown
 from creperie.recipes.steps import STEPS, StageKind
 from creperie.recipes.yaml_lines import Marked, read_marked
 
-PROFILES = ("small", "paper")
+PROFILES = ("small", "local", "paper")
 #: the papers' own names of recipes whose files are called otherwise
 PAPER_NAMES = {"sugarcrepe++": "sugarcrepe-pp", "scpp": "sugarcrepe-pp", "hit or be hit": "hit-or-be-hit"}
 HERE = "{recipe}"  #: in options: the folder of the recipe's file
+DATA = "{data}"  #: in options: the folder of released files, which the user names
 _TOP = ("recipe", "title", "about", "stages")
 _STAGE = ("name", "does", "about", "from", "with", *PROFILES)
 _KINDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "a list", dict: "names"}
+
+
+@dataclass(frozen=True)
+class CookOptions:
+    """Which form of a recipe is cooked, and what is changed in it."""
+
+    profile: str = option(
+        "small", "Parameters: small (built-in world), local (released files) or paper.", choices=PROFILES
+    )
+    data: str = option("", "Folder of released files, which the profile local reads.", metavar="DIR")
+    changes: tuple[str, ...] = option(
+        (), "Change one option of a stage.", flags="--set", metavar="STAGE.OPTION=VALUE", whole=True
+    )
+    use: tuple[str, ...] = option(
+        (), "Take a stage's output from a folder or BENCH.", metavar="STAGE=PLACE", whole=True
+    )
+    prompts: str = option("", "Prompt files of your own for makers and models.", metavar="DIR")
 
 
 @dataclass(frozen=True)
@@ -68,8 +86,27 @@ def find_recipe(name: str) -> Path:
     raise unknown("recipe", name, [*known, *PAPER_NAMES])
 
 
-def read_recipe(path: Path, profile: str = "small", changes: Mapping[str, Any] | None = None) -> Recipe:
-    """A recipe from its file. `changes` are single options, `{"stage.option": value}`, that overrule the file."""
+def chosen_recipe(name: str, options: CookOptions) -> Recipe:
+    """Return the recipe of this name, or in this file, as the options change it."""
+    file, changes = find_recipe(name), parse_changes(options.changes)
+    if options.data and not Path(options.data).is_dir():
+        raise UsageError("there is no such folder", where=f"--data {options.data}")
+    data = Path(options.data).absolute() if options.data else ""
+    recipe = read_recipe(file, options.profile, changes, data)
+    if not options.prompts:
+        return recipe
+    if not Path(options.prompts).is_dir():
+        raise UsageError("expected a folder of prompt files", where=f"--prompts {options.prompts}")
+    own = {f"{s.name}.prompts": str(Path(options.prompts).absolute()) for s in recipe.stages if "prompts" in s.options}
+    return read_recipe(file, options.profile, own | changes, data)
+
+
+def read_recipe(
+    path: Path, profile: str = "small", changes: Mapping[str, Any] | None = None, data: str | Path = ""
+) -> Recipe:
+    """Return a recipe from its file. `changes` are single options, `{"stage.option": value}`, that overrule the file;
+    `data` is the folder of released files that the profile `local` reads.
+    """
     if profile not in PROFILES:
         raise unknown("profile", profile, PROFILES)
     try:
@@ -81,10 +118,13 @@ def read_recipe(path: Path, profile: str = "small", changes: Mapping[str, Any] |
     name, stages = _text(doc, "recipe"), doc.value.get("stages")
     if not isinstance(stages, list) or not stages:
         raise DataError("has no stages", where=doc.where("stages"), hint="write a list of stages, each with a name")
+    if profile == "local" and not any(isinstance(stage, dict) and profile in stage for stage in stages):
+        raise UsageError("this recipe has no profile `local`", where=str(path), hint="choose another profile")
     own = _split(changes or {})
+    places = {HERE: str(path.resolve().parent), DATA: str(data)}
     made: list[RecipeStage] = []
     for i in range(len(stages)):
-        made.append(_stage(doc, i, profile, path.resolve().parent, made, own))
+        made.append(_stage(doc, i, profile, places, made, own))
     for stage in own:
         if stage not in {s.name for s in made}:
             raise unknown("stage", stage, [s.name for s in made], where="--set")
@@ -93,7 +133,12 @@ def read_recipe(path: Path, profile: str = "small", changes: Mapping[str, Any] |
 
 
 def _stage(
-    doc: Marked, i: int, profile: str, folder: Path, before: list[RecipeStage], changes: Mapping[str, Mapping[str, Any]]
+    doc: Marked,
+    i: int,
+    profile: str,
+    places: Mapping[str, str],
+    before: list[RecipeStage],
+    changes: Mapping[str, Mapping[str, Any]],
 ) -> RecipeStage:
     at = ("stages", i)
     _check_keys(doc, at, _STAGE)
@@ -102,6 +147,8 @@ def _stage(
     if name in {s.name for s in before}:
         raise DataError(f"has two stages {name!r}", where=doc.where(*at, "name"))
     given: dict[str, tuple[Any, str]] = {}  # option → value, where it stands
+    if profile == "local" and profile not in entry and any(other in entry for other in PROFILES):
+        given["skip"] = ("the local profile leaves it out", doc.where(*at))
     for block in ("with", profile):
         values = entry.get(block) or {}
         if not isinstance(values, dict):
@@ -113,7 +160,7 @@ def _stage(
         raise unknown("step", str(does), STEPS, where=at_does)
     skip, at_skip = given.pop("skip", ("", ""))
     sources = _sources(doc, at, STEPS[does], before, given.pop("from", None))
-    options = _options(STEPS[does], given, doc.where(*at), folder, skipped=bool(skip))
+    options = _options(STEPS[does], given, doc.where(*at), places, skipped=bool(skip))
     if not isinstance(skip, (str, bool)):
         raise DataError("'skip' says why a stage is passed over, in words", where=at_skip)
     return RecipeStage(
@@ -141,25 +188,41 @@ def _sources(
 
 
 def _options(
-    step: StageKind, given: Mapping[str, tuple[Any, str]], where: str, folder: Path, *, skipped: bool
+    step: StageKind, given: Mapping[str, tuple[Any, str]], where: str, places: Mapping[str, str], *, skipped: bool
 ) -> dict[str, Any]:
     options = dict(step.options)
     for name, (value, at) in given.items():
         if name not in step.options:
             raise unknown("option", name, [*step.options, "skip", "does", "from"], where=at)
+        value = _placed(value, places, at)
         if about := step.declared.get(name):
-            typed = about.checked(value.replace(HERE, str(folder)) if isinstance(value, str) else value, at)
-            options[name] = list(typed) if isinstance(typed, tuple) else typed
+            typed = about.checked(value, at)
+            options[name] = (
+                list(typed) if isinstance(typed, tuple) else str(typed) if isinstance(typed, Path) else typed
+            )
         else:
-            options[name] = _typed(value, step.options[name], name, at, folder)
+            options[name] = _typed(value, step.options[name], name, at)
     missing = [name for name in step.required if not options[name]]
     if missing and not skipped:
         raise DataError(f"lacks the option {missing[0]!r}", where=where, hint=f"this step is: {step.what}")
     return options
 
 
-def _typed(value: Any, default: Any, name: str, where: str, folder: Path) -> Any:
-    """The value as the option's type. A single text stands for a list of one."""
+def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
+    """Return the value with the folders that its texts name."""
+    if isinstance(value, list):
+        return [_placed(part, places, where) for part in value]
+    if not isinstance(value, str):
+        return value
+    for name, folder in places.items():
+        if name in value and not folder:
+            raise UsageError("this profile reads released files", where=where, hint="name their folder: --data DIR")
+        value = value.replace(name, folder)
+    return value
+
+
+def _typed(value: Any, default: Any, name: str, where: str) -> Any:
+    """Return the value as the option's type. A single text stands for a list of one."""
     kind = type(default)
     if kind is list and isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
@@ -172,9 +235,7 @@ def _typed(value: Any, default: Any, name: str, where: str, folder: Path) -> Any
     inner = value if kind is list else list(value.values()) if kind is dict else []
     if not all(isinstance(v, str) for v in inner):
         raise DataError(f"{name!r} holds something that is not text", where=where)
-    if kind is str:
-        return value.replace(HERE, str(folder))
-    return [v.replace(HERE, str(folder)) for v in value] if kind is list else value
+    return value
 
 
 def _check_keys(doc: Marked, path: tuple[str | int, ...], known: tuple[str, ...]) -> None:

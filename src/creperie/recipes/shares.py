@@ -86,12 +86,13 @@ def _share_of_scoring(job: StageJob, shard: Shard, folder: Path) -> None:
 
 
 def _scoring(job: StageJob, folders: Sequence[Path]) -> dict[str, Any]:
-    from creperie.recipes.judging import runs_in, scored, scoring_of
+    from creperie.recipes.judging import decided, runs_in, scored, scoring_of
     from creperie.scoring import merged_run
 
-    count = len(scoring_of(job)[1])
-    shares = [[run for folder in folders for run in runs_in(folder / str(number))] for number in range(count)]
-    return scored([merged_run(runs).save(job.out) for runs in shares])
+    bench, models, _ = scoring_of(job)
+    shares = [[run for folder in folders for run in runs_in(folder / str(number))] for number in range(len(models))]
+    merged = [merged_run(runs).save(job.out) for runs in shares]
+    return scored(merged) | decided(bench, merged)
 
 
 _SHARE: dict[str, Callable[[StageJob, Shard, Path], None]] = {"make": _share_of_making, "score": _share_of_scoring}

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from creperie.core import OptionField, Progress, UsageError, options_in, packaged_toml, silent
+from creperie.core import OptionField, Progress, UsageError, options_from, options_in, packaged_toml, silent
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ class StageJob:
 
     def option(self, name: str) -> Any:
         return self.options[name]
+
+    def settings(self, kind: type[T]) -> T:
+        """Return the options that a dataclass declares, as that dataclass."""
+        return options_from(kind, {name: self.options[name] for name in options_in(kind)}, where=f"stage {self.name}")
 
     @property
     def input(self) -> str:
@@ -71,7 +77,7 @@ class StageKind:
     what: str
     module: str  #: of creperie.recipes
     own: Mapping[str, Any] = field(default_factory=dict)  #: options that only recipes have, with their defaults
-    settings: str = ""  #: `room:Class`, a dataclass whose options are options of the stage as well
+    settings: tuple[str, ...] = ()  #: `room:Class`, dataclasses whose options are options of the stage as well
     gives: str = "benchmark"
     takes: int = 1
     files: tuple[str, ...] = ()  #: options that name local files, whose content counts
@@ -83,8 +89,10 @@ class StageKind:
     @cached_property
     def declared(self) -> dict[str, OptionField]:
         """The options that the settings declare."""
-        room, _, name = self.settings.partition(":")
-        return options_in(getattr(import_module(f"creperie.{room}"), name)) if room else {}
+        fields: dict[str, OptionField] = {}
+        for room, _, name in (place.partition(":") for place in self.settings):
+            fields |= options_in(getattr(import_module(f"creperie.{room}"), name))
+        return fields
 
     @cached_property
     def options(self) -> dict[str, Any]:
@@ -93,14 +101,11 @@ class StageKind:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in defaults.items()} | dict(self.own)
 
 
-_ARMS: dict[str, Any] = {"seed": 0, "lm": "", "encoder": "", "plausibility": "", "grammar": ""}
-
-
 def _read_steps() -> dict[str, StageKind]:
     document = packaged_toml("creperie.recipes", "steps.toml")
     steps = {}
     for name, record in document.items():
-        record["own"] = record.pop("options", {}) | (_ARMS if record.pop("arms", False) else {})
+        record["own"] = record.pop("options", {})
         fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
         steps[name] = StageKind(**fields)
     return steps

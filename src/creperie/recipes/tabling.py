@@ -93,14 +93,13 @@ def findings_of(job: StageJob) -> RecipeFindings:
 
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
-    """The stages with the folders that they filled: a skipped stage hands on its input, which is not its work.
+    """Return the inputs by the stage that made them: what a skipped stage hands on is not its work.
 
-    >>> own_places(["refine", "trainings", "released"], ["out/06-refine", "out/06-refine", "sugarcrepe:data"])
-    {'refine': 'out/06-refine', 'released': 'sugarcrepe:data'}
+    >>> own_places(["refine", "trainings", "released"], ["out/04-people", "out/04-people", "sugarcrepe:data"])
+    {'people': 'out/04-people', 'released': 'sugarcrepe:data'}
     """
-    given = dict(zip(stages, places, strict=True))
-    owner = {place: re.sub(r"^\d+-", "", Path(place).name) for place in places}
-    return {stage: place for stage, place in given.items() if owner[place] == stage or owner[place] not in given}
+    made_by = (re.fullmatch(r"\d+-(.+)", Path(place).name) for place in places)
+    return {made[1] if made else stage: place for stage, place, made in zip(stages, places, made_by, strict=True)}
 
 
 def write_results(runs: Sequence[Run], path: Path) -> None:
@@ -120,15 +119,7 @@ def run_figure(job: StageJob) -> dict[str, Any]:
     A figure that cannot be drawn from these items is left out, with the reason.
     """
     places = dict(zip(job.sources, job.inputs, strict=True))
-    arms = {name: job.option(name) for name in ("lm", "plausibility", "grammar", "seed")}
-    options = FigureOptions(
-        tasks=tuple(job.option("tasks")),
-        attackers=tuple(job.option("attackers")),
-        against=Path(job.option("against")) if job.option("against") else None,
-        syntax=job.option("syntax"),
-        parser=job.option("parser"),
-        **arms,
-    )
+    options = job.settings(FigureOptions)
     job.out.mkdir(parents=True)
     drawn: dict[str, str] = {}
     reasons: dict[str, str] = {}

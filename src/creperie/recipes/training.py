@@ -6,14 +6,11 @@ import shutil
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from creperie.bench import load
 from creperie.core import UsageError, read_json, write_json
 from creperie.recipes.steps import StageJob
-
-if TYPE_CHECKING:
-    from creperie.training import FoilRefinement, StudyQuestion
 
 MODEL = "model"
 TRAINED = "trained.json"
@@ -22,12 +19,10 @@ TUNING = "tuning.json"
 
 def run_train(job: StageJob) -> dict[str, Any]:
     """Train with the items' foils, or with what makers give; a killed training resumes at its last checkpoint."""
-    from creperie.training import TrainingSettings, train
+    from creperie.training import TrainingSettings, TrainOptions, train
 
-    names = ("objective", "epochs", "batch", "lr", "warmup", "seed", "save_every")
-    settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
-    how = {name: job.option(name) for name in ("negatives", "tuning", "device")}
-    done = train(load(job.input), _model(job), job.work / "run", settings=settings, progress=job.progress, **how)
+    how = {"options": job.settings(TrainOptions), "settings": job.settings(TrainingSettings)}
+    done = train(load(job.input), _model(job), job.work / "run", progress=job.progress, **how)
     shutil.copytree(done.folder / MODEL, job.out / MODEL)
     kind, examples = done.uri.partition(":")[0], done.document["job"]["data"]["examples"]
     summary = {"kind": kind, "examples": examples, "steps": done.document["steps"]}
@@ -35,9 +30,9 @@ def run_train(job: StageJob) -> dict[str, Any]:
     return summary | {"loss": done.document["loss"]}
 
 
-def _model(job: StageJob) -> str:
-    """Return the model that a stage starts from: the one it names, or that of an earlier stage."""
-    model = job.option("model") or next(iter(trained_models(job.inputs[1:])), "")
+def _model(job: StageJob, benchmarks: int = 1) -> str:
+    """Return the model that a stage starts from: the one it names, or that of a stage after its benchmarks."""
+    model = job.option("model") or next(iter(trained_models(job.inputs[benchmarks:])), "")
     if not model:
         raise UsageError(f"stage {job.name!r} has no model", hint="name one, or a stage that trains one in `from`")
     return str(model)
@@ -69,38 +64,24 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
     """Tables 5 and 10 of SugarCrepe: one training per type of foil and seed.
 
     The inputs are what the model is trained on, a biased benchmark, a clean one and, where no model is named, a stage
-    that trains one. Without any model it is the study of the built-in world.
+    that trains one.
     """
     from creperie.auditing import AttackerModels
-    from creperie.training import GRID, FoilRefinement, changed_preset, find_preset, run_study, study_of, write_study
-
-    arms = job.option("arms") or GRID
-    seeds = tuple(range(job.option("seeds")))
-    device = job.option("device")
-    model = job.option("model") or next(iter(trained_models(job.inputs[3:])), "")
-    models = {name: job.option(name) for name in ("plausibility", "grammar", "lm")}
-    refinement = FoilRefinement(tuple(job.option("attackers")), job.option("bins") or None, AttackerModels(**models))
-    if model:
-        question = _question(job, model, refinement)
-        found = study_of(question, job.work / "study", seeds=seeds, arms=arms, device=device, progress=job.progress)
-    else:
-        sizes = {name: job.option(name) or None for name in ("steps", "arm_steps", "pairs", "items")}
-        preset = changed_preset(find_preset(job.option("preset")), **sizes)
-        how = {"seeds": seeds, "arms": arms, "device": device, "refinement": refinement}
-        found = run_study(preset, job.work / "study", progress=job.progress, **how)
-    document = write_study(found, job.out)
-    return {"trainings": len(found.sat), "arms": list(found.done), "finished": document["finished"]}
-
-
-def _question(job: StageJob, model: str, refinement: FoilRefinement) -> StudyQuestion:
-    from creperie.training import StudyQuestion, TrainingSettings
+    from creperie.training import FoilRefinement, StudyOptions, StudyQuestion, TrainingSettings, study_of, write_study
 
     if len(job.inputs) < 3:
         raise UsageError(f"stage {job.name!r} needs three benchmarks", hint="write `from: [lessons, rebuild, refine]`")
-    names = ("epochs", "batch", "lr", "warmup")
-    settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
+    options = job.settings(StudyOptions)
+    names = ("epochs", "steps", "batch", "lr", "warmup")
+    settings = TrainingSettings(**{name: getattr(options, name) for name in names})
+    attackers, bins = tuple(job.option("attackers")), job.option("bins") or None
+    refinement = FoilRefinement(attackers, bins, job.settings(AttackerModels))
     data, biased, clean = (load(place) for place in job.inputs[:3])
-    return StudyQuestion(model, data, biased, clean, settings, refinement=refinement)
+    question = StudyQuestion(_model(job, 3), data, biased, clean, settings, refinement=refinement)
+    how: dict[str, Any] = {"seeds": tuple(range(options.seeds)), "arms": options.arms, "device": options.device}
+    found = study_of(question, job.work / "study", progress=job.progress, **how)
+    document = write_study(found, job.out)
+    return {"trainings": len(found.sat), "arms": list(found.done), "finished": document["finished"]}
 
 
 def run_tune(job: StageJob) -> dict[str, Any]:
@@ -109,14 +90,11 @@ def run_tune(job: StageJob) -> dict[str, Any]:
     The paper says that it takes the objective with which sentence transformers are trained and names none. `triple` is
     their multiple-negatives ranking over all three captions; it sees P2, which `negclip` does not.
     """
-    from creperie.training import TrainingSettings, tune
+    from creperie.training import TrainingSettings, TuneOptions, tune
 
-    model = _model(job)
-    names = ("objective", "epochs", "batch", "lr", "warmup", "seed")
-    settings = TrainingSettings(steps=job.option("steps") or None, **{name: job.option(name) for name in names})
-    how = {name: job.option(name) for name in ("ways", "rank", "share", "lora_rate", "device")}
-    bench = load(job.input)
-    found = tune(bench, model, job.work / "tuned", settings=settings, progress=job.progress, **how)
+    model, bench = _model(job), load(job.input)
+    how = {"options": job.settings(TuneOptions), "settings": job.settings(TrainingSettings)}
+    found = tune(bench, model, job.work / "tuned", progress=job.progress, **how)
     job.out.mkdir(parents=True)
     write_json(job.out / TUNING, {**found.document, "benchmark": bench.name})
     return {"model": Path(model.partition(":")[2]).name, "accuracy": {row.way: row.accuracy for row in found.rows}}
