@@ -70,7 +70,7 @@ def test_a_new_field_is_a_flag_a_keyword_and_a_recipe_key(monkeypatch: pytest.Mo
     assert bake("dough", **given, fillings=["egg,ham", "leek"], models="a:b?c=1,2") == ("dough", wanted)
     assert bake("dough", baking=wanted, minutes=9)[1].minutes == 9
     monkeypatch.setattr("creperie.making.Baking", Baking, raising=False)
-    monkeypatch.setitem(STEPS, "make", StageKind("", "making", {}, "making:Baking", takes=0))
+    monkeypatch.setitem(STEPS, "make", StageKind("", "making", {}, ("making:Baking",), takes=0))
     recipe = tmp_path / "r.yaml"
     text = "recipe: r\nstages:\n  - name: one\n    does: make\n    with:\n      "
     recipe.write_text(f"{text}fillings: [egg, ham, leek]\n      minutes: 5\n")

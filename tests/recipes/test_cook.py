@@ -17,6 +17,7 @@ import pytest
 import creperie
 from creperie.bench import load, save
 from creperie.cli.app import main
+from creperie.core import locked
 from creperie.core.errors import DataError, UnknownNameError, UsageError
 from creperie.recipes import kitchen
 from creperie.recipes.forecast import plan_recipe
@@ -186,7 +187,7 @@ def test_folders_are_not_mixed(chain: Callable[..., Recipe], tmp_path: Path) -> 
 def test_one_cooking_at_a_time(chain: Callable[..., Recipe], tmp_path: Path) -> None:
     out = tmp_path / "out"
     cook(chain(), out)
-    with kitchen.alone_in(out), pytest.raises(UsageError, match="another cooking"):
+    with locked(out / kitchen.LOCK, "held"), pytest.raises(UsageError, match="another cooking"):
         cook(chain(), out)
     assert "cooked" not in states(cook(chain(), out)).values()
 

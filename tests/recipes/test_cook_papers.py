@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from creperie.core.errors import CreperieError
 from creperie.lang import linkgrammar
 from creperie.lang.parser import default_parser
 from creperie.lang.wordnet import open_wordnet
+from creperie.recipes import verify_runs
 from creperie.recipes.kitchen import StageResult
 from creperie.recipes.kitchen import run_stages as cook
 from creperie.recipes.recipe import find_recipe, read_recipe
@@ -128,6 +133,29 @@ def test_visla(tmp_path: Path) -> None:
     for part in ("generic", "spatial"):
         assert 0 <= row[part] <= min(either[f"{part}_p1"], either[f"{part}_p2"])  # both at once is the harder task
     assert all(filled(served)[f"visla/{n}"] for n in (2, 3, 4, 5, 7, 8, 9))
+
+
+@needs_minilm
+def test_two_cooks_agree_also_after_three_kills(tmp_path: Path) -> None:
+    """VISLA by the command, killed at three stages and called again, beside an undisturbed run from another cache."""
+    sizes = {"generic.items": 8, "pictured.items": 8, "lessons.items": 16, "student.steps": 4, "student.warmup": 1}
+    words = [word for key, value in sizes.items() for word in ("--set", f"{key}={value}")]
+
+    def start(name: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "creperie", "cook", "visla", "--out", str(tmp_path / name), *words]
+        environment = {**os.environ, "CREPERIE_CACHE": str(tmp_path / f"cache-{name}")}
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+
+    assert start("calm").wait() == 0
+    for finished in (1, 5, 9):
+        process = start("killed")
+        while len(list((tmp_path / "killed").glob("*/stage.json"))) < finished and process.poll() is None:
+            time.sleep(0.02)
+        assert process.poll() is None  # there was something left to do
+        process.kill()
+        process.wait()
+    assert start("killed").wait() == 0
+    assert [m for m in verify_runs(tmp_path / "calm", tmp_path / "killed") if not m.same] == []
 
 
 def test_sade(tmp_path: Path, makers: None) -> None:

@@ -11,8 +11,9 @@ import pytest
 from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import main
 from creperie.core import CreperieError, write_json
-from creperie.making import MakerOptions, build_maker, captions_of
-from creperie.recipes import paper_status, status_page, totals, verify_runs
+from creperie.making import MakerOptions, build_maker, captions_of, written_prompts
+from creperie.models import find_prompt
+from creperie.recipes import CookOptions, chosen_recipe, paper_status, status_page, totals, verify_runs
 from creperie.recipes.forecast import plan_recipe
 from creperie.recipes.judging import decided
 from creperie.recipes.kitchen import run_stages
@@ -190,7 +191,46 @@ def test_the_ledger_counts_the_whole_table_and_one_cell_does_not_make_it_exact(t
     assert (two.status, len(two.agreed), sum(c.equal for c in two.agreed)) == ("agrees in part", 2, 1)
     assert two.missing == ("Angle-Llama-7b-nli-v2",)
     assert totals(parts)["computed"] == 2
-    assert "| 60 | 2 | 1 |" in status_page(parts, "creperie cook status")
+    assert "| 60 | 2 | 1 | m |" in status_page(parts, "creperie cook status")
+
+
+FIGURES = """
+["sugarcrepe++ figure 2".paraphrase]
+role = "You are a poet."
+["sugarcrepe++ figure 3".paraphrase]
+rules = ["It must rhyme."]
+["sugarcrepe++ figure 7".odd-forced]
+text = "Which is odd: {options}?"
+"""
+
+
+def test_prompts_of_a_paper_are_given_figure_by_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that a figure gives replace those of the shipped prompt; the ledger no longer calls them ours."""
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "figures.toml"
+    file.write_text(FIGURES, encoding="utf-8")
+    recipe = chosen_recipe("sugarcrepe++", CookOptions(prompts=str(file), profile="paper"))
+    stages = {s.name: s.options for s in recipe.stages}
+    folder = stages["make"]["prompts"]
+    assert folder == stages["score-asked"]["prompts"]
+    (question,) = written_prompts("paraphrase", "A dog.", folder)
+    assert question["text"].startswith("You are a poet.")
+    assert "1. It must rhyme." in question["text"]
+    assert "A barber trims" in question["text"]  # what no figure gives is as it was
+    assert find_prompt(f"{folder}/#odd-forced", "").text == "Which is odd: {options}?"
+    write_json(tmp_path / "run" / "recipe.json", {"recipe": recipe.name, "figures": recipe.figures, "stages": []})
+    parts = {(p.kind, p.number): p for p in paper_status([tmp_path / "run"]) if p.paper == "sugarcrepe++"}
+    assert parts["figure", "2"].prompts == parts["table", "18"].prompts == ()
+    assert parts["figure", "4"].prompts == ("validate",)
+    assert parts["table", "8"].prompts == ("odd-or-none", "odd-or-none-reworded")
+    for text, says in (
+        ("[x]", "unknown figure 'x'"),
+        ('["visla figure 5".swap]', "unknown prompt"),
+        ("a", "not a TOML"),
+    ):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(CreperieError, match=says):
+            chosen_recipe("visla", CookOptions(prompts=str(file)))
 
 
 def called(words: list[str]) -> int | str | None:

@@ -29,7 +29,6 @@ class CookWay:
     out: Path | None = option(None, "Output folder (out/cook/RECIPE-PROFILE).", metavar="DIR")
     plan: bool = option(False, "Only show what it takes and what is missing.", flags="--plan --dry-run")
     check_models: bool = option(False, "With --plan: build every model without its weights.")
-    shard: str | None = option(None, "Do only this share of the work; all N jobs use the same --out.", metavar="I/N")
 
 
 @click.command()
@@ -49,11 +48,9 @@ def cook(
     runs stage by stage. Before anything runs, packages, model names, data, keys, disk and memory are checked. Stages
     whose inputs and options have not changed are kept; an interrupted run continues where it stopped.
 
-    With --engine and --workers, making, validating, auditing and scoring run there. With --shard, N jobs each make and
-    score a share; a job that has to wait for the others says so and ends; call it again to continue.
+    With --engine and --workers, making, validating, auditing and scoring run there.
     """
-    from creperie.engine import parse_shard
-    from creperie.recipes import Workers, chosen_recipe, default_folder, plan_recipe
+    from creperie.recipes import chosen_recipe, default_folder, plan_recipe
     from creperie.recipes import cook as cook_recipe
 
     if recipe == "list":
@@ -69,14 +66,11 @@ def cook(
     folder = way.out or default_folder(read)
     if way.plan:
         return _plan_answer(read, folder, plan_recipe(read, folder, given), way.check_models)
-    hands = Workers(engine, parse_shard(way.shard) if way.shard else None)
-    served = cook_recipe(read, folder, use=given, workers=hands, progress=bar, tell=tell_stage)
+    served = cook_recipe(read, folder, use=given, engine=engine, progress=bar, tell=tell_stage)
     document = {
         "recipe": read.name,
         "profile": read.profile,
         "out": str(folder),
-        "shard": way.shard,
-        "waiting": served[-1].name if served[-1].state == "waiting" else None,
         "stages": [s.document() for s in served],
         "seconds": round(sum(s.seconds for s in served if s.state == "cooked"), 2),
     }
@@ -215,15 +209,12 @@ def show_stages(title: str, folder: Path, served: list[StageResult]) -> None:
             for name in sorted(Path(s.place).glob("*.txt")):
                 echo()
                 sys.stdout.write(name.read_text(encoding="utf-8"))
-    if served[-1].state == "waiting":
-        say(f"\nThis share of {served[-1].name} is done. The same command goes on when the others are there.")
-    else:
-        say(f"\nEverything is in {folder}.")
+    say(f"\nEverything is in {folder}.")
 
 
 def _told(s: StageResult) -> str:
     """A stage's numbers in one line."""
-    if s.state in ("skipped", "waiting") or not s.place:
+    if s.state == "skipped" or not s.place:
         return s.why
     told = s.summary
     parts = []

@@ -6,7 +6,6 @@ from creperie.recipes.demo import examples as examples
 from creperie.recipes.forecast import PlanLine as PlanLine
 from creperie.recipes.forecast import plan_recipe as plan_recipe
 from creperie.recipes.kitchen import StageResult as StageResult
-from creperie.recipes.kitchen import Workers as Workers
 from creperie.recipes.preflight import Shortfall as Shortfall
 from creperie.recipes.preflight import check_plan as check_plan
 from creperie.recipes.preflight import cook as cook

@@ -3,7 +3,6 @@
 OUT/
   01-captions/ 02-make/ …    one folder per stage: what it made, and stage.json: its key, options, inputs, numbers
   .work/                     what an interrupted stage has done so far
-  .shares/                   what jobs with a share have done so far
 
 The key of a stage is a hash of its options, of the content of its inputs and files, and of creperie's version.
 """
@@ -16,7 +15,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -34,9 +33,8 @@ from creperie.core import (
     unknown,
     write_json,
 )
-from creperie.engine import Engine, Shard, session
+from creperie.engine import Engine, session
 from creperie.recipes.recipe import Recipe, RecipeStage
-from creperie.recipes.shares import SHARES, all_shares, cook_share, missing_shares, put_together, share_folder
 from creperie.recipes.steps import StageJob, work_of
 from creperie.scoring import RUN_FILE
 
@@ -51,7 +49,7 @@ LARGE = 256 * 1024 * 1024
 #: what the document of a run says about the hour and the machine; the run is the same without it
 PASSING = ("created", "command", "timings", "work", "merged")
 
-State = Literal["cooked", "unchanged", "skipped", "given", "waiting"]
+State = Literal["cooked", "unchanged", "skipped", "given"]
 
 
 @dataclass(frozen=True)
@@ -81,53 +79,29 @@ class StageResult:
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Workers:
-    """Who does the work: this process, an engine, or one of several jobs that each cook a share."""
-
-    engine: Engine | None = None
-    shard: Shard | None = None
-
-    def __post_init__(self) -> None:
-        if self.engine is not None and self.shard is not None:
-            raise UsageError("`shard=` and `engine=` cut the same work twice", hint="leave out one of them")
-
-
 def run_stages(
     recipe: Recipe,
     out: Path,
     *,
     use: Mapping[str, str] | None = None,
-    hands: Workers | None = None,
+    engine: Engine | None = None,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> list[StageResult]:
-    """Run all stages. `use` gives the output of a stage from elsewhere: a folder or a benchmark spec.
-
-    A job with a shard cooks its share of the stages that can be cut. Where shares of others are missing it stops there,
-    at a stage that is "waiting"; called again when they are there, it goes on. Any number of such jobs share `out`.
-    """
+    """Run all stages. `use` gives the output of a stage from elsewhere: a folder or a benchmark spec."""
     given = dict(use or {})
     check_given(recipe, given)
-    hands = hands or Workers()
-    with ExitStack() as held:
-        stove = _Stove(recipe.name, out, given, hands, progress, tell, held)
-        if hands.shard is None:
-            held.enter_context(_alone(out, recipe))
+    with ExitStack() as until_the_end:
+        until_the_end.enter_context(_alone(out, recipe))
+        stove = _Stove(recipe.name, out, given, engine, progress, tell, until_the_end)
         served: dict[str, StageResult] = {}
         for number, stage in enumerate(recipe.stages, 1):
             # a stage that is passed over and has no input has nothing to hand on
             inputs = tuple(place for place in (served[name].place for name in stage.sources) if place)
-            if hands.shard is None:
-                served[stage.name] = stove.serve(stage, number, inputs)
-            else:
-                served[stage.name] = stove.serve_in_shares(recipe, stage, number, inputs)
-            if served[stage.name].state == "waiting":
-                return list(served.values())
+            served[stage.name] = stove.serve(stage, number, inputs)
             if served[stage.name].place:
                 stove.full.add(stage.name)
         shutil.rmtree(out / WORK, ignore_errors=True)
-        shutil.rmtree(out / SHARES, ignore_errors=True)
     return list(served.values())
 
 
@@ -140,17 +114,12 @@ def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _alone(out: Path, recipe: Recipe, *, wait: bool = False) -> Iterator[None]:
+def _alone(out: Path, recipe: Recipe) -> Iterator[None]:
     """One run at a time in a folder, which belongs to this recipe."""
     check_claim(out, recipe)
-    with alone_in(out, wait=wait):
+    with locked(out / LOCK, "another cooking is at work in this folder", where=out):
         _claim(out, recipe)
         yield
-
-
-def alone_in(folder: Path, *, wait: bool = False) -> AbstractContextManager[None]:
-    """Hold a folder; while another process holds it, wait or say so."""
-    return locked(folder / LOCK, "another cooking is at work in this folder", where=folder, wait=wait)
 
 
 def check_claim(out: Path, recipe: Recipe) -> None:
@@ -169,7 +138,7 @@ def check_claim(out: Path, recipe: Recipe) -> None:
 
 
 def _claim(out: Path, recipe: Recipe) -> None:
-    mine = {"recipe": recipe.name, "profile": recipe.profile, "title": recipe.title}
+    mine = {"recipe": recipe.name, "profile": recipe.profile, "title": recipe.title, "figures": recipe.figures}
     stages = [folder_of(out, number, stage).name for number, stage in enumerate(recipe.stages, 1)]
     write_json(out / CARD, mine | {"file": Path(recipe.file).name, "creperie": __version__, "stages": stages})
 
@@ -181,10 +150,10 @@ class _Stove:
     recipe: str
     out: Path
     given: Mapping[str, str]
-    hands: Workers
+    engine: Engine | None
     progress: Progress
     tell: Tell
-    held: ExitStack  #: what lasts to the end of the run
+    until_the_end: ExitStack  #: what lasts as long as the run
     full: set[str] = field(default_factory=set)  #: stages that have an output to hand on
 
     def serve(self, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
@@ -206,41 +175,8 @@ class _Stove:
         state: State = "cooked" if kept is None else "unchanged"
         return StageResult(stage.name, stage.does, state, "" if why else str(folder), summary, seconds_of(folder), why)
 
-    def serve_in_shares(self, recipe: Recipe, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
-        """The same for one of several jobs in one folder: some stages are cut, others cooked by who comes first."""
-        assert self.hands.shard is not None
-        folder = folder_of(self.out, number, stage)
-        whole = not stage.step.cut or stage.skip or stage.name in self.given or nothing_to_do(stage, self.full)
-        if not whole:
-            self.out.mkdir(parents=True, exist_ok=True)
-            self._cook_share(stage, inputs, folder, self.hands.shard)
-        with _alone(self.out, recipe, wait=True):
-            if not whole and (why := self._missing(stage, inputs, folder, self.hands.shard.count)):
-                return StageResult(stage.name, stage.does, "waiting", str(folder), why=why)
-            return self.serve(stage, number, inputs)
-
-    def _cook_share(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, shard: Shard) -> None:
-        key = stage_key(stage, inputs)
-        if kept_record(folder, key) is not None:
-            return
-        mine = share_folder(self._shares(stage, key), shard)
-        self.tell(f"{stage.name}: share {shard}")
-        with alone_in(mine):
-            cook_share(stage.does, self._job(stage, inputs, mine, mine), shard, mine)
-
-    def _missing(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, count: int) -> str:
-        """Which shares are waited for; empty where none is."""
-        key = stage_key(stage, inputs)
-        if kept_record(folder, key) is not None:
-            return ""
-        missing = ", ".join(map(str, missing_shares(self._shares(stage, key), count)))
-        return f"shares of {count} that are missing: {missing}" if missing else ""
-
-    def _shares(self, stage: RecipeStage, key: str) -> Path:
-        return self.out / SHARES / f"{stage.name}-{key[:12]}"
-
     def _job(self, stage: RecipeStage, inputs: tuple[str, ...], out: Path, work: Path) -> StageJob:
-        engine = self.hands.engine if stage.step.spread else None
+        engine = self.engine if stage.step.spread else None
         names = tuple(name for name in stage.sources if name in self.full)
         return StageJob(stage.name, self.recipe, stage.options, inputs, out, work, self.progress, engine, names)
 
@@ -251,11 +187,8 @@ class _Stove:
         work.mkdir(parents=True, exist_ok=True)
         job = self._job(stage, inputs, draft, work)
         start = time.monotonic()
-        if shares := all_shares(self._shares(stage, key)):
-            summary = put_together(stage.does, job, shares)
-        else:
-            self.held.enter_context(session(job.engine))  # a cluster that is started here serves all stages
-            summary = work_of(stage.does)(job)
+        self.until_the_end.enter_context(session(job.engine))  # a cluster that is started here serves all stages
+        summary = work_of(stage.does)(job)
         record = {
             "creperie": __version__,
             "stage": stage.name,
@@ -271,7 +204,6 @@ class _Stove:
             shutil.rmtree(folder)
         draft.replace(folder)
         shutil.rmtree(work, ignore_errors=True)
-        shutil.rmtree(self._shares(stage, key), ignore_errors=True)
         return summary
 
     def _from_out(self, place: str) -> str:

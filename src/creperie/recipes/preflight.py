@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from creperie.core import CreperieError, MissingExtraError, Progress, UsageError, read_json, silent
+from creperie.engine import Engine
 from creperie.recipes.forecast import PlanLine, plan_recipe
-from creperie.recipes.kitchen import StageResult, Tell, Workers, run_stages
+from creperie.recipes.kitchen import StageResult, Tell, run_stages
 from creperie.recipes.recipe import Recipe, find_recipe, read_recipe
 
 #: Python packages that a stage imports, by its kind
@@ -177,7 +178,7 @@ def _of_machine(lines: Sequence[PlanLine], out: Path) -> Iterator[Shortfall]:
     largest = max(items, default=0) * HELD_BYTES
     if largest > memory_bytes():
         text = f"{max(items):,} items take about {largest >> 30} GB, this machine has {memory_bytes() >> 30} GB"
-        yield Shortfall("", "memory", text, "set a limit on the first stage, or cook in shares (--shard)", blocks=False)
+        yield Shortfall("", "memory", text, "set a limit on the first stage", blocks=False)
 
 
 NAMED = 4  #: pieces that an error names before it counts the rest
@@ -190,7 +191,7 @@ def cook(
     profile: str = "small",
     changes: Mapping[str, Any] | None = None,
     use: Mapping[str, str] | None = None,
-    workers: Workers | None = None,
+    engine: Engine | None = None,
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> list[StageResult]:
@@ -202,7 +203,7 @@ def cook(
     read = recipe if isinstance(recipe, Recipe) else read_recipe(find_recipe(str(recipe)), profile, changes)
     folder = Path(out) if out is not None else default_folder(read)
     refuse_gaps(check_plan(plan_recipe(read, folder, use), folder), read)
-    return run_stages(read, folder, use=use, hands=workers, progress=progress, tell=tell)
+    return run_stages(read, folder, use=use, engine=engine, progress=progress, tell=tell)
 
 
 def default_folder(recipe: Recipe) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,9 @@ class CookOptions:
     use: tuple[str, ...] = option(
         (), "Take a stage's output from a folder or BENCH.", metavar="STAGE=PLACE", whole=True
     )
-    prompts: str = option("", "Prompt files of your own for makers and models.", metavar="DIR")
+    prompts: str = option(
+        "", "Prompts of your own: a folder of prompt files, or one file by figures of the papers.", metavar="DIR|FILE"
+    )
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Recipe:
     file: str
     stages: tuple[RecipeStage, ...]
     about: str = ""
+    figures: tuple[str, ...] = ()  #: of the papers, whose prompts the user gave
 
 
 def list_recipes() -> dict[str, Path]:
@@ -95,10 +98,15 @@ def chosen_recipe(name: str, options: CookOptions) -> Recipe:
     recipe = read_recipe(file, options.profile, changes, data)
     if not options.prompts:
         return recipe
-    if not Path(options.prompts).is_dir():
-        raise UsageError("expected a folder of prompt files", where=f"--prompts {options.prompts}")
-    own = {f"{s.name}.prompts": str(Path(options.prompts).absolute()) for s in recipe.stages if "prompts" in s.options}
-    return read_recipe(file, options.profile, own | changes, data)
+    folder, figures = Path(options.prompts), tuple[str, ...]()
+    if folder.is_file():
+        from creperie.recipes.figure_prompts import read_figures
+
+        folder, figures = read_figures(folder)
+    elif not folder.is_dir():
+        raise UsageError("expected a folder or a file of prompts", where=f"--prompts {options.prompts}")
+    own = {f"{s.name}.prompts": str(folder.absolute()) for s in recipe.stages if "prompts" in s.options}
+    return replace(read_recipe(file, options.profile, own | changes, data), figures=figures)
 
 
 def read_recipe(

@@ -13,12 +13,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, DataError, UsageError, __version__, packaged_toml, read_json
+from creperie.core import CreperieError, DataError, UsageError, __version__, read_json
+from creperie.recipes.figure_prompts import papers, prompt_figures
 from creperie.recipes.kitchen import CARD, RECORD
 from creperie.reporting import PublishedTable, published_tables
 
 EXACT, PARTLY, FILLED, OPEN = "agrees", "agrees in part", "stand-ins", "not made"
 DRAWN, SHOWN, NOTHING = "drawn", "shown", "nothing to compute"
+NAMED = 3  #: rows of a table that the page names before it counts the rest
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class PaperPart:
     printed: int = 0  #: numbers that the paper prints in it
     missing: tuple[str, ...] = ()  #: models of its rows that no URI of creperie loads
     stages: tuple[str, ...] = ()  #: of the recipe, that filled it
+    prompts: tuple[str, ...] = ()  #: asked in creperie's own words, because the paper's were not given
 
     def document(self) -> dict[str, Any]:
         return asdict(self)
@@ -62,7 +65,7 @@ class _RunOutput:
     figures: dict[str, tuple[str, str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     shown: dict[str, str] = field(default_factory=dict)  #: what the figures' axes show
-    profile: str = ""
+    worded: set[str] = field(default_factory=set)  #: figures whose prompts were given in the paper's own words
 
 
 def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
@@ -70,14 +73,14 @@ def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
     made = _gather(folders)
     tables = {table.key.lower(): table for table in published_tables()}
     parts: list[PaperPart] = []
-    for paper in packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]:
+    for paper in papers():
         own = made.get(paper["recipe"], _RunOutput())
         for entry in paper["tables"]:
             key = f"{paper['name']}/{entry['number']}"
             table = tables.get(key.lower())
-            parts.append(_table(paper, entry, table, own) if table else _described(paper, "table", entry))
+            parts.append(_table(paper, entry, table, own) if table else _described(paper, "table", entry, own))
         for entry in paper["figures"]:
-            parts.append(_figure(paper, entry, own) if "draw" in entry else _described(paper, "figure", entry))
+            parts.append(_figure(paper, entry, own) if "draw" in entry else _described(paper, "figure", entry, own))
     return parts
 
 
@@ -89,7 +92,7 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
         except CreperieError:
             raise UsageError("is not the folder of a recipe run", where=str(folder)) from None
         own = made.setdefault(card["recipe"], _RunOutput())
-        own.profile = card["profile"]
+        own.worded |= set(card.get("figures", ()))
         for stage in sorted(folder.glob(f"*/{RECORD}")):
             if stage.parent.name not in card.get("stages", [stage.parent.name]):
                 continue  # of an earlier form of the recipe
@@ -123,7 +126,14 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
         printed=printed,
         missing=tuple(m for m in dict.fromkeys(unknown_models) if m != "Human"),
         stages=tuple(stage for stage, _ in found),
+        prompts=_own_words(entry, own),
     )
+
+
+def _own_words(entry: Mapping[str, Any], own: _RunOutput) -> tuple[str, ...]:
+    """Return the prompts behind a table or figure that were asked in creperie's words."""
+    given = {name for figure, names in prompt_figures().items() if figure in own.worded for name in names}
+    return tuple(name for name in entry.get("prompts", ()) if name not in given)
 
 
 def _is_number(cell: str) -> bool:
@@ -153,8 +163,9 @@ def _agreed(table: PublishedTable, document: Mapping[str, Any]) -> Iterator[Agre
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rows that stand in for the paper's: of other models, or of the same on other items."""
     for row in document["rows"]:
-        if row["source"] == "run":
+        if row["source"] == "run" and not (row["published"] and row.get("released") and not row.get("stands_in")):
             yield row["model"]
 
 
@@ -166,9 +177,11 @@ def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput)
     return PaperPart(*about, rows=(own.shown.get(number, ""),), needs=entry.get("needs", ""), why=why)
 
 
-def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any]) -> PaperPart:
-    status, command = (SHOWN, entry["shown_by"]) if "shown_by" in entry else (NOTHING, "")
-    return PaperPart(paper["name"], kind, entry["number"], entry["what"], status, command, why=entry.get("none", ""))
+def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
+    prompts = entry.get("prompts", ())
+    command = f"creperie prompts show {prompts[0]}" if prompts else entry.get("shown_by", "")
+    about = (paper["name"], kind, entry["number"], entry["what"], SHOWN if command else NOTHING, command)
+    return PaperPart(*about, why=entry.get("none", ""), prompts=_own_words(entry, own))
 
 
 def run_shown(parts: Sequence[PaperPart]) -> list[str]:
@@ -212,14 +225,15 @@ def status_page(parts: Sequence[PaperPart], command: str) -> str:
         "  some are not; both are listed below the table. The columns say how many the table prints.",
         "- **stand-ins**: filled by a run on other items or models, which every row names; not compared.",
         "- **drawn**: the figure was drawn from such a run. **shown**: the paper shows text, and the command shows",
-        "  what creperie has in its place; every such command was run when this page was written.",
+        "  what creperie has in its place; every command of this page was run for it.",
+        "- **our words**: prompts whose wording is creperie's; `cook --prompts FILE` takes the paper's, by figure.",
         "",
     ]
-    heads = "| | what | status | printed | computed | agree | models missing | command | needed |"
+    heads = "| | what | status | printed | computed | agree | stands in | missing | our words | command | needed |"
     for paper in dict.fromkeys(p.paper for p in parts):
         own = [p for p in parts if p.paper == paper]
         lines += [f"## {paper}", "", heads]
-        lines += ["|---|---|---|---:|---:|---:|---|---|---|", *map(_line, own), ""]
+        lines += ["|---|---|---|---:|---:|---:|---|---|---|---|---|", *map(_line, own), ""]
         agreed = [p for p in own if p.agreed]
         if agreed:
             lines += ["Figures of runs on the published items:", "", "| table | model | column | printed | ours | |"]
@@ -233,8 +247,13 @@ def _line(part: PaperPart) -> str:
     counted = (f"{part.printed:,}", str(len(part.agreed)), str(sum(c.equal for c in part.agreed)))
     counts = counted if part.printed else ("", "", "")
     about = (f"{part.kind.capitalize()} {part.number}", part.what, status)
-    cells = (*about, *counts, ", ".join(part.missing), command, part.needs)
+    names = (_few(part.rows if part.kind == "table" else ()), ", ".join(part.missing), ", ".join(part.prompts))
+    cells = (*about, *counts, *names, command, part.needs)
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 def _agreed_lines(part: PaperPart) -> list[str]:

@@ -83,7 +83,6 @@ class StageKind:
     files: tuple[str, ...] = ()  #: options that name local files, whose content counts
     required: tuple[str, ...] = ()
     spread: bool = False  #: its batches run on an engine, where one is asked for
-    cut: bool = False  #: it can be cooked in shares, each by a job of its own
     any_input: bool = False  #: it works with whichever inputs there are; others are skipped without their first
 
     @cached_property
