@@ -65,6 +65,8 @@ def run_load(job: StageJob) -> dict[str, Any]:
     )
     if job.option("pictured"):
         there = [all(split_reference(key)[0] in bench.images for key in item.images) for item in bench]
+        if not any(there):
+            raise DataError("none of its images are there", where=job.option("images"), hint="name another folder")
         bench = bench.filter(np.array(there, dtype=bool), why="its images are here")
     renamed = from_items(bench.name, _renamed(bench, job.option("rename")), images=bench.images)
     return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job)
