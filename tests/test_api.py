@@ -79,6 +79,9 @@ def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
     assert repr(found).startswith(f"Comparisons(2 models, {len(found.rows)} tests")
     assert found._repr_html_().count("<tr>") == len(found.rows) + 1 == len(found.to_pandas()) + 1
     assert "length-words" in str(cr.table(runs))  # and cr.figure: tests/reporting/test_notebook.py
+    given = {"bench": world, "out": tmp_path, "tasks": "blind", "progress": silent}
+    runs += [cr.score(model="blind:negation", **given)]
+    assert repr(cr.difficulty(runs=runs, task="blind")) == "ItemStudy(120 items, 3 models, blind: 0 suspicious)"
     page = cr.report(runs, tmp_path / "report.html")
     assert "blind:length-words" in Path(page).read_text(encoding="utf-8")
 
@@ -220,6 +223,7 @@ ROOMS = {
     "refining": ["refine"],
     "reporting": ["figure", "report", "table"],
     "scoring": ["compare", "load_run", "score"],
+    "statistics": ["difficulty"],
     "training": ["train"],
 }
 

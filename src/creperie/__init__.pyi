@@ -39,6 +39,7 @@ from creperie.scoring.compare_runs import compare as compare
 from creperie.scoring.run import Run as Run
 from creperie.scoring.run import load_run as load_run
 from creperie.scoring.score_runs import score as score
+from creperie.statistics.items import difficulty as difficulty
 from creperie.training.fit import train as train
 
 model = load_model

@@ -3,6 +3,12 @@ from creperie.metrics.agreement import cohen_kappa as cohen_kappa
 from creperie.metrics.agreement import fleiss_kappa as fleiss_kappa
 from creperie.metrics.agreement import krippendorff_alpha as krippendorff_alpha
 from creperie.metrics.agreement import percent_agreement as percent_agreement
+from creperie.metrics.cells import CalibrationError as CalibrationError
+from creperie.metrics.cells import OneThreshold as OneThreshold
+from creperie.metrics.cells import calibration as calibration
+from creperie.metrics.cells import choice_probabilities as choice_probabilities
+from creperie.metrics.cells import one_threshold as one_threshold
+from creperie.metrics.cells import scores_blind_to as scores_blind_to
 from creperie.metrics.comparison import Comparison as Comparison
 from creperie.metrics.comparison import McNemar as McNemar
 from creperie.metrics.comparison import compare as compare
@@ -10,6 +16,9 @@ from creperie.metrics.comparison import compare_all as compare_all
 from creperie.metrics.comparison import compare_subsets as compare_subsets
 from creperie.metrics.comparison import holm as holm
 from creperie.metrics.comparison import mcnemar as mcnemar
+from creperie.metrics.consistency import PairAgreement as PairAgreement
+from creperie.metrics.consistency import integration_gap as integration_gap
+from creperie.metrics.consistency import pair_agreements as pair_agreements
 from creperie.metrics.correlation import Correlation as Correlation
 from creperie.metrics.correlation import Ranking as Ranking
 from creperie.metrics.correlation import aligned as aligned

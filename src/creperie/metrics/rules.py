@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -226,6 +227,52 @@ class Decided:
         signed = np.where(match.ravel()[:, None], 1, -1) * (cells - self.threshold)
         lost, equal, void = (np.any(one, axis=0) for one in (signed < 0, signed == 0, np.isnan(cells)))
         return _decided(lost, equal, void)
+
+
+#: Assignments up to which all are tried at once; above, scipy solves item by item.
+MOST_ASSIGNMENTS = 720
+
+
+@dataclass(frozen=True)
+class BestAssignment:
+    """GroupMatch: of all ways to give every image (or caption, of which there are fewer) a partner of its own, the true
+    one has the highest sum of scores. Of groups in which each has one true partner, all different."""
+
+    def applies(self, match: np.ndarray) -> bool:
+        wide = match if match.shape[0] <= match.shape[1] else match.T
+        return wide.shape[1] > 1 and bool((wide.sum(axis=1) == 1).all() and (wide.sum(axis=0) <= 1).all())
+
+    def chance(self, match: np.ndarray) -> float:
+        """One over the number of assignments."""
+        return 1 / math.perm(max(match.shape), min(match.shape)) if self.applies(match) else math.nan
+
+    def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        if not self.applies(match):
+            return np.full(cells.shape[1], VOID, dtype=np.int8)
+        scores = cells.astype(np.float64).reshape(*match.shape, -1)
+        wide, scores = (match, scores) if match.shape[0] <= match.shape[1] else (match.T, scores.transpose(1, 0, 2))
+        rows, truth = np.arange(len(wide)), wide.argmax(axis=1)
+        void = np.isnan(cells).any(axis=0)
+        own = scores[rows, truth].sum(axis=0)
+        if math.perm(*reversed(wide.shape)) <= MOST_ASSIGNMENTS:
+            others = [p for p in permutations(range(wide.shape[1]), len(wide)) if p != tuple(truth.tolist())]
+            rival = np.max([scores[rows, list(p)].sum(axis=0) for p in others], axis=0)
+        else:
+            rival = np.array([math.nan if void[n] else _best_rival(scores[..., n], truth) for n in range(len(void))])
+        return _decided(own < rival, own == rival, void)
+
+
+def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
+    """The highest sum of an assignment that differs from the true one: forbid each true cell in turn."""
+    from scipy.optimize import linear_sum_assignment
+
+    best = -math.inf
+    for row, column in enumerate(truth):
+        allowed = scores.copy()
+        allowed[row, column] = -1e300
+        chosen = linear_sum_assignment(allowed, maximize=True)
+        best = max(best, float(allowed[chosen].sum()))
+    return best
 
 
 def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

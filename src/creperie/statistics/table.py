@@ -169,9 +169,9 @@ def _bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
     for bench in benches:
         if bench.hash == run.hash:
             return bench
-    wanted = _keys(run.table)
+    wanted = item_keys(run.table)
     for bench in benches:
-        place = {key: k for k, key in enumerate(_keys(bench.table))}
+        place = {key: k for k, key in enumerate(item_keys(bench.table))}
         if all(key in place for key in wanted):
             return bench.with_table(bench.table.take(pa.array([place[key] for key in wanted])), "scored items")
     raise UsageError(
@@ -180,7 +180,7 @@ def _bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
     )
 
 
-def _keys(table: pa.Table) -> list[tuple[Any, ...]]:
+def item_keys(table: pa.Table) -> list[tuple[Any, ...]]:
     """Subset, id and match matrix of every item."""
     columns = (table.column(name).to_pylist() for name in ("subset", "id", "match"))
     return [(subset, id_, tuple(match)) for subset, id_, match in zip(*columns, strict=True)]

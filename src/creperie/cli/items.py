@@ -1,0 +1,69 @@
+"""`creperie items`: what the items of a benchmark measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from creperie.cli.options import options_of
+from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.core import percent
+from creperie.metrics import MetricSettings
+from creperie.statistics import ItemOptions
+
+if TYPE_CHECKING:
+    from creperie.statistics import ItemStudy
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…|FOLDER")
+@options_of("options", ItemOptions)
+@options_of("settings", MetricSettings)
+@click.option("--top", default=20, show_default=True, help="How many suspicious items to print; JSON has all.")
+@click.option("--table", type=click.Path(path_type=Path), metavar="FILE", help="Write all items: .parquet, .csv.")
+@answers
+def items(
+    runs: tuple[str, ...], options: ItemOptions, settings: MetricSettings, top: int, table: Path | None
+) -> CommandResult:
+    """Difficulty, discrimination and suspicious items, from the runs of many models on one benchmark.
+
+    A suspicious item is one that better models get wrong more often: probably mislabelled. The short form ranks models
+    as the whole benchmark does, with an error measured on models that had no part in choosing it. Exit code 1 when the
+    item response model did not converge.
+    """
+    from creperie.reporting import runs_in
+    from creperie.statistics import difficulty, write_table
+
+    found = difficulty(runs_in(runs), options=options, settings=settings)
+    if table:
+        write_table(found.frame().drop_columns("images") if table.suffix != ".parquet" else found.frame(), table)
+    document = {**found.document(), "table": str(table) if table else None}
+    return CommandResult(document, lambda: _show(found, document, top), ok=found.fit is None or found.fit.converged)
+
+
+def _show(found: ItemStudy, document: dict[str, Any], top: int) -> None:
+    from rich.markup import escape
+
+    for note in document["notes"]:
+        say(f"[yellow]note[/yellow]: {escape(note)}")
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in document["kinds"].items())
+    say(escape(f"{document['benchmark']} by {document['task']}, {len(document['models'])} models: {kinds}"))
+    rows = [row for row in document["items"] if row["kind"] == "suspicious"][:top]
+    columns = [c for c in ("difficulty", "discrimination", "rest", "suspicion") if c in found.frame().column_names]
+    cells = [
+        [row["subset"], row["id"], percent(row["right"]), *("" if row[c] is None else f"{row[c]:.2f}" for c in columns)]
+        for row in rows
+    ]
+    if rows:
+        print_table("most suspicious first", ["subset", "item", "right", *columns], cells, right=("right", *columns))
+    if found.short is not None:
+        short = found.short
+        say(
+            f"short form of {len(short.items):,} items: {percent(short.pairs)} % of pairs of models in the same order "
+            f"({percent(short.random_pairs)} % with random items), accuracies off by {100 * short.error:.1f} points "
+            f"({100 * short.random_error:.1f})"
+        )
+    if document["table"]:
+        say(f"wrote {escape(document['table'])}")

@@ -1,0 +1,248 @@
+"""What the items of a benchmark measure, from runs on it: difficulty, separation, suspicious items, a short form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from creperie.core import UsageError, as_pandas, html_table, option, with_options
+from creperie.metrics import VOID, MetricSettings, PairAgreement, pair_agreements, task
+from creperie.scoring import Run, load_run
+from creperie.statistics.response import FEWEST_MODELS, ResponseFit, fit_responses
+from creperie.statistics.table import item_keys
+
+#: The share of wrong labels that is assumed beforehand; an item is suspicious where the odds then favour a wrong label.
+WRONG_LABELS = 0.05
+#: Models that an item–rest correlation needs.
+FEWEST = 3
+#: Parts of the models that are left out in turn to measure a short form.
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class ItemOptions:
+    """How items are judged from runs."""
+
+    task: str = option("", "The task by which items are judged; by default the first that all runs have.")
+    response: Literal["auto", "2pl", "1pl", "none"] = option(
+        "auto", "Item response model; auto: 2pl from eight runs on, item–rest correlations below."
+    )
+    short: float = option(0.1, "The share of items in the short form.", minimum=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Who got what right: (items, models) between 0 and 1, NaN where void. `first` is a run with the items in order."""
+
+    right: np.ndarray
+    outcomes: dict[str, np.ndarray]
+    task: str
+    first: Run
+    notes: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> list[str]:
+        return list(self.outcomes)
+
+
+@dataclass(frozen=True, eq=False)
+class ShortForm:
+    """Items that rank models as the whole does, and how well, for models that had no part in choosing them.
+
+    `pairs` is the share of pairs of models in the same order as on the whole, `random_pairs` that of as many random
+    items; `error` and `random_error` are root mean squared differences of accuracies, in shares.
+    """
+
+    items: np.ndarray
+    pairs: float
+    error: float
+    random_pairs: float
+    random_error: float
+
+    def document(self) -> dict[str, Any]:
+        return {"n": len(self.items), **{k: v for k, v in asdict(self).items() if k != "items"}}
+
+
+@dataclass(frozen=True, eq=False)
+class ItemStudy:
+    """Every item of a benchmark as these runs saw it. `fit` is None where there are too few runs for a model of it."""
+
+    answers: Answers
+    rest: np.ndarray
+    fit: ResponseFit | None
+    short: ShortForm | None
+
+    @cached_property
+    def suspicion(self) -> np.ndarray:
+        """The log odds that an item's label is wrong; without a model of responses, −z of its item–rest correlation."""
+        if self.fit is not None:
+            return np.asarray(self.fit.flipped + np.log(WRONG_LABELS / (1 - WRONG_LABELS)))
+        models = self.answers.right.shape[1]
+        return np.asarray(-np.arctanh(np.clip(np.nan_to_num(self.rest), -0.999, 0.999)) * np.sqrt(max(models - 3, 0)))
+
+    @cached_property
+    def kinds(self) -> np.ndarray:
+        """Of every item: suspicious, right for all, wrong for all, or separates."""
+        share = np.nan_to_num(np.nanmean(self.answers.right, axis=1), nan=-1)
+        doubtful = self.suspicion > (0 if self.fit is not None else 1.645)
+        choices = [doubtful, share == 1, share == 0]
+        return np.select(choices, ["suspicious", "right for all", "wrong for all"], "separates")
+
+    @cached_property
+    def agreement(self) -> list[PairAgreement]:
+        """Every two runs (people's runs too): do they err on the same items?"""
+        return pair_agreements(self.answers.outcomes, self.answers.first.clusters)
+
+    def frame(self) -> pa.Table:
+        """One row per item, the most suspicious first, as an Arrow table; `images` are keys of the benchmark."""
+        table, right = self.answers.first.table, self.answers.right
+        columns: dict[str, Any] = {name: table.column(name) for name in ("subset", "id", "images")}
+        columns |= {"right": np.nanmean(right, axis=1), "n": (~np.isnan(right)).sum(axis=1), "rest": self.rest}
+        if self.fit is not None:
+            for name in ("difficulty", "difficulty_se", "discrimination", "discrimination_se"):
+                columns[name] = getattr(self.fit, name)
+        columns |= {"suspicion": self.suspicion, "kind": pa.array(self.kinds.tolist())}
+        if self.short is not None:
+            columns["short"] = np.isin(np.arange(len(right)), self.short.items)
+        order = np.argsort(-np.nan_to_num(self.suspicion, nan=-np.inf), kind="stable")
+        return pa.table(columns).take(pa.array(order))
+
+    def to_pandas(self) -> Any:
+        """`frame` as a pandas data frame."""
+        return as_pandas(self.frame())
+
+    def abilities(self) -> list[dict[str, Any]]:
+        """One row per model: its accuracy and, with a model of responses, its ability; the best first."""
+        shares = np.nanmean(self.answers.right, axis=0)
+        rows: list[dict[str, Any]] = [{"model": m, "right": float(s)} for m, s in zip(self.answers.models, shares)]
+        for k, row in enumerate(rows if self.fit is not None else ()):
+            row |= {"ability": float(self.fit.ability[k]), "se": float(self.fit.ability_se[k])}  # type: ignore[union-attr]
+        return sorted(rows, key=lambda row: -row["right"])
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        kinds, counts = np.unique(self.kinds, return_counts=True)
+        return {
+            "benchmark": self.answers.first.benchmark,
+            "task": self.answers.task,
+            "kinds": dict(zip(kinds.tolist(), counts.tolist())),
+            "converged": None if self.fit is None else self.fit.converged,
+            "models": self.abilities(),
+            "agreement": [asdict(pair) for pair in self.agreement],
+            "short_form": None if self.short is None else self.short.document(),
+            "items": self.frame().to_pylist(),
+            "notes": list(self.answers.notes),
+        }
+
+    def __repr__(self) -> str:
+        doubtful = int((self.kinds == "suspicious").sum())
+        items, models = self.answers.right.shape
+        return f"ItemStudy({items:,} items, {models} models, {self.answers.task}: {doubtful:,} suspicious)"
+
+    def _repr_html_(self) -> str:
+        columns = [name for name in self.frame().column_names if name not in ("images", "n")]
+        shown = self.frame().select(columns).slice(0, 20).to_pylist()
+        cells = [[f"{v:.2f}" if isinstance(v, float) else v for v in row.values()] for row in shown]
+        return html_table(repr(self), columns, cells)
+
+
+@with_options(options=ItemOptions, settings=MetricSettings)
+def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settings: MetricSettings) -> ItemStudy:
+    """Study the items of a benchmark by the runs of at least three models on it.
+
+    From eight models on, item response theory gives every item a difficulty and a discrimination, and says which
+    labels are probably wrong. The correlation of being right on an item with accuracy on the rest is always there.
+    """
+    found = answers_of([r if isinstance(r, Run) else load_run(r) for r in runs], options.task, settings)
+    models = found.right.shape[1]
+    if models < FEWEST:
+        raise UsageError(f"{models} runs say too little about items", hint=f"give runs of at least {FEWEST} models")
+    fit = None
+    if options.response != "none" and (models >= FEWEST_MODELS or options.response != "auto"):
+        fit = fit_responses(found.right, "1pl" if options.response == "1pl" else "2pl")
+    size = round(options.short * len(found.right))
+    short = short_form(found.right, size) if size and models > FOLDS else None
+    return ItemStudy(found, item_rest(found.right), fit, short)
+
+
+def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | None = None) -> Answers:
+    """Who got what right by a task, on the items that all runs have (same subset, id and match matrix)."""
+    if not runs:
+        raise UsageError("there is no run to read")
+    shared = [t for t in runs[0].tasks if task(t).by_item and all(task(t).needs in r.inputs for r in runs)]
+    if not (name or shared):
+        raise UsageError("the runs have no task in common that is counted by item", hint="name one with `task=`")
+    chosen = task(name or shared[0])
+    if not chosen.by_item:
+        raise UsageError(f"task {chosen.name!r} has no outcome per item", hint=f"choose one of: {', '.join(shared)}")
+    places = [{key: k for k, key in enumerate(item_keys(run.table))} for run in runs]
+    keys = [key for key in places[0] if all(key in other for other in places[1:])]
+    if not keys:
+        raise UsageError("the runs have no item in common, by subset, id and match matrix")
+    most = max(len(run) for run in runs)
+    notes = (f"{len(keys):,} items that all runs have, of up to {most:,}",) if len(keys) < most else ()
+    labels = [run.model for run in runs]
+    labels = labels if len(set(labels)) == len(labels) else [run.name for run in runs]
+    taken = [Run(r.document, r.table.take(pa.array([p[k] for k in keys])), r.path) for r, p in zip(runs, places)]
+    outcomes = {label: run.outcomes(chosen.name) for label, run in zip(labels, taken)}
+    how = settings or runs[0].settings
+    right = np.stack([np.where(o == VOID, np.nan, how.worth(o)) for o in outcomes.values()], axis=1)
+    return Answers(right, outcomes, chosen.name, taken[0], notes)
+
+
+def item_rest(right: np.ndarray) -> np.ndarray:
+    """The correlation over models of being right on an item with accuracy on all other items; NaN where all are alike.
+
+    >>> item_rest(np.array([[1.0, 0, 0], [1, 1, 0], [0, 0, 1]])).round(2).tolist()
+    [nan, -0.5, -0.87]
+    """
+    known = ~np.isnan(right)
+    values = np.where(known, right, 0.0)
+    others = (values.sum(axis=0) - values) / np.maximum(known.sum(axis=0) - known, 1)
+    n = np.maximum(known.sum(axis=1, keepdims=True), 1)
+    x = np.where(known, values - values.sum(axis=1, keepdims=True) / n, 0.0)
+    y = np.where(known, others - (others * known).sum(axis=1, keepdims=True) / n, 0.0)
+    size = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
+    return np.divide((x * y).sum(axis=1), size, out=np.full(len(right), np.nan), where=size > 1e-12)
+
+
+def short_form(right: np.ndarray, size: int, seed: int = 0) -> ShortForm:
+    """Choose `size` items: one from each step of difficulty, the one that goes best with all others.
+
+    Its figures are cross-validated: a fifth of the models at a time is left out of the choice, and only pairs with such
+    a model count.
+    """
+    rng = np.random.default_rng(seed)
+    models = right.shape[1]
+    folds = rng.permutation(models) % min(FOLDS, models)
+    figures = []
+    for fold in range(int(folds.max()) + 1):
+        new = folds == fold
+        chosen = _spread_over_difficulty(right[:, ~new], size)
+        drawn = [rng.choice(len(right), size, replace=False) for _ in range(10)]
+        figures.append((_rank_error(right, chosen, new), np.mean([_rank_error(right, d, new) for d in drawn], axis=0)))
+    own, random = np.mean(figures, axis=0)
+    items = np.sort(_spread_over_difficulty(right, size))
+    return ShortForm(items, float(own[0]), float(own[1]) ** 0.5, float(random[0]), float(random[1]) ** 0.5)
+
+
+def _spread_over_difficulty(right: np.ndarray, size: int) -> np.ndarray:
+    """One item per step of difficulty, that with the highest item–rest correlation."""
+    share, rest = np.nanmean(right, axis=1), np.nan_to_num(item_rest(right), nan=-2)
+    steps = np.array_split(np.argsort(share, kind="stable"), size)
+    return np.array([step[rest[step].argmax()] for step in steps])
+
+
+def _rank_error(right: np.ndarray, items: np.ndarray, new: np.ndarray) -> tuple[float, float]:
+    """The share of pairs with a new model that keep their order, and the mean squared error of new models."""
+    whole, part = np.nanmean(right, axis=0), np.nanmean(right[items], axis=0)
+    gaps, own = (np.sign(v[new][:, None] - v[None, :]) for v in (whole, part))
+    other = np.arange(len(new))[None, :] != np.flatnonzero(new)[:, None]
+    kept = np.where(gaps == own, 1.0, np.where((gaps == 0) | (own == 0), 0.5, 0.0))[other].mean()
+    return float(kept), float(((whole - part)[new] ** 2).mean())

@@ -1,0 +1,131 @@
+"""Item response theory and studies of items, on simulated models whose abilities and items are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import creperie as cr
+from creperie.cli.items import items as items_command
+from creperie.scoring import Run
+from creperie.statistics import fit_responses
+from creperie.statistics.items import item_rest, short_form
+
+MODELS, ITEMS = 40, 500
+
+
+def simulated(seed: int, spread: float, wrong: float = 0.0, mean: float = 0.2) -> dict[str, np.ndarray]:
+    """Answers by a two-parameter model: abilities N(0, 1), difficulties N(0, spread), discriminations log-normal."""
+    rng = np.random.default_rng(seed)
+    theta, b = rng.normal(size=MODELS), rng.normal(0, spread, ITEMS)
+    a = np.exp(rng.normal(mean, 0.2, ITEMS))
+    share = 1 / (1 + np.exp(-a[:, None] * (theta - b[:, None])))
+    right = (rng.random(share.shape) < share).astype(float)
+    flipped = rng.permutation(ITEMS) < wrong * ITEMS
+    right[flipped] = 1 - right[flipped]
+    return {"right": right, "theta": theta, "a": a, "b": b, "flipped": flipped}
+
+
+def known_abilities(data: dict[str, np.ndarray], spread: float) -> np.ndarray:
+    """Difficulties by Bayes' rule where abilities and the true distributions of items are known: the best there is."""
+    z = np.linspace(-4, 4, 61)
+    slopes, places = np.exp(0.2 + 0.2 * z[::4]), spread * z
+    logit = slopes[:, None, None] * (data["theta"] - places[:, None])
+    fit = np.einsum("abj,ij->iab", logit, data["right"]) - np.logaddexp(0, logit).sum(axis=-1)
+    log = fit - np.add.outer(z[::4] ** 2, z**2) / 2
+    weight = np.exp(log - log.max(axis=(1, 2), keepdims=True))
+    return np.asarray((weight * places).sum(axis=(1, 2)) / weight.sum(axis=(1, 2)))
+
+
+def r(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+@pytest.mark.parametrize(("spread", "least"), [(1.5, 0.95), (1.0, 0.92)])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_difficulties_are_recovered(spread: float, least: float, seed: int) -> None:
+    data = simulated(seed, spread)
+    fit = fit_responses(data["right"])
+    assert fit.converged
+    assert r(fit.difficulty, data["b"]) >= least
+    assert r(fit.difficulty, data["b"]) >= r(known_abilities(data, spread), data["b"]) - 0.005
+    assert r(fit.ability, data["theta"]) > 0.98
+    inside = np.abs(fit.difficulty - data["b"]) < 1.96 * fit.difficulty_se
+    assert 0.88 < inside.mean() < 0.99
+
+
+def test_discriminations_are_recovered_and_one_for_all_is_theirs() -> None:
+    data = simulated(3, 1.0, mean=0.0)
+    data["a"][:250] = 0.4
+    data["a"][250:] = 2.0
+    rng = np.random.default_rng(3)
+    logit = data["a"][:, None] * (data["theta"] - data["b"][:, None])
+    right = (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(float)
+    two = fit_responses(right)
+    assert r(two.discrimination, data["a"]) > 0.8
+    one = fit_responses(right, "1pl")
+    assert np.ptp(one.discrimination) == 0
+    assert 0.4 < one.discrimination[0] < 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mislabelled_items_are_among_the_worst(seed: int) -> None:
+    data = simulated(seed, 1.5, wrong=0.05)
+    worst = np.argsort(-fit_responses(data["right"]).flipped)[: ITEMS // 10]
+    assert data["flipped"][worst].sum() / data["flipped"].sum() >= 0.8
+
+
+def test_unanswered_items_change_little() -> None:
+    data = simulated(5, 1.0)
+    some = data["right"].copy()
+    some[np.random.default_rng(0).random(some.shape) < 0.2] = np.nan
+    assert r(fit_responses(some).difficulty, fit_responses(data["right"]).difficulty) > 0.95
+
+
+def test_item_rest_is_a_correlation() -> None:
+    right = simulated(1, 1.0)["right"][:30]
+    rest = np.delete(right, 4, axis=0).mean(axis=0)
+    assert item_rest(right)[4] == pytest.approx(r(right[4], rest))
+    right[4] = 1
+    assert np.isnan(item_rest(right)[4])
+
+
+def test_a_short_form_beats_random_items_on_models_it_has_not_seen() -> None:
+    short = short_form(simulated(1, 1.5)["right"], 50)
+    assert len(set(short.items.tolist())) == 50
+    assert short.pairs > short.random_pairs
+    assert short.error < 0.1
+
+
+def test_a_study_of_runs(make_run: Callable[..., Run], tmp_path: Path) -> None:
+    runs = [make_run(f"fake:{k}", lead=0.4 * k, seed=k) for k in range(9)]
+    wrong = 7
+    for run in runs:  # its label is turned round: the better the model, the surer it is wrong
+        cells = run.table.column("image_text").to_pylist()
+        cells[wrong] = [-3 * cell for cell in cells[wrong]]
+        column = pa.array(cells, pa.list_(pa.float32()))
+        place = run.table.column_names.index("image_text")
+        object.__setattr__(run, "table", run.table.set_column(place, "image_text", column))
+    study = cr.difficulty(runs, task="itt", response="2pl", short=0.1)
+    assert int(study.suspicion.argmax()) == wrong
+    assert study.frame().column("id")[0].as_py() == runs[0].table.column("id")[wrong].as_py()
+    assert study.document()["short_form"]["n"] == 12
+    assert {pair.a for pair in study.agreement} <= {run.model for run in runs}
+    few = cr.difficulty(runs[:4])
+    assert few.fit is None
+    assert "difficulty" not in few.frame().column_names
+    with pytest.raises(cr.CreperieError, match="at least 3 models"):
+        cr.difficulty(runs[:2])
+    with pytest.raises(cr.CreperieError, match="at least 8 models"):
+        cr.difficulty(runs[:4], response="2pl")
+    folders = [str(run.save(tmp_path).path) for run in runs]
+    answer = CliRunner().invoke(items_command, [*folders, "--json", "--table", str(tmp_path / "items.csv")])
+    document = json.loads(answer.output)
+    assert sum(document["kinds"].values()) == len(document["items"]) == 120
+    assert (tmp_path / "items.csv").read_text().count("\n") == 121
