@@ -11,7 +11,7 @@ import numpy as np
 
 from creperie.bench import Benchmark
 from creperie.lang import words
-from creperie.metrics import TIE, Layout, MetricSettings, codes_of, evaluate, outcomes, scores_blind_to
+from creperie.metrics import TIE, Layout, MetricSettings, Ties, codes_of, evaluate, outcomes, scores_blind_to
 from creperie.scoring import Run, layout_of_bench
 
 
@@ -53,7 +53,7 @@ def ceilings(bench: Benchmark) -> list[Ceiling]:
     return found if len(found) > 2 else found[-1:]
 
 
-TIE_RULES = ("wrong", "half")
+TIE_RULES: tuple[Ties, ...] = ("wrong", "half")
 
 
 def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray:
