@@ -135,7 +135,7 @@ def test_make(tmp_path: Path) -> None:
     given: dict[str, Any] = {"limit": 2, "force": True, "progress": silent, "engine": None, "seed": 1}
     made = twice(cr.make, maker="rules:swap", captions=texts, out=tmp_path / "made", **given)
     assert "brown" in made._repr_html_()
-    assert list(cr.make("rules:swap", texts[:1]).to_pandas()["source"]) == texts[:1]
+    assert set(cr.make("rules:swap", texts[:1]).to_pandas()["source"]) == set(texts[:1])
 
 
 def test_cook(tmp_path: Path) -> None:

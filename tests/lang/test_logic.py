@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from creperie.lang import decidability, truth
-from creperie.lang.logic import relations
+from creperie.lang.relations import relations
 
 CAT = "The cat is {} the bed."
 
@@ -48,3 +48,46 @@ def test_the_example_that_needs_the_image() -> None:
 
 def test_a_denial_contradicts() -> None:
     assert truth("The cow is adjacent to the bus.", "The cow is not adjacent to the bus.").word == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("caption", "candidate", "word"),
+    [
+        ("A dog sleeps on a couch.", "An animal sleeps on a couch.", "entailed"),
+        ("A dog sleeps on a couch.", "A dog sleeps on a sofa.", "entailed"),
+        ("An animal sleeps.", "A dog sleeps.", "compatible"),
+        ("A dog sleeps.", "A cat sleeps.", "contradicted"),
+        ("A man waits.", "A woman waits.", "contradicted"),
+        ("A man waits.", "A skier waits.", "compatible"),  # a man may be a skier
+        ("A boy runs in a field.", "A boy runs in the grass.", "compatible"),
+        ("A red car waits.", "A blue car waits.", "contradicted"),
+        ("A red car waits.", "A big car waits.", "compatible"),
+        ("Two dogs bark.", "Three dogs bark.", "contradicted"),
+        ("Two dogs bark.", "Several dogs bark.", "compatible"),
+        ("A dog barks.", "Two dogs bark.", "contradicted"),
+        ("Three cups, two empty and one full.", "Three cups, two empty and two full.", "contradicted"),
+        ("A man sits.", "A man stands.", "contradicted"),
+        ("A man holds a cup.", "A man carries a cup.", "compatible"),
+        ("A boy chases a dog.", "A boy follows a dog.", "compatible"),
+        ("A cat lies on a table.", "A cat lies under a table.", "contradicted"),
+        ("A cat lies on a table.", "A cat lies near a table.", "entailed"),
+        ("A cat lies near a table.", "A cat lies on a table.", "contradicted"),
+        ("A dog barks.", "A dog does not bark.", "contradicted"),
+        ("A brown dog barks.", "A dog barks.", "entailed"),
+        ("A man walks in a park.", "A man walks near a horse.", "compatible"),
+        ("A man hugs a woman in the park.", "A woman hugs a man in the park.", "entailed"),
+        ("A dog chases a cat.", "A cat chases a dog.", "contradicted"),
+        ("A red cup stands on a blue table.", "A blue cup stands on a red table.", "contradicted"),
+        ("A man rides a horse.", "Two planes fly over a city.", "unknown"),
+    ],
+)
+def test_captions_that_differ_in_one_place(caption: str, candidate: str, word: str) -> None:
+    assert truth(caption, candidate).word == word, truth(caption, candidate)
+
+
+def test_other_captions_of_the_image_count_as_true() -> None:
+    caption, foil = "A dog sleeps.", "A cat sleeps."
+    assert truth(caption, foil, ["A cat lies beside a dog."]).word == "compatible"
+    assert truth(caption, foil, ["a cat sleeps"]).word == "entailed"
+    assert truth("A red car waits.", "A blue car waits.", ["A blue and red car."]).word == "compatible"
+    assert truth("A man waits.", "A man waits with a dog.", ["A man and his dog."]).word == "unknown"

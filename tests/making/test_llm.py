@@ -21,7 +21,7 @@ from creperie.cli.app import cli
 from creperie.core.errors import CreperieError
 from creperie.lang import parse
 from creperie.making.llm import question
-from creperie.making.llm.assemble import swappable
+from creperie.making.llm.assemble import swaps_of
 from creperie.making.llm.estimate import cost_sentence, estimate_cost
 from creperie.making.llm.maker import LLMMaker
 from creperie.making.llm.question import TRIES
@@ -29,7 +29,7 @@ from creperie.making.options import MakerOptions
 from creperie.making.registry import MAKERS, build_maker
 from creperie.making.run import preview
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.swap import agreement, exchange_spans
+from creperie.making.swaps import agreement, exchange_spans
 
 DOG = "A brown dog chases a white cat."
 
@@ -87,7 +87,7 @@ def test_a_model_names_and_creperie_writes(chat: Any, maker: str, caption: str, 
 
 
 def test_what_is_named_must_fit_and_make_the_caption_false(chat: Any) -> None:
-    for word, why in (("animals", "said of the same thing"), ("dog", "already"), ("quickly", "not a noun")):
+    for word, why in (("animals", "a kind of the other"), ("dog", "already"), ("quickly", "not a noun")):
         chat.script = lambda q, word=word: json.dumps({"few": [word]})
         made = made_by("llm:replace-object", chat.uri, "Two dogs are sleeping.", assemble=True, seed=ord(word[0]))
         assert why in outcome_rows(made)[0][2]
@@ -98,7 +98,7 @@ def test_what_is_named_must_fit_and_make_the_caption_false(chat: Any) -> None:
 
 def test_agreement_follows_a_swap() -> None:
     doc = next(iter(parse(["A woman is chasing two boys."])))
-    one, other = swappable(doc, "swap-object")[0]
+    one, other = swaps_of(doc, "swap-object")[0]
     found = exchange_spans(doc, one[:2], other[:2], True, agreement(one[2], other[2]))
     assert found == "Two boys are chasing a woman."
 
@@ -108,7 +108,7 @@ def test_agreement_follows_a_swap() -> None:
 )
 def test_only_what_could_be_the_other_way_round_is_offered_for_a_swap(text: str) -> None:
     """A small model that is offered them takes them: `A horse is feeding a man.`"""
-    assert not swappable(next(iter(parse([text]))), "swap-object")
+    assert not swaps_of(next(iter(parse([text]))), "swap-object")
 
 
 def test_several_foils_and_the_seed(chat: Any) -> None:

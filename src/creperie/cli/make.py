@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError, option, write_text
 from creperie.engine import EngineOptions
-from creperie.making import JobOptions, MakerOptions
+from creperie.making import NOT_CHOSEN, JobOptions, MakerOptions
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
@@ -78,7 +79,20 @@ def make(
         document["html"] = str(output.html)
     if output.show:
         document["candidates"] = _candidates(sources, made)
-    return CommandResult(document, lambda: _show(document))
+    nothing = not made.report["made"] and not isinstance(chosen, Metered)  # what a model answered is in quarantine
+    if nothing:
+        document["advice"] = _advice(document)
+    return CommandResult(document, lambda: _show(document), code=3 if nothing else None)
+
+
+def _advice(document: dict[str, Any]) -> str:
+    """Why nothing was made, and what to do."""
+    reasons = Counter(document["skipped"])
+    for why in document["missing"].values():
+        reasons.update(why)
+    top = "; ".join(f"{reason} ({n:,})" for reason, n in reasons.most_common(3))
+    steps = "try more captions, `creperie make all` for every kind, or --band 12 for less likely foils"
+    return f"nothing was made: {top or 'there are no captions'}. To get foils, {steps}."
 
 
 def _estimate(maker: Maker, captions: Captions, *, said: bool) -> dict[str, Any]:
@@ -131,17 +145,26 @@ def _candidates(captions: Captions, made: Made) -> list[dict[str, Any]]:
         }
         for o in made.outcomes
         for v in o.verdicts
+        if v.reason != NOT_CHOSEN
+    ] + [
+        {"source": texts[o.source], "id": o.source, "kind": kind, "missing": why}
+        for o in made.outcomes
+        for kind, why in o.missing.items()
     ]
 
 
 def _show(document: dict[str, Any]) -> None:
     from rich.markup import escape
 
+    places = {key: k for k, key in enumerate(dict.fromkeys(c["id"] for c in document.get("candidates", [])))}
     last = None
-    for c in document.get("candidates", []):
+    for c in sorted(document.get("candidates", []), key=lambda c: places[c["id"]]):
         if c["id"] != last:
             say(f"\n[bold]{escape(c['source'])}[/bold]")
             last = c["id"]
+        if "missing" in c:
+            say(f"    [dim]{escape(c['kind'])}: {escape(c['missing'])}[/dim]")
+            continue
         mark = "[green]✓[/green]" if c["role"] == "positive" else "[red]✗[/red]"
         note = f"  [yellow]rejected: {escape(c['rejected'])}[/yellow]" if c["rejected"] else ""
         say(f"  {mark} {escape(c['text'])}  [dim]{escape(_named(c))}[/dim]{note}")
@@ -162,6 +185,7 @@ def _show_counts(document: dict[str, Any]) -> None:
     say(f"{sources:,} captions, {sources - skipped:,} with candidates")
     rows = [(f"skipped: {reason}", f"{n:,}") for reason, n in document["skipped"].items()]
     rows += [(f"rejected: {reason}", f"{n:,}") for reason, n in document["reasons"].items()]
+    rows = [(label, n) for label, n in rows if NOT_CHOSEN not in label]
     rows += [("candidates made", f"{document['made']:,}")]
     rows += [(f"items: {subset}", f"{n:,}") for subset, n in document["subsets"].items()]
     if document["calls"]:
@@ -173,6 +197,9 @@ def _show_counts(document: dict[str, Any]) -> None:
         rows.append(("tokens written", f"{ledger['tokens_out']:,}"))
         rows.append(("cost", f"${ledger['cost']:.4f}"))
     print_table("", ["", "n"], rows, right=("n",))
+    for line in (document.get("note"), document.get("advice")):
+        if line:
+            say(escape(line))
     if document["shard"]:
         say(f"shard {document['shard']} written to {escape(document['out'])}; put all together with: creperie merge")
     elif document["out"]:

@@ -1,20 +1,38 @@
-"""What follows from a caption: is another one entailed, contradicted, compatible with it, or is that unknown?
+"""The truth layer: does a candidate hold where a caption does?
 
-The logic covers captions that say where a thing is (`The cat is on the bed.`): `relations.json` has for each relation
-its converse, what it implies, what it excludes and what may hold beside it; `synonyms.json` those that say the same.
-Nothing is guessed about open text: there the answer is *unknown*, and a model of entailment may be asked (`--nli`).
+`truth` compares two captions and answers *entailed*, *contradicted*, *compatible* or *unknown*, with the reason. Both
+are taken to speak of the same things. A caption that differs in one place is judged by the words that differ: things
+and kinds of things, attributes, counts, actions, places. One in which two words changed places is judged by the scene
+that it describes. What the other captions of the image say counts as true. Nothing is guessed: where no rule applies
+the answer is *unknown*, and a model of entailment may be asked (`--nli`).
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
 from typing import Any, Final, Literal
 
-from creperie.core import packaged
+from creperie.core import CreperieError
+from creperie.lang.inflection import lemma
+from creperie.lang.lexicon import (
+    age_of,
+    dimension_of,
+    excludes,
+    facts,
+    gender_of,
+    in_one_group,
+    is_above,
+    kind_of,
+    listed_for,
+)
+from creperie.lang.parser import parse
+from creperie.lang.relations import Spatial, relations, spatial
+from creperie.lang.scene import describes_same_scene
+from creperie.lang.tokenizing import words
+from creperie.lang.wordnet import open_wordnet
 
 ENTAILED: Final = "entailed"
 CONTRADICTED: Final = "contradicted"
@@ -22,6 +40,12 @@ COMPATIBLE: Final = "compatible"
 UNKNOWN: Final = "unknown"
 Word = Literal["entailed", "contradicted", "compatible", "unknown"]
 DECIDABLE, UNDECIDABLE = "decidable", "not decidable"
+#: Words of the longest replacement that is judged by its words.
+MOST_REPLACED = 4
+_NEGATIONS = frozenset(("no", "not", "without", "never", "nobody", "nothing"))
+_ARTICLES = frozenset(("a", "the"))
+_COUNTS = {word: n for n, word in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight"), 1)}
+_MANY = frozenset(("several", "many", "some", "multiple"))
 
 
 @dataclass(frozen=True)
@@ -32,27 +56,269 @@ class Truth:
     reason: str
 
 
-def truth(caption: str, candidate: str) -> Truth:
-    """Whether the candidate holds where the caption does.
+def truth(caption: str, candidate: str, others: Sequence[str] = (), doc: Any = None) -> Truth:
+    """Whether the candidate holds where the caption does. `others` are true captions of the same image, `doc` is the
+    caption's parse where it is at hand.
 
     >>> truth("The cat is on the bed.", "The bed is below the cat.").word
     'entailed'
     >>> truth("The cat is on the bed.", "The cat is under the bed.").word
     'contradicted'
-    >>> truth("The suitcase is in front of the refrigerator.", "The refrigerator is close to the suitcase.").word
+    >>> truth("A dog barks.", "An animal barks.").word, truth("Two dogs bark.", "Three dogs bark.").word
+    ('entailed', 'contradicted')
+    >>> truth("A man hugs a woman.", "A woman hugs a man.").reason
+    'the scene is the same: what relates the two holds both ways'
+    >>> truth("A man walks.", "A man with a dog walks.").word
     'compatible'
-    >>> truth("A dog barks.", "An animal barks.").word
-    'unknown'
     """
-    if _bare(caption) == _bare(candidate):
+    old, new = _bare(caption), _bare(candidate)
+    if old == new:
         return Truth(ENTAILED, "the same words")
-    if _bare(caption) == _bare(candidate).replace("is not ", "is ") or _bare(candidate) == _bare(caption).replace(
-        "is not ", "is "
-    ):
+    if any(_bare(other) == new for other in others):
+        return Truth(ENTAILED, "another caption of the image says it")
+    if _adds_up(old) and not _adds_up(new):
+        return Truth(CONTRADICTED, "its counts do not add up")
+    one, two = spatial(caption), spatial(candidate)
+    if one is not None and two is not None:
+        return _spatial_truth(one, two)
+    blocks = _blocks(old, new)
+    if sorted(old) == sorted(new):
+        return _exchanged(caption, old, new, doc)
+    denied = [sum(w in _NEGATIONS for w in side) % 2 for side in (old, new)]
+    if denied[0] != denied[1]:
         return Truth(CONTRADICTED, "one denies the other")
-    first, second = spatial(caption), spatial(candidate)
-    if first is None or second is None:
-        return Truth(UNKNOWN, "no rule covers these sentences")
+    if not any(added for _, added in blocks):
+        return Truth(ENTAILED, "it says less")
+    said = frozenset(form for other in others for w in words(other) for form in _forms(w))
+    if len(blocks) == 1 and blocks[0][0] and max(map(len, blocks[0])) <= MOST_REPLACED:
+        return _replaced(*blocks[0], said, _tags(caption, doc))
+    if all(not removed or not added for removed, added in blocks):
+        more = {w for removed, added in blocks if not removed for w in added}
+        if said & {lemma(w, "NNS") for w in more if kind_of(lemma(w, "NNS")) or dimension_of(w)}:
+            return Truth(UNKNOWN, "another caption of the image names what is added")
+        return Truth(COMPATIBLE, "it says more: the caption does not rule it out")
+    return Truth(UNKNOWN, "they differ in more than one place")
+
+
+def _bare(text: str) -> list[str]:
+    return ["a" if w == "an" else w for w in words(text)]
+
+
+def _blocks(old: list[str], new: list[str]) -> list[tuple[list[str], list[str]]]:
+    """The words that differ, as (removed, added); two places with nothing but an article between them are one."""
+    blocks: list[tuple[list[str], list[str]]] = []
+    between: list[str] = ["."]
+    for op, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if op == "equal":
+            between = old[a:b]
+        elif blocks and _ARTICLES.issuperset(between):
+            blocks[-1] = ([*blocks[-1][0], *between, *old[a:b]], [*blocks[-1][1], *between, *new[c:d]])
+        else:
+            blocks.append((old[a:b], new[c:d]))
+    return blocks
+
+
+@lru_cache(maxsize=4096)
+def _forms(word: str) -> tuple[str, ...]:
+    return word, lemma(word, "NNS"), lemma(word, "VBG"), lemma(word, "VBZ")
+
+
+@lru_cache(maxsize=8)
+def _parsed(caption: str) -> Any:
+    return next(iter(parse([caption])))
+
+
+def _tags(caption: str, doc: Any) -> dict[str, str]:
+    """The tag of every word; none without a parser."""
+    try:
+        return {t.lower_: t.tag_ for t in (doc if doc is not None else _parsed(caption))}
+    except CreperieError:
+        return {}
+
+
+# -- one place differs -----------------------------------------------------------------------------------------------
+
+
+def _replaced(old: list[str], new: list[str], said: frozenset[str], tags: dict[str, str]) -> Truth:
+    """The verdict on words in the place of others; `said` are the words of other captions of the image."""
+    while len(old) > 1 and len(new) > 1 and old[-1] == new[-1]:
+        old, new = old[:-1], new[:-1]
+    edit = f"{' '.join(old)} → {' '.join(new)}"
+    determined = len(old) > 1 and len(new) > 1 and {old[0], new[0]} <= {"a", "the", *_COUNTS}
+    if determined and "a" in (old[0], new[0]) and lemma(old[-1], "NNS") == lemma(new[-1], "NNS"):
+        return Truth(CONTRADICTED, f"another count: {edit}")
+    if old[0] in _COUNTS or new[0] in _COUNTS:
+        return _counted(old[0], new[0], edit)
+    places = [" ".join(side) for side in (old, new)]
+    if all(_is_place(p) for p in places):
+        return _placed(places[0], places[1], edit)
+    before, after = old[-1], new[-1]
+    tag = tags.get(before, "")
+    if tag.startswith("NN") and not (len(old) > 1 and len(new) > 1 and _is_place(old[0])):
+        return _named(lemma(before, "NNS"), " ".join([*new[:-1], lemma(after, "NNS")]), said, edit)
+    if tag.startswith("VB"):
+        return _done(lemma(old[0], tags.get(old[0], tag)), _base(new[0]), said, edit)
+    if len(old) == len(new) == 1:
+        return _described(before, after, said, edit)
+    if lemma(after, "NNS") in said:
+        return Truth(UNKNOWN, f"another caption of the image names it: {edit}")
+    return Truth(COMPATIBLE, f"something else is said: {edit}")
+
+
+def _base(verb: str) -> str:
+    return lemma(verb, "VBG" if verb.endswith("ing") else "VBZ" if verb.endswith("s") else "VBD")
+
+
+def _counted(old: str, new: str, edit: str) -> Truth:
+    counts = [_COUNTS.get(w) for w in (old, new)]
+    if None not in counts:
+        return Truth(CONTRADICTED, f"another count: {edit}")
+    if {old, new} & _MANY:
+        return Truth(COMPATIBLE, f"the counts may agree: {edit}")
+    return Truth(UNKNOWN, f"a count for something else: {edit}")
+
+
+def _adds_up(said: Sequence[str]) -> bool:
+    """Whether the counts that follow a first one are as many in all: `three cups, two … and one …`."""
+    counts = [_COUNTS[w] for w in said if w in _COUNTS]
+    return len(counts) < 3 or sum(counts[1:]) == counts[0]
+
+
+def _named(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
+    """A thing for a thing."""
+    last = new.split()[-1]
+    if is_above(new, old) or is_above(last, old):
+        return Truth(ENTAILED, f"one is a kind of the other: {edit}")
+    if last in said or may_be_called(old, last) or not excludes(old, last):
+        return Truth(COMPATIBLE, f"both may be there, or be the same: {edit}")
+    kinds = kind_of(old), kind_of(new) or kind_of(last)
+    if kinds == ("person", "person") and new not in listed_for(old):
+        apart = any(of(old) and of(new) and of(old) != of(new) for of in (gender_of, age_of))
+        return Truth(CONTRADICTED if apart else COMPATIBLE, f"two names of people: {edit}")
+    if "place" in kinds and new not in listed_for(old):
+        return Truth(COMPATIBLE, f"both places may be in view: {edit}")
+    if all(kinds):
+        return Truth(CONTRADICTED, f"two things that exclude each other: {edit}")
+    return Truth(UNKNOWN, f"nothing is known of the two: {edit}")
+
+
+def may_be_called(noun: str, other: str) -> bool:
+    """Whether captions use two nouns for the same thing: `field` and `grass`, `child` and `boy`."""
+    genders = gender_of(noun), gender_of(other)
+    return in_one_group("same", noun, other) and not ("" not in genders and genders[0] != genders[1])
+
+
+def _described(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
+    """An attribute for an attribute."""
+    if new in said:
+        return Truth(COMPATIBLE, f"another caption of the image says it: {edit}")
+    if in_one_group("opposites", old, new):
+        return Truth(CONTRADICTED, f"two attributes that exclude each other: {edit}")
+    net = open_wordnet()
+    if new in net.antonyms(old, "a"):
+        return Truth(CONTRADICTED, f"opposites: {edit}")
+    if new in net.synonyms(old, "a"):
+        return Truth(ENTAILED, f"the same attribute: {edit}")
+    if dimension_of(old) and dimension_of(new):
+        return Truth(COMPATIBLE, f"both attributes may hold: {edit}")
+    return Truth(UNKNOWN, f"nothing is known of the two: {edit}")
+
+
+@cache
+def _known_actions() -> frozenset[str]:
+    return frozenset(verb for group in facts()["together"] for verb in group)
+
+
+def _done(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
+    """An action for an action of the same one."""
+    net = open_wordnet()
+    if new in said or in_one_group("together", old, new):
+        return Truth(COMPATIBLE, f"both can be done at the same time: {edit}")
+    if new in net.antonyms(old, "v") or {old, new} <= _known_actions():
+        return Truth(CONTRADICTED, f"two actions that exclude each other: {edit}")
+    if new in net.synonyms(old, "v"):
+        return Truth(ENTAILED, f"the same action: {edit}")
+    return Truth(UNKNOWN, f"nothing is known of the two: {edit}")
+
+
+@cache
+def _is_place(text: str) -> bool:
+    return f"is {text}" in relations() or any(text in side for pair in facts()["apart"] for side in pair)
+
+
+@cache
+def excludes_place(old: str, new: str) -> bool:
+    """Whether a thing is not where `new` says when it is where `old` says, of the same other thing."""
+    near, within = facts()["beyond"]  # who is near a bench is not on it; who is on it may be said to be near it
+    if old in near and new in within:
+        return True
+    return any((old in a and new in b) or (old in b and new in a) for a, b in facts()["apart"])
+
+
+def _placed(old: str, new: str, edit: str) -> Truth:
+    one, two = (Spatial("one", f"is {place}", "other") for place in (old, new))
+    if one.excludes(two) or (excludes_place(old, new)):
+        return Truth(CONTRADICTED, f"places that exclude each other: {edit}")
+    if one.entails(two):
+        return Truth(ENTAILED, f"the place implies it: {edit}")
+    return Truth(COMPATIBLE, f"both places may be right: {edit}")
+
+
+# -- the same words in another order ---------------------------------------------------------------------------------
+
+
+def _exchanged(caption: str, old: list[str], new: list[str], doc: Any) -> Truth:
+    """The verdict on two phrases that changed places."""
+    spans = exchanged_spans(old, new)
+    if spans is None:
+        return Truth(UNKNOWN, "the words stand in another order")
+    doc = doc if doc is not None else _parsed(caption)
+    tokens = [t for t in doc if words(t.text)]
+    if len(tokens) != len(old):
+        return Truth(UNKNOWN, "the words stand in another order")
+    left, right = (tokens[end - 1] for _, end in spans)
+    sides = [[t for t in tokens[a:b] if t.tag_ not in ("DT", "PRP$")] for a, b in spans]
+    whole = any(len(side) > 1 and side[0].tag_[:2] == "JJ" for side in sides)
+    kind = "attributes" if left.tag_[:2] == right.tag_[:2] == "JJ" else "phrases" if whole else "names"
+    return exchange_truth(doc, left, right, kind)
+
+
+def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
+    """The verdict on a caption in which two words changed places: "names", "phrases" or "attributes"."""
+    if describes_same_scene(doc, left, right, exchange):
+        return Truth(ENTAILED, "the scene is the same: what relates the two holds both ways")
+    edit = f"{left.text} ↔ {right.text}"
+    if exchange == "attributes":
+        apart = in_one_group("opposites", left.lower_, right.lower_)
+        same = not apart and dimension_of(left.lower_) == dimension_of(right.lower_) == "size"
+        word: Word = CONTRADICTED if apart else COMPATIBLE if same else UNKNOWN
+        return Truth(word, f"each has the other's attribute: {edit}")
+    first, second = (lemma(t.text, t.tag_) for t in (left, right))
+    if is_above(first, second) or is_above(second, first):
+        return Truth(COMPATIBLE, f"one may be called by the name of the other: {edit}")
+    return Truth(CONTRADICTED, f"each has the other's part: {edit}")
+
+
+def exchanged_spans(old: Sequence[str], new: Sequence[str]) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """The two stretches of words that changed places, the smallest ones; None where more is different.
+
+    >>> exchanged_spans("a dog chases a cat".split(), "a cat chases a dog".split())
+    ((1, 2), (4, 5))
+    """
+    start = next(k for k, (a, b) in enumerate(zip(old, new)) if a != b)
+    stop = len(old) - next(k for k, (a, b) in enumerate(zip(reversed(old), reversed(new))) if a != b)
+    middle, turned = list(old[start:stop]), list(new[start:stop])
+    for one in range(1, len(middle)):
+        for other in range(1, len(middle) - one + 1):
+            if [*middle[len(middle) - other :], *middle[one : len(middle) - other], *middle[:one]] == turned:
+                return (start, start + one), (stop - other, stop)
+    return None
+
+
+# -- captions of the form `The cat is on the bed.` -------------------------------------------------------------------
+
+
+def _spatial_truth(first: Spatial, second: Spatial) -> Truth:
     if first.things != second.things:
         return Truth(COMPATIBLE, "they are about different things")
     edit = f"{first.relation} / {second.relation}"
@@ -81,162 +347,17 @@ def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
     verdicts: list[tuple[Word, Truth]] = []
     for other in true[1:]:
         both = (truth(true[0], other), truth(other, true[0]))
-        verdicts.append((ENTAILED, next((one for one in both if one.word == ENTAILED), both[0])))
+        verdicts.append((ENTAILED, _first(both, ENTAILED)))
     for foil in false:
-        told = [truth(caption, foil) for caption in true]
-        verdicts.append((CONTRADICTED, next((one for one in told if one.word == CONTRADICTED), told[0])))
-    amiss = [said for wanted, said in verdicts if said.word != wanted]
-    decided = [said for said in amiss if said.word != UNKNOWN]
+        verdicts.append((CONTRADICTED, _first([truth(caption, foil) for caption in true], CONTRADICTED)))
+    amiss = [verdict for wanted, verdict in verdicts if verdict.word != wanted]
+    decided = [verdict for verdict in amiss if verdict.word != UNKNOWN]
     if decided:
         return UNDECIDABLE, decided[0].reason
     return (UNKNOWN, amiss[0].reason) if amiss else (DECIDABLE, "")
 
 
-def _bare(text: str) -> str:
-    return " ".join(text.lower().replace(".", " ").split())
-
-
-@dataclass(frozen=True, slots=True)
-class Spatial:
-    """A subject, a relation and an object, with their articles."""
-
-    subject: str
-    relation: str  #: with its verb: "is above", "contains"
-    object: str
-    articles: tuple[str, str] = ("the", "the")
-    end: str = "."
-
-    @property
-    def things(self) -> frozenset[str]:
-        return frozenset((self.subject, self.object))
-
-    def said(self) -> str:
-        first, second = self.articles
-        return f"{first.capitalize()} {self.subject} {self.relation} {second.lower()} {self.object}{self.end}"
-
-    def converse(self) -> Spatial | None:
-        """The same seen from the object; None where no relation says it for sure.
-
-        >>> spatial("The cat is above the bed.").converse().said()
-        'The bed is below the cat.'
-        """
-        relation = relations().get(self.relation, {}).get("converse")
-        if relation is None:
-            return None
-        return Spatial(self.object, relation, self.subject, self.articles[::-1], self.end)
-
-    def may_agree(self, other: Spatial) -> bool:
-        """Whether both can be true of one picture: the same things in a relation that is alike.
-
-        >>> on, over, under = (spatial(f"The cat is {r} the bed.") for r in ("on", "over", "under"))
-        >>> on.may_agree(over), on.may_agree(under)
-        (True, False)
-        """
-        if other.things != self.things:
-            return True
-        if other.subject == self.subject:
-            known = relations()
-            alike = {self.relation, *known.get(self.relation, {}).get("same", ())}
-            return other.relation in alike or self.relation in known.get(other.relation, {}).get("same", ())
-        turned = other.converse()
-        return turned is not None and self.may_agree(turned)
-
-    @property
-    def framed(self) -> bool:
-        """Whether the relation depends on who looks: left, right, in front of, behind."""
-        return bool(relations().get(self.relation, {}).get("framed", False))
-
-    def seen_by(self, subject: str) -> Spatial | None:
-        """The same with this thing as the subject; None where no relation says it for sure."""
-        return self if self.subject == subject else self.converse()
-
-    def entails(self, other: Spatial) -> bool:
-        """Whether the other follows: the same, its converse, or what is said weaker.
-
-        >>> behind = spatial("The apple is behind the cake.")
-        >>> behind.entails(spatial("The cake is ahead of the apple."))
-        True
-        >>> behind.entails(spatial("The cake is at the right side of the apple."))
-        False
-        """
-        mine, theirs = self.seen_by(other.subject), other.seen_by(self.subject)
-        sides = [(mine, other), (self, theirs)]
-        return self.things == other.things and any(
-            one is not None and two is not None and one.subject == two.subject and two.relation in implied(one.relation)
-            for one, two in sides
-        )
-
-    def excludes(self, other: Spatial) -> bool:
-        """Whether both cannot hold: `above` and `below`, `near` and `far from`, of the same two things.
-
-        Two things can each be in front of the other, or to its left, as each of them sees it: that excludes nothing.
-
-        >>> on = spatial("The cat is on the bed.")
-        >>> on.excludes(spatial("The cat is below the bed.")), on.excludes(spatial("The cat is touching the bed."))
-        (True, False)
-        """
-        turned = other if other.subject == self.subject else None if self.framed else other.converse()
-        if turned is None or (turned.subject, turned.object) != (self.subject, self.object):
-            return False
-        return any(not excluded(one).isdisjoint(implied(turned.relation)) for one in implied(self.relation))
-
-
-#: Relations that say the same of two things. `near` and `touching` say less than these, so they are not among them.
-_SYNONYMS: list[list[str]] = json.loads(packaged("creperie.lang", "synonyms.json"))
-
-
-@cache
-def equivalent(relation: str) -> frozenset[str]:
-    """The relation and those that say the same."""
-    return frozenset({relation, *(r for group in _SYNONYMS if relation in group for r in group)})
-
-
-@cache
-def implied(relation: str) -> frozenset[str]:
-    """All that holds where the relation does: those that say the same, and weaker ones.
-
-    >>> {"is above", "is over", "is touching", "is near"} <= implied("is on"), "is on" in implied("is above")
-    (True, False)
-    """
-    reached = equivalent(relation)
-    while True:
-        more = reached.union(*(equivalent(w) for r in reached for w in relations().get(r, {}).get("implies", ())))
-        if more == reached:
-            return reached
-        reached = more
-
-
-@cache
-def excluded(relation: str) -> frozenset[str]:
-    """What cannot hold of the same two things in the same order: a converse that is another relation, and opposites."""
-    known = relations().get(relation, {})
-    opposite = equivalent(known.get("converse", relation))
-    others = frozenset().union(*(equivalent(r) for r in known.get("excludes", ())))
-    return others if relation in opposite else opposite | others
-
-
-@cache
-def relations() -> dict[str, dict[str, Any]]:
-    """The table of relations."""
-    table: dict[str, dict[str, Any]] = json.loads(packaged("creperie.lang", "relations.json"))
-    return table
-
-
-@cache
-def _pattern() -> re.Pattern[str]:
-    known = "|".join(sorted(map(re.escape, relations()), key=len, reverse=True))
-    article = r"(the|an?)"
-    return re.compile(rf"\s*{article} (.+?) ({known}) {article} (.+?)\s*([.!]?)\s*", re.IGNORECASE)
-
-
-def spatial(text: str) -> Spatial | None:
-    """A caption read as subject, relation, object; None where it is no such caption.
-
-    >>> spatial("The hot dog is at the left side of the cup.").relation
-    'is at the left side of'
-    """
-    found = _pattern().fullmatch(text)
-    if not found:
-        return None
-    first, subject, relation, second, thing, end = found.groups()
-    return Spatial(subject.lower(), relation.lower(), thing.lower(), (first, second), end)
+def _first(verdicts: Iterable[Truth], wanted: Word) -> Truth:
+    """The first verdict of this word, or else the first of all."""
+    every = list(verdicts)
+    return next((one for one in every if one.word == wanted), every[0])

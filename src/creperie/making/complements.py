@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from creperie.lang import lemma
-from creperie.making.lexicon import gender_of
+from creperie.lang import gender_of, lemma
 from creperie.making.phrases import Phrase, dictionary_form, glued, has_possessor, named, phrase_of
 from creperie.making.plain import is_read_whole, noun_phrase, words_of
 from creperie.making.verbs import (

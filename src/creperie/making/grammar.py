@@ -5,6 +5,9 @@ grammar:dative        A woman gives the girl a book.      A woman gives a book t
 grammar:with-against  A boy hits the fence with a stick.  A boy hits a stick against the fence.
 
 Each source gives an item of two captions and two foils, and another one with its arguments reduced to their heads.
+Foils exchange roles only where either could have the other's: two beings and a verb that goes both ways, or a language
+model (`lm=`, not the trigram model) that finds the exchange as likely. Elsewhere the alternation is a second positive
+without a foil; `as_published` exchanges all roles.
 """
 
 from __future__ import annotations
@@ -14,15 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.bench import Item, Tag, choice
-from creperie.lang import lemma, parse
+from creperie.lang import facts, kind_of, lemma, parse
 from creperie.making.candidate import Candidate, Proposal, Role
 from creperie.making.complements import TwoComplements, find_contact, find_giving, said_first, said_second
-from creperie.making.lexicon import listed_kind
-from creperie.making.options import MakerOptions
+from creperie.making.options import TRIGRAM, MakerOptions
 from creperie.making.parsed import ParsedMaker
 from creperie.making.pipeline import grouped
+from creperie.making.plausibility import gaps, within_band
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.substitution import turns
+from creperie.making.swaps import turns
 from creperie.making.voice import ActionClause, find_event, said_actively, said_passively
 
 
@@ -80,8 +83,19 @@ class Proposer:
         event = self.alternation.find(doc)
         if isinstance(event, str):
             return Proposal(skipped=event)
-        candidates = [*self._candidates(source, event, simple=False), *self._candidates(source, event, simple=True)]
-        return Proposal(tuple(candidates))
+        foils = options.as_published or self._exchanges(source, event, options)
+        found = [c for simple in (False, True) for c in self._candidates(source, event, simple=simple)]
+        kept = [c for c in found if foils or c.role == "positive"]
+        return Proposal(tuple(kept), missing={} if foils else {self.alternation.name: FIXED_ROLES})
+
+    def _exchanges(self, source: SourceCaption, event: ActionClause | TwoComplements, options: MakerOptions) -> bool:
+        """Whether the roles could be exchanged: by a table of verbs and beings, or by the language model named."""
+        if _is_reversible(event):
+            return True
+        if options.lm in ("", TRIGRAM):
+            return False
+        foil = self.alternation.say[event.voice](event.exchanged(), simple=False)
+        return within_band(gaps(source.text, [foil], options.lm)[0], options.lm, options.band)
 
     def _candidates(
         self, source: SourceCaption, event: ActionClause | TwoComplements, *, simple: bool
@@ -108,8 +122,7 @@ class Proposer:
     ) -> Candidate:
         name = self.alternation.name.removeprefix("grammar:")
         tags: dict[str, Tag] = {"construction": name, "simplified": simple, **event.roles}
-        verb, *both = (lemma(event.roles[p], tag) for p, tag in (("verb", "VBZ"), ("first", "NNS"), ("second", "NNS")))
-        tags["reversible"] = "" != listed_kind(both[0]) == listed_kind(both[1]) and turns(verb, *both)
+        tags["reversible"] = _is_reversible(event)
         if event.is_plain:
             tags["plain"] = True
         edit = f"{event.voice} → {construction}" if role == "positive" else f"{event.swapped}, {construction}"
@@ -118,9 +131,20 @@ class Proposer:
         return Candidate(source.id, text, wanted, construction, self.alternation.name, edit, group, tags)
 
 
+FIXED_ROLES = "the roles cannot be exchanged: a second positive, no foil"
+
+
+def _is_reversible(event: ActionClause | TwoComplements) -> bool:
+    """Whether either could have the other's role, and the event would be another."""
+    verb, *both = (lemma(event.roles[p], tag) for p, tag in (("verb", "VBZ"), ("first", "NNS"), ("second", "NNS")))
+    if isinstance(event, TwoComplements):
+        return {kind_of(word) for word in both} <= {"person"} and both[0] != both[1]
+    return verb not in facts()["verbs"] and both[0] != both[1] and turns(verb, *both)
+
+
 @dataclass(frozen=True)
 class Builder:
-    """Items of two captions and two foils, always in the same order of constructions."""
+    """Items of two captions and two foils (or none), always in the same order of constructions."""
 
     alternation: Alternation
 
@@ -128,7 +152,8 @@ class Builder:
         items = []
         for group, members in grouped(accepted).items():
             texts: dict[tuple[str, str], str] = {(c.role, c.kind): c.text for c in members}
-            slots = [(role, kind) for role in ("positive", "negative") for kind in self.alternation.constructions]
+            roles = [role for role in ("positive", "negative") if any(c.role == role for c in members)]
+            slots = [(role, kind) for role in roles for kind in self.alternation.constructions]
             given = [slot for slot in slots if slot not in texts]
             if len(given) > 1 or (given and given[0][0] == "negative"):
                 continue  # more is missing than the caption that the source is itself
@@ -143,7 +168,7 @@ class Builder:
                 "verb": first["verb"],
                 "reversible": first["reversible"],
             }
-            items.append(Item(source.id, group, source.images, captions, choice(2, 2), tags))
+            items.append(Item(source.id, group, source.images, captions, choice(2, len(captions) - 2), tags))
         return items
 
 

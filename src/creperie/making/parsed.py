@@ -30,14 +30,34 @@ class ParsedMaker:
     whole: bool = False
     chunk: int = 512
     parallel: bool = True
+    chooses: bool = False  #: proposes more than it makes
 
     @property
     def settings(self) -> Mapping[str, Any]:
         return {**self.options.settings, "parser": self.options.parser or default_parser()}
 
     @property
+    def chosen(self) -> int:
+        return self.options.foils if self.chooses else 0
+
+    @property
+    def note(self) -> str:
+        """What a user should know about how foils are chosen; empty where there is nothing to say."""
+        corpus = getattr(self.propose_one, "corpus", None)
+        if corpus is None or corpus.knows_enough:
+            return ""
+        return (
+            f"{corpus.captions} captions are too few to learn which words go together: only the shipped word lists are "
+            "used (from 400 captions on, or with --corpus, the corpus is)"
+        )
+
+    @property
+    def balanced(self) -> bool:
+        return self.options.matched
+
+    @property
     def tidies(self) -> bool:
-        return self.options.tidy and not self.options.as_published
+        return self.options.tidy and (self.whole or not self.options.as_published)
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         unread = ("attribute_ruler",)  # parts of speech and morphology, which no rule asks for

@@ -84,6 +84,7 @@ def outcome_text(outcome: SourceOutcome) -> str:
     """An outcome as a line of JSON."""
     verdicts = [{**asdict(v.candidate), "reason": v.reason} for v in outcome.verdicts]
     plain = {"source": outcome.source, "skipped": outcome.skipped, "calls": outcome.calls, "candidates": verdicts}
+    plain["missing"] = dict(outcome.missing)
     return json.dumps(plain, ensure_ascii=True)
 
 
@@ -95,6 +96,6 @@ def outcome_of(text: str) -> SourceOutcome:
             CandidateVerdict(Candidate(**{k: v for k, v in c.items() if k != "reason"}), c["reason"])
             for c in line["candidates"]
         )
-        return SourceOutcome(line["source"], line["skipped"], verdicts, line["calls"])
+        return SourceOutcome(line["source"], line["skipped"], verdicts, line["calls"], line["missing"])
     except (KeyError, TypeError, AttributeError, RecursionError) as e:
         raise ValueError(f"is not an outcome ({type(e).__name__})") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ class SourceOutcome:
     skipped: str = ""
     verdicts: tuple[CandidateVerdict, ...] = ()
     calls: int = 0
+    missing: Mapping[str, str] = field(default_factory=dict)  #: why a kind of foil is not there
 
     @property
     def accepted(self) -> list[Candidate]:
@@ -48,7 +49,8 @@ def work(maker: Maker, sources: Sequence[SourceCaption]) -> list[SourceOutcome]:
             outcomes.append(SourceOutcome(s.id, unfit[s.id]))
             continue
         skipped = proposals[s.id].skipped or ("" if verdicts[s.id] else "nothing to change")
-        outcomes.append(SourceOutcome(s.id, skipped, tuple(verdicts[s.id]), proposals[s.id].calls))
+        proposal = proposals[s.id]
+        outcomes.append(SourceOutcome(s.id, skipped, tuple(verdicts[s.id]), proposal.calls, proposal.missing))
     return outcomes
 
 
@@ -124,12 +126,15 @@ class Tally:
     subsets: Counter[str] = field(default_factory=Counter)
     edits: Counter[str] = field(default_factory=Counter)
     kinds: dict[str, dict[str, int]] = field(default_factory=dict)
+    missing: dict[str, Counter[str]] = field(default_factory=dict)
 
     def add(self, outcome: SourceOutcome) -> None:
         self.sources += 1
         self.calls += outcome.calls
         if outcome.skipped:
             self.skipped[outcome.skipped] += 1
+        for name, why in outcome.missing.items():
+            self.missing.setdefault(name, Counter())[why] += 1
         for v in outcome.verdicts:
             kind = self.kinds.setdefault(v.candidate.kind, {"proposed": 0, "made": 0})
             kind["proposed"] += 1
@@ -156,6 +161,7 @@ class Tally:
             "items": self.items,
             "subsets": dict(self.subsets),
             "kinds": self.kinds,
+            "missing": {kind: dict(why.most_common()) for kind, why in self.missing.items()},
             "composition": self.composition,
         }
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
-from random import Random
 
-from creperie.bench import Tag
-from creperie.lang import mean_zipf, words
-from creperie.making.candidate import Candidate
+from creperie.lang import words
 from creperie.making.checks import text_scorer
-from creperie.making.options import TRIGRAM, MakerOptions
-from creperie.making.source import SourceCaption
+from creperie.making.options import TRIGRAM
 
 #: Words on either side of an edit that a trigram model looks at.
 _REACH = 2
@@ -55,27 +49,6 @@ def _trigram():  # type: ignore[no-untyped-def]
     return text_scorer(TRIGRAM)
 
 
-def with_gap(source: SourceCaption, candidate: Candidate, gap: float, *, reversible: bool = False) -> Candidate:
-    """The candidate with the tags that say how it compares with its source."""
-    tags: dict[str, Tag] = {
-        "lm_gap": round(gap, 3),
-        "frequency_gap": round(mean_zipf(candidate.text) - mean_zipf(source.text), 3),
-        "reversible": reversible,
-        "edit_kind": candidate.kind,
-    }
-    return replace(candidate, tags={**candidate.tags, **tags})
-
-
-def even_chance(gap: float, rng: Random, softened: float = 1.0) -> bool:
-    """Metropolis' rule: a foil that is as likely as its source or more is kept, a less likely one by chance.
-
-    A swap can be swapped back. If captions came from the language model, keeping less likely foils with probability
-    P(foil) / P(source) would make captions and foils exchangeable. `softened` divides gaps, because captions are more
-    than trigrams.
-    """
-    return gap >= 0 or rng.random() < math.exp(gap / softened)
-
-
-def within_band(gap: float, options: MakerOptions) -> bool:
-    """Whether a foil is about as likely as its source."""
-    return not options.lm or abs(gap) <= options.band
+def within_band(gap: float, lm: str, band: float) -> bool:
+    """Whether a foil is about as likely as its source, in either direction."""
+    return not lm or abs(gap) <= band

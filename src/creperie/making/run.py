@@ -29,6 +29,7 @@ from creperie.bench import (
 from creperie.core import DataError, Progress, check_target, counted, html_table, silent, write_json
 from creperie.engine import Engine, Held, Local, Pieces
 from creperie.making.candidate import Maker, Metered
+from creperie.making.choice import choose
 from creperie.making.parts import opened, part_count, read_part, remove_parts, write_part
 from creperie.making.pipeline import SourceOutcome, Tally, chunks, is_sound, tidied, work
 from creperie.making.source import Captions, SourceCaption, Streamed
@@ -93,7 +94,8 @@ class Made:
 
 def preview(maker: Maker, captions: Captions) -> Made:
     """Make in memory; nothing is written."""
-    outcomes = [o for part in chunks(captions.sources, maker.chunk) for o in work(maker, part)]
+    proposed = [o for part in chunks(captions.sources, maker.chunk) for o in work(maker, part)]
+    outcomes = list(choose(maker, lambda: proposed))
     tally = Tally()
     items = []
     for source, outcome in zip(captions.sources, outcomes, strict=True):
@@ -102,7 +104,9 @@ def preview(maker: Maker, captions: Captions) -> Made:
             tally.add_item(item)
             items.append(item)
     held = tuple(items)
-    return Made(tally.report, told=lambda: outcomes, held=held, sources=captions.sources, maker=maker.name)
+    return Made(
+        _noted(tally.report, maker), told=lambda: outcomes, held=held, sources=captions.sources, maker=maker.name
+    )
 
 
 @runtime_checkable
@@ -164,7 +168,12 @@ def _sent(pieces: SourcePieces, engine: Engine) -> Pieces:
 
 
 def kept_outcomes(maker: Maker, sources: Sequence[SourceCaption], parts: Path) -> Iterator[SourceOutcome]:
-    """The outcomes that `make_parts` wrote, in order."""
+    """The outcomes that `make_parts` wrote, in order, with the foils that were chosen."""
+    return choose(maker, lambda: proposed_outcomes(maker, sources, parts))
+
+
+def proposed_outcomes(maker: Maker, sources: Sequence[SourceCaption], parts: Path) -> Iterator[SourceOutcome]:
+    """The outcomes that `make_parts` wrote, in order, before the choice over all captions."""
     pieces = SourcePieces(sources, maker.chunk)
     for number in range(len(pieces)):
         found = read_part(parts, number, pieces.ids(number))
@@ -221,7 +230,13 @@ def _fill(
     items = spool.write(draft / ITEMS_FILE, name)
     bench = _benchmark(maker, captions, items, tally.report, name)
     describe_benchmark(bench, draft, relative_place(captions.images.location, draft))
-    return tally.report
+    return _noted(tally.report, maker)
+
+
+def _noted(report: dict[str, Any], maker: Maker) -> dict[str, Any]:
+    """The report with what the maker wants to be known."""
+    note = getattr(maker, "note", "")
+    return {**report, "note": note} if note else report
 
 
 def _items(maker: Maker, source: SourceCaption, outcome: SourceOutcome) -> Iterator[Item]:

@@ -30,11 +30,12 @@ from creperie.core import (
 )
 from creperie.engine import Engine, Local, Shard, check_complete
 from creperie.making.candidate import Maker, Metered
+from creperie.making.choice import choose
 from creperie.making.options import JobOptions, MakerOptions
 from creperie.making.parts import opened, outcome_of, outcome_text, remove_parts
 from creperie.making.pipeline import SourceOutcome, Tally
 from creperie.making.registry import build_maker
-from creperie.making.run import Made, finish, job_of, kept_outcomes, make_parts
+from creperie.making.run import Made, finish, job_of, make_parts, proposed_outcomes
 from creperie.making.source import Captions, first_or_drawn, read_captions
 
 SHARD, OUTCOMES, VERSION = "shard.json", "outcomes.jsonl", 1
@@ -72,7 +73,7 @@ def make_shard(
     job = {**job_of(maker, captions), "shard": str(shard)}
     with opened(folder, job, force=force) as parts:
         make_parts(maker, own, parts, engine or Local(), progress)
-        tally = _write_shard(maker, request, job, kept_outcomes(maker, own, parts), folder)
+        tally = _write_shard(maker, request, job, proposed_outcomes(maker, own, parts), folder)
         remove_parts(folder)
     return Made(tally.report, told=lambda: _lines_of(folder / OUTCOMES))
 
@@ -125,7 +126,7 @@ def merge_making(
     maker = build_maker(first.request.maker, first.request.options, captions)
     for shard in found:
         shard.check()
-    outcomes = _of_captions(captions, (o for s in found for o in s.outcomes()))
+    outcomes = choose(maker, lambda: _of_captions(captions, (o for s in found for o in s.outcomes())))
     ledgers = [s.ledger for s in found if s.ledger is not None]
     return finish(maker, captions, outcomes, target, _summed(ledgers) if ledgers else None)
 

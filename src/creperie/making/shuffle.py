@@ -14,16 +14,14 @@ from typing import Any, TypeVar
 
 from creperie.bench import Item
 from creperie.core import missing_extra
-from creperie.lang import open_wordnet
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.negate import propose_negations
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker, ProposeOne
 from creperie.making.pipeline import with_source
-from creperie.making.replace import Replacer
-from creperie.making.slots import corpus_slots
+from creperie.making.rules import replace as replace_maker
+from creperie.making.rules import swap as swap_maker
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.swap import Swapper, propose_swaps
 from creperie.making.wording import first_letter_like, plain
 
 NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
@@ -278,10 +276,8 @@ def _as_published_items(source: SourceCaption, accepted: Sequence[Candidate]) ->
 
 def rebuild(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
     """The maker `rules:rebuild`."""
-    open_wordnet()
-    slots = corpus_slots(options, captions)
-    swaps = propose_swaps if options.as_published else Swapper(slots)
-    return ParsedMaker(name, Rebuilder(Replacer("rules:replace", slots), swaps), options, options.rule_checks)
+    rules = (make(name, options, captions).propose_one for make in (replace_maker, swap_maker))
+    return ParsedMaker(name, Rebuilder(*rules), options, options.rule_checks)
 
 
 @dataclass(frozen=True)

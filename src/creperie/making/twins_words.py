@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from creperie.core import MissingExtraError
-from creperie.lang import HYPERNYM, HYPONYM, Synset, lemma, open_wordnet
+from creperie.lang import CONTRADICTED, HYPERNYM, HYPONYM, Synset, facts, in_one_group, lemma, open_wordnet, truth
 from creperie.making.data import read_data
 
 #: Words without which a caption says the same: articles, and forms of "be" before a participle.
@@ -121,9 +121,7 @@ def are_compatible(left: str, right: str) -> bool:
     """True where a class says that both may be true: "field" and "grass"."""
     known = _table().get(left, {})
     shared = [name for name in known if name in _table().get(right, {})]
-    return any(right in group for name in shared for group in known[name][1]) or any(
-        left in group and right in group for group in _data()["same"]
-    )
+    return any(right in group for name in shared for group in known[name][1]) or in_one_group("same", left, right)
 
 
 def is_number(word: str) -> bool:
@@ -138,8 +136,7 @@ def are_opposite(left: str, right: str) -> bool:
     >>> are_opposite("is far from", "is touching"), are_opposite("is near", "is touching")
     (True, False)
     """
-    one, two = (relation.removeprefix("is ") for relation in (left, right))
-    return any((one in a and two in b) or (one in b and two in a) for a, b in _data()["opposites"])
+    return truth(f"The cat {left} the bed.", f"The cat {right} the bed.").word == CONTRADICTED
 
 
 def depends_on_viewpoint(relation: str) -> bool:
@@ -230,7 +227,7 @@ def told_by(word: str, name: str) -> frozenset[str]:
     for sense in net.senses(word, "n")[:SENSES]:
         for near in (sense, *net.follow(sense, HYPONYM), *net.follow(sense, HYPERNYM)):
             found.update(w.lower().replace("_", "-") for w in near.words)
-    for group in _data()["same"]:
+    for group in facts()["same"]:
         if word in group:
             found.update(group)
     return frozenset(found)

@@ -6,9 +6,8 @@ from functools import cache
 from typing import Any
 
 from creperie.core import MissingExtraError
-from creperie.lang import open_wordnet
+from creperie.lang import dimension_of, open_wordnet
 from creperie.making.data import read_data
-from creperie.making.lexicon import dimension_of
 
 #: WordNet's files: animals, people, artifacts; and all things that can be held.
 _ANIMAL, _PERSON, _ARTIFACT = 5, 18, 6

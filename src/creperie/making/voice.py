@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from creperie.lang import be, inflected, knows_verb, lemma
-from creperie.making.lexicon import kind_of
+from creperie.lang import be, inflected, kind_of, knows_verb, lemma
 from creperie.making.phrases import Phrase, dictionary_form, glued, has_possessor, lacks_determiner, phrase_of
 from creperie.making.plain import is_read_whole, noun_phrase, verb_at, words_of
 from creperie.making.verbs import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -35,7 +36,9 @@ def captions(tmp_path: Path, parser: str, dictionary: None) -> str:
 def test_a_preview_shows_candidates_and_writes_nothing(
     captions: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    code, out, _ = run(capsys, "grammar:passive", "--captions", captions, "--limit", "2", "--show", "--json")
+    code, out, _ = run(
+        capsys, "grammar:passive", "--captions", captions, "--limit", "2", "--show", "--json", "--as-published"
+    )
     document: dict[str, Any] = json.loads(out)
     assert code == 0
     assert (document["made"], document["rejected"], document["reasons"], document["calls"]) == (6, 0, {}, 0)
@@ -55,7 +58,9 @@ def test_a_folder_is_written_with_all_that_happened(
     captions: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    code, shown, _ = run(capsys, "grammar:passive", "--captions", captions, "--out", str(out), "--seed", "7")
+    code, shown, _ = run(
+        capsys, "grammar:passive", "--captions", captions, "--out", str(out), "--seed", "7", "--as-published"
+    )
     assert code == 0
     assert "skipped: empty" in shown
     bench = load(out)
@@ -82,6 +87,37 @@ def test_mistakes_are_told_in_one_line(
     assert (code, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1
+
+
+def test_where_nothing_comes_out_it_is_told_why_and_what_to_do(
+    captions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, "rules:swap", "--captions", captions, "--limit", "5", "--show")
+    assert code == 3
+    assert "no two things that could change places" in out
+    assert "creperie make all" in out
+    assert "only the shipped word lists are used" in " ".join(out.split())
+
+
+def test_all_kinds_are_made_with_reasons_for_those_that_are_not(
+    captions: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    Path(captions).write_text("A goat chases a girl.\nA man eats a chip.\nA red cup stands on a blue table.\n")
+    code, out, _ = run(capsys, "all", "--captions", captions, "--show", "--json")
+    document = json.loads(out)
+    assert code == 0
+    rows = document["candidates"]
+    made = {(c["source"], c["kind"]): c["text"] for c in rows if "text" in c}
+    assert made["A goat chases a girl.", "swap-object"] == "A girl chases a goat."
+    assert made["A red cup stands on a blue table.", "swap-attribute"] == "A blue cup stands on a red table."
+    why = {(c["source"], c["kind"]): c["missing"] for c in rows if "missing" in c}
+    assert "roles cannot be exchanged" in why["A man eats a chip.", "grammar:passive"]
+    folder = tmp_path / "all"
+    assert run(capsys, "all", "--captions", captions, "--out", str(folder))[0] == 0
+    items = {(i.id, i.subset): i for i in load(folder)}
+    assert items["2", "passive"].captions == ("A man eats a chip.", "A chip is eaten by a man.")
+    assert items["2", "passive"].match == ((True, True),)  # a second positive, no foil
+    assert len(items["1", "passive"].negatives) == 2
 
 
 def test_a_missing_file_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -142,6 +178,7 @@ def test_a_contact_sheet_shows_what_was_made(
     code, _, err = run(capsys, "rules:swap", "--captions", str(captions), "--sample", "3", "--html", str(page))
     assert code == 0, err
     text = page.read_text()
-    assert "A cat chases a dog." in text
+    assert re.sub(r"</?mark>", "", text).count("A cat chases a dog.") == 1
+    assert "<mark>" in text
     assert "lm gap" in text
     assert "A dog sleeps." not in text  # nothing was made of it

@@ -9,25 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from creperie.lang import inflected, knows_verb, lemma, open_wordnet, words
-from creperie.making.add import is_plain, left_out
+from creperie.lang import (
+    COMPATIBLE,
+    ENTAILED,
+    exchange_truth,
+    inflected,
+    knows_verb,
+    lemma,
+    numbered,
+    open_wordnet,
+    truth,
+    words,
+)
+from creperie.making.additions import is_plain, left_out
 from creperie.making.atoms import actions, attributes, compound, objects, phrase, prepositions
 from creperie.making.candidate import Candidate, Proposal, dice_for
-from creperie.making.lexicon import dimension_of, excludes, gender_of, is_mass, numbered
+from creperie.making.edits import frames, is_bound, like, other_places, prepositional_span
 from creperie.making.llm.parse import Fields, is_na
 from creperie.making.llm.question import Ask, Talk
 from creperie.making.llm.workflow import WorkflowTask
-from creperie.making.scene import describes_same_scene
 from creperie.making.source import SourceCaption
-from creperie.making.substitution import for_preposition, is_bound, like, prepositional_span, read_frames
-from creperie.making.swap import adjective_pairs, agreement, collides, exchange_spans, noun_pairs, turns_round
+from creperie.making.swaps import adjective_pairs, agreement, exchange_spans, stands_alone, swappable
 from creperie.making.wording import plain, reworded
 
 #: Published workflows sample proposals at 1.5, at which small models write no words.
 NAMING = 0.7
 MOST_NAMED = 3  #: words of a replacement
 _ARTICLES = frozenset(("a", "an", "the", "some"))
-_PRONOUNS = frozenset(("he", "she", "him", "her", "his", "hers", "himself", "herself"))
 #: Tokens from the first to before the last, and the one that heads them.
 Stretch = tuple[int, int, Any]
 
@@ -54,7 +62,7 @@ def _choices(doc: Any, stretch: Stretch) -> tuple[str, ...]:
     """Prepositions that exclude the one that stands there; none where it is not one."""
     start, end, head = stretch
     said = doc[start:end].text.lower()
-    return for_preposition(said, lemma(head.text, head.tag_)) if doc[start].tag_ == "IN" else ()
+    return other_places(said, lemma(head.text, head.tag_)) if doc[start].tag_ == "IN" else ()
 
 
 def _named(task: WorkflowTask, source: SourceCaption, doc: Any) -> Talk[Proposal]:
@@ -150,44 +158,32 @@ def _misfit(kind: str, source: SourceCaption, doc: Any, stretch: Stretch) -> Cal
         parts = words(new)
         if not parts or len(parts) > MOST_NAMED + (kind == "add-object"):
             return "it is not one word or a short phrase"
-        if kind == "add-object" and parts[0] not in read_frames()["links"]:
+        if kind == "add-object" and parts[0] not in frames()["links"]:
             return "the phrase does not begin with a word such as with, beside or behind"
         last = parts[-1] if kind != "replace-relation" else parts[0]
         if not _choices(doc, stretch) and known & {last, lemma(last, "NNS"), lemma(last, "VB")}:
             return "the caption says this already"
-        return _unlike(kind, doc, stretch, new)
+        return _unlike(kind, source, doc, stretch, new)
 
     return objection
 
 
-def _unlike(kind: str, doc: Any, stretch: Stretch, new: str) -> str:
+def _unlike(kind: str, source: SourceCaption, doc: Any, stretch: Stretch, new: str) -> str:
     """Why a word cannot stand there or would be true as well."""
-    start, _, head = stretch
     net, last = open_wordnet(), new.split()[-1]
-    base = lemma(last, "NNS")
-    if kind.endswith("object") and not net.senses(base, "n"):
+    if kind.endswith("object") and not net.senses(lemma(last, "NNS"), "n"):
         return "it is not a noun"
-    if kind == "replace-object":
-        old = lemma(head.text, head.tag_)
-        if not excludes(old, base):
-            return "it may be said of the same thing"
-        if is_mass(base) and head.tag_ == "NN" and any(c.text.lower() in ("a", "an") for c in head.lefts):
-            return "it cannot stand after an article"
-        turned = gender_of(base) and gender_of(old) and gender_of(base) != gender_of(old)
-        return "a pronoun would not fit it" if turned and any(t.text.lower() in _PRONOUNS for t in doc) else ""
-    if kind == "replace-relation" and doc[start].tag_.startswith("VB"):
-        verb, old = lemma(new.split()[0], "VB"), lemma(doc[start].text, doc[start].tag_)
-        if not knows_verb(verb):
-            return "it is not a verb"
-        return "it means the same" if verb in net.synonyms(old, "v") else ""
-    if kind.endswith("attribute"):
-        if not net.senses(last, "a"):
-            return "it is not an adjective"
-        beside = [c.text.lower() for c in head.lefts if c.tag_ == "JJ"] if kind == "add-attribute" else []
-        if kind == "replace-attribute" and last in net.synonyms(doc[start].text.lower(), "a"):
-            return "it means the same"
-        return "two of one kind" if any(dimension_of(w) == dimension_of(last) != "" for w in beside) else ""
-    return ""
+    if kind.endswith("attribute") and not net.senses(last, "a"):
+        return "it is not an adjective"
+    if (
+        kind == "replace-relation"
+        and doc[stretch[0]].tag_.startswith("VB")
+        and not knows_verb(lemma(new.split()[0], "VB"))
+    ):
+        return "it is not a verb"
+    verdict = truth(source.text, _written(kind, doc, stretch, fitted(kind, doc, stretch, new))[0], source.others, doc)
+    true = (ENTAILED, COMPATIBLE) if kind == "replace-object" else (ENTAILED,)
+    return verdict.reason if verdict.word in true else ""
 
 
 # -- swaps -----------------------------------------------------------------------------------------------------------
@@ -195,7 +191,7 @@ def _unlike(kind: str, doc: Any, stretch: Stretch, new: str) -> str:
 
 def _swapped(task: WorkflowTask, source: SourceCaption, doc: Any) -> Talk[Proposal]:
     """The model names the two that change places, among those that can."""
-    pairs = swappable(doc, task.kind)
+    pairs = swaps_of(doc, task.kind)
     if not pairs:
         return Proposal(skipped="the parser finds nothing to swap")
     named = {frozenset((_said(doc, one), _said(doc, other))): (one, other) for one, other in pairs}
@@ -223,18 +219,14 @@ def _said(doc: Any, stretch: Stretch) -> str:
     return str(doc[stretch[0] : stretch[1]].text)
 
 
-def swappable(doc: Any, kind: str) -> list[tuple[Stretch, Stretch]]:
+def swaps_of(doc: Any, kind: str) -> list[tuple[Stretch, Stretch]]:
     """Two phrases that could change places in one event, or adjectives of different things that are not joined."""
     if kind == "swap-attribute":
-        pairs = [p for p in adjective_pairs(doc, False) if all(map(_stands_alone, p)) and not collides(*p)]
-        pairs = [p for p in pairs if not describes_same_scene(doc, *p, "attributes")]
+        pairs = [p for p in adjective_pairs(doc) if all(map(stands_alone, p)) and _changes(doc, *p, "attributes")]
         return [((a.i, a.i + 1, a), (b.i, b.i + 1, b)) for a, b in pairs]
-    turned = (p for p in noun_pairs(objects(doc), True) if turns_round(*p, doc))
-    both = (((*phrase(a), a), (*phrase(b), b)) for a, b in turned if not describes_same_scene(doc, a, b, "phrases"))
+    both = (((*phrase(a), a), (*phrase(b), b)) for a, b in swappable(doc) if _changes(doc, a, b, "phrases"))
     return [(one, other) for one, other in both if one[1] <= other[0]]
 
 
-def _stands_alone(adjective: Any) -> bool:
-    """A quality before its thing, not one of `black and white` nor half of `old fashioned`."""
-    known = dimension_of(adjective.text.lower()) not in ("", "material") and not any(True for _ in adjective.children)
-    return known and adjective.nbor().tag_ in ("NN", "NNS", "JJ")
+def _changes(doc: Any, left: Any, right: Any, exchange: str) -> bool:
+    return exchange_truth(doc, left, right, exchange).word != ENTAILED

@@ -1,13 +1,15 @@
-"""What kind of thing a noun names (word lists of our own, data/things.json, then WordNet), and what it excludes."""
+"""What kind of thing a noun names (word lists of our own, things.json, then WordNet), and which words exclude which."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from creperie.lang import HYPONYM, Synset, WordNet, inflected, open_wordnet
-from creperie.making.data import read_data
+from creperie.core import packaged
+from creperie.lang.inflection import inflected
+from creperie.lang.wordnet import HYPONYM, Synset, WordNet, open_wordnet
 
 KINDS = ("person", "animal", "vehicle", "gear", "furniture", "handheld", "food", "clothing", "place")
 #: WordNet's files of things that can be seen: animals, artifacts, food, objects, people, plants.
@@ -17,28 +19,36 @@ _PARTS = ("#", "%")
 _CLASSES = {"vehicle": "vehicle", "furniture": "furniture", "clothing": "clothing", "garment": "clothing"}
 
 
+@cache
 def things() -> Mapping[str, Any]:
     """The word lists."""
-    table: Mapping[str, Any] = read_data("things")
+    table: Mapping[str, Any] = json.loads(packaged("creperie.lang", "things.json"))
+    return table
+
+
+@cache
+def facts() -> Mapping[str, Any]:
+    """What is known of words in pairs: relations that hold both ways, opposites, actions that go together."""
+    table: Mapping[str, Any] = json.loads(packaged("creperie.lang", "logic.json"))
     return table
 
 
 @cache
 def _listed() -> dict[str, str]:
     """The kind of every listed noun; the list that begins with it decides."""
-    found: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for first in (True, False):
         for kind in KINDS:
             for group in things()[kind]:
                 for word in group[:1] if first else group:
-                    found.setdefault(word, kind)
-    return found
+                    kinds.setdefault(word, kind)
+    return kinds
 
 
-def listed_kind(noun: str) -> str:
-    """`person` or `animal` where our lists name the noun so; WordNet also calls controllers and coasters persons."""
-    kind = "person" if age_of(noun) else _listed().get(noun, "")
-    return kind if kind in ("person", "animal") else ""
+@cache
+def nouns_of(kind: str) -> tuple[str, ...]:
+    """All listed nouns of a kind."""
+    return tuple(noun for noun, own in _listed().items() if own == kind)
 
 
 @cache
@@ -129,6 +139,24 @@ def excludes(noun: str, other: str) -> bool:
     (True, False, False)
     """
     return noun != other and other not in _excluded(noun) and noun not in _excluded(other)
+
+
+@cache
+def is_above(noun: str, other: str) -> bool:
+    """Whether the first noun says less of the same thing: a synonym, or what the other is a kind of.
+
+    >>> is_above("animal", "dog"), is_above("dog", "animal"), is_above("sofa", "couch")
+    (True, False, True)
+    """
+    net = open_wordnet()
+    senses = net.senses(other, "n")[:2]
+    return any(noun.replace(" ", "_") in s.words for sense in senses for s in (sense, *net.above(sense)))
+
+
+@cache
+def in_one_group(table: str, word: str, other: str) -> bool:
+    """Whether a group of `facts()[table]` has both words."""
+    return any(word in group and other in group for group in facts()[table])
 
 
 def numbered(noun: str, tag: str) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from creperie.lang import lemma
-from creperie.making.data import read_data
+from creperie.lang.inflection import lemma
+from creperie.lang.lexicon import facts
 
 #: Words before a noun that say something of it.
 _SAID = frozenset(("amod", "nummod", "compound", "nmod", "poss"))
@@ -24,7 +24,7 @@ _UNSAID = frozenset(("is", "are", "was", "were", "that", "who", "which", "a", "a
 
 @cache
 def _reciprocal() -> Mapping[str, frozenset[str]]:
-    return {name: frozenset(words) for name, words in read_data("reciprocal").items()}
+    return {name: frozenset(facts()[name]) for name in ("verbs", "prepositions", "phrases")}
 
 
 def holds_both_ways(verb: str, preposition: str = "") -> bool:

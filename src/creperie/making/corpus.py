@@ -1,0 +1,102 @@
+"""What a caption corpus says about words: which stand side by side, and which share captions."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+
+from creperie.lang import words
+from creperie.making.options import MakerOptions
+from creperie.making.source import Captions, read_captions
+
+#: Captions that are counted; of more, this many are taken at even distances.
+MOST_COUNTED = 20_000
+#: With fewer captions the corpus knows too little to reject a word, and makers rely on the shipped word lists.
+ENOUGH_CAPTIONS = 400
+_DETERMINERS = frozenset(
+    ("a", "an", "the", "his", "her", "their", "its", "two", "three", "four", "five", "six", "several", "some", "many")
+)
+_LEAST_SEEN = 3
+#: Two words do not go together if they share fewer than this part of the captions that they would share by chance.
+ALIEN = 0.35
+#: How much worse than the word it replaces a word may fit the scene (mean log ratio of shared captions).
+WORSE_SCENE = 0.1
+SURELY = 0.15
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Counts of words, of neighbours, and of pairs of words in one caption."""
+
+    captions: int = 0
+    seen: Counter[str] = field(default_factory=Counter)  #: captions with this word
+    next_to: Counter[tuple[str, str]] = field(default_factory=Counter)  #: neighbours, articles left out or not
+    together: Counter[tuple[str, str]] = field(default_factory=Counter)  #: words of one caption, alphabetically
+
+    @property
+    def knows_enough(self) -> bool:
+        return self.captions >= ENOUGH_CAPTIONS
+
+    def follows(self, left: str, right: str) -> int:
+        """How often two words stand side by side."""
+        return self.next_to.get((left, right), 0)
+
+    def allows(self, left: str, right: str) -> bool:
+        """Whether people say the second word after the first; always where too little is known."""
+        return not self.knows_enough or not left.isalpha() or self.follows(left, right) > 0
+
+    def association(self, word: str, other: str) -> float | None:
+        """How much more often two words share captions than by chance: a log ratio, −inf where they hardly ever do."""
+        if self.seen[other] < _LEAST_SEEN or other == word:
+            return None
+        shared = self.together.get((word, other) if word < other else (other, word), 0)
+        expected = self.seen[word] * self.seen[other] / max(1, self.captions)
+        if shared + 0.5 < ALIEN * (expected + 0.5) or (expected > 0.5 and not shared):
+            return -math.inf
+        return math.log((shared + 0.5) / (expected + 0.5))
+
+    def mean_association(self, word: str, scene: Iterable[str]) -> float:
+        known = [ratio for other in scene if (ratio := self.association(word, other)) is not None]
+        return sum(known) / len(known) if known else 0.0
+
+    def fits_scene(self, new: str, old: str, scene: Sequence[str], *, surely: bool = False) -> bool:
+        """Whether a word goes with the other words of a caption about as well as the one that it replaces; `surely`:
+        whether it goes with them more often than by chance, too."""
+        if not self.knows_enough:
+            return True
+        least = max(-1.0, min(0.0, self.mean_association(old, scene))) - WORSE_SCENE
+        least = max(least, SURELY) if surely else least
+        return self.seen[new] >= _LEAST_SEEN and self.mean_association(new, scene) >= least
+
+
+def count_words(texts: Iterable[str]) -> Corpus:
+    """The counts of some captions.
+
+    >>> corpus = count_words(["A dog chases a cat.", "The dog sleeps."])
+    >>> corpus.seen["dog"], corpus.follows("a", "dog")
+    (2, 1)
+    """
+    corpus, total = Corpus(), 0
+    for text in texts:
+        total += 1
+        said = words(text)
+        line = ["<s>", *said, "</s>"]
+        for k, (left, right) in enumerate(pairwise(line)):
+            corpus.next_to[left, right] += 1
+            if left in _DETERMINERS:
+                lead = line[k - 2 : k] if line[k - 1] == "of" else line[k - 1 : k]  # `on (a small) bench`, `front of a`
+                corpus.next_to.update((word, head) for head in line[k + 1 : k + 3] for word in lead)
+        content = sorted({w for w in said if len(w) > 2 and w not in _DETERMINERS})
+        corpus.seen.update(content)
+        corpus.together.update(combinations(content, 2))
+    return Corpus(total, corpus.seen, corpus.next_to, corpus.together)
+
+
+def corpus_of(options: MakerOptions, captions: Captions) -> Corpus:
+    """What the corpus that was named, or else the captions themselves, say about words."""
+    sources = (read_captions(options.corpus) if options.corpus else captions).sources
+    step = max(1, -(-len(sources) // MOST_COUNTED))
+    return count_words(s.text for k, s in enumerate(sources) if k % step == 0)
