@@ -12,8 +12,8 @@ from typing import Any
 
 from creperie.lang import article_for, dimension_of, is_mass, kind_of, lemma, open_wordnet, things
 from creperie.making.atoms import POSTURES, attributes, forms, is_compound_head, objects, vague_nouns
-from creperie.making.corpus import Corpus
-from creperie.making.edits import Edit, frames, holder_of, scene_of
+from creperie.making.corpus import WordCounts
+from creperie.making.edits import CaptionEdit, frames, holder_of, scene_of
 from creperie.making.verbs import may_be_verb
 from creperie.making.wording import reworded
 
@@ -23,7 +23,7 @@ RESTING = (*POSTURES, "run", "wait", "kneel", "crouch")
 IMPLIED = 1.0
 
 
-def added_attributes(doc: Any, corpus: Corpus) -> Iterator[Edit]:
+def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """An adjective goes from one thing, another one comes to a thing that had none."""
     dropped = [a for a in attributes(doc) if a.dep_ == "amod" and _can_go(a)]
     told = {f.lower for f in forms(doc)} if dropped else set()
@@ -41,7 +41,7 @@ def added_attributes(doc: Any, corpus: Corpus) -> Iterator[Edit]:
                 continue
             for gone in (a for a in dropped if a.head != noun):
                 changes = {gone.i: "", noun.i: f"{new} {noun.text}"}
-                yield Edit(reworded(doc, changes), f"− {gone.text}, + {new}", noun.i)
+                yield CaptionEdit(reworded(doc, changes), f"− {gone.text}, + {new}", noun.i)
 
 
 @cache
@@ -51,7 +51,7 @@ def attributes_of(base: str) -> tuple[str, ...]:
     return tuple(a for a in listed if base in things()["only"].get(a, (base,)))
 
 
-def added_objects(doc: Any, corpus: Corpus) -> Iterator[Edit]:
+def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """A phrase that tells a place goes, and an object with its own place comes instead."""
     told = {lemma(f.lower, "NNS") for f in forms(doc)}
     for link in [t for t, form in zip(doc, forms(doc)) if form.dep == "prep" and form.lower in frames()["left"]]:
@@ -75,10 +75,10 @@ def added_objects(doc: Any, corpus: Corpus) -> Iterator[Edit]:
             comes = f"{place} {article_for(new)} {new}"
             changes = {t.i: "" for t in span} | {span[0].i: comes}
             goes = " ".join(t.text for t in span)
-            yield Edit(reworded(doc, changes), f"− {goes}, + {comes}", link.i)
+            yield CaptionEdit(reworded(doc, changes), f"− {goes}, + {comes}", link.i)
 
 
-def _is_implied(new: str, scene: list[str], corpus: Corpus) -> bool:
+def _is_implied(new: str, scene: list[str], corpus: WordCounts) -> bool:
     """Whether a thing is hardly ever seen in such a scene, or so often that it is probably there."""
     known = [ratio for word in scene if (ratio := corpus.association(new, word)) is not None]
     return any(ratio > IMPLIED or ratio < -2 for ratio in known)

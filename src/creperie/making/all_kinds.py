@@ -9,7 +9,7 @@ from typing import Any
 from creperie.bench import Item
 from creperie.lang import open_wordnet
 from creperie.making.candidate import Candidate, Proposal
-from creperie.making.corpus import Corpus, corpus_of
+from creperie.making.corpus import WordCounts, corpus_of
 from creperie.making.grammar import CONTACT, GIVING, OTHER_ROLES, VOICE, Builder, Proposer, RolesConfirmed
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
@@ -32,7 +32,7 @@ def every_kind(name: str, options: MakerOptions, captions: Captions) -> ParsedMa
 class AllKinds:
     """Proposes what every rule maker and every grammar maker proposes."""
 
-    corpus: Corpus
+    corpus: WordCounts
 
     def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
         candidates: list[Candidate] = []

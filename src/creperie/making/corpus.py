@@ -28,7 +28,7 @@ SURELY = 0.15
 
 
 @dataclass(frozen=True)
-class Corpus:
+class WordCounts:
     """Counts of words, of neighbours, and of pairs of words in one caption."""
 
     captions: int = 0
@@ -72,14 +72,14 @@ class Corpus:
         return self.seen[new] >= _LEAST_SEEN and self.mean_association(new, scene) >= least
 
 
-def count_words(texts: Iterable[str]) -> Corpus:
+def count_words(texts: Iterable[str]) -> WordCounts:
     """The counts of some captions.
 
     >>> corpus = count_words(["A dog chases a cat.", "The dog sleeps."])
     >>> corpus.seen["dog"], corpus.follows("a", "dog")
     (2, 1)
     """
-    corpus, total = Corpus(), 0
+    corpus, total = WordCounts(), 0
     for text in texts:
         total += 1
         said = words(text)
@@ -92,10 +92,10 @@ def count_words(texts: Iterable[str]) -> Corpus:
         content = sorted({w for w in said if len(w) > 2 and w not in _DETERMINERS})
         corpus.seen.update(content)
         corpus.together.update(combinations(content, 2))
-    return Corpus(total, corpus.seen, corpus.next_to, corpus.together)
+    return WordCounts(total, corpus.seen, corpus.next_to, corpus.together)
 
 
-def corpus_of(options: MakerOptions, captions: Captions) -> Corpus:
+def corpus_of(options: MakerOptions, captions: Captions) -> WordCounts:
     """What the corpus that was named, or else the captions themselves, say about words."""
     sources = (read_captions(options.corpus) if options.corpus else captions).sources
     step = max(1, -(-len(sources) // MOST_COUNTED))

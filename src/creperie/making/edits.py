@@ -22,7 +22,7 @@ from creperie.lang import (
     things,
 )
 from creperie.making.atoms import Form, attributes, forms, is_compound_head, objects, phrase, vague_nouns
-from creperie.making.corpus import Corpus
+from creperie.making.corpus import WordCounts
 from creperie.making.data import read_data
 from creperie.making.verbs import is_measure
 from creperie.making.wording import reworded
@@ -36,7 +36,7 @@ _REFERRING = frozenset(("another", "other", "each", "no", "own"))
 
 
 @dataclass(frozen=True)
-class Edit:
+class CaptionEdit:
     """A caption with one change."""
 
     text: str
@@ -54,10 +54,10 @@ def like(token: Any, word: str) -> str:
     return word[:1].upper() + word[1:] if token.text[:1].isupper() else word
 
 
-def _edit(doc: Any, span: Sequence[Any], new: str) -> Edit:
+def _edit(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
     first = span[0]
     changes = {t.i: "" for t in span} | {first.i: like(first, new)}
-    return Edit(reworded(doc, changes), f"{' '.join(t.text for t in span)} → {new}", first.i)
+    return CaptionEdit(reworded(doc, changes), f"{' '.join(t.text for t in span)} → {new}", first.i)
 
 
 def scene_of(doc: Any, without: int = -1) -> list[str]:
@@ -69,7 +69,7 @@ def scene_of(doc: Any, without: int = -1) -> list[str]:
 # -- things ----------------------------------------------------------------------------------------------------------
 
 
-def other_objects(doc: Any, corpus: Corpus) -> Iterator[Edit]:
+def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Things replaced by others of their class that people say in such a place."""
     said = forms(doc)
     present = {f.base for f in said}
@@ -128,7 +128,7 @@ def _stands_for_more(noun: Any) -> bool:
 # -- attributes ------------------------------------------------------------------------------------------------------
 
 
-def other_attributes(doc: Any, corpus: Corpus) -> Iterator[Edit]:
+def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Attributes replaced by their opposites, numbers by others."""
     for adjective in qualities(doc):
         noun = adjective.head if adjective.dep_ in ("amod", "compound") else None
@@ -164,7 +164,7 @@ def _stands_alone(adjective: Any) -> bool:
     return not doubled and not (adjective.dep_ == "amod" and named)
 
 
-def may_be(new: str, noun: Any, corpus: Corpus) -> bool:
+def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
     """Whether a thing is called so: people said it, or it is made and comes in all colours, sizes and patterns."""
     base, dimension = lemma(noun.text, noun.tag_), dimension_of(new)
     kind = kind_of(base)
@@ -191,7 +191,7 @@ def may_be(new: str, noun: Any, corpus: Corpus) -> bool:
 # -- relations -------------------------------------------------------------------------------------------------------
 
 
-def other_relations(doc: Any, corpus: Corpus) -> Iterator[Edit]:
+def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Prepositions replaced by others that exclude them, verbs by others that take the same arguments."""
     for preposition in (t for t in doc if t.tag_ in ("IN", "RP", "TO") and t.dep_ == "prep"):
         span, place = prepositional_span(preposition)
@@ -280,7 +280,7 @@ def doer_of(verb: Any) -> Any | None:
     return own
 
 
-def _goes_there(span: Sequence[Any], place: Any, new: str, corpus: Corpus) -> bool:
+def _goes_there(span: Sequence[Any], place: Any, new: str, corpus: WordCounts) -> bool:
     """Whether people say so of this verb and this noun, and the one who is there could be."""
     holder = holder_of(span[0])
     kind = kind_of(lemma(holder.text, holder.tag_)) if holder is not None else ""

@@ -26,8 +26,8 @@ from creperie.lang import (
 from creperie.making.additions import added_attributes, added_objects
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_followed
-from creperie.making.corpus import Corpus, corpus_of
-from creperie.making.edits import Edit, other_attributes, other_objects, other_relations
+from creperie.making.corpus import WordCounts, corpus_of
+from creperie.making.edits import CaptionEdit, other_attributes, other_objects, other_relations
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
 from creperie.making.plausibility import gaps, within_band
@@ -36,7 +36,7 @@ from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import swapped_attributes, swapped_objects, swapped_phrases
 from creperie.making.wording import reworded
 
-Propose = Callable[[Any, Corpus], Iterator[Edit]]
+Propose = Callable[[Any, WordCounts], Iterator[CaptionEdit]]
 REPLACED: Mapping[str, Propose] = {
     "replace-object": other_objects,
     "replace-attribute": other_attributes,
@@ -100,9 +100,9 @@ def add(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
     return ParsedMaker(name, proposer, options, (LengthMatched(1), *options.rule_checks), chooses=True)
 
 
-def _any_verb(doc: Any, corpus: Corpus) -> Iterator[Edit]:
+def _any_verb(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for verb, _, fitted in other_verbs(doc):
-        yield Edit(reworded(doc, {verb.i: fitted}), f"{verb.text} → {fitted}", verb.i)
+        yield CaptionEdit(reworded(doc, {verb.i: fitted}), f"{verb.text} → {fitted}", verb.i)
 
 
 PROPOSERS: Mapping[str, Propose] = {
@@ -115,7 +115,7 @@ class RuleProposer:
     """Proposes up to eight foils of each kind for a caption, the most plausible first, and says why a kind has none."""
 
     maker: str
-    corpus: Corpus
+    corpus: WordCounts
     kinds: tuple[str, ...]
 
     def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
@@ -151,7 +151,7 @@ class RuleProposer:
         most = max(MOST_KEPT, options.foils)
         return [self._candidate(source, kind, *one) for one in _spread(close, most)], ""
 
-    def _candidate(self, source: SourceCaption, kind: str, edit: Edit, verdict: Truth, gap: float) -> Candidate:
+    def _candidate(self, source: SourceCaption, kind: str, edit: CaptionEdit, verdict: Truth, gap: float) -> Candidate:
         tags: dict[str, Tag] = {
             "lm_gap": round(gap, 3),
             "frequency_gap": round(mean_zipf(edit.text) - mean_zipf(source.text), 3),
@@ -176,13 +176,13 @@ NOTHING = {
 }
 
 
-def _truth(source: SourceCaption, doc: Any, kind: str, edit: Edit) -> Truth:
+def _truth(source: SourceCaption, doc: Any, kind: str, edit: CaptionEdit) -> Truth:
     if edit.pair is not None and kind in EXCHANGED:
         return exchange_truth(doc, *edit.pair, EXCHANGED[kind])
     return truth(source.text, edit.text, source.others, doc)
 
 
-def _spread(close: Sequence[tuple[Edit, Truth, float]], most: int) -> list[tuple[Edit, Truth, float]]:
+def _spread(close: Sequence[tuple[CaptionEdit, Truth, float]], most: int) -> list[tuple[CaptionEdit, Truth, float]]:
     """The most plausible first, and of different places of the caption as long as there are such."""
     ranked = sorted(close, key=lambda one: abs(one[2]))
     turn: dict[int, int] = {}

@@ -18,8 +18,8 @@ from creperie.lang import (
     listed_for,
 )
 from creperie.making.atoms import compound, joined, objects, phrase
-from creperie.making.corpus import Corpus
-from creperie.making.edits import ANIMATE, MADE, Edit, doer_of, frames, holder_of, may_be, qualities, rivals
+from creperie.making.corpus import WordCounts
+from creperie.making.edits import ANIMATE, MADE, CaptionEdit, doer_of, frames, holder_of, may_be, qualities, rivals
 from creperie.making.phrases import is_plural, lacks_determiner, named
 from creperie.making.wording import Piece, plain, written
 
@@ -33,16 +33,16 @@ _TURNING = frozenset(
 _SHADES = frozenset(("light", "dark", "bright", "hot", "pale", "neon"))
 
 
-def swapped_objects(doc: Any, corpus: Corpus) -> Iterator[Edit]:
+def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Two nouns in each other's place; what is said of them stays."""
     for left, right in swappable(doc):
         stays = any(c.dep_ == "amod" and dimension_of(c.lower_) != "colour" for t in (left, right) for c in t.children)
         if left.tag_ == right.tag_ and not stays and compound(left)[1] <= compound(right)[0]:
             text = exchange_spans(doc, compound(left), compound(right), True)
-            yield Edit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
+            yield CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
 
 
-def swapped_phrases(doc: Any, corpus: Corpus) -> Iterator[Edit]:
+def swapped_phrases(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Two noun phrases in each other's place, adjectives and all; verbs agree."""
     for left, right in swappable(doc):
         (_, end), (start, _) = phrase(left), phrase(right)
@@ -50,10 +50,10 @@ def swapped_phrases(doc: Any, corpus: Corpus) -> Iterator[Edit]:
         numbers = left.tag_ == right.tag_ or {sort_of(left), sort_of(right)} <= ANIMATE
         if end <= start and numbers and len(known) == 1 and any(phrase(t)[1] - phrase(t)[0] > 2 for t in (left, right)):
             text = exchange_spans(doc, phrase(left), phrase(right), True, agreement(left, right))
-            yield Edit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
+            yield CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
 
 
-def swapped_attributes(doc: Any, corpus: Corpus) -> Iterator[Edit]:
+def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Two adjectives of different things in each other's place: of one dimension, and each thing could be so."""
     for left, right in adjective_pairs(doc):
         one, other = left.head, right.head
@@ -61,7 +61,7 @@ def swapped_attributes(doc: Any, corpus: Corpus) -> Iterator[Edit]:
         alike = alike and all(map(stands_alone, (left, right)))
         if alike and may_be(left.lower_, other, corpus) and may_be(right.lower_, one, corpus):
             text = exchange_spans(doc, (left.i, left.i + 1), (right.i, right.i + 1), True)
-            yield Edit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
+            yield CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
 
 
 def swappable(doc: Any) -> Iterator[Pair]:

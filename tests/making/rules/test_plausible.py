@@ -16,7 +16,7 @@ from creperie.lang.parser import load_parser
 from creperie.making.candidate import Candidate, Proposal
 from creperie.making.checks import why_unfit
 from creperie.making.choice import choose
-from creperie.making.corpus import Corpus, count_words
+from creperie.making.corpus import WordCounts, count_words
 from creperie.making.edits import other_objects, other_places, other_relations
 from creperie.making.options import TRIGRAM, MakerOptions
 from creperie.making.parsed import ParsedMaker
@@ -160,7 +160,7 @@ def test_capitals_and_tags_are_refused_with_a_reason(text: str, why: str | None)
 
 
 def test_next_to_is_replaced_as_one(parser: str, dictionary: None) -> None:
-    found = other_relations(parse_one("A cat sleeps next to a bench.", parser), Corpus())
+    found = other_relations(parse_one("A cat sleeps next to a bench.", parser), WordCounts())
     assert "A cat sleeps under a bench." in [edit.text for edit in found]
 
 
@@ -188,7 +188,7 @@ def test_a_pronoun_keeps_people_as_they_are(parser: str, dictionary: None) -> No
 )
 def test_relations_that_readers_refused(caption: str, never: set[str], parser: str, dictionary: None) -> None:
     """Absurd (`riding behind a skateboard`), or true as well (`hangs on` for `hangs off`)."""
-    found = other_relations(parse_one(caption, parser), Corpus())
+    found = other_relations(parse_one(caption, parser), WordCounts())
     assert not never & {edit.change.split(" → ")[1] for edit in found}
 
 
