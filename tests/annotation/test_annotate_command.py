@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,8 +14,14 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import select
+from tests.annotation.acting import desk_for
 
-from creperie.annotation.links import csrf_token
+from creperie.annotation.answers import answer
+from creperie.annotation.database import open_database
+from creperie.annotation.links import csrf_token, invite, link_of, open_visit
+from creperie.annotation.schema import Annotator, Answer
+from creperie.annotation.study import StudyPlan, store_study
 from creperie.annotation.tasks import TASKS
 from creperie.bench import Benchmark
 from creperie.cli.annotate import TASKS as COMMAND_TASKS
@@ -41,22 +49,69 @@ def spec(bench: Benchmark) -> str:
     return str(Path(bench.images.location).parent)
 
 
-def answers_file(path: Path, listed: list[tuple[str, str, int]]) -> None:
-    """Answers as a file: one annotator finds the first foil true, the other none."""
-    rows = [
-        {
-            "question": ordinal,
-            "subset": subset,
-            "id": item,
-            "annotator": who,
-            "event": "answer",
-            "value": {"verdict": "true" if item == "0" and who == "a" else "false"},
-            "key": f"{who}-{subset}-{item}",
-        }
-        for subset, item, ordinal in listed
-        for who in ("a", "b")
-    ]
-    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+def test_from_a_new_study_to_a_new_version(creperie: Any, bench: Benchmark, tmp_path: Path) -> None:
+    code, made = creperie("new", "foils", "--bench", spec(bench), "--task", "foil-check", "--subset", "pair", "--json")
+    assert (code, made["main"], made["practice"], made["answers"]) == (0, 15, 1, 30)
+    code, links = creperie("invite", "foils", "--count", "2", "--url", "https://people.example", "--json")
+    assert all(i["link"].startswith("https://people.example/join/") for i in links["invitations"])
+    _answer_everything(tmp_path / "creperie-people.db")
+    code, seen = creperie("show", "foils", "--json")
+    assert (seen["done"], seen["disagreements"], len(seen["annotators"])) == (30, 1, 2)
+    code, measured = creperie("agreement", "foils", "--json")
+    assert [row["question"] for row in measured["disagreements"]] == [0]
+    assert creperie("settings", "foils", "pay=1.5", "currency=EUR", "--json")[1]["revision"] == 2
+    assert creperie("payments", "foils", "--out", "pay.csv", "--json")[1]["total"] == 3.0
+    assert creperie("close", "foils")[0] == 0
+    code, exported = creperie("export", "foils", "--out", "study.json", "--json")
+    code, applied = creperie("apply", "foils", "--out", "v2", "--json")
+    assert (applied["kept"], applied["export"], applied["fates"]["undecided"]) == (56, exported["digest"], 1)
+    again = ("apply", "foils", "--from", "study.json", "--bench", spec(bench), "--out", "v3", "--json")
+    assert creperie(*again)[1]["export"] == exported["digest"]
+    assert creperie("apply", "foils", "--out", "v2")[0] == 2  # two that apply do not write over each other
+    assert creperie("apply", "foils", "--out", "v2", "--force")[0] == 0
+    assert json.loads((tmp_path / "v2" / "study.json").read_text())["digest"] == exported["digest"]
+
+
+def _answer_everything(path: Path) -> None:
+    """One annotator finds the first foil true, the other none."""
+    db = open_database(path)
+    with db.read() as session:
+        people = session.scalars(select(Annotator.id)).all()
+    going = True
+    while going:
+        going = False
+        for number, who in enumerate(people):
+            with db.write() as session:
+                desk = desk_for(db, session, who)
+                ticket = desk.take()
+                if ticket is None:
+                    continue
+                first = number == 0 and ticket.slot.kind == "main" and ticket.question.ordinal == 0
+                verdict = "true" if first else "false"
+                answer(desk, ticket.slot.token or "", f"k-{ticket.slot.id}", {"verdict": verdict}, "")
+                going = True
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("show", "nothing"), "unknown study"),
+        (("apply", "foils"), "no answers yet"),
+        (("withdraw", "foils", "teal-owl"), "--yes"),
+        (("exclude", "foils"), "--rules"),
+        (("backup", "--out", "x.zip"), "sqlite3"),
+        (("new", "x", "--pilot", "5"), "--sample"),
+        (("serve", "--root", "."), "annotate new"),
+        (("serve", "--trusted-header", "X-User"), "proxy"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(creperie: Any, bench: Benchmark, words: tuple[str, ...], message: str) -> None:
+    creperie("new", "foils", "--bench", spec(bench), "--task", "foil-check")
+    code, text = creperie(*words)
+    assert code == 2
+    assert message in text
+    assert "Traceback" not in text
 
 
 def test_the_command_knows_every_task() -> None:
@@ -68,6 +123,30 @@ def test_a_file_that_is_no_database_is_refused(creperie: Any, tmp_path: Path) ->
     code, text = creperie("show", "--db", "notes.db")
     assert code == 2
     assert "not a creperie database" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
+def test_every_acknowledged_answer_survives_a_killed_server(place: str, bench: Benchmark) -> None:
+    db = open_database(place)
+    store_study(db, "s", bench, StudyPlan("foil-check", practice=0, overlap=1))
+    token = invite(db, "s", 1)[0].token
+    with db.write() as session:
+        who = link_of(session, token)
+        assert who is not None
+        cookie = open_visit(session, who.link)
+    acknowledged: list[str] = []
+    for _ in range(2):
+        port, server = _serve(place)
+        try:
+            _work(port, cookie, 5, acknowledged)
+        finally:
+            os.kill(server.pid, signal.SIGKILL)
+            server.wait(30)
+    with db.read() as session:
+        stored = list(session.scalars(select(Answer.key).order_by(Answer.turn)))
+    db.close()
+    assert stored == acknowledged
 
 
 def _serve(place: str) -> tuple[int, subprocess.Popen[bytes]]:

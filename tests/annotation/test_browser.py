@@ -120,7 +120,7 @@ def test_every_task_by_keyboard(address: str, page_of: Callable[..., Any], db: D
             wait_for_count(page, done)
         page.get_by_role("heading", name="Thank you, that is all").wait_for()
         with db.read() as session:
-            said = [s.value for one in judged(study_record(session, study_named(session, task))) for s in one.said]
+            said = [s.value for one in judged(study_record(session, study_named(session, task))) for s in one.answers]
         assert len(said) == 2
         assert all(expected(task, value) for value in said), said
 

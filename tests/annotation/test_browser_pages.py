@@ -1,19 +1,109 @@
-"""Pages in a real browser that need no second database: right to left, and the page of an account."""
+"""Every page in a real browser: on a desktop and a phone, light and dark, also from right to left.
+
+With $CREPERIE_SHOTS, a folder, the pages are also kept as pictures.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from tests.annotation.acting import change_settings
+from tests.annotation.test_browser import check_accessible
+from tests.annotation.test_strangers import work
+
+from creperie.annotation import settings
+from creperie.annotation.database import Database
+from creperie.annotation.links import invite, link_for
+from creperie.annotation.study import StudyPlan, store_study
+from creperie.annotation.web import language
+from creperie.bench import Benchmark
 
 pytestmark = pytest.mark.slow
 
 ALPHABET = str.maketrans(dict(zip("abcdefghijklmnopqrstuvwxyz", "ابتثجحخدذرزسشصضطظعغفقكلمنه", strict=True)))
+_PARAMETER = re.compile(r"(%\(\w+\)s)")
+OUTSIDE = """() => [...document.querySelectorAll("main *, header *")].filter((e) => {
+  if (e.closest("table, pre, dialog") || getComputedStyle(e).position === "fixed") return false;
+  const box = e.getBoundingClientRect();
+  return box.width && (box.right > innerWidth + 1 || box.left < -1);
+}).map((e) => e.outerHTML.slice(0, 90))"""
 
 
 def mirrored(text: str) -> str:
     """A text in Arabic letters and as long as it was, for a language that nobody has translated yet."""
-    return "".join(part if n % 2 else part.lower().translate(ALPHABET) for n, part in enumerate(_KEPT.split(text)))
+    parts = enumerate(_PARAMETER.split(text))
+    return "".join(part if n % 2 else part.lower().translate(ALPHABET) for n, part in parts)
 
 
-_KEPT = re.compile(r"(%\(\w+\)s)")
+def look(page: Any, name: str, mark: str) -> None:
+    """A page fits its window, can be used by everybody, and is kept as a picture where that is wanted."""
+    if shots := os.environ.get("CREPERIE_SHOTS"):
+        page.screenshot(path=f"{shots}/{name}-{mark}.png", full_page=True)
+    assert page.evaluate(OUTSIDE) == [], f"{name} {mark}"
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), f"{name} {mark} scrolls sideways"
+    if page.evaluate("() => document.documentElement.dir") == "ltr":
+        check_accessible(page)
+
+
+def tour(page: Any, address: str, db: Database, mark: str) -> None:
+    """All pages of an owner and of an annotator."""
+    page.goto(f"{address}/join/{link_for(db, 'ana')}")
+    page.wait_for_url("**/owner")
+    look(page, "studies", mark)
+    for name, path in (("study", ""), ("settings", "/settings"), ("question", "/questions/1")):
+        page.goto(f"{address}/owner/studies/s{path}")
+        look(page, name, mark)
+    page.goto(f"{address}/join/{'x' * 43}")
+    look(page, "ended", mark)
+    page.goto(invite(db, "s", 1)[0].link(address))
+    look(page, "enter", mark)
+    page.locator("input[name=consent]").check()
+    page.locator("button.main").click()
+    page.locator("#stage").wait_for()
+    page.wait_for_function("() => [...document.images].every((i) => i.complete)")
+    look(page, "work", mark)
+    page.locator("#show-help").click()
+    look(page, "help", mark)
+    page.locator("#help-close").click()
+    for done in range(4):
+        page.wait_for_function("(n) => document.getElementById('count').textContent.startsWith(n)", arg=f"{done} ")
+        page.keyboard.press("2")
+        page.keyboard.press("Enter")
+    page.locator("#done").wait_for()
+    look(page, "done", mark)
+
+
+def prepare(db: Database, bench: Benchmark, **more: Any) -> None:
+    plan = StudyPlan("find-negative", subsets=("triplet",), practice=0, per_annotator=4, overlap=3)
+    store_study(db, "s", bench, plan)
+    invite(db, "s", 2)
+    texts = {"consent": "I agree to **all** of it.", "information": "Who sees what.", "contact": "ana@example.org"}
+    change_settings(db, "s", expected=1, pay=4.5, completion_url="https://app.example/?cc=X1", **texts, **more)
+    for who in (1, 2):
+        work(db, who, 4)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_fits_and_is_accessible(
+    address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark, width: int, height: int, scheme: str
+) -> None:
+    prepare(db, bench)
+    tour(page_of(width, height, scheme), address, db, f"{scheme}-{width}")
+
+
+def test_pages_from_right_to_left_fit(
+    address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = {text: mirrored(text) for text in language.catalogue("de")}
+    monkeypatch.setattr(language, "catalogue", lambda name: words if name == "ar" else {})
+    monkeypatch.setattr(language, "LANGUAGES", ("ar",))
+    monkeypatch.setattr(settings, "LANGUAGES", ("en", "ar"))
+    prepare(db, bench, language="ar")
+    page = page_of(390, 844)
+    tour(page, address, db, "rtl-390")
+    assert page.evaluate("() => getComputedStyle(document.body).direction") == "rtl"

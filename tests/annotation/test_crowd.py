@@ -155,7 +155,7 @@ def test_withdrawal_erases_what_was_said_and_exports_count_it(db: Database, benc
     with db.read() as session:
         rows = session.scalars(select(Answer).where(Answer.annotator_id == one)).all()
     assert {(r.value, r.given, r.comment, r.seconds, r.shown_order) for r in rows} == {(None, None, "", None, None)}
-    assert {s.annotator for q in judged_in(db, "s", everyone=True) for s in q.said} == set(list(people)[1:])
+    assert {s.annotator for q in judged_in(db, "s", everyone=True) for s in q.answers} == set(list(people)[1:])
     assert exported(record_of(db, "s"))["erased"] == 16
     assert states(db) == {DONE: 16, VOID: 16, FREE: 16}
 

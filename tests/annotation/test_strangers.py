@@ -26,6 +26,8 @@ from creperie.annotation.server import Address, limited_protocol
 from creperie.annotation.state import study_named
 from creperie.annotation.study import StudyPlan, store_study
 from creperie.annotation.tasks import TASKS
+from creperie.annotation.tasks.form import PageForm
+from creperie.annotation.view import form_of
 from creperie.annotation.web import guard
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.pictures import StudyPictures
@@ -45,20 +47,17 @@ def begin(db: Database, bench: Benchmark, people: int = 1, task: str = "foil-che
         return list(session.scalars(select(Annotator.id).order_by(Annotator.id)))
 
 
-def first_option(ticket: Any, place: int = 0) -> dict[str, Any]:
-    """An answer that the page could send: the option at a place of every field."""
+def first_option(form: PageForm) -> dict[str, Any]:
+    """An answer that the page could send: the first option of every field."""
     fields: dict[str, Any] = {}
-    for field in ticket.form.fields:
+    for field in form.fields:
         if field.when is None or fields.get(field.when[0]) == field.when[1]:
-            fields[field.name] = (
-                field.options[place % len(field.options)].value
-                if field.options
-                else ("a corrected caption" if field.kind == "text" else place)
-            )
+            typed = "a corrected caption" if field.kind == "text" else 1
+            fields[field.name] = field.options[0].value if field.options else typed
     return fields
 
 
-def work(db: Database, who: int, n: int = 10_000, choose: Callable[[Any], dict[str, Any]] = first_option) -> list[Any]:
+def work(db: Database, who: int, n: int = 10_000, choose: Callable[[Any], dict[str, Any]] | None = None) -> list[Any]:
     """Answer up to n questions; the tickets."""
     seen: list[Any] = []
     while len(seen) < n:
@@ -67,7 +66,9 @@ def work(db: Database, who: int, n: int = 10_000, choose: Callable[[Any], dict[s
             ticket = desk.take()
             if ticket is None:
                 break
-            answer(desk, ticket.slot.token or "", f"k-{who}-{ticket.slot.id}-{len(seen)}", choose(ticket), "")
+            form = form_of(desk.study, ticket.question, ticket.slot.order)
+            fields = choose(ticket) if choose else first_option(form)
+            answer(desk, ticket.slot.token or "", f"k-{who}-{ticket.slot.id}-{len(seen)}", fields, "")
             seen.append(ticket)
     return seen
 

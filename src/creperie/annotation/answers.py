@@ -86,10 +86,10 @@ def undo(desk: Desk, key: str) -> None:
 
 def _held(desk: Desk, token: str, key: str, kind: str) -> Ticket | Receipt:
     """My slot of this token, or what was done under the key before; an error where the slot is no longer mine."""
-    found = _repeated(desk, key, kind) or desk.ticket_named(token)
-    if found is None:
+    held_or_done = _repeated(desk, key, kind) or desk.ticket_named(token)
+    if held_or_done is None:
         raise WorkError("slot", "this question is no longer yours: it waited too long, or it was answered already")
-    return found
+    return held_or_done
 
 
 def _repeated(desk: Desk, key: str, kind: str) -> Receipt | None:

@@ -76,7 +76,7 @@ def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFA
             where=bench.name,
             hint="give the benchmark that the study was made from",
         )
-    if not any(one.said or one.decision for one in questions):
+    if not any(one.answers or one.decision for one in questions):
         hint = "run `creperie annotate serve` and send the links of `annotate invite`"
         raise UsageError(f"study {name!r} has no answers yet", hint=hint)
     task = task_named(document["task"])
@@ -120,19 +120,19 @@ def _apply_checks(
     for one in questions:
         settled = settle(task, one, weights.get(one.question.ordinal))
         verdicts.setdefault((one.question.subset, one.question.item), []).append((one, settled))
-    kept, fates = [], []
+    remaining, fates = [], []
     for item in items_of(bench.table):
         changed, fate = _judge(task.name, item, verdicts.get((item.subset, item.id), []), plan.undecided)
         fates.append(fate)
         if changed is not None:
-            kept.append(changed)
-    if not kept:
+            remaining.append(changed)
+    if not remaining:
         raise UsageError("no item would be left", where=bench.name, hint="adjudicate the disagreements first")
     settled_by = Counter(settled.how for own in verdicts.values() for _, settled in own)
     about |= {"fates": dict(Counter(fates)), "settled": dict(settled_by)}
     about |= {"undecided": plan.undecided, "verdict": plan.verdict}
-    made = _new_version(bench, kept, about)
-    return Applied(about | {"kept": len(kept), "removed": len(bench) - len(kept)}, document, made)
+    made = _new_version(bench, remaining, about)
+    return Applied(about | {"kept": len(remaining), "removed": len(bench) - len(remaining)}, document, made)
 
 
 def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undecided: str) -> tuple[Item | None, str]:
@@ -207,19 +207,19 @@ def _values(one: Judged, name: str) -> list[Any]:
     """What was said about a question, or what was decided; nothing while answers are missing."""
     if one.decision is not None:
         return [one.decision["value"][name]]
-    return [s.value[name] for s in one.said] if one.complete else []
+    return [s.value[name] for s in one.answers] if one.complete else []
 
 
 def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
     """Whose foil more annotators preferred, for sense and for grammar; as many for either side is a tie."""
-    found = []
+    preferences = []
     for one in questions:
         for name in ("sense", "grammar"):
             ranked = Counter(_values(one, name)).most_common(2)
             if ranked:
                 tie = ranked[0][0] == TIE or (len(ranked) == 2 and ranked[0][1] == ranked[1][1])
-                found.append((one, name, TIE if tie else one.question.payload["sources"][int(ranked[0][0])]))
-    return found
+                preferences.append((one, name, TIE if tie else one.question.payload["sources"][int(ranked[0][0])]))
+    return preferences
 
 
 def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[dict[str, Any]]:

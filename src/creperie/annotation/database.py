@@ -179,8 +179,8 @@ def upgrade(engine: Engine) -> None:
 
 def _tell_of_links(connection: Connection) -> None:
     """Say what became of the accounts of an earlier version."""
-    told = connection.scalar(select(Event.detail).where(Event.what == "accounts became links"))
-    names = ", ".join(told["accounts"]) if told else "there were none"
+    detail = connection.scalar(select(Event.detail).where(Event.what == "accounts became links"))
+    names = ", ".join(detail["accounts"]) if detail else "there were none"
     print(
         f"creperie: this database is of an earlier version and was brought up to date. Accounts and passwords became "
         f"links: {names}. Make each of them a new one with `creperie annotate link NAME`.",

@@ -53,7 +53,7 @@ def study_record(session: Session, study: StudyRow) -> StudyRecord:
     names = {one.id: one.pseudonym for one in annotators}
     said = select(Answer).where(Answer.study_id == study.id).order_by(Answer.annotator_id, Answer.turn)
     decided = select(Decision).join(Question).where(Question.study_id == study.id).order_by(Decision.id)
-    kept = select(Revision).where(Revision.study_id == study.id).order_by(Revision.number)
+    revisions = select(Revision).where(Revision.study_id == study.id).order_by(Revision.number)
     asked = ("ordinal", "kind", "source", "subset", "item", "payload", "expected")
     return {
         "format": FORMAT,
@@ -63,7 +63,7 @@ def study_record(session: Session, study: StudyRow) -> StudyRecord:
         "created": study.created,
         "bench": {k: v for k, v in study.bench.items() if k not in ("images", "spec")},
         "plan": study.plan,
-        "revisions": [_revision(one) for one in session.scalars(kept)],
+        "revisions": [_revision(one) for one in session.scalars(revisions)],
         "questions": [{name: getattr(q, name) for name in asked} for q in questions],
         "people": [
             {"annotator": a.pseudonym, **{k: getattr(a, k) for k in _PERSON}, "why": a.excluded_why} for a in annotators

@@ -66,7 +66,7 @@ def _said(one: Judged, who: str) -> list[Value]:
     """What somebody chose; for everybody together, what an owner decided goes before the votes."""
     if who == EVERYBODY and one.decision is not None:
         return [one.decision["value"]]
-    return [s.value for s in one.said if who in (EVERYBODY, s.annotator)]
+    return [s.value for s in one.answers if who in (EVERYBODY, s.annotator)]
 
 
 def _needs(study: StudyRecord, questions: Sequence[Judged]) -> Input:

@@ -39,7 +39,7 @@ class AskedQuestion:
 
 
 @dataclass(frozen=True)
-class Said:
+class LastAnswer:
     """What one annotator said in the end."""
 
     annotator: str
@@ -51,19 +51,22 @@ class Said:
     order: list[int] | None = None
 
 
+_GIVEN = {name: name for name in LastAnswer.__dataclass_fields__} | {"order": "shown_order"}
+
+
 @dataclass(frozen=True)
 class Judged:
     """A question, what was said about it, and what an owner or adjudicator decided (`value`, `by`)."""
 
     question: AskedQuestion
-    said: list[Said] = field(default_factory=list)
+    answers: list[LastAnswer] = field(default_factory=list)
     decision: Mapping[str, Any] | None = None
     asked: int = 1  #: answers that it takes to decide
 
     @property
     def complete(self) -> bool:
         """Whether it can be decided: by an owner, or because all the answers asked for are there."""
-        return self.decision is not None or len(self.said) >= self.asked
+        return self.decision is not None or len(self.answers) >= self.asked
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -93,12 +96,11 @@ def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> 
     decisions = {one["question"]: one for one in record["decisions"]}
     needed = record["plan"]["overlap"] if kind == MAIN else 1
     asked = [AskedQuestion(**{k: q[k] for k in AskedQuestion.__dataclass_fields__}) for q in record["questions"]]
-    found = {q.ordinal: Judged(q, [], decisions.get(q.ordinal), needed) for q in asked if q.kind == kind}
+    questions = {q.ordinal: Judged(q, [], decisions.get(q.ordinal), needed) for q in asked if q.kind == kind}
     for row in last_words(record):
-        if row["question"] in found and row["annotator"] in names:
-            said = Said(*(row[k] for k in ("annotator", "value", "comment", "seconds", "at", "turn", "shown_order")))
-            found[row["question"]].said.append(said)
-    return list(found.values())
+        if row["question"] in questions and row["annotator"] in names:
+            questions[row["question"]].answers.append(LastAnswer(**{k: row[v] for k, v in _GIVEN.items()}))
+    return list(questions.values())
 
 
 def last_words(record: StudyRecord) -> list[Mapping[str, Any]]:
@@ -122,9 +124,9 @@ def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None 
     if one.decision is not None:
         return Settled(one.decision["value"], ADJUDICATED)
     if not one.complete:
-        return Settled(None, TOO_FEW if one.said else UNANSWERED)
+        return Settled(None, TOO_FEW if one.answers else UNANSWERED)
     dimension = task.dimensions[0]
-    codes = [dimension.code(one.question.payload, s.value) for s in one.said]
+    codes = [dimension.code(one.question.payload, s.value) for s in one.answers]
     votes = Counter(codes)
     if weighted is not None:
         winner = max(weighted, key=lambda code: weighted[code])
@@ -133,7 +135,7 @@ def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None 
         winner = votes.most_common(1)[0][0]
         decided = 2 * votes[winner] > len(codes)
         how = UNANIMOUS if votes[winner] == len(codes) and len(codes) > 1 else MAJORITY
-    agreeing = [s.value for s, code in zip(one.said, codes) if code == winner]
+    agreeing = [s.value for s, code in zip(one.answers, codes) if code == winner]
     value = _most_frequent(agreeing) if decided else None
     return Settled(value, how if value is not None else SPLIT)
 
@@ -150,12 +152,12 @@ def _most_frequent(values: Sequence[Value]) -> Value | None:
 def disagrees(task: StudyTask, one: Judged) -> bool:
     """Whether annotators said different things."""
     return any(_differ(dimension, one) for dimension in task.dimensions) or (
-        len(one.said) > 1 and task.makes == "check" and settle(task, Judged(one.question, one.said)).how == SPLIT
+        len(one.answers) > 1 and task.makes == "check" and settle(task, Judged(one.question, one.answers)).how == SPLIT
     )
 
 
 def _differ(dimension: Dimension, one: Judged) -> bool:
-    codes = [dimension.code(one.question.payload, s.value) for s in one.said]
+    codes = [dimension.code(one.question.payload, s.value) for s in one.answers]
     if len(codes) < 2:
         return False
     if dimension.scale == "interval":
@@ -163,6 +165,6 @@ def _differ(dimension: Dimension, one: Judged) -> bool:
     return len(set(codes)) > 1
 
 
-def disagreements(task: StudyTask, found: Sequence[Judged], *, undecided_only: bool = False) -> list[Judged]:
+def disagreements(task: StudyTask, questions: Sequence[Judged], *, undecided_only: bool = False) -> list[Judged]:
     """The questions about which annotators differ."""
-    return [one for one in found if disagrees(task, one) and not (undecided_only and one.decision)]
+    return [one for one in questions if disagrees(task, one) and not (undecided_only and one.decision)]

@@ -67,12 +67,12 @@ def agreement(record: StudyRecord) -> list[dict[str, Any]]:
 
 def rating_matrix(dimension: Dimension, questions: Sequence[Judged]) -> tuple[np.ndarray, list[str]]:
     """Questions × annotators, NaN for no answer."""
-    names = sorted({s.annotator for one in questions for s in one.said})
+    names = sorted({s.annotator for one in questions for s in one.answers})
     column = {name: n for n, name in enumerate(names)}
     matrix = np.full((len(questions), len(names)), np.nan)
     for row, one in enumerate(questions):
-        for said in one.said:
-            matrix[row, column[said.annotator]] = dimension.code(one.question.payload, said.value)
+        for given in one.answers:
+            matrix[row, column[given.annotator]] = dimension.code(one.question.payload, given.value)
     return matrix, names
 
 
@@ -133,7 +133,7 @@ def evidence_of(record: StudyRecord) -> AnswerEvidence | None:
         return float(np.sign(number)) if dimension.scale == "interval" else number
 
     asked = [*questions, *checks]
-    rows = [(n, s.annotator, code(one, s.value)) for n, one in enumerate(asked) for s in one.said]
+    rows = [(n, s.annotator, code(one, s.value)) for n, one in enumerate(asked) for s in one.answers]
     known = {n: code(one, one.question.expected) for n, one in enumerate(asked) if one.question.expected is not None}
     if not rows:
         return None
@@ -154,7 +154,7 @@ def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
     if evidence is None:
         return {}
     rows = zip(evidence.questions, evidence.estimate.posterior.tolist())
-    return {one.question.ordinal: dict(zip(evidence.codes, row)) for one, row in rows if one.said}
+    return {one.question.ordinal: dict(zip(evidence.codes, row)) for one, row in rows if one.answers}
 
 
 # -- people ----------------------------------------------------------------------------------------------------------
@@ -168,12 +168,12 @@ def measured(record: StudyRecord) -> list[dict[str, Any]]:
     knows = dict(zip(names, evidence.estimate.accuracy.tolist())) if evidence else {}
     own, passed, asked = defaultdict(list), Counter[str](), Counter[str]()
     for one in judged(record, everyone=True):
-        for said in one.said:
-            own[said.annotator].append(said)
+        for given in one.answers:
+            own[given.annotator].append(given)
     for one in judged(record, ATTENTION, everyone=True):
-        for said in one.said:
-            asked[said.annotator] += 1
-            passed[said.annotator] += task.right(said.value, one.question.expected or {})
+        for given in one.answers:
+            asked[given.annotator] += 1
+            passed[given.annotator] += task.right(given.value, one.question.expected or {})
     skips, flags = _skips(record), flagged(record, evidence)
     rows = []
     for person in record["people"]:
@@ -213,9 +213,9 @@ def flagged(record: StudyRecord, evidence: AnswerEvidence | None) -> dict[str, l
     seconds: dict[str, list[float]] = defaultdict(list)
     common: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for one in judged(record, everyone=True):
-        for said in one.said:
-            seconds[said.annotator].append(said.seconds or 0.0)
-        for x, y in itertools.combinations(sorted(one.said, key=lambda s: s.annotator), 2):
+        for given in one.answers:
+            seconds[given.annotator].append(given.seconds or 0.0)
+        for x, y in itertools.combinations(sorted(one.answers, key=lambda s: s.annotator), 2):
             common[x.annotator, y.annotator].append((x.at, y.at))
     for name, times in seconds.items():
         if len(times) >= FEWEST_TIMES and 0 < statistics.mean(times) * REGULAR > statistics.pstdev(times):

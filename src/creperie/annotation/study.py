@@ -245,12 +245,12 @@ def _known_questions(
     """Questions with known answers, each answer as often as the others, and the items that each was made of."""
     left = list(pool)
     for n in range(wanted):
-        found = next(_made_of(task, left, n), None)
-        if found is None:
+        prepared = next(_made_of(task, left, n), None)
+        if prepared is None:
             return
-        used = {_key(draft) for draft in found[1]}
+        used = {_key(draft) for draft in prepared[1]}
         left = [draft for draft in left if _key(draft) not in used]
-        yield found
+        yield prepared
 
 
 def _made_of(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator[tuple[Prepared, list[QuestionDraft]]]:

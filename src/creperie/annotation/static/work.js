@@ -323,6 +323,8 @@
   $("again").addEventListener("click", attempt);
   $("show-help").addEventListener("click", () => $("help").showModal());
   $("help-close").addEventListener("click", () => $("help").close());
+  // Back on the button "?", Enter would open the help again instead of sending the answer.
+  $("help").addEventListener("close", () => $("ask").focus());
   $("zoom").addEventListener("click", () => $("zoom").close());
   document.addEventListener("keydown", press);
   send("/api/next", {});

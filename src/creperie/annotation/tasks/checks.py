@@ -71,10 +71,10 @@ def _known_foil(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any
     """A true caption with its own picture, and one with the picture of another item: the text tells nothing."""
     if own["true"] is None:
         return []
-    found = [({**own, "caption": own["true"]}, {"verdict": "true"})]
+    known = [({**own, "caption": own["true"]}, {"verdict": "true"})]
     if other is not None and other["true"] is not None:
-        found.append(({**own, "caption": other["true"]}, {"verdict": "false"}))
-    return found
+        known.append(({**own, "caption": other["true"]}, {"verdict": "false"}))
+    return known
 
 
 # -- positive check --------------------------------------------------------------------------------------------------
@@ -115,12 +115,12 @@ def _say_positive(payload: Payload, value: Value) -> str:
 
 def _known_positive(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any], Value]]:
     """A pair that says the same, of its own picture and of another one; without pictures, a caption and its foil."""
-    found = [(dict(own), {"verdict": "accept"})]
+    known = [(dict(own), {"verdict": "accept"})]
     if not own["images"] and own["foil"]:
-        found.append(({**own, "captions": [own["captions"][0], own["foil"]]}, {"verdict": "edit"}))
+        known.append(({**own, "captions": [own["captions"][0], own["foil"]]}, {"verdict": "edit"}))
     elif own["images"] and other is not None:
-        found.append(({**own, "captions": list(other["captions"])}, {"verdict": "edit"}))
-    return found
+        known.append(({**own, "captions": list(other["captions"])}, {"verdict": "edit"}))
+    return known
 
 
 def _right_positive(given: Value, known: Value) -> bool:
@@ -186,15 +186,15 @@ def _say_triplet(payload: Payload, value: Value) -> str:
 
 def _checks_triplet(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any], Value]]:
     """A sound item with its own picture and with another one; without pictures, P2 and the foil change places."""
-    found = [(dict(own), _known_triplet(own))]
+    known = [(dict(own), _known_triplet(own))]
     if own["images"] and other is not None:
         mixed = {**other, "images": own["images"]}
-        found.append((mixed, _known_triplet(mixed, "invalid")))
+        known.append((mixed, _known_triplet(mixed, "invalid")))
     elif not own["images"] and "column" in own:
         captions, column, foil = list(own["captions"]), own["column"], _foils_of(own)[0]
         captions[column], captions[foil] = captions[foil], captions[column]
-        found.append(({**own, "captions": captions}, _known_triplet(own, "invalid")))
-    return found
+        known.append(({**own, "captions": captions}, _known_triplet(own, "invalid")))
+    return known
 
 
 def _nothing(payload: Payload) -> int:

@@ -65,10 +65,10 @@ def by_kind(drafts: list[QuestionDraft], most: int, seed: int) -> list[QuestionD
 
 def _within(source: str, items: Iterable[Item]) -> Iterable[QuestionDraft]:
     for item in items:
-        found = _true_and_foils(item)
-        foils = list(dict.fromkeys(found[1])) if found else []
-        if found and len(foils) >= 2:
-            payload = {"images": [], "true": found[0], "foils": foils[:2], "sources": ["foil 1", "foil 2"]}
+        pair = _true_and_foils(item)
+        foils = list(dict.fromkeys(pair[1])) if pair else []
+        if pair and len(foils) >= 2:
+            payload = {"images": [], "true": pair[0], "foils": foils[:2], "sources": ["foil 1", "foil 2"]}
             yield QuestionDraft(source, item.subset, item.id, payload)
 
 
@@ -129,9 +129,9 @@ def _draft_bias(material: Material) -> list[QuestionDraft]:
     drafts = []
     for source, items in parts:
         for item in items:
-            found = _true_and_foils(item) or _paired(item)
-            if found:
-                payload = {"images": [], "captions": [found[0], found[1][0]]}
+            pair = _true_and_foils(item) or _paired(item)
+            if pair:
+                payload = {"images": [], "captions": [pair[0], pair[1][0]]}
                 drafts.append(QuestionDraft(source, item.subset, item.id, payload))
     if material.others and material.source == material.other_source:
         raise UsageError(f"both benchmarks are called {material.source!r}", hint="rename one of them")

@@ -143,8 +143,8 @@ def picture(site: SiteHere, who: AnnotatorHere, token: Token, place: Place) -> R
 
 def picture_response(site: SiteHere, bench: dict[str, Any], reference: str) -> Response:
     try:
-        found = site.pictures.get(bench["images"], reference)
+        shown = site.pictures.get(bench["images"], reference)
     except (ImageError, DataError, UsageError, OSError):
         # Which file is missing is the owner's business, not the annotator's.
         raise HTTPException(404, "the picture cannot be read") from None
-    return Response(found.data, media_type=found.media_type, headers={"Cache-Control": "private, max-age=3600"})
+    return Response(shown.data, media_type=shown.media_type, headers={"Cache-Control": "private, max-age=3600"})

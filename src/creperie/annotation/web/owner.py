@@ -115,7 +115,7 @@ def _dashboard(
         task=task,
         seen=seen,
         disputed=disagreements(task, questions),
-        commented=[one for one in questions if any(s.comment for s in one.said)],
+        commented=[one for one in questions if any(s.comment for s in one.answers)],
         events=events,
         links=[(i.pseudonym, i.link(site.url or str(request.base_url))) for i in links],
         notice=notice,

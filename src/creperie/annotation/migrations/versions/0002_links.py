@@ -85,20 +85,20 @@ def _move_links(bind: sa.Connection, tables: dict[str, sa.Table]) -> None:
 
 def _move_accounts(bind: sa.Connection, tables: dict[str, sa.Table]) -> None:
     owners, roles, links, events = (tables[n] for n in ("owner", "study_role", "link", "event"))
-    now, told = time.time(), []
+    now, accounts = time.time(), []
     for row in bind.execute(sa.select(owners)).mappings().all():
         values = {"name": row["name"], "created": row["created"], "expires": now + DAYS}
         if row["role"] in ("owner", "member"):
             bind.execute(sa.insert(links).values(kind="owner", **values))
-            told.append(f"{row['name']} (owner)")
+            accounts.append(f"{row['name']} (owner)")
             continue
         own = sa.select(roles.c.study_id).where(roles.c.owner_id == row["id"])
         studies = bind.scalars(own).all() or bind.scalars(sa.select(tables["study"].c.id)).all()
         for study in studies:
             bind.execute(sa.insert(links).values(kind="adjudicator", study_id=study, **values))
-        told.append(f"{row['name']} (adjudicator)")
-    if told:
-        detail = {"accounts": told}
+        accounts.append(f"{row['name']} (adjudicator)")
+    if accounts:
+        detail = {"accounts": accounts}
         bind.execute(sa.insert(events).values(at=now, actor="migration", what="accounts became links", detail=detail))
 
 
