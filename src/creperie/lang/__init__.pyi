@@ -31,6 +31,7 @@ from creperie.lang.logic import Truth as Truth
 from creperie.lang.logic import decidability as decidability
 from creperie.lang.logic import exchange_truth as exchange_truth
 from creperie.lang.logic import excludes_place as excludes_place
+from creperie.lang.logic import may_be_called as may_be_called
 from creperie.lang.logic import truth as truth
 from creperie.lang.parser import default_parser as default_parser
 from creperie.lang.parser import parse as parse

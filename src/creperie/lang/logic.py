@@ -195,8 +195,9 @@ def _named(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
     if kinds == ("person", "person") and new not in listed_for(old):
         apart = any(of(old) and of(new) and of(old) != of(new) for of in (gender_of, age_of))
         return Truth(CONTRADICTED if apart else COMPATIBLE, f"two names of people: {edit}")
-    if "place" in kinds and new not in listed_for(old):
-        return Truth(COMPATIBLE, f"both places may be in view: {edit}")
+    listed = new in listed_for(old) or old in listed_for(new)
+    if not listed and ("place" in kinds or kinds == ("clothing", "clothing")):
+        return Truth(COMPATIBLE, f"both may be seen: {edit}")
     if all(kinds):
         return Truth(CONTRADICTED, f"two things that exclude each other: {edit}")
     return Truth(UNKNOWN, f"nothing is known of the two: {edit}")

@@ -136,7 +136,8 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         for new in dict.fromkeys(w for group in groups for w in group if w != adjective.lower_):
             if noun is None or may_be(new, noun, corpus):
                 yield _edit(doc, [adjective], new)
-    numbers = things()["dimensions"]["number"]
+    counted = any(t.lower_ in ("other", "third", "second", "both") for t in doc)  # `two boys, one … the other …`
+    numbers = [] if counted else things()["dimensions"]["number"]
     for number in (t for t in doc if t.dep_ == "nummod" and t.lower_ in numbers and t.head.tag_ == "NNS"):
         yield from (_edit(doc, [number], new) for new in numbers if new != number.lower_)
 

@@ -144,7 +144,7 @@ class RuleProposer:
         if not foils:
             return [], judged[0][1].reason.partition(":")[0]
         compared = zip(foils, gaps(source.text, [edit.text for edit, _ in foils], options.lm))
-        width = options.band * (2 if kind.startswith("swap") else 1)  # two places of the caption change
+        width = options.band * (2 if kind.startswith(("swap", "add")) else 1)  # two places of the caption change
         close = [(edit, verdict, gap) for (edit, verdict), gap in compared if within_band(gap, options.lm, width)]
         if not close:
             return [], "no foil is about as likely as the caption"

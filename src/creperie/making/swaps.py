@@ -16,6 +16,7 @@ from creperie.lang import (
     kind_of,
     lemma,
     listed_for,
+    may_be_called,
 )
 from creperie.making.atoms import compound, joined, objects, phrase
 from creperie.making.corpus import WordCounts
@@ -30,7 +31,7 @@ MOVABLE = frozenset((*ANIMATE, *MADE, "food"))
 _TURNING = frozenset(
     ("behind", "above", "below", "over", "after", "past", "toward", "towards", "at", "near", "beside", "by")
 )
-_SHADES = frozenset(("light", "dark", "bright", "hot", "pale", "neon"))
+_SHADES = frozenset(("light", "dark", "bright", "hot", "pale", "neon", "navy"))
 
 
 def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -47,7 +48,8 @@ def swapped_phrases(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for left, right in swappable(doc):
         (_, end), (start, _) = phrase(left), phrase(right)
         known = {any(c.lower_ == "the" for c in t.lefts) for t in (left, right)}
-        numbers = left.tag_ == right.tag_ or {sort_of(left), sort_of(right)} <= ANIMATE
+        laden = any(c.dep_ in ("prep", "acl", "relcl") for c in (*left.rights, *right.rights))
+        numbers = left.tag_ == right.tag_ or (not laden and {sort_of(left), sort_of(right)} <= ANIMATE)
         if end <= start and numbers and len(known) == 1 and any(phrase(t)[1] - phrase(t)[0] > 2 for t in (left, right)):
             text = exchange_spans(doc, phrase(left), phrase(right), True, agreement(left, right))
             yield CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
@@ -101,6 +103,9 @@ def sort_of(noun: Any) -> str:
 
 def _turns(left: Any, right: Any, crossed: bool) -> bool:
     """Whether what joins two things could be said the other way round, or each has a place of its own."""
+    parts = [c for c in (*left.rights, *right.rights) if c.dep_ in ("acl", "relcl") or c.lower_ in ("in", "with")]
+    if crossed and parts:
+        return False  # no horse in a jacket
     link = right.head
     if right.dep_ == "dobj" and doer_of(link) == left:
         return turns(_base(link), *(lemma(t.text, t.tag_) for t in (left, right)))
@@ -112,10 +117,12 @@ def _turns(left: Any, right: Any, crossed: bool) -> bool:
         beside = link.lower_ == "to" and verb.lower_ in ("next", "close")
         said = f"{_base(verb)} {link.lower_}" if verb.tag_.startswith("VB") else ""
         worn = kind_of(lemma(right.text, right.tag_)) in ("clothing", "food")
-        laden = crossed and any(c.dep_ in ("prep", "acl", "relcl") for c in (*left.rights, *right.rights))
-        return not worn and not laden and (front or beside or link.lower_ in _TURNING or said in frames()["turned"])
+        return not worn and (front or beside or link.lower_ in _TURNING or said in frames()["turned"])
     if crossed or any(c.dep_ in ("conj", "cc") for t in (left, right) for a in t.lefts for c in a.children):
         return False  # `blue and white uniforms`
+    bases = [lemma(t.text, t.tag_) for t in (left, right)]
+    if kind_of(bases[0]) == "clothing" and may_be_called(*bases):
+        return False  # a sweater is a shirt to some
     holders = [_holder(t) for t in (left, right)]
     return None not in holders and holders[0] != holders[1] and not set(holders) & {left, right}
 
@@ -144,6 +151,8 @@ def _holder(noun: Any) -> Any | None:
         return noun.head if noun.head.tag_.startswith("VB") else None
     if noun.dep_ == "pobj" and noun.head.dep_ == "prep":
         owner = holder_of(noun.head)
+        while owner is not None and owner.dep_ == "pobj" and kind_of(lemma(owner.text, owner.tag_)) == "clothing":
+            owner = holder_of(owner.head)  # `a man in a shirt with a scarf`
         alone = noun.head.lower_ in ("in", "with", "on", "under", "behind", "near", "beside", "past")
         return (
             (noun.head if kind_of(lemma(noun.text, noun.tag_)) in ("furniture", "vehicle") else owner)

@@ -28,6 +28,7 @@ from creperie.making.source import Captions, SourceCaption, captions_of
 
 Preview = Callable[..., Made]
 BY_RULE = [name for name in MAKERS if name.split(":")[0] in ("rules", "grammar", "content", "mine")]
+BY_RULE.remove("mine:scenes")  # it reads annotations, not captions
 TEXTS = [
     "A brown dog chases two small cats over the old wooden fence.",
     "An elderly woman gives a red apple to the smiling boy.",

@@ -223,7 +223,7 @@ def test_a_verb_that_was_taken_for_a_noun_is_read_again(parser: str) -> None:
 # -- the gold list, and the choice over all captions -----------------------------------------------------------------
 
 GOLD: dict[str, list[str]] = json.loads((Path(__file__).parents[1] / "data" / "gold.json").read_text())["captions"]
-LEAST = {"swap": 0.8, "object": 0.85, "attribute": 0.85, "relation": 0.7, "addition": 0.55}
+LEAST = {"swap": 0.8, "object": 0.85, "attribute": 0.85, "relation": 0.7, "addition": 0.6}
 
 
 def test_captions_with_the_material_get_their_foils(previewed: Preview, parser: str) -> None:
