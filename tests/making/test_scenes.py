@@ -187,6 +187,25 @@ def test_scene_graphs_in_their_published_layouts(tmp_path, name, document, besid
     assert ("swap_obj", "cat") in {(f.kind, f.state) for f in facts_of(image)}
 
 
+def test_half_truths_turn_one_detail_of_a_longer_caption(tmp_path):
+    photographs = [[("dog", LEFT), ("cat", RIGHT)], [("dog", RIGHT), ("cat", LEFT)], [("zebra", LEFT)]]
+    items = make("mine:half-truths", coco(tmp_path, *photographs)).items
+    assert {item.images for item in items} == {("0.jpg",), ("1.jpg",)}
+    for item in items:
+        short, full, half = item.captions
+        assert item.match == ((True, True, False),)
+        assert full.startswith(short[:-1])
+        assert half.startswith(short[:-1])
+        dog_is_left = item.images == ("0.jpg",)
+        dog_first = full.index("dog") < full.index("cat")
+        assert ("further left" in full) == (dog_is_left == dog_first)
+        assert half == full.replace("left", "x").replace("right", "left").replace("x", "right")
+    many = [[("dog", LEFT), ("cat", RIGHT)]] * 9
+    assert make("mine:half-truths", coco(tmp_path, *many)).report["subsets"] == {"half_left": 2}  # the cap
+    with pytest.raises(CreperieError, match="annotated photographs"):
+        make("mine:half-truths", ["A dog barks."])
+
+
 def test_wrong_files_are_told_in_one_line(tmp_path):
     with pytest.raises(CreperieError, match="no such annotation file"):
         make("mine:scenes", f"annotations:{tmp_path / 'none.json'}")

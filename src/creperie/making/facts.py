@@ -47,7 +47,7 @@ class SceneFact:
 
 
 def annotated_captions(path: str | Path, images: str | Path | None = None) -> Captions:
-    """Return the facts of all photographs that another photograph contradicts, as captions.
+    """Return the facts of all photographs as captions.
 
     Their tags say the fact (`about`, `state`) and the evidence: `certain` where all things are annotated, under names
     that annotators use strictly.
@@ -63,7 +63,7 @@ def annotated_captions(path: str | Path, images: str | Path | None = None) -> Ca
             if len(states) < PER_STATE:
                 key = f"{image.file}#{fact.kind}: {about}"
                 states.append(SourceCaption(key, fact.text, (image.file,), subset=fact.kind, tags=tags))
-    sources = tuple(s for states in by_key.values() if len(states) > 1 for rows in states.values() for s in rows)
+    sources = tuple(s for states in by_key.values() for rows in states.values() for s in rows)
     return Captions(Path(path).stem, sources, open_store(images) if images else NO_IMAGES)
 
 
