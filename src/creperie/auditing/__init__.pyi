@@ -63,5 +63,7 @@ from creperie.auditing.verdict import EXIT_CODES as EXIT_CODES
 from creperie.auditing.verdict import LEAST_KEPT as LEAST_KEPT
 from creperie.auditing.verdict import AuditRow as AuditRow
 from creperie.auditing.verdict import Judgement as Judgement
+from creperie.auditing.verdict import corrected as corrected
+from creperie.auditing.verdict import judge as judge
 from creperie.auditing.verdict import judge_validation as judge_validation
 from creperie.auditing.verdict import unjudged as unjudged

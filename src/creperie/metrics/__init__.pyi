@@ -16,7 +16,9 @@ from creperie.metrics.comparison import compare_all as compare_all
 from creperie.metrics.comparison import compare_subsets as compare_subsets
 from creperie.metrics.comparison import holm as holm
 from creperie.metrics.comparison import mcnemar as mcnemar
+from creperie.metrics.consistency import Equivalence as Equivalence
 from creperie.metrics.consistency import PairAgreement as PairAgreement
+from creperie.metrics.consistency import equivalence as equivalence
 from creperie.metrics.consistency import integration_gap as integration_gap
 from creperie.metrics.consistency import pair_agreements as pair_agreements
 from creperie.metrics.correlation import Correlation as Correlation

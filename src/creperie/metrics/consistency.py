@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
 from creperie.core import UsageError
 from creperie.metrics.agreement import cohen_kappa
 from creperie.metrics.comparison import Comparison, compare
+from creperie.metrics.intervals import difference_confidence
 from creperie.metrics.rules import HIT, MISS, TIE, VOID
 from creperie.metrics.settings import DEFAULT, MetricSettings
 
@@ -72,3 +74,33 @@ def integration_gap(
     void |= sum(counts) == 0
     together = np.where(void, VOID, np.where(miss, MISS, np.where(tie, TIE, HIT)))
     return compare(together, whole, clusters=clusters, names=("parts", "whole"), settings=settings)
+
+
+class Equivalence(NamedTuple):
+    """A difference with the 90 % interval of two one-sided tests, and whether it is surely smaller than the margin."""
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    equivalent: bool
+
+
+def equivalence(
+    a: np.ndarray,
+    b: np.ndarray,
+    margin: float,
+    clusters: np.ndarray | None = None,
+    settings: MetricSettings = DEFAULT,
+) -> Equivalence:
+    """Two one-sided tests (TOST): are two models' accuracies not different by more than the margin?
+
+    `p` is the larger of the two one-sided p-values, from the interval that `compare` gives; equivalent: below 0.05.
+    """
+    both = (a != VOID) & (b != VOID)
+    own = np.arange(len(a)) if clusters is None else clusters
+    found = difference_confidence(settings.worth(a[both]), settings.worth(b[both]), own[both])
+    interval = found.interval(0.9)
+    p = max(found.p_against(-margin), found.p_against(margin)) / 2
+    p = p if abs(found.value) < margin else 1 - p
+    return Equivalence(found.value, interval.low, interval.high, p, p < 0.05)

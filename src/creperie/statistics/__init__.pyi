@@ -2,6 +2,9 @@ from creperie.statistics.analyse import Analysed as Analysed
 from creperie.statistics.analyse import AnalysisExtras as AnalysisExtras
 from creperie.statistics.analyse import FittedStudy as FittedStudy
 from creperie.statistics.analyse import fit_study as fit_study
+from creperie.statistics.contamination import Overlap as Overlap
+from creperie.statistics.contamination import OverlapOptions as OverlapOptions
+from creperie.statistics.contamination import overlap as overlap
 from creperie.statistics.declare import Analysis as Analysis
 from creperie.statistics.declare import Family as Family
 from creperie.statistics.declare import find_analysis_preset as find_analysis_preset
@@ -18,7 +21,13 @@ from creperie.statistics.limits import half_truth_accuracy as half_truth_accurac
 from creperie.statistics.limits import half_truths as half_truths
 from creperie.statistics.options import AnalysisOptions as AnalysisOptions
 from creperie.statistics.options import RunsInput as RunsInput
+from creperie.statistics.planning import PowerEstimate as PowerEstimate
+from creperie.statistics.planning import PowerOptions as PowerOptions
+from creperie.statistics.planning import power as power
 from creperie.statistics.plot import plot_interactions as plot_interactions
+from creperie.statistics.rankings import Robustness as Robustness
+from creperie.statistics.rankings import RobustOptions as RobustOptions
+from creperie.statistics.rankings import robustness as robustness
 from creperie.statistics.response import ResponseFit as ResponseFit
 from creperie.statistics.response import fit_responses as fit_responses
 from creperie.statistics.table import LongTable as LongTable

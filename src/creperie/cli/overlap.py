@@ -1,0 +1,40 @@
+"""`creperie overlap`: captions and images of a benchmark that occur elsewhere."""
+
+from __future__ import annotations
+
+import click
+
+from creperie.cli.options import options_of
+from creperie.cli.output import CommandResult, answers, bar, print_table
+from creperie.statistics import OverlapOptions
+
+COLUMNS = ["corpus", "texts", "captions", "exact", "near", "items", "images"]
+
+
+@click.command()
+@click.argument("bench")
+@click.argument("corpora", nargs=-1, required=True, metavar="FILE|BENCH…")
+@options_of("options", OverlapOptions)
+@click.option("--top", default=5, show_default=True, help="How many matches to print; JSON has up to 1,000.")
+@answers
+def overlap(bench: str, corpora: tuple[str, ...], options: OverlapOptions, top: int) -> CommandResult:
+    """Find the captions of a benchmark in text files, one caption per line, or in other benchmarks.
+
+    Of columns separated by tabs the last is read. Items: those with a caption that was found. Exit code 1 when a
+    caption or an image was found.
+    """
+    from creperie.bench import load
+    from creperie.statistics import overlap as found_in
+
+    own = load(bench)
+    found = [found_in(own, corpus, options=options, progress=bar) for corpus in corpora]
+
+    def show() -> None:
+        counts = [(f.texts, f.captions, f.exact, f.near, f.items, f.images) for f in found]
+        rows = [[f.corpus, *(f"{n:,}" for n in own)] for f, own in zip(found, counts, strict=True)]
+        print_table("", COLUMNS, rows, right=COLUMNS[1:])
+        matches = [(f"{m.similarity:.2f}", m.caption, m.text) for f in found for m in f.matches[:top]]
+        print_table("", ["similarity", "caption", "text"], matches)
+
+    document = {"overlaps": [f.document() for f in found]}
+    return CommandResult(document, show, ok=not any(f.items or f.images for f in found))

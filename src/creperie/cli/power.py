@@ -1,0 +1,41 @@
+"""`creperie power`: how many items, images and raters a claim needs."""
+
+from __future__ import annotations
+
+import click
+
+from creperie.cli.options import options_of
+from creperie.cli.output import CommandResult, answers, say
+from creperie.core import percent
+from creperie.statistics import PowerOptions
+
+
+@click.command()
+@click.argument("claim", type=click.Choice(["compare", "interval", "clean", "leak", "kappa"]))
+@click.argument("runs", nargs=-1, metavar="[RUN RUN]")
+@options_of("options", PowerOptions)
+@answers
+def power(claim: str, runs: tuple[str, ...], options: PowerOptions) -> CommandResult:
+    """Plan a study: it is simulated, and judged by the functions that will judge it.
+
+    \b
+    compare    one model is better than another; two runs show how models differ on your images
+    interval   an accuracy is known to ± width
+    clean      an audit calls the benchmark clean
+    leak       an audit finds a cue that one attacker uses
+    kappa      raters agree better than least
+
+    Exit code 1 when the planned number of items does not reach the target.
+    """
+    from creperie.scoring import load_run
+    from creperie.statistics import power as simulated
+
+    found = simulated(claim, [load_run(run) for run in runs], options=options)
+    needed = f"about {found.needed:,} items reach it" if found.needed else "more than 100,000 items would be needed"
+
+    def show() -> None:
+        reached = f"{percent(found.power)} % (± {100 * 1.96 * found.error:.0f})"
+        say(f"{claim}: {found.items:,} items show it in {reached} of studies; target {percent(found.target)} %")
+        say(needed)
+
+    return CommandResult(found.document(), show, ok=found.power >= found.target)

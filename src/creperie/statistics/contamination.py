@@ -1,0 +1,144 @@
+"""Captions and images of a benchmark that occur elsewhere: in a training corpus, or in another benchmark.
+
+Captions are compared as words. Near-duplicates are found by MinHash (rensa) over words and pairs of neighbouring words,
+and their Jaccard similarity is then computed exactly. The benchmark is indexed and the corpus streamed, so memory does
+not grow with the corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice, pairwise
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from creperie.bench import Benchmark, as_benchmark, split_reference
+from creperie.core import Progress, missing_module, option, read_lines, silent, with_options
+from creperie.lang import words
+
+BATCH = 20_000
+#: Slots of a signature, and bands of it: pairs of similarity 0.7 share a band in 99 of 100 cases.
+SLOTS, BANDS, SEED = 64, 16, 1
+#: Matches that are listed.
+LISTED = 1_000
+
+
+@dataclass(frozen=True)
+class OverlapOptions:
+    """What counts as the same caption."""
+
+    near: float = option(0.7, "Similarity from which captions are near-duplicates; 1 finds equal ones only.", minimum=0)
+
+
+@dataclass(frozen=True)
+class CaptionMatch:
+    """A caption of the benchmark and a text of the corpus (numbered from 1) that is the same, or nearly."""
+
+    caption: str
+    text: str
+    line: int
+    similarity: float
+
+
+@dataclass
+class Overlap:
+    """What a benchmark shares with one corpus: captions (of so many different ones), items with one, images by name."""
+
+    benchmark: str
+    corpus: str
+    texts: int = 0
+    captions: int = 0
+    exact: int = 0
+    near: int = 0
+    items: int = 0
+    images: int = 0
+    matches: list[CaptionMatch] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@with_options(options=OverlapOptions)
+def overlap(
+    bench: Benchmark | str | Path,
+    corpus: Benchmark | str | Path,
+    *,
+    options: OverlapOptions,
+    progress: Progress = silent,
+) -> Overlap:
+    """Find the captions of a benchmark in a corpus: a text file with one caption per line (of several columns separated
+    by tabs the last), or another benchmark, of which images with the same file name are counted too."""
+    own = as_benchmark(bench)
+    other = None if isinstance(corpus, str | Path) and Path(corpus).is_file() else as_benchmark(corpus)
+    found = Overlap(own.name, str(corpus) if other is None else other.name)
+    captions = own.column("captions").to_pylist()
+    place = {" ".join(words(c)): c for item in captions for c in item}
+    keys = list(place)
+    index = _Index(keys, options.near)
+    best: dict[str, float] = {}
+    with progress("reading the corpus", None, "captions") as advance:
+        lines = _texts(corpus if other is None else other)
+        while batch := list(islice(lines, BATCH)):
+            for line, key, similarity in index.matches([" ".join(words(text)) for text in batch]):
+                best[key] = max(best.get(key, 0.0), similarity)
+                if len(found.matches) < LISTED:
+                    match = CaptionMatch(place[key], batch[line], found.texts + line + 1, round(similarity, 3))
+                    found.matches.append(match)
+            found.texts += len(batch)
+            advance(len(batch))
+    found.captions, found.exact = len(keys), sum(s == 1 for s in best.values())
+    found.near = len(best) - found.exact
+    found.items = sum(any(" ".join(words(c)) in best for c in item) for item in captions)
+    found.images = len(_images(own) & _images(other)) if other is not None else 0
+    return found
+
+
+class _Index:
+    """The captions of a benchmark, by their words and by bands of their MinHash signatures."""
+
+    def __init__(self, keys: Sequence[str], near: float) -> None:
+        self.keys, self.near = keys, near
+        self.known = set(keys)
+        if near >= 1:
+            return
+        try:
+            from rensa import RMinHash, RMinHashLSH
+        except ModuleNotFoundError as e:
+            raise missing_module(e) from None
+        self.sketch = RMinHash.from_token_sets
+        self.bands = RMinHashLSH(threshold=near, num_perm=SLOTS, num_bands=BANDS)
+        for k, sketch in enumerate(self.sketch([_shingles(key) for key in keys], SLOTS, SEED)):
+            self.bands.insert(k, sketch)
+
+    def matches(self, texts: Sequence[str]) -> Iterator[tuple[int, str, float]]:
+        """Number of the text, caption and similarity of all that match."""
+        yield from ((n, text, 1.0) for n, text in enumerate(texts) if text in self.known)
+        if self.near >= 1:
+            return
+        shingles = [_shingles(text) for text in texts]
+        for n, candidates in enumerate(self.bands.query_all(self.sketch(shingles, SLOTS, SEED))):
+            for key in (self.keys[k] for k in candidates if self.keys[k] != texts[n]):
+                one, two = set(shingles[n]), set(_shingles(key))
+                similarity = len(one & two) / max(1, len(one | two))
+                if self.near <= similarity:
+                    yield n, key, min(similarity, 0.999)
+
+
+def _shingles(text: str) -> list[str]:
+    """Words, and pairs of neighbouring words."""
+    own = text.split()
+    return [*own, *map(" ".join, pairwise(own))]
+
+
+def _texts(corpus: Benchmark | str | Path) -> Iterator[str]:
+    if isinstance(corpus, Benchmark):
+        yield from (caption for item in corpus.column("captions").to_pylist() for caption in item)
+    else:
+        yield from (line.rpartition("\t")[2] for _, line in read_lines(Path(corpus)))
+
+
+def _images(bench: Benchmark) -> set[str]:
+    """File names of images, without folder and crop."""
+    keys = {key for item in bench.column("images").to_pylist() for key in item}
+    return {PurePosixPath(split_reference(key)[0]).name for key in keys}

@@ -1,0 +1,207 @@
+"""How many items a claim needs: it is simulated, and judged by the functions that will judge it.
+
+Items that share an image are alike: each copies its image's common draw with probability √icc, so any two of them
+correlate by `icc`. Raters agree the same way: each copies the item's common answer with probability √kappa.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from creperie.auditing import AttackerMargins, AuditRow, Pairs, corrected, judge, measure_attacker, unjudged
+from creperie.core import UsageError, option, unknown, with_options
+from creperie.metrics import DEFAULT, difference_confidence, fleiss_kappa, share_interval
+from creperie.scoring import Run
+from creperie.statistics.items import answers_of
+
+Claim = Literal["compare", "interval", "clean", "leak", "kappa"]
+#: The most items that are tried.
+MOST_ITEMS = 100_000
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class PowerOptions:
+    """What is planned."""
+
+    items: int | None = option(None, "Items; 500 by default, or as many as the runs have.", minimum=4)
+    per_image: int = option(1, "Items that share an image.", minimum=1)
+    icc: float = option(0.1, "Correlation of items that share an image.", minimum=0)
+    accuracy: float | None = option(
+        None, "Of the better model (0.75), of the attackers (0.5), of one that leaks (0.6).", minimum=0
+    )
+    difference: float = option(0.03, "By how much the better model is better.", minimum=0)
+    discordant: float | None = option(
+        None, "Share of items that only one of two models gets right; by default as if they erred independently."
+    )
+    width: float = option(0.02, "interval: the half-width to reach.", minimum=0)
+    threshold: float = option(0.55, "clean, leak: the accuracy that an audit tolerates.", minimum=0)
+    attackers: int = option(10, "clean, leak: attackers of the audit.", minimum=1)
+    raters: int = option(3, "kappa: answers per item.", minimum=2)
+    kappa: float = option(0.75, "kappa: the agreement that is expected.", minimum=0)
+    least: float = option(0.6, "kappa: the agreement to be shown.", minimum=0)
+    target: float = option(0.8, "The power to reach.", minimum=0)
+    simulations: int = option(200, "Simulations per number of items.", minimum=20)
+    seed: int = option(0, "Seed.")
+
+
+@dataclass(frozen=True)
+class PowerEstimate:
+    """The share of simulated studies that show the claim, and the number of items at which `target` of them do."""
+
+    claim: str
+    items: int
+    power: float
+    error: float  #: standard error of the simulation
+    needed: int | None  #: None: more than 100,000 items
+    target: float
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@with_options(options=PowerOptions)
+def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> PowerEstimate:
+    """Simulate a study and count how often it shows the claim.
+
+    The claims are: compare (one model is better), interval (an accuracy is known to ± width), clean and leak (verdicts
+    of an audit), kappa (raters agree better than `least`). Of two runs, compare draws images with all of their items.
+    """
+    if claim not in get_args(Claim):
+        raise unknown("claim", claim, get_args(Claim))
+    if runs and claim != "compare":
+        raise UsageError(f"runs say nothing about {claim!r}", hint="leave them out, or plan for `compare`")
+    pilot = _pilot(runs) if runs else None
+    items = options.items or (len(pilot.right) if pilot else 500)
+    plan = replace(options, items=items, accuracy=_accuracy(claim, options))
+    simulators = {"compare": _better, "interval": _narrow, "clean": _audited, "leak": _audited, "kappa": _agreeing}
+    shows = pilot.shows if pilot else simulators[claim]
+    tried: dict[int, float] = {}
+
+    def share(items: int) -> float:
+        if items not in tried:
+            rng = np.random.default_rng(plan.seed)
+            tried[items] = float(np.mean([shows(plan, items, rng, claim) for _ in range(plan.simulations)]))
+        return tried[items]
+
+    reached = share(items)
+    error = math.sqrt(max(reached * (1 - reached), 0.25 / plan.simulations) / plan.simulations)
+    return PowerEstimate(claim, items, reached, error, _smallest(share, items, plan.target), plan.target)
+
+
+def _smallest(share: Callable[[int], float], items: int, target: float) -> int | None:
+    """The least number of items that reaches the target, to about 4 %: doubling, then halving the interval."""
+    low = high = items
+    while share(high) < target:
+        low, high = high, 2 * high
+        if high > MOST_ITEMS:
+            return None
+    while low > 8 and share(low) >= target:
+        low, high = low // 2, low
+    for _ in range(4):
+        middle = round(math.sqrt(low * high))
+        low, high = (low, middle) if share(middle) >= target else (middle, high)
+    return high
+
+
+def _accuracy(claim: str, plan: PowerOptions) -> float:
+    default = {"clean": 0.5, "leak": 0.6}.get(claim, 0.75)
+    return default if plan.accuracy is None else plan.accuracy
+
+
+@dataclass(frozen=True, eq=False)
+class _Pilot:
+    """Two runs to plan by: who is right, the better run first, with the items of an image side by side."""
+
+    right: np.ndarray
+    sizes: np.ndarray
+
+    def shows(self, plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
+        """Draw images, with all of their items, until there are enough items; does `compare` see the better run?"""
+        mean = len(self.right) / len(self.sizes)
+        drawn = rng.integers(len(self.sizes), size=int(items / mean * 1.5) + 50)
+        drawn = drawn[: int(np.searchsorted(np.cumsum(self.sizes[drawn]), items)) + 1]
+        sizes, starts = self.sizes[drawn], (np.cumsum(self.sizes) - self.sizes)[drawn]
+        first = np.cumsum(sizes) - sizes
+        places = np.arange(sizes.sum()) - np.repeat(first, sizes) + np.repeat(starts, sizes)
+        better, worse = self.right[places].T
+        return _sees(better, worse, np.repeat(np.arange(len(drawn)), sizes))
+
+
+def _pilot(runs: Sequence[Run]) -> _Pilot:
+    if len(runs) != 2:
+        raise UsageError(f"{len(runs)} runs to plan by", hint="give two runs of the same benchmark, or none")
+    found = answers_of(runs)
+    known = ~np.isnan(found.right).any(axis=1)
+    right, codes = found.right[known], np.unique(found.first.clusters[known], return_inverse=True)[1]
+    right = right[np.argsort(codes, kind="stable")]
+    return _Pilot(right[:, np.argsort(-right.mean(axis=0), kind="stable")], np.bincount(codes))
+
+
+def _sees(better: np.ndarray, worse: np.ndarray, clusters: np.ndarray) -> bool:
+    """Whether the interval that `compare` gives says that the first is better."""
+    return difference_confidence(better, worse, clusters).interval(1 - ALPHA).low > 0
+
+
+# -- one simulated study ---------------------------------------------------------------------------------------------
+
+
+def _drawn(plan: PowerOptions, items: int, shares: Sequence[float], rng: np.random.Generator) -> np.ndarray:
+    """A category per item with these shares; items of an image are correlated by `icc`."""
+    image = np.arange(items) // plan.per_image
+    own, common = (rng.choice(len(shares), n, p=shares) for n in (items, int(image[-1]) + 1))
+    return np.where(rng.random(items) < math.sqrt(plan.icc), common[image], own)
+
+
+def _images(plan: PowerOptions, items: int) -> np.ndarray:
+    return np.arange(items) // plan.per_image
+
+
+def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
+    """Whether the better of two models is seen to be so."""
+    best = plan.accuracy or 0.0
+    other = best - plan.difference
+    apart = best * (1 - other) + other * (1 - best) if plan.discordant is None else plan.discordant
+    shares = np.array([(apart + plan.difference) / 2, (apart - plan.difference) / 2, 0, 0])
+    shares[2:] = best - shares[0], 1 - best - shares[1]
+    if shares.min() < -1e-9:
+        hint = "lower `difference=` or raise `discordant=`"
+        raise UsageError("no two models have these accuracies and this share of discordant items", hint=hint)
+    kind = _drawn(plan, items, (shares.clip(0) / shares.clip(0).sum()).tolist(), rng)
+    better, worse = (np.isin(kind, own).astype(float) for own in ((0, 2), (1, 2)))
+    return _sees(better, worse, _images(plan, items))
+
+
+def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
+    """Whether the interval of an accuracy is as narrow as wished."""
+    best = plan.accuracy or 0.0
+    right = _drawn(plan, items, (1 - best, best), rng).astype(float)
+    found = share_interval(right, np.ones(items), _images(plan, items), DEFAULT)
+    return found.high - found.low <= 2 * plan.width
+
+
+def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
+    """Whether an audit calls the set clean, or says that it leaks through one attacker among many."""
+    zeros, reached = np.zeros(items, dtype=np.int64), plan.accuracy or 0.0
+    pairs = Pairs(["", "."], zeros, zeros + 1, np.arange(items), zeros, zeros, ("planned",), _images(plan, items))
+    rows = []
+    for k in range(plan.attackers):
+        share = reached if claim == "clean" or k == 0 else 0.5
+        margins = 2.0 * _drawn(plan, items, (1 - share, share), rng) - 1
+        answers = AttackerMargins(pairs, margins.astype(np.float32), margins, False, np.ones(items))
+        rows.append(AuditRow("planned", "", f"attacker {k}", "", measure_attacker(answers)))
+    facts = replace(unjudged("not run", "", items), threshold=plan.threshold)
+    return judge(facts, corrected(rows, plan.threshold)).verdict == {"clean": "clean", "leak": "leaks"}[claim]
+
+
+def _agreeing(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
+    """Whether raters are shown to agree better than `least`."""
+    best = plan.accuracy or 0.0
+    common, own = (rng.random((items, n)) < best for n in (1, plan.raters))
+    answers = np.where(rng.random(own.shape) < math.sqrt(plan.kappa), common, own)
+    return fleiss_kappa(answers.astype(float)).low > plan.least

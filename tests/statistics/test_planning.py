@@ -1,0 +1,141 @@
+"""Power against closed forms and stored runs; rankings under every choice; wrong labels; captions found elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import creperie as cr
+from creperie.bench import Item, choice, from_items, save
+from creperie.cli.overlap import overlap as overlap_command
+from creperie.cli.power import power as power_command
+from creperie.cli.robust import robust as robust_command
+from creperie.metrics import HIT, MISS, compare, equivalence
+from creperie.scoring import Run
+from creperie.statistics import overlap, power, robustness
+from creperie.statistics.rankings import wrong_labels
+
+NORMAL = NormalDist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("items", "difference", "discordant"), [(500, 0.05, 0.3), (1000, 0.04, 0.2)])
+def test_power_of_a_comparison_is_that_of_the_paired_normal_test(
+    items: int, difference: float, discordant: float
+) -> None:
+    plan = {"items": items, "difference": difference, "discordant": discordant, "simulations": 600, "target": 0.0}
+    error = math.sqrt((discordant - difference**2) / items)
+    assert power("compare", **plan).power == pytest.approx(1 - NORMAL.cdf(1.96 - difference / error), abs=0.04)
+
+
+def test_items_for_a_narrow_interval_and_for_clusters() -> None:
+    closed = 0.75 * 0.25 * (1.96 / 0.03) ** 2
+    alone = power("interval", width=0.03, simulations=60, target=0.5).needed
+    assert alone == pytest.approx(closed, rel=0.06)
+    plan = {"width": 0.03, "per_image": 4, "icc": 0.3, "simulations": 30, "target": 0.5}
+    assert power("interval", **plan).needed == pytest.approx(closed * (1 + 3 * 0.3), rel=0.15)  # Kish's design effect
+
+
+@pytest.mark.slow
+def test_an_audit_at_chance_is_called_clean_when_its_interval_is_narrow_enough() -> None:
+    # one attacker at 1/2 is clean when |accuracy − 1/2| + half-width stays below 5 points; two-sided
+    spread = 0.5 / math.sqrt(2000)
+    expected = 2 * NORMAL.cdf((0.05 - 1.96 * spread) / spread) - 1
+    plan = {"items": 2000, "attackers": 1, "simulations": 200, "target": 0.0}
+    assert power("clean", **plan).power == pytest.approx(expected, abs=0.04)
+    assert power("leak", **{**plan, "accuracy": 0.7, "items": 400}).power == 1
+
+
+def test_more_raters_show_an_agreement_with_fewer_items() -> None:
+    plan = {"items": 60, "kappa": 0.8, "simulations": 100, "target": 0.0}
+    two, five = (power("kappa", raters=n, **plan).power for n in (2, 5))
+    assert two + 0.1 < five
+
+
+@pytest.mark.slow
+def test_power_from_two_runs_is_that_of_their_subsamples(make_run: Callable[..., Run]) -> None:
+    runs = [make_run(f"fake:{k}", lead=0.5 + 0.45 * k, simple=0.3, seed=k) for k in range(2)]
+    predicted = power("compare", runs, items=60, simulations=800, target=0.0)
+    rng, seen = np.random.default_rng(5), []
+    right = [run.outcomes("itt") for run in runs]
+    for _ in range(800):
+        images = rng.choice(60, 30, replace=True)
+        items = np.concatenate([2 * images, 2 * images + 1])
+        found = compare(right[1][items], right[0][items], clusters=np.tile(np.arange(30), 2))
+        seen.append(found.low > 0)
+    assert 0.1 < predicted.power < 0.95
+    assert predicted.power == pytest.approx(np.mean(seen), abs=0.05)
+
+
+def test_the_command_plans() -> None:
+    answer = CliRunner().invoke(power_command, ["interval", "--items", "200", "--simulations", "20", "--json"])
+    assert answer.exit_code == 0 or json.loads(answer.output)["power"] < 0.8
+    with pytest.raises(cr.CreperieError, match="no two models"):
+        power("compare", difference=0.2, discordant=0.1)
+    with pytest.raises(cr.CreperieError, match="did you mean 'kappa'"):
+        power("kapa")
+
+
+def test_equivalence_is_two_one_sided_tests() -> None:
+    rng = np.random.default_rng(0)
+    a = np.where(rng.random(5000) < 0.8, HIT, MISS)
+    b = np.where(rng.random(5000) < 0.02, 1 - a, a)
+    same = equivalence(a, b, 0.02)
+    error = float((a - b).std()) / math.sqrt(5000)
+    assert same.equivalent
+    assert same.p == pytest.approx(1 - NORMAL.cdf((0.02 - abs(same.difference)) / error), abs=0.01)
+    assert not equivalence(a, b, abs(same.difference) / 2).equivalent
+    assert (same.low, same.high) == pytest.approx(
+        (same.difference - 1.645 * error, same.difference + 1.645 * error), abs=1e-3
+    )
+
+
+def test_a_ranking_under_every_choice(make_run: Callable[..., Run], tmp_path: Path) -> None:
+    runs = [
+        make_run(f"fake:{k}", lead=lead, simple=simple, seed=k) for k, (lead, simple) in enumerate([(0, 3), (1, 0)])
+    ]
+    found = robustness(runs, wrong="0/400")
+    assert found.choices == ["itt", "subsets weighed alike"]
+    assert found.frame().num_rows == 4
+    (pair,) = found.pairs
+    hits = [int((run.outcomes("itt") == HIT).sum()) for run in runs]
+    assert pair.reversing == math.ceil(abs(hits[0] - hits[1]) / 2)
+    assert pair.survives == (pair.reversing > 120 * wrong_labels("0/400")[2])
+    assert found.accuracies[0].corrected == found.accuracies[0].accuracy
+    noisy = robustness(runs, wrong="10/100")
+    assert noisy.ceiling is not None
+    assert noisy.ceiling[0] == 0.9
+    row = noisy.accuracies[0]
+    assert row.corrected * 0.9 + (1 - row.corrected) * 0.1 == pytest.approx(row.accuracy)
+    assert row.corrected_low < row.corrected < row.corrected_high
+    folders = [str(run.save(tmp_path).path) for run in runs]
+    left_out = robustness(runs, blind=folders[:1])
+    assert left_out.frame().column("choice").to_pylist()[-1] == "without items that blind runs get right"
+    answer = CliRunner().invoke(robust_command, [*folders, "--wrong", "3/0", "--json"])
+    assert "write wrong/read" in str(answer.exception)
+
+
+def test_captions_found_in_a_file_and_in_a_benchmark(tmp_path: Path) -> None:
+    pytest.importorskip("rensa")
+    texts = [("A brown dog runs over the green grass.", "A cat."), ("Two men ride bikes.", "Two men ride horses.")]
+    bench = from_items("mine", [Item(str(k), "s", (f"{k}.png",), t, choice(1, 1), {}) for k, t in enumerate(texts)])
+    save(bench, tmp_path / "mine")
+    corpus = tmp_path / "corpus.tsv"
+    corpus.write_text("1\ta brown dog runs over the green grass !\n2\tA brown dog runs over green grass\n3\tNothing.\n")
+    answer = CliRunner().invoke(
+        overlap_command, [str(tmp_path / "mine"), str(corpus), str(tmp_path / "mine"), "--json"]
+    )
+    assert "exact" in answer.output
+    found, same = json.loads(answer.output)["overlaps"]
+    assert (found["texts"], found["captions"], found["exact"], found["near"], found["items"]) == (3, 4, 1, 0, 1)
+    # 7 words and 5 pairs of neighbours of 16 in all are in both
+    assert [(m["line"], m["similarity"]) for m in found["matches"]] == [(1, 1.0), (2, 12 / 16)]
+    assert (same["exact"], same["items"], same["images"]) == (4, 2, 2)
+    assert [m.line for m in overlap(bench, corpus, near=0.8).matches] == [1]
