@@ -124,7 +124,12 @@ def _best(row: list[Option], count: int, cost: Callable[[Option], float]) -> lis
 
 
 def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
-    """What is left when the most frequent edits, and the least likely foils, are cut to their share."""
+    """What is left when the least likely foils, and then the most frequent edits, are cut to their share."""
+    if balanced and len(taken) >= FEW:
+        less = sorted((o for o in taken if o.gap < 0), key=lambda o: o.gap)
+        most = int(LESS_LIKELY / (1 - LESS_LIKELY) * (len(taken) - len(less)))
+        dropped = {id(o) for o in less[: max(0, len(less) - max(most, FEW // 2))]}
+        taken = [o for o in taken if id(o) not in dropped]
     counts = Counter(option.edit for option in taken)
     top = OF_RELATIONS if kind.endswith("relation") else MOST_OF_TOP
     limits = range(max(counts.values(), default=1), 0, -1)
@@ -135,12 +140,7 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
         used[option.edit] += 1
         if used[option.edit] <= limit:
             left.append(option)
-    if not balanced or len(left) < FEW:
-        return left
-    less = sorted((o for o in left if o.gap < 0), key=lambda o: o.gap)
-    most = int(LESS_LIKELY / (1 - LESS_LIKELY) * (len(left) - len(less)))
-    dropped = {id(o) for o in less[: max(0, len(less) - max(most, FEW // 2))]}
-    return [o for o in left if id(o) not in dropped]
+    return left
 
 
 def _is_within(counts: Counter[str], limit: int, top: float) -> bool:

@@ -145,7 +145,7 @@ def test_missing_wordnet_is_told_with_the_way_to_get_it(
 def test_killed_and_started_again_it_loses_and_doubles_nothing(tmp_path: Path, parser: str, dictionary: None) -> None:
     file = tmp_path / "captions.txt"
     file.write_text(
-        "".join(f"A {c} dog chases {n} small cats over the fence.\n" for n in range(2, 802) for c in ("red", "big"))
+        "".join(f"A {c} dog chases a white cat over {n} fences.\n" for n in range(2, 802) for c in ("black", "brown"))
     )
     start = [sys.executable, "-c", "from creperie.cli import main; main()"]
     command = [*start, "make", "rules:swap", "--captions", str(file), "--workers", "1"]
