@@ -230,11 +230,8 @@ class Bench:
         for together in self.batches if before < LITTLE else self.batches[-1:]:
             count = few if together == 1 else self.images
             work = lambda n, together=together: shared(self.engine, seen[:n], lines[:n], together)  # noqa: E731
-            ways = [("captions behind a cache", NEVER), ("text once, then a cache", 0)]
-            for way, least in ways[:1] if before < LITTLE else ways:
-                self.engine.prefixes.least = least
-                name = f"{way}, {together} image{'s' if together > 1 else ''}"
-                found.append(measured(name, work, count, self.place, self.repeats))
+            name = f"captions behind a cache, {together} image{'s' if together > 1 else ''}"
+            found.append(measured(name, work, count, self.place, self.repeats))
         return found
 
     def floor(self, before: int, flops: float, bandwidth: float) -> tuple[float, float]:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 #: bytes of keys and values that one batch may hold; of a GPU's free memory this share
 CACHE_BYTES = {"mps": 2 << 30, "cpu": 1 << 30}
 CACHE_SHARE = 0.4
-#: devices on which the cache is made with room to grow
-ROOMY = ("cuda",)
 #: what text has before and behind the image; elsewhere 0
 VALUES = {"attention_mask": (1, 1), "image_attention_mask": (0, 1)}
 
@@ -106,8 +104,7 @@ class CausalEngine:
         sequence = {name: _extended(name, seen[name][0, cut:], opening, shared) for name in SEQUENCES & seen.keys()}
         query = self._query(lines[0].context) if "qformer_input_ids" in seen else None
         shown = {name: value for name, value in seen.items() if name not in SEQUENCES and "qformer" not in name}
-        apart = self.prefixes.opening(sequence["input_ids"][0])
-        return PrefixJob(shown, sequence, apart, len(shared), lines, places, query, states)
+        return PrefixJob(shown, sequence, len(shared), lines, places, query, states)
 
     def _query(self, context: str) -> np.ndarray:
         """InstructBLIP shows the prompt to its query former as well."""
@@ -187,27 +184,9 @@ class CausalEngine:
         device = self.place.torch_device
         rows = padded(ids, self.reader.tokenizer.pad_token_id or 0).to(device)
         owner = torch.tensor(owners, device=device)
-        own = self._repeated(prefix.cache, owner, prefix.length + rows.shape[1], last=last)
-        return self._rest(rows, own, prefix, owner)
-
-    def _repeated(self, cache: Any, owner: torch.Tensor, room: int, *, last: bool) -> Any:
-        """The prefix's keys and values, one copy per row.
-
-        On a GPU they go into a cache that has room for the rows' own tokens: growing by concatenation, as the dynamic
-        cache does, takes a quarter of all the time there.
-        """
-        from transformers.cache_utils import DynamicLayer, StaticCache, StaticLayer
-
-        if self.place.device.split(":")[0] in ROOMY:
-            roomy = StaticCache(config=self.model.config, max_cache_len=room)
-            kinds = [(DynamicLayer, cache.layers), (StaticLayer, roomy.layers)]
-            if all(type(layer) is kind for kind, layers in kinds for layer in layers):  # no sliding windows
-                for narrow, wide in zip(cache.layers, roomy.layers, strict=True):
-                    _pour(narrow, wide, owner)
-                return roomy
-        own = cache if last else copy.deepcopy(cache)
+        own = prefix.cache if last else copy.deepcopy(prefix.cache)
         own.batch_select_indices(owner)
-        return own
+        return self._rest(rows, own, prefix, owner)
 
     def _rest(self, ids: torch.Tensor, cache: Any, prefix: Prefix, owner: torch.Tensor) -> torch.Tensor:
         """Logits over the rows' own tokens. Positions go on where the prefix ended."""
@@ -235,17 +214,6 @@ def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndar
     before, behind = VALUES.get(name, (0, 0))
     parts = [np.full((len(opening), *value.shape[1:]), before), value, np.full((len(shared), *value.shape[1:]), behind)]
     return np.concatenate([part.astype(value.dtype) for part in parts])[None]
-
-
-def _pour(narrow: Any, wide: Any, owner: torch.Tensor) -> None:
-    """What a dynamic layer holds, row by row as owned, into an empty static layer. The same as its `update`, which
-    writes by index and takes several times as long."""
-    length = narrow.keys.shape[-2]
-    rows = narrow.keys[:1].expand(len(owner), -1, -1, -1), narrow.values[:1].expand(len(owner), -1, -1, -1)
-    wide.lazy_initialization(*rows)
-    wide.keys[:, :, :length] = narrow.keys.index_select(0, owner)
-    wide.values[:, :, :length] = narrow.values.index_select(0, owner)
-    wide.cumulative_length.fill_(length)
 
 
 def common_prefix(lines: Sequence[AnswerLine]) -> np.ndarray:

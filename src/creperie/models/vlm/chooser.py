@@ -21,14 +21,13 @@ from creperie.models.vlm.encdec import BlipCaptioner
 from creperie.models.vlm.prefix import Seen
 from creperie.models.vlm.reader import AnswerLine
 from creperie.models.vlm.scorer import LikelihoodEngine
-from creperie.models.vlm.tower import looking_once
 
 
 def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, Any], place: Place) -> Chooser:
     if isinstance(engine, BlipCaptioner):
         raise UsageError("a captioner answers no questions", where=fingerprint.uri, hint="use score=visualgpt")
     form = read_form(options["prompt"], options["shots"], where=fingerprint.uri)
-    if any(shot.picture for shot in form.shots) and not engine.reader.family.opening:
+    if any(shot.picture for shot in form.shots) and not engine.reader.family.interleaves:
         what = "reads one image at a time, demonstrations with images need more"
         hint = "leave out ?shots=, or describe the images in words (`scene`)"
         raise UsageError(what, where=fingerprint.uri, hint=hint)
@@ -103,18 +102,8 @@ class VlmGenerator:
         self.fingerprint = fingerprint
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        """Answers in the order of the prompts; each image is looked at once, whatever is asked about it."""
-        found = [""] * len(prompts)
-        by_image: dict[tuple[int, ...], list[int]] = {}
-        for n, prompt in enumerate(prompts):
-            by_image.setdefault(tuple(map(id, prompt.images)), []).append(n)
-        for group in by_image.values():
-            first = prompts[group[0]]
-            seen = self.engine.see(first.images[-1], self._turns(first))
-            with looking_once(self.engine.model):
-                for n in group:
-                    found[n] = self._answer(prompts[n], seen)
-        return found
+        """Return an answer per prompt, in their order."""
+        return [self._answer(p, self.engine.see(p.images[-1], self._turns(p))) for p in prompts]
 
     def _turns(self, prompt: Prompt) -> list[Turn]:
         """What stands before the question; the question itself has one image."""

@@ -6,10 +6,6 @@ from dataclasses import dataclass
 
 from creperie.core import packaged_toml
 
-#: how text before the image may be read apart from it, once for all images (`Family.opening`)
-PLAIN = "plain"  #: every token takes one position and sees only what is before it
-GRID = "grid"  #: the image's positions lie in a grid; the library counts them over the whole prompt
-
 
 @dataclass(frozen=True)
 class VlmFamily:
@@ -21,9 +17,7 @@ class VlmFamily:
     `appends`: what the processor puts behind every prompt.
     `whole`: image and prompt must be read in one piece, because they look at each other both ways or because the
     image's features depend on the prompt.
-    `opening`: whether text before the image may be read once for all images: PLAIN, GRID, or empty where it may not.
-    That is right where tokens see only what is before them, so never with `whole`; it is pointless where the image
-    always comes first; and a family that is not tested here is read in one piece.
+    `interleaves`: text and images may follow each other, so that demonstrations can have images. Never with `whole`.
     `crosses`: the image is not a part of the sequence: layers between the decoder's look at it from every token behind
     its place.
     """
@@ -35,7 +29,7 @@ class VlmFamily:
     spaced: bool = False
     appends: str = ""
     whole: bool = False
-    opening: str = ""
+    interleaves: bool = False
     crosses: bool = False
     describes: str = "one-sentence"  #: the prompt before a caption, by id, where none is chosen
 

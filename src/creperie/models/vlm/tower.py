@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -45,47 +45,10 @@ def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
         def forward(self, *pixels: Any, **settings: Any) -> Any:
             return BaseModelOutputWithPooling(last_hidden_state=states)
 
-    with _instead(model, lambda _: Memory()):
-        yield
-
-
-@contextmanager
-def looking_once(model: Any) -> Iterator[None]:
-    """The model with a tower that looks when it is first shown something, and repeats that from then on: for one
-    image that is asked about several times."""
-    import torch
-
-    class Once(torch.nn.Module):
-        def __init__(self, tower: torch.nn.Module) -> None:
-            super().__init__()
-            self.tower = tower
-            self.said: Any = None
-
-        def forward(self, *pixels: Any, **settings: Any) -> Any:
-            if self.said is None:
-                self.said = self.tower(*pixels, **settings)
-            # a copy: some models write into what their tower says
-            return type(self.said)(**self.said) if isinstance(self.said, Mapping) else self.said
-
-        def __getattr__(self, name: str) -> Any:
-            try:
-                return super().__getattr__(name)
-            except AttributeError:
-                return getattr(super().__getattr__("tower"), name)
-
-    with _instead(model, Once):
-        yield
-
-
-@contextmanager
-def _instead(model: Any, make: Callable[[Any], Any]) -> Iterator[None]:
-    """The model with something made of its tower in the tower's place. A family that is not known looks again."""
     place = _place(model)
-    if place is None:
-        yield
-        return
+    assert place is not None
     tower = getattr(*place)
-    setattr(*place, make(tower))
+    setattr(*place, Memory())
     try:
         yield
     finally:
