@@ -54,6 +54,15 @@ def test_loading_the_command_line_and_the_benchmarks_needs_no_torch() -> None:
     assert done.stdout.split() == ["False", "False"]
 
 
+def test_importing_creperie_loads_nothing_scientific() -> None:
+    code = (
+        "import sys, creperie\n"
+        "print(*{'numpy', 'pandas', 'polars', 'pyarrow', 'scipy', 'torch', 'transformers', 'PIL'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.split(), done.stderr) == ([], "")
+
+
 @pytest.mark.parametrize("command", ["models list", "data list", "data list --json"])
 def test_lists_need_nothing_scientific(command: str, tmp_path: Path) -> None:
     """What only reads lists that come with creperie does without numpy and pyarrow, which take longer than the rest."""

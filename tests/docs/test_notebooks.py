@@ -12,7 +12,7 @@ import pytest
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 #: what the cells of a notebook must have printed
 SAYS = {
-    "evaluate": ("rank 1", "\\toprule", "blind:negation"),
+    "evaluate": ("rank 1", "\\toprule", "memory:colours", "disagree"),
     "audit": ("leaks", "not worse than the baseline", "Blind audit"),
     "build": ("nearly-equal-captions", '"A dog chases a cat."'),
 }

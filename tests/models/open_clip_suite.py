@@ -182,6 +182,23 @@ def test_checkpoint_and_wrong_activation(library: Any, tmp_path: Path) -> None:
         load_model(f"open_clip:tiny/{path}?activation=quick_gelu", device="cpu")
 
 
+@pytest.mark.parametrize("name", ["tiny", "tiny-quickgelu", "tiny-custom", "tiny-last"])
+def test_a_model_in_memory_is_the_model_of_its_uri(library: Any, tmp_path: Path, name: str, monkeypatch: Any) -> None:
+    """`(model, preprocess, tokenizer)`, as the library gives them: equal to the last bit on one thread."""
+    import creperie as cr
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    torch.set_num_threads(1)
+    path = checkpoint(library, name, tmp_path / "m.pt")
+    activation = "quick_gelu" if "quick" in name else "gelu"
+    model, _, preprocess = library.create_model_and_transforms(name, pretrained=str(path), weights_only=True)
+    rows = [{"image": p, "caption": CAPTIONS[0], "foil": CAPTIONS[1]} for p in pictures()]
+    bench = cr.from_pandas(rows, image="image", positive="caption", negative="foil")
+    run = cr.score(bench, (model, preprocess, library.get_tokenizer(name)), progress=None)
+    by_uri = cr.score(bench, f"open_clip:{name}/{path}?activation={activation}", device="cpu")
+    assert run.table == by_uri.table
+
+
 def test_transformers_folders_beside_torchvision(tmp_path: Path) -> None:
     """With torchvision at hand transformers would resize with it, and give other pixels."""
     from creperie.testing.tiny import tiny_clip

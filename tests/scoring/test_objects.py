@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import tiny_rare
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import creperie as cr
 from creperie.bench import Benchmark
-from creperie.core import ModelError, UsageError
+from creperie.core import DataError, ModelError, UsageError
 from creperie.models import Fingerprint, content_of
 from creperie.scoring.store import ResultStore
 from creperie.testing import tiny
+from creperie.testing.tiny_llava import tiny_llava
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +83,67 @@ def test_a_causal_language_model(triples: Benchmark, tmp_path: Path) -> None:
     run = cr.score(triples, cr.wrap(model, tokenizer=AutoTokenizer.from_pretrained(tmp_path / "lm")))
     assert run.table == cr.score(triples, f"lm:{tmp_path / 'lm'}", device="cpu").table
     assert run.tasks == ("blind",)
+
+
+#: how to make a checkpoint, the class that holds it in memory, and the options of the URI
+KEPT = {
+    "siglip": (tiny_rare.tiny_siglip, "SiglipModel", {}),
+    "blip": (tiny_rare.tiny_blip, "BlipForImageTextRetrieval", {}),
+    "blip-itm": (tiny_rare.tiny_blip, "BlipForImageTextRetrieval", {"score": "itm"}),
+    "flava": (tiny.tiny_flava, "FlavaModel", {}),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_other_encoders_in_memory_are_those_of_their_uri(name: str, triples: Benchmark, tmp_path: Path) -> None:
+    import transformers
+
+    make, kind, options = KEPT[name]
+    folder = make(tmp_path / name)
+    model = getattr(transformers, kind).from_pretrained(folder)
+    parts = {
+        "tokenizer": transformers.AutoTokenizer.from_pretrained(folder),
+        "preprocess": transformers.AutoImageProcessor.from_pretrained(folder, backend="pil"),
+    }
+    run = cr.score(triples, cr.wrap(model, options=options, **parts))
+    asked = "&".join(f"{key}={value}" for key, value in options.items())
+    assert run.table == cr.score(triples, f"hf:{folder}?{asked}".rstrip("?"), device="cpu").table
+
+
+@pytest.mark.parametrize("options", [{"score": "vqa"}, {"score": "visualgpt"}])
+def test_a_vision_language_model(options: dict[str, str], triples: Benchmark, tmp_path: Path) -> None:
+    from transformers import AutoImageProcessor, AutoTokenizer, LlavaForConditionalGeneration, LlavaProcessor
+
+    folder = tiny_llava(tmp_path / "llava")
+    images = AutoImageProcessor.from_pretrained(folder, backend="pil")
+    settings = LlavaProcessor.get_processor_dict(folder)[0]
+    chosen = {k: v for k, v in settings.items() if k in ("patch_size", "vision_feature_select_strategy")}
+    chosen["num_additional_image_tokens"] = settings.get("num_additional_image_tokens", 0)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    processor = LlavaProcessor(images, tokenizer, chat_template=tokenizer.chat_template, **chosen)
+    model = LlavaForConditionalGeneration.from_pretrained(folder)
+    before = model.config.to_dict()
+    run = cr.score(triples, cr.wrap(model, processor=processor, options=options))
+    assert run.table == cr.score(triples, f"vlm:{folder}?score={options['score']}", device="cpu").table
+    assert model.config.to_dict() == before, "scoring leaves no trace"
+
+
+def test_a_model_with_adapters_of_peft(triples: Benchmark, clip_folder: Path, tmp_path: Path) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    model, processor = held(clip_folder)
+    plain = cr.score(triples, (model, processor))
+    tuned = get_peft_model(model, LoraConfig(r=2, target_modules=["q_proj", "v_proj"]))
+    torch.manual_seed(0)
+    for name, weight in tuned.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight)
+    run = cr.score(triples, (tuned, processor))
+    assert not np.allclose(run.scores("image_text"), plain.scores("image_text"), atol=1e-3)
+    tuned.merge_and_unload().save_pretrained(tmp_path / "merged")
+    processor.save_pretrained(tmp_path / "merged")
+    merged = cr.score(triples, f"hf:{tmp_path / 'merged'}", device="cpu")
+    np.testing.assert_allclose(run.scores("image_text"), merged.scores("image_text"), atol=1e-5)
 
 
 def test_a_module_that_encodes(triples: Benchmark, clip_folder: Path) -> None:
@@ -267,3 +333,83 @@ def test_another_precision_is_chosen_and_put_back(triples: Benchmark, clip_folde
     assert run.document["model"]["fingerprint"]["dtype"] == "bfloat16"
     assert run.table == cr.score(triples, f"hf:{clip_folder}", dtype="bfloat16", device="cpu").table
     assert all(torch.equal(w, before[name]) for name, w in model.state_dict().items())
+
+
+def test_no_bars_and_no_reports_of_other_libraries(
+    triples: Benchmark, clip_folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    sentences = SentenceTransformer(str(tiny.tiny_sentence_encoder(tmp_path / "st")), device="cpu")
+    model, processor = held(clip_folder)
+    capfd.readouterr()
+    for given_ in (f"hf:{clip_folder}", (model, processor), f"st:{tmp_path / 'st'}", sentences):
+        cr.score(triples, given_, device="cpu", progress=None, cache=False)
+    cr.refine(triples, attackers=["length-words"], audit=False, progress=None)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_bars_in_notebooks(triples: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel is asked to show a bar below the cell, and to take it away; `progress=None` asks for none."""
+    drawn: list[str] = []
+
+    class ZMQInteractiveShell:
+        """What IPython calls the shell of a notebook."""
+
+    def display(shown: str, display_id: bool) -> Any:
+        return SimpleNamespace(update=drawn.append)
+
+    shell = ModuleType("IPython")
+    shell.get_ipython = ZMQInteractiveShell  # type: ignore[attr-defined]
+    shown = ModuleType("IPython.display")
+    shown.HTML, shown.display = str, display  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)
+    cr.score(triples, lambda captions: [len(c) for c in captions])
+    assert any(text.startswith("<progress") and "captions" in text for text in drawn)
+    assert drawn[-1] == ""
+    drawn.clear()
+    cr.score(triples, lambda captions: [len(c) for c in captions], progress=None)
+    assert drawn == []
+
+
+def test_audits_and_refinements_without_the_store(triples: Benchmark, tmp_path: Path) -> None:
+    encoder = f"st:{tiny.tiny_sentence_encoder(tmp_path / 'st')}"
+    how = {"encoder": encoder, "cache": False}
+    first = cr.audit(triples, ["similarity"], **how)
+    cr.refine(triples, attackers=["similarity"], audit=False, **how)
+    assert ResultStore().entries() == []
+    stored = cr.audit(triples, ["similarity"], encoder=encoder)
+    assert len(ResultStore().entries()) == 1
+    assert [row.measure.accuracy for row in stored.rows] == [row.measure.accuracy for row in first.rows]
+
+
+# -- what earlier releases wrote -------------------------------------------------------------------------------------
+
+
+def test_runs_of_another_version_say_what_to_do(triples: Benchmark, tmp_path: Path) -> None:
+    run = cr.score(triples, lambda captions: [len(c) for c in captions], out=tmp_path)
+    assert run.path is not None
+    document = json.loads((run.path / "run.json").read_text())
+    for name in ("work", "coverage", "notes", "finding_counts", "written_by"):  # not in every release
+        document.pop(name, None)
+    (run.path / "run.json").write_text(json.dumps(document))
+    earlier = cr.load_run(run.path)
+    assert earlier.table == run.table
+    assert [r.accuracy for r in earlier.evaluate()] == [r.accuracy for r in run.evaluate()]
+    assert len(earlier.frame()) == len(run.frame())
+    (run.path / "run.json").write_text(json.dumps({**document, "creperie": 99}))
+    with pytest.raises(DataError, match=r"version 99.*score it again"):
+        cr.load_run(run.path)
+
+
+def test_a_store_of_another_version_is_set_aside(triples: Benchmark, clip_folder: Path) -> None:
+    """Segments that this release cannot read serve nothing, and `creperie cache repair` removes them."""
+    uri = f"hf:{clip_folder}"
+    first = cr.score(triples, uri, device="cpu")
+    for segment in ResultStore().root.rglob("*.seg"):
+        segment.write_bytes(segment.read_bytes().replace(b"CREPSEG1", b"CREPSEG0"))
+    again = cr.score(triples, uri, device="cpu")
+    assert again.document["work"]["text"]["stored"] == 0
+    assert again.table == first.table
+    assert cr.score(triples, uri, device="cpu").document["work"]["text"]["computed"] == 0

@@ -37,16 +37,17 @@ class AttackerModels:
         "", "Captions of the same source, for ngram-3 to -5 and cooccurrence (else its own).", metavar="FILE|BENCH"
     )
     seed: int = option(0, "Seed of draws, folds and models.")
+    cache: bool = option(True, "Keep the answers of models in the store, and take them from there.")
 
     @classmethod
-    def of(cls, models: AttackerModels | None, seed: int, lm: str, encoder: str) -> AttackerModels:
+    def of(cls, models: AttackerModels | None, seed: int, lm: str, encoder: str, cache: bool = True) -> AttackerModels:
         """The models from a function's arguments: one value, or its most common parts."""
-        if models is not None and (seed or lm or encoder):
+        if models is not None and (seed or lm or encoder or not cache):
             raise UsageError(
                 "both the models and some of their parts are given",
-                hint="pass either `models=` or `seed=`, `lm=` and `encoder=`",
+                hint="pass either `models=` or `seed=`, `lm=`, `encoder=` and `cache=`",
             )
-        return models or cls(seed=seed, lm=lm, encoder=encoder)
+        return models or cls(seed=seed, lm=lm, encoder=encoder, cache=cache)
 
     @property
     def lm_uri(self) -> str:
@@ -67,7 +68,7 @@ class AttackerModels:
 
     @cached_property
     def language_model(self) -> CachedScorer:
-        return _scorer(self.lm_uri)
+        return _scorer(self.lm_uri, self)
 
     @cached_property
     def text_encoder(self) -> TextEncoder | None:
@@ -81,7 +82,7 @@ class AttackerModels:
             raise UsageError(
                 "this model does not encode captions", where=self.encoder, hint="pass `encoder='st:MODEL'`"
             )
-        return CachedEncoder(model)
+        return CachedEncoder(model, self.cache)
 
     @cached_property
     def learner(self) -> Learner:
@@ -136,23 +137,23 @@ def _likelihood(name: str, models: AttackerModels) -> Attacker:
     if isinstance(model.model, TokenScorer):
         return TextAttacker(name, partial(model.likelihoods, reduce=reduce), *said, alphabetical=True)
     own = parse_uri(models.lm_uri)
-    scorer = _scorer(str(ModelURI(own.kind, own.name, {**own.options, "reduce": reduce})))
+    scorer = _scorer(str(ModelURI(own.kind, own.name, {**own.options, "reduce": reduce})), models)
     return TextAttacker(name, scorer.score_texts, *said)
 
 
-def _scorer(uri: str) -> CachedScorer:
+def _scorer(uri: str, models: AttackerModels) -> CachedScorer:
     from creperie.models import TextScorer, load_model
 
     model = load_model(uri)
     if not isinstance(model, TextScorer):
         raise UsageError("this model does not score captions", where=uri, hint="pass a language model: `lm='lm:MODEL'`")
-    return _cached(model)
+    return _cached(model, models)
 
 
-def _cached(model: TextScorer) -> CachedScorer:
+def _cached(model: TextScorer, models: AttackerModels) -> CachedScorer:
     from creperie.auditing.cached_models import CachedScorer
 
-    return CachedScorer(model)
+    return CachedScorer(model, models.cache)
 
 
 def similarity(models: AttackerModels) -> Attacker:
@@ -165,7 +166,7 @@ def plausibility(models: AttackerModels) -> Attacker:
 
     if not models.plausibility:
         raise UsageError("the attacker 'plausibility' needs a Vera checkpoint", hint="pass `plausibility='hf:MODEL'`")
-    model = _cached(load_vera(models.plausibility))
+    model = _cached(load_vera(models.plausibility), models)
     return TextAttacker("plausibility", model.score_texts, "the more plausible caption", "the less plausible caption")
 
 
@@ -174,7 +175,7 @@ def grammar(models: AttackerModels) -> Attacker:
     if models.grammar:
         from creperie.auditing.gruen import load_cola
 
-        return TextAttacker("grammar", _cached(load_cola(models.grammar)).score_texts, *said)
+        return TextAttacker("grammar", _cached(load_cola(models.grammar), models).score_texts, *said)
     from creperie.lang import grammaticalities
 
     return TextAttacker("grammar", grammaticalities, *said, batch=4096)
@@ -183,7 +184,7 @@ def grammar(models: AttackerModels) -> Attacker:
 def gruen(models: AttackerModels) -> Attacker:
     from creperie.auditing.gruen import load_gruen
 
-    model = _cached(load_gruen(models.lm_uri, models.grammar))
+    model = _cached(load_gruen(models.lm_uri, models.grammar), models)
     return TextAttacker("gruen", model.score_texts, "the caption of better GRUEN", "the caption of worse GRUEN")
 
 

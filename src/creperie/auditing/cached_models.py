@@ -19,9 +19,9 @@ BATCH = 256
 class CachedEncoder:
     """A text encoder with its vectors from the store. May be called from several threads."""
 
-    def __init__(self, model: TextEncoder, store: ResultStore | None = None) -> None:
+    def __init__(self, model: TextEncoder, stored: bool = True) -> None:
         self.model = model
-        self.store = store or ResultStore()
+        self.store = ResultStore() if stored else None
         self._lock = threading.Lock()
 
     @property
@@ -47,9 +47,9 @@ class CachedScorer:
     pass through the model, and both attackers want one.
     """
 
-    def __init__(self, model: TextScorer, store: ResultStore | None = None) -> None:
+    def __init__(self, model: TextScorer, stored: bool = True) -> None:
         self.model = model
-        self.store = store or ResultStore()
+        self.store = ResultStore() if stored else None
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         return kept(self.store, self.model.fingerprint, "blind", texts, self.model.score_texts)
@@ -83,24 +83,29 @@ def _picked(texts: Sequence[str], scores: np.ndarray, wanted: Sequence[str]) -> 
     return scores[[where[text] for text in wanted]]
 
 
-def kept(store: ResultStore, fingerprint: Fingerprint, kind: str, texts: Sequence[str], compute: Compute) -> np.ndarray:
-    """One float32 row per text: read from the store, or computed in batches and stored."""
+def kept(
+    store: ResultStore | None, fingerprint: Fingerprint, kind: str, texts: Sequence[str], compute: Compute
+) -> np.ndarray:
+    """Return one float32 row per text: read from the store, or computed in batches and stored; without a store, all are
+    computed."""
     if not texts:
         return np.zeros(0, dtype=np.float32)
-    keys = text_keys(texts)
-    shelf = store.shelf(fingerprint, kind)
-    found = shelf.find(keys)
-    missing = np.setdiff1d(np.arange(len(texts)), found.rows)
-    rows = dict(zip(found.rows.tolist(), found.vectors))
-    order = sorted(missing.tolist(), key=lambda i: (len(texts[i]), i))
+    rows: dict[int, np.ndarray] = {}
+    shelf, keys = (None, None) if store is None else (store.shelf(fingerprint, kind), text_keys(texts))
+    if shelf is not None:
+        stored = shelf.find(keys)
+        rows.update(zip(stored.rows.tolist(), stored.vectors))
+    order = sorted(set(range(len(texts))) - rows.keys(), key=lambda i: (len(texts[i]), i))
     try:
         for start in range(0, len(order), BATCH):
             batch = order[start : start + BATCH]
             values = np.asarray(compute([texts[i] for i in batch]), dtype=np.float32)
             rows.update(zip(batch, values))
-            _keep(shelf.add, keys[batch], values)
+            if shelf is not None:
+                _keep(shelf.add, keys[batch], values)
     finally:
-        _close(shelf.close)
+        if shelf is not None:
+            _close(shelf.close)
     return np.stack([rows[i] for i in range(len(texts))]).astype(np.float32)
 
 

@@ -34,7 +34,7 @@ from creperie.auditing.sampling import Sample, sample_for, spread_over
 from creperie.auditing.symmetry import Symmetry, symmetry_of
 from creperie.auditing.verdict import ALL, AuditRow, Judgement, corrected, fix_of, judge, judge_all, share_kept
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
-from creperie.core import DataError, Progress, UsageError, counted, html_table, percent, silent
+from creperie.core import DataError, Progress, UsageError, automatic, counted, html_table, percent, silent
 from creperie.engine import Engine, Held, Work, gather
 from creperie.lang import tidy_together
 
@@ -161,21 +161,23 @@ def audit(
     full: bool = False,
     parser: TreeParser | None = None,
     engine: Engine | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = automatic,
     announce: Callable[[str], object] = str,
     seed: int = 0,
     lm: str = "",
     encoder: str = "",
+    cache: bool = True,
 ) -> Audit:
     """Attack a benchmark (or the one that a spec or path names) without its images, and say through what it leaks.
 
     Without names the standard battery is run; what lacks a package or a model is left out, and the verdict is then at
     best *incomplete*. `lm` and `encoder` are model URIs ("none" for none); `models` names all models of the attackers
-    and the seed at once, in place of `seed`, `lm` and `encoder`. With an engine, attackers that look at one caption at
-    a time work there. Slow attackers of the standard battery are asked about a sample of the items, as large as the
-    verdict needs, unless `full`; `announce` is told what the others found before that.
+    and the seed at once, in place of `seed`, `lm`, `encoder` and `cache` (False: nothing is stored or taken from the
+    store). With an engine, attackers that look at one caption at a time work there. Slow attackers of the standard
+    battery are asked about a sample of the items, as large as the verdict needs, unless `full`; `announce` is told what
+    the others found before that.
     """
-    models = AttackerModels.of(models, seed, lm, encoder)
+    models, progress = AttackerModels.of(models, seed, lm, encoder, cache), progress or silent
     if not 0.5 <= threshold < 1:
         raise UsageError(f"`threshold={threshold}` is out of range", hint="chance is 0.5: choose 0.5 to below 1")
     named, bench = bench, as_benchmark(bench)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 SHOWN_RUNS = 6
 #: endings of --table, and what is written into such a file
 TABLES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".html": "html"}
-#: sets of people's judgements, in the folder that follows the colon
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,7 @@ class ScoreCall:
     prompts: str | None = option(None, "Prompt files of your own for models that are asked by a prompt.", metavar="DIR")
     shard: str | None = option(None, "Only this share of the items; `creperie merge` joins shards.", metavar="I/N")
     dry_run: bool = option(False, "Show the plan and what it costs, and stop.")
+    no_cache: bool = option(False, "Compute everything anew and store nothing.")
     fail_fast: bool = option(False, "Stop at the first model that fails; by default the others continue.")
     row: int | None = option(None, "Only the N-th model: for array jobs.", minimum=1)
     slurm: str | None = option(None, "Write a Slurm array script with one job per model, and stop.", metavar="FILE")
@@ -99,6 +99,7 @@ def score(
         options,
         settings=replace(settings, seed=part.seed or 0),
         command=shlex.join(["creperie", *sys.argv[1:]]),
+        cache=not call.no_cache,
         shard=parse_shard(call.shard) if call.shard else None,
     )
     matrix = _matrix(call, zoo, options, engine, resume=declared)

@@ -58,6 +58,7 @@ from creperie.core.plugins import register_maker as register_maker
 from creperie.core.plugins import register_model as register_model
 from creperie.core.progress import Advance as Advance
 from creperie.core.progress import Progress as Progress
+from creperie.core.progress import automatic as automatic
 from creperie.core.progress import silent as silent
 from creperie.core.text import counted as counted
 from creperie.core.text import decimal as decimal

@@ -1,17 +1,22 @@
 """Progress reporting: a long-running function says how far it is, without knowing who listens.
 
-A function that takes long takes a `Progress` and reports to it; the command line passes one that draws a bar on
-stderr, everybody else the silent default.
+A function that takes long takes a `Progress` and reports to it. The command line passes one that draws a bar on stderr,
+functions of the library draw one in notebooks, and everything else is silent.
 """
 
 from __future__ import annotations
 
+import html
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 Advance = Callable[[int], None]
 #: `with progress("encode captions", total, "captions") as advance: advance(64)`
 Progress = Callable[[str, int | None, str], AbstractContextManager[Advance]]
+#: seconds between two drawings of a bar
+REDRAWN = 0.2
 
 
 @contextmanager
@@ -22,3 +27,41 @@ def silent(label: str, total: int | None, unit: str) -> Iterator[Advance]:
         return None
 
     yield advance
+
+
+@contextmanager
+def automatic(label: str, total: int | None, unit: str) -> Iterator[Advance]:
+    """A `Progress` that draws a bar below the cell of a notebook, and says nothing elsewhere."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if type(shell).__name__ != "ZMQInteractiveShell":
+        with silent(label, total, unit) as advance:
+            yield advance
+        return
+    from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
+
+    done, start, drawn = 0, time.monotonic(), 0.0
+    handle = display(HTML(""), display_id=True)
+
+    def advance(n: int) -> None:
+        nonlocal done, drawn
+        done += n
+        now = time.monotonic()
+        if now - drawn > REDRAWN:
+            drawn = now
+            handle.update(HTML(bar_html(label, done, total, unit, now - start)))
+
+    advance(0)
+    yield advance
+    handle.update(HTML(""))
+
+
+def bar_html(label: str, done: int, total: int | None, unit: str, seconds: float) -> str:
+    """Return a bar with its label, how much is done, and how fast.
+
+    >>> bar_html("encode", 30, 60, "captions", 2.0)
+    '<progress value="30" max="60"></progress> encode: 30 of 60 captions, 15/s'
+    """
+    whole = f' max="{total}"' if total else ""
+    of = f" of {total:,}" if total else ""
+    rate = f", {done / seconds:,.0f}/s" if seconds and done else ""
+    return f'<progress value="{done}"{whole}></progress> {html.escape(f"{label}: {done:,}{of} {unit}{rate}")}'

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from creperie.bench import Benchmark, as_benchmark
-from creperie.core import Progress, UsageError, silent, with_options
+from creperie.core import Progress, UsageError, automatic, silent, with_options
 from creperie.engine import Engine, parse_shard
 from creperie.making.candidate import Maker
 from creperie.making.facts import annotated_captions
@@ -29,7 +29,7 @@ def make(
     options: MakerOptions,
     job: JobOptions,
     engine: Engine | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = automatic,
 ) -> Made:
     """Make foils or second positives from captions.
 
@@ -40,6 +40,7 @@ def make(
     >>> made.items[0].captions
     ('A dog chases a cat.', 'A cat chases a dog.')
     """
+    progress = progress or silent
     sources = read_sources(captions, job, options.seed)
     chosen = build_maker(maker, options, sources) if isinstance(maker, str) else maker
     if out is None:

@@ -25,7 +25,7 @@ from creperie.auditing import (
 )
 from creperie.auditing import audit as run_audit
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, items_of
-from creperie.core import DataError, Progress, UsageError, html_table, percent, silent
+from creperie.core import DataError, Progress, UsageError, automatic, html_table, percent, silent
 from creperie.refining.crossfit import gap_of
 from creperie.refining.plan import RefinePlan, fresh
 from creperie.refining.select import Choice, SelectionPool
@@ -128,19 +128,21 @@ def refine(
     seed: int = 0,
     lm: str = "",
     encoder: str = "",
-    progress: Progress = silent,
+    cache: bool = True,
+    progress: Progress | None = automatic,
 ) -> Refined:
     """Refine a benchmark: each subset on its own, as published, unless the plan says otherwise; audit what stays.
 
     `bench` is a benchmark, a spec or a path. The keywords are the most common options of `creperie refine`; `plan`
-    takes the place of `method` to `audit`, and `models` of `seed`, `lm` and `encoder`, with all that can be chosen.
+    takes the place of `method` to `audit`, and `models` of `seed`, `lm`, `encoder` and `cache`, with all that can be
+    chosen.
     """
     if plan is not None and (method or attackers or held_out or repair or not audit):
         raise UsageError(
             "both a plan and its parts are given", hint="pass either `plan=` or `method=`, `attackers=`, …"
         )
     plan = plan or RefinePlan(method or "grid", _names(attackers), _names(held_out), repair=repair, audit=audit)
-    models = AttackerModels.of(models, seed, lm, encoder)
+    models, progress = AttackerModels.of(models, seed, lm, encoder, cache), progress or silent
     bench = as_benchmark(bench)
     selection, watched = plan.selection(models), plan.watched(models)
     sent = make_attackers((*selection, *watched), models)

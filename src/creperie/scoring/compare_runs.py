@@ -32,6 +32,7 @@ from creperie.scoring.header import people_notes
 from creperie.scoring.run import Run, load_run
 
 ALL, MACRO = "all", "macro"
+RunSpec = Run | str | Path  #: a run, or its folder
 
 
 @dataclass(frozen=True)
@@ -122,14 +123,16 @@ class CompareOptions(AgainstOptions):
 
 
 @with_options(options=CompareOptions, settings=MetricSettings)
-def compare(runs: Sequence[Run | str | Path], *, options: CompareOptions, settings: MetricSettings) -> Comparisons:
-    """Compare runs. Those on the same benchmark are tested in pairs, item by item; three or more models are ranked.
+def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, settings: MetricSettings) -> Comparisons:
+    """Compare runs, given one by one or as a list. Those on the same benchmark are tested in pairs, item by item; three
+    or more models are ranked.
 
     Runs on different contents are not comparable item by item, unless `common` says to take the items that they
     share by subset and id.
     """
     external = options.values()
-    loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
+    given = [r for one in runs for r in ([one] if isinstance(one, (Run, str, Path)) else one)]
+    loaded = [r if isinstance(r, Run) else load_run(r) for r in given]
     found = Comparisons(notes=people_notes(loaded))
     if options.common:
         loaded = _restrict(loaded, found.notes)

@@ -291,7 +291,8 @@ def load_run(path: str | Path) -> Run:
     except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
         raise DataError(f"cannot be read ({str(e)[:120]})", where=str(folder / SCORES_FILE)) from None
     if version != VERSION:
-        raise DataError(f"is a run of version {version}, this creperie reads {VERSION}", where=str(folder))
+        what = f"is a run of version {version}, this creperie reads {VERSION}"
+        raise DataError(what, where=str(folder), hint="score it again, or read it with the release that wrote it")
     if missing:
         raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(folder / SCORES_FILE))
     return Run(document, table, folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import BenchmarkSpec, as_benchmark
-from creperie.core import Progress, silent, with_options
+from creperie.core import Progress, automatic, silent, with_options
 from creperie.engine import Engine
 from creperie.scoring.forecast import Forecast
 from creperie.scoring.matrix import Matrix, MatrixColumn, MatrixRow
@@ -26,18 +26,19 @@ def score(
     options: ScoreOptions,
     cache: bool | str | None = None,
     out: str | Path | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = automatic,
 ) -> Run:
     """Score one model on one benchmark, and return the run. With `out` it is saved into that folder.
 
     `model` is a URI, or what is in hand: a model of transformers, open_clip or sentence-transformers, a module or
     object that encodes images or captions, a function of (images, captions) or of (captions); `creperie.wrap` adds a
     processor or a name. Without `tasks`, every task that applies is evaluated. `cache=False` computes everything and
-    stores nothing; a name stores the scores of a function, which has no weights to know it by.
+    stores nothing; a name stores the scores of a function, which has no weights to know it by. In a notebook bars show
+    how far it is, unless `progress=None`.
     """
     if cache is not None:
         options = replace(options, cache=cache)
-    (run,) = score_all([bench], [model], options, out=out, progress=progress)
+    (run,) = score_all([bench], [model], options, out=out, progress=progress or silent)
     if run.scored < len(run):
         why = ", ".join(f"{count} × {code}" for code, count in run.document["finding_counts"].items())
         what = f"{len(run) - run.scored:,} of {len(run):,} items have no score ({why or 'no image'}): {run!r}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from creperie.bench import BenchmarkSpec, as_benchmark
-from creperie.core import Progress, UsageError, silent, with_options
+from creperie.core import Progress, UsageError, automatic, silent, with_options
 from creperie.engine import Engine
 from creperie.training.architecture import SmallConfig
 from creperie.training.loop import Trained, TrainingJob, train_job
@@ -28,7 +28,7 @@ def train(
     settings: TrainingSettings,
     towers: TowerOptions,
     engine: Engine | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = automatic,
 ) -> Trained:
     """Train a model on a benchmark with images and return where the trained model is: its `uri`.
 
@@ -36,6 +36,7 @@ def train(
     of a preset such as "small"); None joins the two towers that are named. Makers named as
     negatives run on the engine. Called again with the same arguments, it resumes.
     """
+    progress = progress or silent
     foils = tuple(name for name in options.negatives if name != "none")
     if settings.steps is not None and settings.warmup >= settings.steps:  # a warm-up that would not end
         settings = replace(settings, warmup=settings.steps // 10)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import tempfile
+from contextlib import redirect_stderr
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -64,7 +66,7 @@ def _convert(file: Path, folder: Path, uri: str) -> None:
     except ImportError as e:
         raise missing_extra(e.name or "gguf", "llm") from e
     try:
-        with quiet_libraries():
+        with quiet_libraries(), redirect_stderr(io.StringIO()):  # its bars are not those of transformers
             read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype="float32")
             tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError) as e:
@@ -76,5 +78,6 @@ def _convert(file: Path, folder: Path, uri: str) -> None:
         fresh = type(read)(config)
     fresh.load_state_dict(read.state_dict(), assign=True)
     fresh.tie_weights()
-    fresh.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    with quiet_libraries():
+        fresh.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
