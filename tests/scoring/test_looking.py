@@ -1,4 +1,4 @@
-"""`creperie validate --with`: a model that sees looks at every cell, by calibrated thresholds; and NLI beside it."""
+"""`creperie validate --with`: a model that sees looks at every cell; and NLI beside it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from PIL import Image
+from tiny_rare import tiny_blip
 
 from creperie.bench import Item, from_items, load, open_store, save
 from creperie.cli.app import cli
 from creperie.core.errors import CreperieError
 from creperie.making.llm.validate import CaptionPair, entailed
 from creperie.scoring import look
-from creperie.scoring.looking import calibrate, seeing
+from creperie.scoring.looking import seeing
 from creperie.testing.tiny import tiny_clip
 from creperie.testing.tiny_llava import tiny_llava
 
@@ -137,38 +138,13 @@ def test_a_look_that_was_cut_off_goes_on(seer: Seer, bench: str) -> None:
     assert len(seer.asked) == len(set(seer.asked)) == 16  # nothing is asked twice
 
 
-def test_calibration_is_the_weighted_logistic_regression() -> None:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import roc_auc_score
-
-    rng = np.random.default_rng(0)
-    truths = rng.random(40_000) < 0.1
-    scores = rng.normal(np.where(truths, 0.30, 0.20), 0.05)
-    images = [str(k) for k in rng.integers(0, 5_000, 40_000)]
-    found = calibrate("simulated", scores, truths, images)
-    # equal spreads: the log-odds are linear, 0.1 / 0.05² times the distance from the middle of the two means
-    assert found.slope == pytest.approx(40, rel=0.15)
-    assert -found.offset / found.slope == pytest.approx(0.25, abs=0.005)
-    held = found.held_out or {}
-    assert min(held["true_right"], held["false_right"]) == pytest.approx(0.9, abs=0.03)
-    assert held["auc"] == pytest.approx(roc_auc_score(truths, scores), abs=0.02)
-    fitted = LogisticRegression(C=1e6, class_weight="balanced").fit(scores[:, None], truths)
-    p = fitted.predict_proba(scores[:, None])[:, 1]
-    assert np.abs(found.probabilities(scores) - p).max() < 0.05  # the fit sees one half of the images
-
-
-def test_scores_that_are_no_probabilities_need_a_calibration(bench: str, tmp_path: Path) -> None:
-    uri = f"hf:{tiny_clip(tmp_path / 'clip')}"
+def test_a_matching_head_looks_and_vectors_are_no_probabilities(bench: str, tmp_path: Path) -> None:
     with pytest.raises(CreperieError, match="are not probabilities"):
-        look(bench, uri)
-    (tmp_path / "shades").mkdir()
-    for k in range(8):
-        Image.new("RGB", (32, 32), (30 * k, 90, 255 - 30 * k)).save(tmp_path / "shades" / f"{k}.png")
-    known = [Item(str(k), "k", (f"{k}.png",), (f"shade {k}", "a dog"), ((True, False),)) for k in range(8)]
-    save(from_items("known", known, images=open_store(str(tmp_path / "shades"))), tmp_path / "known", copy_images=True)
-    found = look(bench, uri, calibrated=str(tmp_path / "known"))
-    assert found.calibration.cells == 16
-    assert len(found.rows) == 16
+        look(bench, f"hf:{tiny_clip(tmp_path / 'clip')}")
+    rows = look(bench, f"hf:{tiny_blip(tmp_path / 'blip')}?score=itm").rows
+    assert {row["code"] for row in rows if (row["p"] >= 0.5) == row["truth"]} == {""}
+    wrong = [row for row in rows if (row["p"] >= 0.5) != row["truth"]]
+    assert all(row["code"] == ("true-looks-false" if row["truth"] else "false-looks-true") for row in wrong)
 
 
 def test_a_generative_model_looks_by_its_probability_of_yes(bench: str, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from vlm_parts import chatml, idefics3_parts, idefics_tokenizer, save_parts
 
-from creperie.testing.tiny import IMAGE, LAYERS, VISION, WIDTH, Folder, enliven, save
-from creperie.testing.tiny_llava import CELLS, PATCH, decoder_config, llama_tokenizer, token_id
+from creperie.testing.tiny import IMAGE, VISION, WIDTH, Folder, enliven, save
+from creperie.testing.tiny_llava import CELLS, decoder_config, token_id
 
 
 def tiny_smolvlm(folder: Folder, seed: int = 0) -> Path:
@@ -61,21 +61,3 @@ def tiny_idefics2(folder: Folder, seed: int = 0) -> Path:
     )
     processor = Idefics2Processor(images, tokenizer, image_seq_len=4, chat_template=chatml("<image>"))
     return save(Path(folder), enliven(Idefics2ForConditionalGeneration(config), seed), processor)
-
-
-def tiny_idefics(folder: Folder, seed: int = 0) -> Path:
-    """The first Idefics: a Llama with gated layers between that look at the image."""
-    from transformers import IdeficsConfig, IdeficsForVisionText2Text, IdeficsImageProcessorPil, IdeficsProcessor
-
-    tokenizer = llama_tokenizer(["<fake_token_around_image>", "<image>", "<pad>"])
-    config = IdeficsConfig(
-        **decoder_config(tokenizer),
-        vision_config={**LAYERS, "embed_dim": WIDTH, "image_size": IMAGE, "patch_size": PATCH},
-        perceiver_config={
-            "resampler_n_latents": 4, "resampler_depth": 1, "resampler_n_heads": 2, "resampler_head_dim": 16,
-        },
-        use_resampler=True,
-        alpha_type="vector",
-    )  # fmt: skip
-    processor = IdeficsProcessor(IdeficsImageProcessorPil(image_size=IMAGE), tokenizer)
-    return save(Path(folder), enliven(IdeficsForVisionText2Text(config), seed), processor)

@@ -17,7 +17,7 @@ from tiny_blip import (
     tiny_instructblip_llama,
     tiny_instructblip_t5,
 )
-from tiny_idefics import tiny_idefics, tiny_idefics2, tiny_idefics3, tiny_smolvlm
+from tiny_idefics import tiny_idefics2, tiny_idefics3, tiny_smolvlm
 from tiny_llava_kin import tiny_internvl, tiny_llava_next, tiny_llava_onevision, tiny_paligemma
 from tiny_qwen_vl import tiny_qwen2_5_vl, tiny_qwen2_vl, tiny_qwen3_vl
 
@@ -35,7 +35,6 @@ FAMILIES: dict[str, Callable[[Folder], Path]] = {
     "smolvlm": tiny_smolvlm,
     "idefics3": tiny_idefics3,
     "idefics2": tiny_idefics2,
-    "idefics": tiny_idefics,
     "paligemma": tiny_paligemma,
     "blip2-opt": tiny_blip2_opt,
     "blip2-t5": tiny_blip2_t5,
@@ -51,7 +50,6 @@ __all__ = [
     "tiny_blip2_t5",
     "tiny_blip_captioner",
     "tiny_blip_vqa",
-    "tiny_idefics",
     "tiny_idefics2",
     "tiny_idefics3",
     "tiny_instructblip_llama",

@@ -47,8 +47,6 @@ class Reference:
                 tokenize=False,
             )
             return str(text)
-        if self.name == "idefics":
-            return f"{question}\nAssistant:"  # behind "User:" and the image
         return f"Question: {question} Answer:" if self.name.startswith("blip2") else question
 
     def loss(self, picture: Image.Image, question: str, answer: str) -> float:
@@ -79,22 +77,7 @@ class Reference:
         return {**whole, "labels": labels}
 
     def _read(self, picture: Image.Image, text: str) -> dict[str, Any]:
-        if self.name != "idefics":
-            return dict(self.processor(images=[*self.shown, picture], text=[text], return_tensors="pt"))
-        return self._crossing(picture, text)
-
-    def _crossing(self, picture: Image.Image, text: str) -> dict[str, Any]:
-        """Idefics: what its processor makes, but for the blank at a caption's end, which that strips."""
-        from transformers.models.idefics import processing_idefics as own
-
-        made = dict(self.processor(text=[["User:", picture, text]], return_tensors="pt"))
-        around = "<fake_token_around_image>"
-        whole = f"{self.processor.tokenizer.bos_token}User:{around}<image>{around}{text}"
-        ids = self.processor.tokenizer([whole], add_special_tokens=False, return_tensors="pt")["input_ids"]
-        assert made["input_ids"].tolist()[0] == ids[0, : made["input_ids"].shape[1]].tolist()
-        mask, _ = own.image_attention_mask_for_packed_input_ids(ids, self.processor.tokenizer, "pt")
-        seen = own.incremental_to_binary_attention_mask(mask, "pt", num_classes=1)
-        return {"pixel_values": made["pixel_values"], "input_ids": ids, "image_attention_mask": seen}
+        return dict(self.processor(images=[*self.shown, picture], text=[text], return_tensors="pt"))
 
     def _suffix(self, picture: Image.Image, question: str, answer: str) -> dict[str, Any]:
         return dict(self.processor(images=[picture], text=["<image>" + question], suffix=[answer], return_tensors="pt"))

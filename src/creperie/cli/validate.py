@@ -28,9 +28,8 @@ class ValidateOptions(ImageOptions):
     model: str = option("", "A language model that compares captions, such as api:gpt-4o-mini.", metavar="URI")
     nli: str = option("", "A classifier of natural language inference that does, such as hf:NAME.", metavar="URI")
     seer: str = option(
-        "", "A model that looks at the images: vlm:, api:, hf:, towers: …", flags="--with", metavar="URI"
+        "", "A model that looks at the images: vlm:, api:, hf:NAME?score=itm.", flags="--with", metavar="URI"
     )
-    calibrate: str = option("", "A benchmark whose truth is known, for --with.", metavar="BENCH")
     out: str | None = option(None, "A folder for all verdicts.", metavar="DIR")
     limit: int | None = option(None, "Only the first N items.", minimum=1, metavar="N")
     prompts: str = option("", "A folder with a validate.toml of your own.", metavar="DIR")
@@ -98,7 +97,7 @@ def _look(bench: Benchmark, spec: str, options: ValidateOptions) -> CommandResul
     if options.dry_run:
         return CommandResult({"bench": bench.name, "dry_run": True, "estimate": expected}, lambda: say(effort))
     click.echo(effort, err=True)
-    found = look(chosen, options.seer, calibrated=options.calibrate, out=options.out, progress=bar).document
+    found = look(chosen, options.seer, out=options.out, progress=bar).document
     document = {**found, "estimate": expected, "out": options.out}
     unseen = sum(cells.get("not-seen", 0) for cells in document["cells"].values())
     return _judged(document, document["failed"], unseen, spec, _show_look)
@@ -107,21 +106,16 @@ def _look(bench: Benchmark, spec: str, options: ValidateOptions) -> CommandResul
 def _show_look(document: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    for finding in [f for f in document["findings"] if f["code"] != "unsure"][:MOST_SHOWN]:
+    for finding in document["findings"][:MOST_SHOWN]:
         name = escape(f"{finding['subset']}/{finding['item']}")
         say(f"[red]✗[/red] [bold]{name}[/bold] {finding['message']} (P {finding['p']:.2f}, image {finding['image']})")
         say(f"    {escape(finding['text'])}")
-    codes = ("true-looks-false", "false-looks-true", "unsure", "not-seen")
+    codes = ("true-looks-false", "false-looks-true", "not-seen")
     rows = [
         (name, f"{cells['cells']:,}", *(f"{cells.get(c, 0):,}" for c in codes))
         for name, cells in document["cells"].items()
     ]
     print_table("", ["cells", "all", *codes], rows, right=("all", *codes))
-    calibration = document["calibration"]
-    if held := calibration["held_out"]:
-        right = " and ".join(f"{percent(held[k])} % of those called {k[:-6]}" for k in ("true_right", "false_right"))
-        say(f"[dim]held-out half of {escape(calibration['source'])}: {held['cells']:,} cells, AUC {held['auc']:.3f};")
-        say(f"{percent(held['decided'])} % get a verdict, right are {right}[/dim]")
     if document["out"]:
         say(f"written to {escape(document['out'])} (looks.json, looks.parquet, people/)")
 

@@ -26,12 +26,6 @@ class TextTable:
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
 
-    @property
-    def markdown(self) -> str:
-        lines = ["| " + " | ".join(self.columns) + " |", "|" + "---|" * len(self.columns)]
-        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
-        return "\n".join(lines)
-
 
 def study_tables(study: TrainingStudy) -> list[TextTable]:
     """All tables that a study has something for."""

@@ -107,13 +107,11 @@ def scaled(pixels: torch.Tensor, mean: Sequence[float], std: Sequence[float], si
 
 
 class FrozenTower:
-    """One vector per view from a model that is not trained: `onnx:FILE?output=NAME`, or any image encoder
-    (`open_clip:`, …)."""
+    """One vector per view from an image encoder that is not trained (`open_clip:`, …)."""
 
     def __init__(self, uri: str, place: Place) -> None:
         parsed = parse_uri(uri)
-        opened = (_onnx if parsed.kind == "onnx" else _encoder)(parsed, place)
-        self.show, self.architecture, self.hash = opened
+        self.show, self.architecture, self.hash = _encoder(parsed, place)
         self.width = _width(self, place)
 
     def scaled(self, pixels: torch.Tensor) -> torch.Tensor:
@@ -138,38 +136,13 @@ Opened = tuple[Callable[[torch.Tensor], Any], str, str]  #: bytes to vectors, th
 def _encoder(uri: ModelURI, place: Place) -> Opened:
     encoder: Any = load_model(str(uri), device=place.device)
     if not hasattr(encoder, "encode_images"):
-        raise UsageError("this is not an image encoder", where=str(uri), hint="name one by hf:, open_clip:, onnx:")
+        raise UsageError("this is not an image encoder", where=str(uri), hint="name one by hf: or open_clip:")
     told = encoder.fingerprint
 
     def show(pixels: torch.Tensor) -> np.ndarray:
         return encoder.encode_images([Image.fromarray(view) for view in pixels.cpu().numpy()])
 
     return show, told.architecture, told.weights
-
-
-def _onnx(uri: ModelURI, place: Place) -> Opened:
-    """A network from pixels, scaled as ImageNet's, to a vector, to tokens with the class token first, or to a map."""
-    import onnxruntime
-
-    output, network = uri.options.get("output", ""), Path(uri.name).expanduser().read_bytes()
-    if output:  # a value inside of the network becomes a result
-        import onnx
-
-        whole = onnx.load_from_string(network)
-        whole.graph.output.append(onnx.ValueInfoProto(name=output))
-        network = whole.SerializeToString()
-    session = onnxruntime.InferenceSession(network, providers=onnxruntime.get_available_providers())
-    given = session.get_inputs()[0]
-    side = given.shape[-1] if isinstance(given.shape[-1], int) else None
-
-    def show(pixels: torch.Tensor) -> np.ndarray:
-        shown = scaled(pixels.cpu(), *IMAGENET, side).numpy()
-        found: np.ndarray = session.run([output] if output else None, {given.name: shown})[0]
-        if found.ndim == 3:
-            return np.concatenate([found[:, 0], found[:, 1:].mean(axis=1)], axis=1)
-        return found.mean(axis=(2, 3)) if found.ndim == 4 else found
-
-    return show, f"ONNX {output}".strip(), hash_files([Path(uri.name).expanduser()])
 
 
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:

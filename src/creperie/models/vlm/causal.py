@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 #: bytes of keys and values that one batch may hold; of a GPU's free memory this share
 CACHE_BYTES = {"mps": 2 << 30, "cpu": 1 << 30}
 CACHE_SHARE = 0.4
-#: what text has before and behind the image; elsewhere 0
-VALUES = {"attention_mask": (1, 1), "image_attention_mask": (0, 1)}
 
 
 Scored = tuple[tuple[int, int], np.ndarray]  #: image and line, and log-probabilities
@@ -200,9 +198,6 @@ class CausalEngine:
             steps = prefix.length + torch.arange(ids.shape[1], device=ids.device)[None, :]
             steps = steps + prefix.deltas[owner].reshape(-1, 1)
             more["position_ids"] = steps.expand(3, *steps.shape)
-        if prefix.shown is not None:
-            door = "perceiver_embeddings" if self.model.config.use_resampler else "image_encoder_embeddings"
-            more |= {door: prefix.shown[owner], "image_attention_mask": torch.ones_like(ids)[:, :, None]}
         logits = self.model(input_ids=ids, past_key_values=cache, use_cache=True, **more).logits
         return logits
 
@@ -211,8 +206,8 @@ def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndar
     """One value per token of the image, with those of the text before it and behind it; (1, tokens)."""
     if name == "input_ids":
         return np.concatenate([opening.astype(value.dtype), value, shared.astype(value.dtype)])[None]
-    before, behind = VALUES.get(name, (0, 0))
-    parts = [np.full((len(opening), *value.shape[1:]), before), value, np.full((len(shared), *value.shape[1:]), behind)]
+    text = int(name == "attention_mask")  # other values of text are 0
+    parts = [np.full((len(opening), *value.shape[1:]), text), value, np.full((len(shared), *value.shape[1:]), text)]
     return np.concatenate([part.astype(value.dtype) for part in parts])[None]
 
 

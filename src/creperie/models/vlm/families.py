@@ -18,8 +18,6 @@ class VlmFamily:
     `whole`: image and prompt must be read in one piece, because they look at each other both ways or because the
     image's features depend on the prompt.
     `interleaves`: text and images may follow each other, so that demonstrations can have images. Never with `whole`.
-    `crosses`: the image is not a part of the sequence: layers between the decoder's look at it from every token behind
-    its place.
     """
 
     note: str
@@ -30,7 +28,6 @@ class VlmFamily:
     appends: str = ""
     whole: bool = False
     interleaves: bool = False
-    crosses: bool = False
     describes: str = "one-sentence"  #: the prompt before a caption, by id, where none is chosen
 
 

@@ -21,7 +21,7 @@ from creperie.models.uri import ModelURI, refuse_unused
 from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.encdec import BlipAnswerer, BlipCaptioner, EncoderDecoderEngine, QueryFormerT5
 from creperie.models.vlm.families import DEFAULT, FAMILIES
-from creperie.models.vlm.reader import CrossingReader, Reader
+from creperie.models.vlm.reader import Reader
 from creperie.models.vlm.scorer import (
     REDUCTIONS,
     AnswerLikelihood,
@@ -141,7 +141,7 @@ def read_engine(
     family = FAMILIES.get(config.model_type, DEFAULT)
     processor = folder.processor(config.model_type)
     context = fitting_context(processor.tokenizer, _positions(config), max_length)
-    reader = (CrossingReader if family.crosses else Reader)(processor, family, context, system)
+    reader = Reader(processor, family, context, system)
     if system and not reader.chats:
         raise UsageError("option 'system' needs a chat template, which this checkpoint does not have", where=folder.uri)
     if config.model_type == "blip":

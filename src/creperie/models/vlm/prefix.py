@@ -50,14 +50,12 @@ class PrefixJob:
 @dataclass(frozen=True)
 class Prefix:
     """What reading a batch of jobs gives: logits behind each, keys and values, and how many tokens they hold. Qwen's
-    images take up fewer positions than tokens, by as much as `deltas` say. `shown` is what later tokens look at where
-    the image is not a part of the sequence."""
+    images take up fewer positions than tokens, by as much as `deltas` say."""
 
     last: torch.Tensor
     cache: Any
     length: int
     deltas: torch.Tensor | None = None
-    shown: torch.Tensor | None = None
 
 
 class PrefixReader:
@@ -75,8 +73,7 @@ class PrefixReader:
             output = self.model(**inputs, use_cache=True, logits_to_keep=1)
         inner = getattr(output, "language_model_outputs", None)
         deltas = getattr(getattr(self.model, "model", None), "rope_deltas", None)
-        shown = output.image_hidden_states if self.family.crosses else None
-        return Prefix(output.logits[:, -1], (inner or output).past_key_values, jobs[0].length, deltas, shown)
+        return Prefix(output.logits[:, -1], (inner or output).past_key_values, jobs[0].length, deltas)
 
     def inputs(self, jobs: Sequence[PrefixJob]) -> dict[str, torch.Tensor]:
         """The images of a batch and the tokens up to where captions part."""
