@@ -45,12 +45,12 @@ class Ray:
         import ray
         import ray.data
 
-        held = ray.put(pieces)  # one copy for all workers; of a source in files, only its description
+        shared = ray.put(pieces)  # one copy for all workers; of a source in files, only its description
         rows = [{"piece": number} for number in todo]
         with _quiet_context():
             dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
                 _Worker,
-                fn_constructor_args=(stage, [held]),  # within a list: resolved by the worker, not copied to it
+                fn_constructor_args=(stage, [shared]),  # within a list: resolved by the worker, not copied to it
                 batch_size=1,
                 batch_format="pyarrow",
                 compute=ray.data.ActorPoolStrategy(size=min(self.workers, len(todo))),

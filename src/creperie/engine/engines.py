@@ -50,7 +50,7 @@ def session(engine: Engine | None) -> AbstractContextManager[None]:
 
 
 def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, gpus: float = 0) -> Engine:
-    """The engine of this name."""
+    """Return the engine of this name."""
     if name == "ray":
         from creperie.engine.cluster import Ray
 
@@ -102,7 +102,7 @@ class Local:
             yield from self._in_processes(stage, pieces, todo)
 
     def _in_processes(self, stage: Stage, pieces: Pieces, todo: Sequence[int]) -> Numbered:
-        """Where a process dies, all that were not done go to a new pool."""
+        """Return where a process dies, all that were not done go to a new pool."""
         from concurrent.futures.process import BrokenProcessPool
 
         left = dict.fromkeys(todo)
@@ -189,7 +189,8 @@ def _begin_process(stage: Stage) -> None:
 
 
 def _opened_or_why_not(stage: Stage) -> Work | Exception:
-    """An executor only says that its pool is broken; so what went wrong is kept, and raised with the first piece."""
+    """Return an executor only says that its pool is broken; so what went wrong is kept, and raised with the first
+    piece."""
     try:
         return opened(stage)
     except Exception as e:

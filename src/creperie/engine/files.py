@@ -24,7 +24,7 @@ def is_remote(path: str) -> bool:
 
 
 def open_file(path: str) -> IO[bytes]:
-    """A file to read from and seek in."""
+    """Return a file to read from and seek in."""
     if is_remote(path):
         return cast("IO[bytes]", _filesystem(path).open(path, "rb"))
     try:
@@ -34,7 +34,7 @@ def open_file(path: str) -> IO[bytes]:
 
 
 def listed(path: str) -> list[str]:
-    """The files that a path names: itself, those of a folder, or those that a pattern fits; in order."""
+    """Return the files that a path names: itself, those of a folder, or those that a pattern fits; in order."""
     if is_remote(path):
         if not any(c in path for c in "*?["):
             return [path]
@@ -50,7 +50,7 @@ def listed(path: str) -> list[str]:
 
 
 def spooled(path: str) -> str:
-    """A gzip file unpacked into the cache, once: pieces are read from anywhere in it, which gzip cannot do."""
+    """Return a gzip file unpacked into the cache, once: pieces are read from anywhere in it, which gzip cannot do."""
     with open_file(path) as packed:
         digest = hashlib.sha256()
         size = 0

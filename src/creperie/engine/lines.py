@@ -44,8 +44,8 @@ class Lines:
         first = number * self.size
         with open_file(self.path) as file:
             file.seek(self.starts[number])
-            found = [self._row(line, first + k) for k, line in enumerate(islice(file, self.size), 1)]
-        columns = zip(*found, strict=True) if found else ((), (), ())
+            rows = [self._row(line, first + k) for k, line in enumerate(islice(file, self.size), 1)]
+        columns = zip(*rows, strict=True) if rows else ((), (), ())
         return pa.table([pa.array(c, pa.string()) for c in columns], schema=CAPTIONS)
 
     def _row(self, line: bytes, number: int) -> tuple[str, str, str | None]:
@@ -67,7 +67,7 @@ class Lines:
 
 
 def open_lines(path: str, *, size: int = ROWS, text: int | None = None, image: int | None = None) -> Lines:
-    """A text file, looked through once for where its pieces begin."""
+    """Return a text file, looked through once for where its pieces begin."""
     whole = hashlib.sha256(f"{size} {text} {image}\n".encode())
     starts: list[int] = []
     position = rows = 0
@@ -81,7 +81,7 @@ def open_lines(path: str, *, size: int = ROWS, text: int | None = None, image: i
 
 
 def _bounded(path: str) -> Iterator[bytes]:
-    """The lines of a file; an endless one is refused before it fills the memory."""
+    """Yield the lines of a file; an endless one is refused before it fills the memory."""
     with open_file(path) as file:
         number = 1
         while line := file.readline(LONGEST):

@@ -36,7 +36,7 @@ class Parts:
         return self.folder / f"part-{number:06d}.parquet"
 
     def read(self, number: int) -> pa.Table:
-        """A part; DataError where it is damaged, FileNotFoundError where it is not there."""
+        """Return a part; DataError where it is damaged, FileNotFoundError where it is not there."""
         import pyarrow.parquet as pq
 
         try:
@@ -63,7 +63,7 @@ class Parts:
         return True
 
     def tables(self) -> Iterator[pa.Table]:
-        """All parts, in order."""
+        """Yield all parts, in order."""
         for number in range(int(self.job["pieces"])):
             yield self.read(number)
 
@@ -116,7 +116,7 @@ def _row(path: Path) -> dict[str, Any]:
 
 
 def load_parts(out: Path) -> Parts:
-    """A finished folder, after a look at every part's size and checksum."""
+    """Return a finished folder, after a look at every part's size and checksum."""
     manifest = read_json(out / MANIFEST)
     try:
         job, listed = dict(manifest["job"]), [(str(p["file"]), str(p["sha256"])) for p in manifest["parts"]]

@@ -89,13 +89,13 @@ def even_counts(rows: int, size: int) -> list[int]:
 
 
 def all_pieces(pieces: Pieces) -> Iterator[pa.Table]:
-    """Every piece, in order."""
+    """Yield every piece, in order."""
     for number in range(len(pieces)):
         yield pieces.piece(number)
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """A table as one Arrow stream."""
+    """Return a table as one Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -103,7 +103,7 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def from_bytes(data: bytes) -> pa.Table:
-    """A table from an Arrow stream."""
+    """Return a table from an Arrow stream."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()
 
@@ -134,5 +134,5 @@ class Opening(Protocol):
 
 
 def opened(stage: Stage) -> Work:
-    """The stage, ready to work."""
+    """Return the stage, ready to work."""
     return stage.open() if isinstance(stage, Opening) else stage

@@ -48,25 +48,25 @@ def map_batches(
         return Done(finished, 0, len(pieces))
     check_target(folder, True, (MANIFEST,))
     with opened_parts(folder, job, force=force) as parts:
-        kept = {k for k in range(len(pieces)) if parts.is_whole(k)}
-        todo = [k for k in range(len(pieces)) if k not in kept]
+        whole = {k for k in range(len(pieces)) if parts.is_whole(k)}
+        todo = [k for k in range(len(pieces)) if k not in whole]
         with progress(stage.name, len(pieces), "pieces") as advance:
-            advance(len(kept))
+            advance(len(whole))
             for number, table in (engine or Local()).run(stage, pieces, todo):
                 parts.write(number, table)
                 advance(1)
-        return Done(close_parts(parts, folder), len(todo), len(kept))
+        return Done(close_parts(parts, folder), len(todo), len(whole))
 
 
 def gather(stage: Stage, source: Pieces | pa.Table, *, engine: Engine | None = None) -> pa.Table:
     """Apply a stage to every piece in memory; the rows in the order of the source."""
     pieces = _pieces(source)
-    found = dict((engine or Local()).run(stage, pieces, range(len(pieces))))
-    return pa.concat_tables([found[k] for k in range(len(pieces))]) if found else pa.table({})
+    tables = dict((engine or Local()).run(stage, pieces, range(len(pieces))))
+    return pa.concat_tables([tables[k] for k in range(len(pieces))]) if tables else pa.table({})
 
 
 def job_of(stage: Stage, pieces: Pieces) -> Mapping[str, Any]:
-    """What is done, as JSON holds it."""
+    """Return what is done, as JSON holds it."""
     settings = json.loads(json.dumps(dict(stage.settings), default=str, sort_keys=True))
     return {
         "stage": stage.name,
@@ -82,7 +82,7 @@ def _pieces(source: Pieces | pa.Table) -> Pieces:
 
 
 def _finished(folder: Path, job: Mapping[str, Any]) -> Parts | None:
-    """The work, where it was finished before."""
+    """Return the work, where it was finished before."""
     if not (folder / MANIFEST).is_file():
         return None
     parts = load_parts(folder)

@@ -20,7 +20,7 @@ class Shard:
     number: int
 
     def range(self, n: int) -> range:
-        """Which of n things are its own.
+        """Return which of n things are its own.
 
         >>> [list(Shard(3, k).range(8)) for k in (1, 2, 3)]
         [[0, 1], [2, 3, 4], [5, 6, 7]]
@@ -39,7 +39,7 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """The shard that a text such as 3/16 names.
+    """Return the shard that a text such as 3/16 names.
 
     >>> str(parse_shard("3/16"))
     '3/16'

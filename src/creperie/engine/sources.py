@@ -28,7 +28,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
-    """The captions of a file, a folder or a pattern, as pieces with columns id, text, image."""
+    """Return the captions of a file, a folder or a pattern, as pieces with columns id, text, image."""
     path, options = split_spec(spec)
     files = listed(path)
     if not files:
@@ -52,7 +52,7 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
 
 
 def kind_of(path: str) -> str | None:
-    """What a file holds, by its name.
+    """Return what a file holds, by its name.
 
     >>> kind_of("cc3m.tsv.gz"), kind_of("notes.doc")
     ('tsv', None)
@@ -61,7 +61,7 @@ def kind_of(path: str) -> str | None:
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, str]]:
-    """A path and its options. A name that is there as it stands has none.
+    """Return a path and its options. A name that is there as it stands has none.
 
     >>> split_spec("cc3m.tsv?text=0&image=1")
     ('cc3m.tsv', {'text': '0', 'image': '1'})

@@ -66,12 +66,12 @@ ABILITIES: dict[str, Ability] = {
 
 
 def abilities_of(model: object) -> frozenset[str]:
-    """The names of what a model can do."""
+    """Return the names of what a model can do."""
     return frozenset(name for name, ability in ABILITIES.items() if isinstance(model, ability.protocol))
 
 
 def columns_of(abilities: frozenset[str]) -> frozenset[str]:
-    """The score columns that these abilities fill together.
+    """Return the score columns that these abilities fill together.
 
     >>> sorted(columns_of(frozenset({"image"}))), sorted(columns_of(frozenset({"image", "text"})))
     ([], ['image_text', 'text_text'])
@@ -81,7 +81,7 @@ def columns_of(abilities: frozenset[str]) -> frozenset[str]:
 
 
 def in_words(abilities: frozenset[str] | None = None) -> str:
-    """What these abilities (by default all) are, as a list for a message.
+    """Return what these abilities (by default all) are, as a list for a message.
 
     >>> in_words(frozenset({"text", "image"}))
     'encode images, encode captions'

@@ -69,7 +69,7 @@ class Parsed:
 
 
 def parse_choice(answer: str, options: Sequence[str], *, asks: str = "match") -> Parsed:
-    """Which option an answer names. `asks` is "match" or "odd", what the question was.
+    """Return which option an answer names. `asks` is "match" or "odd", what the question was.
 
     >>> parse_choice("(2)", ["a cat", "a dog"]).option, parse_choice("The second one.", ["a cat", "a dog"]).option
     (1, 1)
@@ -94,9 +94,9 @@ def parse_yes_no(answer: str) -> bool | None:
     (True, False, None, None)
     """
     words = re.findall(r"[a-z']+", _plain(answer))
-    said = {word for word in words if word in ("yes", "no")}
-    if len(said) == 1:
-        return said == {"yes"}
+    spoken = {word for word in words if word in ("yes", "no")}
+    if len(spoken) == 1:
+        return spoken == {"yes"}
     first = words[0] if words else ""
     alone = {
         "yeah": True,
@@ -107,7 +107,7 @@ def parse_yes_no(answer: str) -> bool | None:
         "false": False,
         "incorrect": False,
     }
-    return alone.get(first) if not said and len(words) <= 3 and "not" not in words else None
+    return alone.get(first) if not spoken and len(words) <= 3 and "not" not in words else None
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -122,9 +122,9 @@ def _plain(text: str) -> str:
 
 
 def _after_final(text: str) -> str:
-    """What follows the last announcement of an answer."""
-    found = list(_FINAL.finditer(text))
-    return text[found[-1].end() :].strip() if found else ""
+    """Return what follows the last announcement of an answer."""
+    verdicts = list(_FINAL.finditer(text))
+    return text[verdicts[-1].end() :].strip() if verdicts else ""
 
 
 def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
@@ -167,7 +167,7 @@ def _in_range(found: set[int], options: Sequence[str]) -> Parsed:
 
 
 def _number(label: str, count: int) -> int:
-    """The option behind a label; "former" and "latter" need two options."""
+    """Return the option behind a label; "former" and "latter" need two options."""
     if label in ("last", "final"):
         return count - 1
     if label in ("former", "latter"):
@@ -179,7 +179,7 @@ def _number(label: str, count: int) -> int:
 
 
 def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
-    """The options that labels or whole captions name, and those that are named only to be set aside."""
+    """Return the options that labels or whole captions name, and those that are named only to be set aside."""
     named: set[int] = set()
     denied: set[int] = set()
     contrary = _WRONG if asks == "match" else _RIGHT
@@ -196,7 +196,7 @@ def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
 
 
 def _marked(text: str, options: Sequence[str]) -> str:
-    """The answer with a mark in place of every caption that it quotes whole, the longest first."""
+    """Return the answer with a mark in place of every caption that it quotes whole, the longest first."""
     plain = [_plain(option).rstrip(" .!?") for option in options]
     for option in sorted(range(len(options)), key=lambda i: -len(plain[i])):
         caption = plain[option]

@@ -38,13 +38,13 @@ def build_empty(uri: str) -> str:
         try:
             _ = kind.from_config(config) if name.startswith("Auto") else kind(config)
         except Exception as e:
-            told = " ".join(str(e).split())[:160]
-            raise ModelError(f"{name} cannot be built for {model_type} ({told})", where=uri) from e
+            reason = " ".join(str(e).split())[:160]
+            raise ModelError(f"{name} cannot be built for {model_type} ({reason})", where=uri) from e
     return ""
 
 
 def _class_of(uri: ModelURI, model_type: str) -> str:
-    """The class that the adapter of an `hf:` model uses."""
+    """Return the class that the adapter of an `hf:` model uses."""
     from creperie.models.hf.families import FAMILIES
     from creperie.models.hf.load import _choose
     from creperie.models.hf.matching import FUSERS, MATCHERS

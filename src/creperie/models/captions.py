@@ -69,13 +69,13 @@ class CaptionRule:
 
 
 def caption_rule(options: Mapping[str, Any]) -> CaptionRule:
-    """The rule that a URI's options ask for."""
+    """Return the rule that a URI's options ask for."""
     prefix = options.get("prefix") or PROMPTS.get(options.get("prompt") or "", "")
     return CaptionRule(options.get("clean"), bool(options.get("lower")), options.get("words"), prefix)
 
 
 def clean_caption(text: str, words: int) -> str:
-    """The clean-up of the BLIP, ALBEF and ARO evaluations.
+    """Return the clean-up of the BLIP, ALBEF and ARO evaluations.
 
     >>> clean_caption('A man (in red): "stop"!  Now, ', 50)
     'a man in red stop now,'
@@ -85,7 +85,7 @@ def clean_caption(text: str, words: int) -> str:
 
 
 def first_words(text: str, count: int) -> str:
-    """The first words, split at single blanks; a caption that is short enough is not touched.
+    """Return the first words, split at single blanks; a caption that is short enough is not touched.
 
     >>> first_words("a  b c", 3), first_words("a  b c", 9)
     ('a  b', 'a  b c')

@@ -71,7 +71,7 @@ def check_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mo
 
 
 def drawings() -> list[Image.Image]:
-    """Four pictures of plain shapes, of different sizes."""
+    """Return four pictures of plain shapes, of different sizes."""
     shapes = [((320, 240), "red", "blue"), ((240, 320), "green", "green"), ((200, 200), "yellow", "purple")]
     pictures = []
     for size, left, right in [*shapes, ((401, 299), "blue", "red")]:
@@ -88,7 +88,7 @@ def drawings() -> list[Image.Image]:
 
 
 def _tried(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]:
-    """What trying one ability shows."""
+    """Return what trying one ability shows."""
     work = functools.partial(_answers, getattr(model, ability.method), ability.takes, getattr(model, "asks", ()))
     every = range(len(CAPTIONS))
     start = time.perf_counter()
@@ -112,7 +112,7 @@ def _tried(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]
 
 
 def _answers(method: Callable[..., Any], takes: str, asks: Sequence[str], places: Sequence[int]) -> Any:
-    """A method's answer to the inputs at these places, in one call."""
+    """Return a method's answer to the inputs at these places, in one call."""
     texts, pictures = [CAPTIONS[k] for k in places], drawings()
     if takes == "captions":
         return method(texts)
@@ -128,7 +128,7 @@ def _answers(method: Callable[..., Any], takes: str, asks: Sequence[str], places
 
 
 def _more(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:
-    """What holds for one kind of input only."""
+    """Return what holds for one kind of input only."""
     if ability.takes == "images":
         return _image_checks(model, together, tolerance)
     if ability.method == "encode_texts":

@@ -147,24 +147,25 @@ class QuestionWording:
         return any(shot.subset for shot in self.shots)
 
     def asked(self, question: ChoiceQuestion) -> Prompt:
-        """The whole question for a generator: the demonstrations, each a turn with its picture, and the question."""
+        """Return the whole question for a generator: the demonstrations, each a turn with its picture, and the
+        question."""
         turns = self.turns(question)
-        said = [part for turn in turns for part in (("user", turn.asked), ("assistant", turn.answered))]
+        messages = [part for turn in turns for part in (("user", turn.asked), ("assistant", turn.answered))]
         images = [turn.image for turn in turns]
         return Prompt(
-            (*said, ("user", self.prompt(question).offering(question.options))),
+            (*messages, ("user", self.prompt(question).offering(question.options))),
             images=(*(image for image in images if image is not None), question.image),
             shows=(*(int(image is not None) for image in images), 1),
             max_tokens=ANSWER_TOKENS,
         )
 
     def turns(self, question: ChoiceQuestion) -> list[Turn]:
-        """The demonstrations that go with a question."""
+        """Return the demonstrations that go with a question."""
         prompt = self.prompt(question)
         return [self._shown(prompt, shot) for shot in self.shots if shot.subset in ("", question.subset)]
 
     def answers(self, question: ChoiceQuestion) -> list[str]:
-        """What can be answered: one label per option, and the word for none where there is one."""
+        """Return what can be answered: one label per option, and the word for none where there is one."""
         prompt = self.prompt(question)
         return [label.rstrip(".") for label in prompt.labels[: len(question.options)]] + [prompt.none] * bool(
             prompt.none
@@ -198,7 +199,7 @@ class QuestionWording:
 
 
 def read_form(prompt: str | None, shots: str | None, *, where: str) -> QuestionWording:
-    """The wording that a URI's options ask for."""
+    """Return the wording that a URI's options ask for."""
     if prompt and (not in_folder(prompt) or "#" in prompt):
         chosen = find_prompt(prompt, "choice", where=where)
         prompts = {chosen.asks: chosen}
@@ -234,7 +235,7 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
         raise DataError(f"fits={fits!r} is not a list of numbers from 1 to {len(captions)}", where=where)
     if fits and len(set(fits)) not in (1, len(captions) - 1):
         raise DataError("has no single answer: one caption must fit, or all but one", where=where)
-    told = {name: str(record.get(name, "")) for name in ("scene", "subset")}
+    described = {name: str(record.get(name, "")) for name in ("scene", "subset")}
     picture = b""
     if name := str(record.get("image", "")):
         from creperie.bench import decode_image, open_store, picture_bytes
@@ -246,7 +247,7 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
             raise DataError(f"its image cannot be read ({e})", where=where) from None
     digest = hashlib.sha256(picture).hexdigest() if picture else ""
     shown = tuple(k - 1 for k in fits)
-    return Demonstration(tuple(captions), answer - 1, shown, picture=picture, digest=digest, **told)
+    return Demonstration(tuple(captions), answer - 1, shown, picture=picture, digest=digest, **described)
 
 
 # -- orders ----------------------------------------------------------------------------------------------------------
@@ -262,7 +263,7 @@ def order_pattern(order: Sequence[int], match: Sequence[bool]) -> str:
 
 
 def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
-    """The orders that are asked: all (beyond four options, the rotations), given, rotations, or a pattern.
+    """Return the orders that are asked: all (beyond four options, the rotations), given, rotations, or a pattern.
 
     >>> orders_of("PNP", (True, True, False))
     [(0, 2, 1)]

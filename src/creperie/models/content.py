@@ -31,7 +31,7 @@ NAMES = ("_name_or_path", "transformers_version", "_commit_hash", "dtype", "torc
 
 
 def networks_of(holder: object) -> list[torch.nn.Module]:
-    """The PyTorch modules that an object is or holds; none inside another."""
+    """Return the PyTorch modules that an object is or holds; none inside another."""
     torch = sys.modules.get("torch")
     if torch is None:
         return []
@@ -93,8 +93,8 @@ def _hash_part(part: Any) -> str:
 
 
 def hash_network(network: torch.nn.Module) -> str:
-    """Every parameter and buffer of every layer (also those that are not saved), tensors that are plain attributes,
-    and the settings of the layers."""
+    """Return one hash of every parameter and buffer of every layer (also those that are not saved), of tensors that are
+    plain attributes, and of the settings of the layers."""
     import torch
 
     tensors: dict[str, torch.Tensor] = {}
@@ -122,12 +122,12 @@ def _is_plain(value: object) -> bool:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that decide what is computed."""
+    """Return the settings that decide what is computed."""
     return {k: plain_settings(v) if isinstance(v, Mapping) else v for k, v in settings.items() if str(k) not in NAMES}
 
 
 def describe_part(part: Any) -> str:
-    """A processor, tokenizer, transform or function by what it does, as text."""
+    """Return a processor, tokenizer, transform or function by what it does, as text."""
     if part is None:
         return ""
     backend = getattr(part, "backend_tokenizer", None)
@@ -194,7 +194,7 @@ def _place_of(network: Any) -> tuple[str, Any]:
 
 
 def own_place(networks: Iterable[torch.nn.Module]) -> tuple[str, str]:
-    """The device and the precision that networks have; those of an empty one are the CPU and float32."""
+    """Return the device and the precision that networks have; those of an empty one are the CPU and float32."""
     for network in networks:
         for weight in network.parameters():
             if weight.is_floating_point():

@@ -28,7 +28,7 @@ TOP = 20
 
 
 def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
-    """A generator as a model that scores: by choice, or by yes and no."""
+    """Return a generator as a model that scores: by choice, or by yes and no."""
     if options["score"] == "yesno":
         if options["shots"]:
             raise UsageError("option 'shots' does not apply to score=yesno", where=uri)
@@ -52,7 +52,7 @@ class GeneratedChooser(WordedChooser):
         self.fingerprint = replace(own, prompt=form.described(), options={**used, **form.marks})
 
     def asked_with(self, form: QuestionWording) -> GeneratedChooser:
-        """The same model, asked in other words."""
+        """Return the same model, asked in other words."""
         return GeneratedChooser(self.generator, form, self.order, likelihood=self.likelihood)
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
@@ -68,8 +68,8 @@ class GeneratedChooser(WordedChooser):
         return Chosen(shares_of(parsed, len(question.options)), answer, parsed)
 
     def _likely(self, question: ChoiceQuestion, answer: Mapping[str, Any]) -> Chosen:
-        """The labels' probabilities at the first step where the answer names one of them."""
-        said = str(answer["choices"][0]["message"]["content"])
+        """Return the labels' probabilities at the first step where the answer names one of them."""
+        answer_text = str(answer["choices"][0]["message"]["content"])
         steps = (answer["choices"][0].get("logprobs") or {}).get("content")
         if not steps:
             raise ModelError(
@@ -79,12 +79,12 @@ class GeneratedChooser(WordedChooser):
         for step in steps:
             if core(step["token"]) in labels:
                 shares = _shares(step["top_logprobs"], labels)[: len(question.options)]
-                return Chosen(shares.astype(np.float32), said)
-        return self._read(question, said)
+                return Chosen(shares.astype(np.float32), answer_text)
+        return self._read(question, answer_text)
 
 
 def core(label: str) -> str:
-    """A label without brackets, stops and blanks.
+    """Return a label without brackets, stops and blanks.
 
     >>> core(" (A)"), core("2.")
     ('a', '2')
@@ -93,12 +93,12 @@ def core(label: str) -> str:
 
 
 def _shares(top: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> np.ndarray:
-    found = np.zeros(len(labels))
+    shares = np.zeros(len(labels))
     for candidate in top:
         name = core(str(candidate["token"]))
         if name in labels:
-            found[labels.index(name)] += math.exp(float(candidate["logprob"]))
-    return found / found.sum() if found.sum() else found
+            shares[labels.index(name)] += math.exp(float(candidate["logprob"]))
+    return shares / shares.sum() if shares.sum() else shares
 
 
 class GeneratedYesNo:

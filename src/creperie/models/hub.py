@@ -15,7 +15,7 @@ SKIP = [
 
 
 def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool = False) -> Path:
-    """The folder of a model: a path, `pkg:MODULE`, or a hub name (fetched, or taken from the hub's cache)."""
+    """Return the folder of a model: a path, `pkg:MODULE`, or a hub name (fetched, or taken from the hub's cache)."""
     if name.startswith("pkg:"):
         return package_folder(name.removeprefix("pkg:"), uri=uri)
     path = Path(name).expanduser()
@@ -29,7 +29,7 @@ def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool
 
 
 def package_folder(module: str, *, uri: str) -> Path:
-    """The folder of weights inside an installed Python package, which says where it is by `get_model_path()`."""
+    """Return the folder of weights inside an installed Python package, which says where it is by `get_model_path()`."""
     try:
         package = import_module(module)
     except ImportError as e:
@@ -62,12 +62,12 @@ def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
 
 
 def _listed(name: str, revision: str | None, uri: str, hint: str) -> list[str] | None:
-    """The files of a repository; None where the hub does not answer, and its cache on this machine must do."""
+    """Return the files of a repository; None where the hub does not answer, and its cache on this machine must do."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:
-        found = HfApi().model_info(name, revision=revision, timeout=10).siblings
+        files = HfApi().model_info(name, revision=revision, timeout=10).siblings
     except (RepositoryNotFoundError, RevisionNotFoundError) as e:
         what = f"no revision {revision!r} of {name!r}" if revision else f"no public model {name!r}"
         raise ModelError(f"the hub has {what}", where=uri, hint=hint) from e
@@ -75,7 +75,7 @@ def _listed(name: str, revision: str | None, uri: str, hint: str) -> list[str] |
         raise
     except Exception:  # no connection, in the many ways that this shows
         return None
-    return [file.rfilename for file in found or ()]
+    return [file.rfilename for file in files or ()]
 
 
 def _first_line(error: Exception) -> str:

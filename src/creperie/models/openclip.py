@@ -54,7 +54,7 @@ def encoder_of(
     options: Mapping[str, Any],
     place: Place,
 ) -> Model:
-    """The adapter to a model of open_clip with its transform and tokenizer."""
+    """Return the adapter to a model of open_clip with its transform and tokenizer."""
     tokenizer = OpenClipTokenizer(own_tokenizer, caption_rule(options), _context(model))
     towers = Towers(_text_features, _image_features, trims="never")
     fingerprint = Fingerprint(
@@ -125,7 +125,7 @@ def _library() -> Any:
 
 
 def _named(library: Any, uri: ModelURI, options: Mapping[str, Any]) -> tuple[str, str | None]:
-    """The architecture, and a tag or a path."""
+    """Return the architecture, and a tag or a path."""
     if uri.name.startswith(OPENCLIP_PLACES):
         return uri.name, None
     architecture, _, source = uri.name.partition("/")
@@ -151,7 +151,7 @@ def _is_tag(library: Any, architecture: str, source: str) -> bool:
 
 
 def _quick_gelu(library: Any, architecture: str, source: str | None, said: str | None, uri: str) -> bool:
-    """Whether the architecture has the activation that the weights were trained with: a mismatch is an error."""
+    """Return whether the architecture has the activation that the weights were trained with: a mismatch is an error."""
     has = bool((library.get_model_config(architecture) or {}).get("quick_gelu", False))
     if source in (None, OPENCLIP_RANDOM):
         return has
@@ -177,7 +177,7 @@ def _activation(quick: bool) -> str:
 
 
 def _create(library: Any, architecture: str, source: str | None, seed: int) -> tuple[Any, Any, Any]:
-    """The model, its validation transform and its tokenizer."""
+    """Return the model, its validation transform and its tokenizer."""
     import torch
 
     fresh = source == OPENCLIP_RANDOM
@@ -221,7 +221,7 @@ def _context(model: Any) -> int:
 
 
 def _trimmed(padded: DualEncoder) -> DualEncoder | None:
-    """The same model on batches cut at their longest caption, where its text tower is causal and read at the end
+    """Return the same model on batches cut at their longest caption, where its text tower is causal and read at the end
     token. The library's own method insists on the full width, so its parts are called here; that this gives the same
     vectors is tried, not assumed."""
     tower = getattr(padded.model, "text", padded.model)
@@ -299,7 +299,7 @@ def _pixels(transform: Any) -> Pixels:
 
 
 def _recipe(steps: Sequence[Any]) -> Preprocessing | None:
-    """The recipe behind the library's usual steps: Resize, perhaps CenterCrop, to RGB, to tensor, Normalize."""
+    """Return the recipe behind the library's usual steps: Resize, perhaps CenterCrop, to RGB, to tensor, Normalize."""
     names = [type(step).__name__ if hasattr(step, "forward") else getattr(step, "__name__", "") for step in steps]
     if not names or names[0] != "Resize" or names[-1] != "Normalize":
         return None

@@ -122,7 +122,7 @@ def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
 
 
 def pixels_of(processor: Any) -> Pixels:
-    """The fast way where it is the same as the processor's, else the processor's."""
+    """Return the fast way where it is the same as the processor's, else the processor's."""
     slow = ProcessorPixels(processor)
     recipe = _recipe_of(processor)
     if recipe is None:
@@ -131,25 +131,25 @@ def pixels_of(processor: Any) -> Pixels:
 
 
 def agreeing(fast: DirectPixels, slow: Pixels) -> Pixels:
-    """The fast way, if it makes of every probe image what the slow way makes of it."""
+    """Return the fast way, if it makes of every probe image what the slow way makes of it."""
     return fast if all(_agree(fast, slow, image) for image in _probe_images()) else slow
 
 
 def in_colour(processor: Any, image: Image.Image) -> Image.Image:
-    """The image as it can be given to a processor: some convert to RGB in their own way, others not at all."""
+    """Return the image as it can be given to a processor: some convert to RGB in their own way, others not at all."""
     own_way = image.mode == "RGB" or getattr(processor, "do_convert_rgb", False)
     return image if own_way else image.convert("RGB")
 
 
 def _processor_bytes(processor: Any, image: Image.Image) -> np.ndarray:
-    """What the processor makes of an image before it rescales and normalises."""
+    """Return what the processor makes of an image before it rescales and normalises."""
     image = in_colour(processor, image)
     plain = processor(image, do_rescale=False, do_normalize=False, return_tensors="np")["pixel_values"][0]
     return np.ascontiguousarray(np.asarray(plain).transpose(1, 2, 0).astype(np.uint8))
 
 
 def _recipe_of(processor: Any) -> Preprocessing | None:
-    """The recipe that a processor's settings describe, or None where they say something else."""
+    """Return the recipe that a processor's settings describe, or None where they say something else."""
     settings = processor.to_dict()
     if not (settings.get("do_resize") and settings.get("do_rescale") and settings.get("do_normalize")):
         return None

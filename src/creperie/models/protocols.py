@@ -150,5 +150,5 @@ class StagedPairs(Protocol):
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
 
     def forward_pairs(self, image: np.ndarray, texts: Sequence[Tokens]) -> np.ndarray:
-        """The scores of one prepared image with prepared captions."""
+        """Return the scores of one prepared image with prepared captions."""
         ...

@@ -106,9 +106,9 @@ def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Mod
     except ModuleNotFoundError as e:
         raise missing_module(e, kind.extra if kind else "") from e
     except Exception as e:  # libraries fail in ways of their own: a truncated file is a SafetensorError, a KeyError, …
-        told = " ".join(str(e).split())[:200]
+        reason = " ".join(str(e).split())[:200]
         hint = "are its files complete? CREPERIE_TRACEBACK=1 shows the traceback"
-        raise ModelError(f"the model cannot be loaded ({type(e).__name__}: {told})", where=uri, hint=hint) from e
+        raise ModelError(f"the model cannot be loaded ({type(e).__name__}: {reason})", where=uri, hint=hint) from e
 
 
 def _parsed(uri: str) -> ModelURI:
@@ -123,7 +123,7 @@ def _parsed(uri: str) -> ModelURI:
 
 
 def model_plugins() -> dict[str, EntryPoint | RegisteredPlugin]:
-    """The kinds that installed packages and this program add, by name."""
+    """Return the kinds that installed packages and this program add, by name."""
     return installed_plugins(GROUP)
 
 
@@ -134,7 +134,7 @@ def _loader(kind: ModelKind) -> Loader:
 
 
 def _checked(model: object, uri: str) -> Model:
-    """A model must say what it is and be able to do something."""
+    """Return the model if it has a fingerprint and an ability that is scored; raise a ModelError otherwise."""
     if not isinstance(model, Model):
         raise ModelError("the loaded model has no fingerprint", where=uri, hint="see docs/plugin.md")
     if not abilities_of(model):

@@ -51,7 +51,8 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 def encoder_of(
     library: Any, uri: str, weights: str, options: Mapping[str, Any], place: Place, *, inner: str = ""
 ) -> Model:
-    """The adapter to a `SentenceTransformer`. `inner` says what runs its transformer, where that is not PyTorch."""
+    """Return the adapter to a `SentenceTransformer`. `inner` says what runs its transformer, where that is not
+    PyTorch."""
     rule = caption_rule(options)
     prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], uri)
     if options["max_length"]:
@@ -144,7 +145,7 @@ def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> A
 
 
 def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
-    """A prompt that was saved with the model, by name, or the one it says is its default."""
+    """Return a prompt that was saved with the model, by name, or the one it says is its default."""
     name = name or library.default_prompt_name
     if not name:
         return ""
@@ -163,7 +164,7 @@ def _pool_prompt(library: Any, name: str, said: bool | None) -> None:
 
 
 def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:
-    """The staged form, where it gives what the library's `encode` gives."""
+    """Return the staged form, where it gives what the library's `encode` gives."""
     library = plain.library
     try:
         tokenizer, context = library.tokenizer, _context(library)
@@ -185,7 +186,7 @@ def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSente
 
 
 def _context(library: Any) -> int | None:
-    """How many tokens fit; None where any number does."""
+    """Return how many tokens fit; None where any number does."""
     limit = library.max_seq_length
     return int(limit) if limit and limit < NO_LIMIT else None
 
@@ -196,7 +197,7 @@ def _describe_tokenizer(library: Any) -> dict[str, str]:
 
 
 def _describe_module(module: Any) -> str:
-    """A module by its class, and the model inside it by its own class and activation."""
+    """Return a module by its class, and the model inside it by its own class and activation."""
     inner = getattr(module, "auto_model", None)
     if inner is None:
         settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
@@ -237,7 +238,8 @@ class OnnxSentences:
         return features
 
     def preprocess(self, texts: list[str], prompt: str | None = None) -> dict[str, Any]:
-        """What goes beside the ids, as the library computes it: how long the prompt is, for pooling without it."""
+        """Return what goes beside the ids, as the library computes it: how long the prompt is, for pooling without
+        it."""
         encoded = self.tokenizer([(prompt or "") + text for text in texts], padding=True, return_tensors="pt")
         features: dict[str, Any] = {**encoded, "modality": "text"}
         if prompt:
@@ -247,7 +249,7 @@ class OnnxSentences:
 
 
 def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[OnnxSentences, Path]:
-    """The model of a folder and the file that its transformer came from."""
+    """Return the model of a folder and the file that its transformer came from."""
     try:
         import onnxruntime
     except ImportError as e:
@@ -265,21 +267,21 @@ def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[O
 
 
 def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
-    """The file that was named, or the usual one, or the only one."""
+    """Return the file that was named, or the usual one, or the only one."""
     candidates = [folder / name] if name else [folder / "onnx" / "model.onnx", folder / "model.onnx"]
     for path in candidates:
         if path.is_file():
             return path
-    found = sorted(folder.rglob("*.onnx"))
-    if len(found) == 1 and not name:
-        return found[0]
-    listed = ", ".join(p.relative_to(folder).as_posix() for p in found) or "none"
+    files = sorted(folder.rglob("*.onnx"))
+    if len(files) == 1 and not name:
+        return files[0]
+    listed = ", ".join(p.relative_to(folder).as_posix() for p in files) or "none"
     hint = f"name one by ?file=; it has: {listed}"
     raise ModelError(f"the folder has no {candidates[0].relative_to(folder).as_posix()}", where=uri, hint=hint)
 
 
 def _module(folder: Path, entry: Mapping[str, Any]) -> Any:
-    """A pooling, dense or normalising module, by the class that modules.json names."""
+    """Return a pooling, dense or normalising module, by the class that modules.json names."""
     package, _, name = str(entry["type"]).rpartition(".")
     if not package.startswith("sentence_transformers."):
         raise ModelError(f"module {entry['type']!r} is not one of sentence-transformers' own", where=str(folder))

@@ -75,14 +75,14 @@ class CaptionTokenizer:
 
 
 def describe_tokenizer(tokenizer: Any) -> dict[str, str]:
-    """A tokenizer's class and a hash of its vocabulary, for the fingerprint."""
+    """Return a tokenizer's class and a hash of its vocabulary, for the fingerprint."""
     vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()))
     digest = hashlib.sha256(vocabulary.encode()).hexdigest()[:16]
     return {"tokenizer": type(tokenizer).__name__, "vocabulary": digest}
 
 
 def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) -> int:
-    """The shortest of what the model has positions for, what its tokenizer says, and what was asked for."""
+    """Return the shortest of what the model has positions for, what its tokenizer says, and what was asked for."""
     limits = [n for n in (positions, tokenizer.model_max_length, asked) if n and n < NO_LIMIT]
     return int(min(limits)) if limits else NO_LIMIT
 

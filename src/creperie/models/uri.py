@@ -63,7 +63,7 @@ class ModelOption:
 
 
 def read_options(given: Mapping[str, str], declared: Sequence[ModelOption], *, where: str) -> dict[str, Any]:
-    """The values of all declared options, from the URI or by default.
+    """Return the values of all declared options, from the URI or by default.
 
     >>> declared = [ModelOption("words", "…", "number"), ModelOption("lower", "…", "flag", False)]
     >>> read_options({"words": "30"}, declared, where="hf:x")

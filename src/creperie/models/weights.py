@@ -25,17 +25,17 @@ _BLOB = re.compile(r"[0-9a-f]{64}")
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files in a model's folder (and its modules' folders) that hold its weights."""
-    found: list[Path] = []
+    """Return the files in a model's folder (and its modules' folders) that hold its weights."""
+    files: list[Path] = []
     for place in [folder, *sorted(p for p in folder.rglob("*") if p.is_dir())]:
         for suffix in SUFFIXES:
             here = [p for p in sorted(place.glob(f"*{suffix}")) if not OTHER.search(p.relative_to(folder).as_posix())]
             if here:
-                found += here
+                files += here
                 break
-    if not found:
+    if not files:
         raise ModelError("the folder holds no weights", where=str(folder), hint="it needs a *.safetensors file")
-    return found
+    return files
 
 
 def hash_files(paths: Iterable[Path]) -> str:
@@ -54,8 +54,8 @@ def _hash_file(path: Path) -> str:
 
 
 def remembered_sha256(file: Path) -> str:
-    """The content's sha256. Of large files it is remembered by path, inode, size and time of change: reading gigabytes
-    takes longer than mapping them."""
+    """Return the content's sha256. Of large files it is remembered by path, inode, size and time of change: reading
+    gigabytes takes longer than mapping them."""
     state = file.stat()
     if state.st_size < LARGE or time.time() - state.st_mtime < RACY_SECONDS:
         return sha256_of(file)
@@ -79,14 +79,15 @@ def hash_state(state: Mapping[str, torch.Tensor]) -> str:
 
 
 def count_weights(model: object) -> int | None:
-    """How many weights a loaded model has; None where they cannot be seen (a server, an ONNX session, no network).
+    """Return how many weights a loaded model has; None where they cannot be seen (a server, an ONNX session, no
+    network).
 
     Adapters hold their networks as attributes, directly or in parts of their own. A model that knows better says so in
     a number `parameters`.
     """
-    said = getattr(model, "parameters", None)
-    if isinstance(said, int):
-        return said
+    parameters = getattr(model, "parameters", None)
+    if isinstance(parameters, int):
+        return parameters
     torch = sys.modules.get("torch")
     if torch is None:
         return None
@@ -95,7 +96,7 @@ def count_weights(model: object) -> int | None:
 
 
 def _networks(owner: object, kind: type, depth: int = 3) -> Iterable[Any]:
-    """The networks among an object's attributes, and among those of its parts that are creperie's."""
+    """Return the networks among an object's attributes, and among those of its parts that are creperie's."""
     for value in list(getattr(owner, "__dict__", {}).values()):
         if isinstance(value, kind):
             yield value

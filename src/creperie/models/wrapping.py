@@ -85,7 +85,7 @@ def wrap(
     name: str = "",
     options: Mapping[str, str] | None = None,
 ) -> WrappedModel:
-    """A model in memory, ready to be scored.
+    """Return a model in memory, ready to be scored.
 
     `processor` is one of transformers; `preprocess` makes a tensor of an image and `tokenizer` ids of captions;
     `name` is what tables call the model. `options` are those of a model URI, such as {"score": "vqa"}.
@@ -107,7 +107,7 @@ def wrap(
 
 
 def _unwrapped(model: Any) -> Any:
-    """The module inside a compiled or a parallel one."""
+    """Return the module inside a compiled or a parallel one."""
     for attribute in ("_orig_mod", "module"):
         if type(model).__name__ in ("OptimizedModule", "DistributedDataParallel", "DataParallel"):
             model = getattr(model, attribute, model)
@@ -134,9 +134,9 @@ def _kind(wrapped: WrappedModel) -> str:
 
 
 def _found(model: Any, method: str) -> Callable[..., Any] | None:
-    """The object's own method for an ability."""
-    found = (getattr(model, name, None) for name in ENCODE.get(method, (method,)))
-    return next((own for own in found if callable(own)), None)
+    """Return the object's own method for an ability."""
+    candidates = (getattr(model, name, None) for name in ENCODE.get(method, (method,)))
+    return next((own for own in candidates if callable(own)), None)
 
 
 # -- libraries -------------------------------------------------------------------------------------------------------

@@ -66,9 +66,9 @@ class BatchSize:
     _retry: threading.Lock = field(default_factory=threading.Lock)
 
     def captions_from(self, lengths: np.ndarray, whole: int = 0) -> tuple[int, int]:
-        """How many of these captions, longest first, make the next batch, and its tokens: as many as fit, but no more
-        than can be padded to the longest for less than another batch would cost. `whole` is the width where none is
-        trimmed.
+        """Return how many of these captions, longest first, make the next batch, and its tokens: as many as fit, but no
+        more than can be padded to the longest for less than another batch would cost. `whole` is the width where none
+        is trimmed.
 
         >>> BatchSize("cpu", images=16, tokens=100, captions=64, workers=2, in_flight=1, start=8).captions_from(
         ...     np.array([10, 10, 9, 8, 7, 4, 4, 4])
@@ -138,7 +138,7 @@ class BatchSize:
 
 
 def pace_for(model: Any, batch_size: int | None = None) -> BatchSize:
-    """The pace for a model on its device; `batch_size` fixes the number of images and captions in a batch."""
+    """Return the pace for a model on its device; `batch_size` fixes the number of images and captions in a batch."""
     device = device_of(model)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cuda = device.startswith("cuda")
@@ -164,13 +164,13 @@ def pace_for(model: Any, batch_size: int | None = None) -> BatchSize:
 
 
 def device_of(model: Any) -> str:
-    """Where an adapter says it runs; a plug-in that says nothing runs on the CPU as far as batches go."""
+    """Return where an adapter says it runs; a plug-in that says nothing runs on the CPU as far as batches go."""
     place = getattr(model, "place", None)
     return str(getattr(place, "device", None) or getattr(model, "device", None) or "cpu")
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Is this how the device says that its memory is full?"""
+    """Return True if an error says that the device's memory is full."""
     text = str(error).lower()
     return (
         isinstance(error, MemoryError)

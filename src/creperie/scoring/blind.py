@@ -55,19 +55,19 @@ class BlindImages:
     def _mean(self) -> Image.Image:
         """The mean of the benchmark's images, or of a sample of them; pictures that cannot be read are left out."""
         rng = np.random.default_rng(self.seed)
-        found = []
+        pictures = []
         for i in rng.permutation(len(self._keys))[:SAMPLE]:
             try:
-                found.append(decode_image(self.store.read(self._keys[int(i)])))
+                pictures.append(decode_image(self.store.read(self._keys[int(i)])))
             except DataError:
                 continue
-        if not found:
+        if not pictures:
             raise UsageError("none of the images can be read, so they have no mean", where=self.store.location)
-        return mean_image(found)
+        return mean_image(pictures)
 
 
 def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
-    """The benchmark with its images replaced: noise, gaussian, mean, or shuffled among themselves."""
+    """Return the benchmark with its images replaced: noise, gaussian, mean, or shuffled among themselves."""
     if kind not in KINDS:
         raise unknown("kind of blind images", kind, KINDS)
     if not brings_images(bench):
@@ -83,7 +83,7 @@ def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
 
 
 def _other_keys(keys: list[str], seed: int) -> dict[str, str]:
-    """Every key with another one: a random cycle through all of them."""
+    """Return every key with another one: a random cycle through all of them."""
     order = [keys[int(i)] for i in np.random.default_rng(seed).permutation(len(keys))]
     return dict(zip(order, [*order[1:], *order[:1]], strict=True))
 

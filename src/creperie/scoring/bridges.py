@@ -35,7 +35,7 @@ class HarnessQuestion:
 
 
 def questions_of(bench: Benchmark) -> Iterator[HarnessQuestion]:
-    """What is asked, in the order in which exported tasks list it."""
+    """Yield what is asked, in the order in which exported tasks list it."""
     wording = read_form(None, None, where=bench.name)
     for item in bench:
         for row, image in enumerate(item.images):

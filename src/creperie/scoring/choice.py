@@ -43,7 +43,7 @@ class Case:
     subset: str = ""
 
     def asks(self, able: Sequence[str]) -> str:
-        """What can be asked: which one fits, where one does; which does not, where one does not."""
+        """Return what can be asked: which one fits, where one does; which does not, where one does not."""
         fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
         return next((a for a in able if fitting[a]), "")
 
@@ -70,9 +70,9 @@ class Asked:
         return (mean if self.asks == "match" else -mean).astype(np.float32)
 
     def unread(self) -> list[str]:
-        """What could not be read, and why."""
-        found = [c for c in self.answers if c.parsed is not None and c.parsed.kind == UNPARSABLE]
-        return [f"{c.parsed.why}: {_short(c.answer)}" for c in found if c.parsed is not None]
+        """Return what could not be read, and why."""
+        unparsable = [c for c in self.answers if c.parsed is not None and c.parsed.kind == UNPARSABLE]
+        return [f"{c.parsed.why}: {_short(c.answer)}" for c in unparsable if c.parsed is not None]
 
 
 def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
@@ -100,7 +100,7 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
 
     def again(model: Any, row: int) -> Any:
-        """The stored score of a case's first caption, asked for again."""
+        """Return the stored score of a case's first caption, asked for again."""
         at = max(first for first in done if first <= row)
         case = cases[done[at]]
         (answer,) = ask(model, filler.plan, [(case, filler.open_image(case.image))])
@@ -119,9 +119,9 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
                 group = missing[at : at + TOGETHER]
                 images = {i: _image(filler, cases[i], broken) for i in group}
                 asked = ask(model, filler.plan, [(cases[i], images[i]) for i in group])
-                for i, found in zip(group, asked, strict=True):
+                for i, answered in zip(group, asked, strict=True):
                     rows = np.arange(starts[i], starts[i + 1])
-                    unread += _write(sheet, rows, found, keep)
+                    unread += _write(sheet, rows, answered, keep)
                     advance(len(rows))
     filler.close_sheet("pair", shelf, sheet)
     return sheet, unread
@@ -143,25 +143,25 @@ def _write(sheet: Sheet, rows: np.ndarray, found: Asked | Fault, keep: Any) -> l
 def ask(
     model: Chooser, plan: ScoringPlan, cases: Sequence[tuple[Case, Image.Image | Fault]], order: str = ""
 ) -> list[Asked | Fault]:
-    """All orders of several cases, asked together; `order` in place of the model's own."""
-    found: list[Asked | Fault] = []
+    """Return all orders of several cases, asked together; `order` in place of the model's own."""
+    replies: list[Asked | Fault] = []
     questions: list[ChoiceQuestion] = []
     for case, image in cases:
         asks = case.asks(model.asks)
         if isinstance(image, Fault) or not asks:
             true = sum(case.match)
             message = f"{true} of {len(case.match)} captions fit the image: no single one can be chosen"
-            found.append(image if isinstance(image, Fault) else Fault(0, NO_ANSWER, message))
+            replies.append(image if isinstance(image, Fault) else Fault(0, NO_ANSWER, message))
             continue
         orders = orders_of(order or model.order, case.match)
-        found.append(Asked(asks, orders))
+        replies.append(Asked(asks, orders))
         texts = [plan.texts[c] for c in case.captions]
         questions += [ChoiceQuestion(image, tuple(texts[i] for i in order), asks, case.subset) for order in orders]
     answers = iter(model.choose(questions) if questions else [])
-    for one in found:
+    for one in replies:
         if isinstance(one, Asked):
             one.answers = [next(answers) for _ in one.orders]
-    return found
+    return replies
 
 
 def _image(filler: Filler, case: Case, broken: dict[int, Fault]) -> Image.Image | Fault:
@@ -174,7 +174,7 @@ def _image(filler: Filler, case: Case, broken: dict[int, Fault]) -> Image.Image 
 
 
 def _check_shots(model: Any, plan: ScoringPlan, cases: Sequence[Case]) -> None:
-    """No demonstration is tested."""
+    """Raise an error if a demonstration is among the items that are tested."""
     shown = {tuple(sorted(shot.captions)) for shot in (model.form.shots if isinstance(model, Rewordable) else ())}
     asked = {tuple(sorted(plan.texts[c] for c in case.captions)) for case in cases} if shown else set()
     if both := shown & asked:
@@ -184,7 +184,7 @@ def _check_shots(model: Any, plan: ScoringPlan, cases: Sequence[Case]) -> None:
 
 
 def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
-    """The rows of all items that have images."""
+    """Yield the rows of all items that have images."""
     layout = part.layout
     subsets = part.bench.column("subset").to_pylist() if by_subset else [""] * len(layout)
     cells = layout.starts("image_text")
@@ -245,9 +245,9 @@ def draw_shots(
     for number, (item, order) in enumerate(drawn, 1):
         image = f"shots/{number}.png"
         open_image(bench.images, item.images[0]).convert("RGB").save(folder / image)
-        told = {"subset": item.subset, "id": item.id, "image": image, "captions": [item.captions[k] for k in order]}
+        shot = {"subset": item.subset, "id": item.id, "image": image, "captions": [item.captions[k] for k in order]}
         fits = [place for place, k in enumerate(order, 1) if item.match[0][k]]
-        lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in {**told, "fits": fits}.items())
+        lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in {**shot, "fits": fits}.items())
         records.append("\n".join(["[[demonstration]]", *lines, ""]))
     write_text(folder / SHOTS_FILE, "\n".join(records))
     return rest

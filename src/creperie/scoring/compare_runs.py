@@ -63,7 +63,7 @@ class Correlated:
 
 @dataclass
 class Comparisons:
-    """Everything that several runs say together."""
+    """The paired tests, ranks and correlations of several runs."""
 
     rows: list[ComparisonRow] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
@@ -73,14 +73,15 @@ class Comparisons:
 
     def __repr__(self) -> str:
         models = {m for r in self.rows for m in (r.comparison.a, r.comparison.b)}
-        told = sum(r.comparison.p_holm < 0.05 for r in self.rows)
-        return f"Comparisons({len(models)} models, {len(self.rows)} tests, {told} significant after Holm's correction)"
+        significant = sum(r.comparison.p_holm < 0.05 for r in self.rows)
+        counts = f"{len(models)} models, {len(self.rows)} tests, {significant} significant after Holm's correction"
+        return f"Comparisons({counts})"
 
     def _repr_html_(self) -> str:
-        found = [
+        shown = [
             (r, r.comparison, points(r.comparison.difference, r.comparison.low, r.comparison.high)) for r in self.rows
         ]
-        rows = [(r.task, r.subset, c.a, c.b, c.n, gap, f"{c.p:.3g}") for r, c, gap in found]
+        rows = [(r.task, r.subset, c.a, c.b, c.n, gap, f"{c.p:.3g}") for r, c, gap in shown]
         return html_table(repr(self), ("task", "subset", "a", "b", "items", "a − b, points", "p"), rows)
 
     def to_pandas(self) -> Any:
@@ -133,24 +134,24 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
     external = options.values()
     given = [r for one in runs for r in ([one] if isinstance(one, (Run, str, Path)) else one)]
     loaded = [r if isinstance(r, Run) else load_run(r) for r in given]
-    found = Comparisons(notes=people_notes(loaded))
+    comparisons = Comparisons(notes=people_notes(loaded))
     if options.common:
-        loaded = _restrict(loaded, found.notes)
+        loaded = _restrict(loaded, comparisons.notes)
     groups = _groups(loaded, options.common)
     wanted = [task(t).name for t in options.tasks]
     for group in groups.values():
         if len(group) > 1:
-            found.rows += _tested(group, wanted, settings)
-    _refuse_if_nothing(groups, found, options.against)
+            comparisons.rows += _tested(group, wanted, settings)
+    _refuse_if_nothing(groups, comparisons, options.against)
     table = _columns(loaded, wanted, settings)
     pairs = []
     if len({r.model for r in loaded}) >= 3:
-        found.columns, found.ranks = list(table), rank_table(table)
+        comparisons.columns, comparisons.ranks = list(table), rank_table(table)
         pairs += [(a, table[a], b, table[b]) for a, b in combinations(table, 2)]
     if external:
         pairs += [(c, table[c], options.column, external) for c in table]
-    found.correlations = [_correlated(*pair, kind, settings) for pair in pairs for kind in (pearson, spearman)]
-    return found
+    comparisons.correlations = [_correlated(*pair, kind, settings) for pair in pairs for kind in (pearson, spearman)]
+    return comparisons
 
 
 # -- which runs belong together --------------------------------------------------------------------------------------
@@ -180,15 +181,17 @@ def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, agai
 
 
 def _restrict(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """The runs on the items that all have: same subset, id and match matrix."""
+    """Return the runs on the items that all have: same subset, id and match matrix."""
     keyed = [_rows_by_key(run) for run in runs]
     shared = [k for k in keyed[0] if all(k in other for other in keyed[1:])]
     if not shared:
         raise UsageError("the runs have no item in common, by subset, id and match matrix")
-    kept = [Run(r.document, r.table.take(pa.array([rows[k] for k in shared])), r.path) for r, rows in zip(runs, keyed)]
+    restricted = [
+        Run(r.document, r.table.take(pa.array([rows[k] for k in shared])), r.path) for r, rows in zip(runs, keyed)
+    ]
     sizes = ", ".join(f"{len(r):,}" for r in runs)
     notes.append(f"compared on the {len(shared):,} items that all runs have; the runs have {sizes}")
-    return kept
+    return restricted
 
 
 def _rows_by_key(run: Run) -> dict[tuple[Any, ...], int]:
@@ -197,7 +200,7 @@ def _rows_by_key(run: Run) -> dict[tuple[Any, ...], int]:
 
 
 def _named(runs: Sequence[Run]) -> list[str]:
-    """The models' URIs, or the runs' names where two runs have the same model."""
+    """Return the models' URIs, or the runs' names where two runs have the same model."""
     models = [r.model for r in runs]
     return models if len(set(models)) == len(models) else [r.name for r in runs]
 
@@ -206,20 +209,20 @@ def _named(runs: Sequence[Run]) -> list[str]:
 
 
 def _tested(group: Sequence[Run], wanted: Sequence[str], settings: MetricSettings) -> list[ComparisonRow]:
-    """Every pair of runs, by task, subset, over all and the mean over subsets; Holm over all tests of a task."""
+    """Return every pair of runs, by task, subset, over all and the mean over subsets; Holm over all tests of a task."""
     shared = [t for t in group[0].tasks if all(t in r.tasks for r in group)]
     names = list(wanted) or [t for t in shared if task(t).by_item]
     if not names:
         raise UsageError(f"the runs on {group[0].benchmark} have no task in common", hint="name one with `task=`")
     rows: list[ComparisonRow] = []
     for name in names:
-        found = [
+        tests = [
             ComparisonRow(group[0].benchmark, name, subset, comparison)
             for a, b in combinations(range(len(group)), 2)
             for subset, comparison in _pair(group, (a, b), name, settings)
         ]
-        corrected = holm([row.comparison.p for row in found])
-        rows += [replace(row, comparison=replace(row.comparison, p_holm=p)) for row, p in zip(found, corrected)]
+        corrected = holm([row.comparison.p for row in tests])
+        rows += [replace(row, comparison=replace(row.comparison, p_holm=p)) for row, p in zip(tests, corrected)]
     return rows
 
 
@@ -236,14 +239,14 @@ def _pair(
         return []
     own = [s for s in dict.fromkeys(subsets.tolist()) if both[subsets == s].any()]
     masks = {s: subsets == s for s in own} | {ALL: np.ones(len(subsets), bool)}
-    found = [
+    results = [
         (s, compare_outcomes(left[m], right[m], clusters=clusters[m], names=names, settings=settings))
         for s, m in masks.items()
     ]
     if len(own) > 1:
         macro = compare_subsets(left, right, subsets, clusters=clusters, names=names, settings=settings)
-        found.append((MACRO, macro))
-    return found
+        results.append((MACRO, macro))
+    return results
 
 
 # -- over benchmarks -------------------------------------------------------------------------------------------------

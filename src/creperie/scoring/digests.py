@@ -38,7 +38,7 @@ class Digests:
 def digest_images(
     store: ImageStore, references: Sequence[str], memo: SegmentFolder, progress: Progress = silent
 ) -> Digests:
-    """The content keys of image references. Files are read once, as long as they do not change."""
+    """Return the content keys of image references. Files are read once, as long as they do not change."""
     split = [split_reference(r) for r in references]
     files = list(dict.fromkeys(key for key, _ in split))
     digests, faults = _digest_files(store, files, memo, progress)
@@ -60,7 +60,7 @@ def digest_images(
 def _digest_files(
     store: ImageStore, files: Sequence[str], memo: SegmentFolder, progress: Progress
 ) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
-    """The digests of whole images, and the faults of those that cannot be read, by number."""
+    """Return the digests of whole images, and the faults of those that cannot be read, by number."""
     digests = np.zeros((len(files), KEY), np.uint8)
     faults: dict[int, tuple[str, str]] = {}
     folders: dict[Path, Path] = {}
@@ -101,7 +101,7 @@ def _digest_files(
 
 
 def _state(store: ImageStore, key: str, folders: dict[Path, Path]) -> str:
-    """The file behind a key as path, size and time of change; empty where nothing can be remembered by that."""
+    """Return the file behind a key as path, size and time of change; empty where nothing can be remembered by that."""
     resolve = getattr(store, "resolve", None)
     try:
         name = resolve(key) if resolve else key

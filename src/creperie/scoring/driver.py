@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """`work` on each row by threads, some way ahead of who takes the results; results come in order."""
+    """Threads that work on rows ahead of the consumer; results come in order."""
 
     def __init__(self, pool: ThreadPoolExecutor, work: Callable[[int], T], rows: Iterable[int], limit: int) -> None:
         self._pool, self._work, self._rows = pool, work, iter(rows)
@@ -37,16 +37,16 @@ class Ahead(Generic[T]):
             self._running.append(self._pool.submit(self._work, row))
 
     def first(self) -> T | None:
-        """The first result, which stays to be taken."""
+        """Return the first result, which stays to be taken."""
         return self._running[0].result() if self._running else None
 
     def reach(self, limit: int) -> None:
-        """Go further ahead."""
+        """Let the threads work further ahead."""
         self.limit = limit
         self._fill()
 
     def take(self, count: int) -> list[T]:
-        """The next results, at most `count`."""
+        """Return the next results, at most `count`."""
         taken: list[T] = []
         while self._running and len(taken) < count:
             taken.append(self._running.popleft().result())
@@ -100,7 +100,7 @@ class Driver:
             return tokens
 
     def prepared(self, open_image: OpenImage, row: int) -> Any:
-        """A decoded and prepared image, or why there is none."""
+        """Return a decoded and prepared image, or why there is none."""
         image = self.opened(open_image, row)
         staged = isinstance(self.model, StagedImages) or hasattr(self.model, "forward_pairs")
         if isinstance(image, Fault) or not staged:
@@ -152,7 +152,7 @@ class Driver:
     def forward(
         self, what: str, forward: Callable[[Sequence[Any]], np.ndarray], batch: Sequence[Any], units: int
     ) -> np.ndarray:
-        """A forward pass whose answer is checked: one float32 row for each that went in."""
+        """Return a forward pass whose answer is checked: one float32 row for each that went in."""
         try:
             vectors = self.pace.run(what, forward, batch, units)
         except (RuntimeError, ValueError, IndexError, TypeError) as e:

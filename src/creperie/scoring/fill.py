@@ -108,7 +108,7 @@ _FILL: dict[str, Callable[[Filler, FilledScores], None]] = {
 
 
 def caption_pair_codes(plan: ScoringPlan) -> list[np.ndarray]:
-    """The two captions of every text_text cell as one number, the smaller first."""
+    """Return the two captions of every text_text cell as one number, the smaller first."""
     sides = [part.caption_pairs[1:] for part in plan.parts]
     return [cell_codes(plan, np.minimum(a, b), np.maximum(a, b)) for a, b in sides]
 
@@ -125,7 +125,7 @@ def cell_codes(plan: ScoringPlan, image: np.ndarray, caption: np.ndarray) -> np.
 
 
 def _places(codes: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Where each asked code stands in the sorted codes; −1 stays −1."""
+    """Return where each asked code stands in the sorted codes; −1 stays −1."""
     return np.where(asked >= 0, np.searchsorted(codes, np.maximum(asked, 0)), -1)
 
 
@@ -158,13 +158,13 @@ MANY = 1 << 16
 
 
 def image_text(part: BenchmarkPart, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """The flat images × captions column of a benchmark; NaN where an image or a caption has no vector."""
+    """Return the flat images × captions column of a benchmark; NaN where an image or a caption has no vector."""
     image, caption = part.pairs
     return products(images, image, texts, caption)
 
 
 def text_text(part: BenchmarkPart, texts: np.ndarray) -> np.ndarray:
-    """The flat captions × captions column. s(a, b) and s(b, a) are one number."""
+    """Return the flat captions × captions column. s(a, b) and s(b, a) are one number."""
     _, a, b = part.caption_pairs
     return products(texts, np.minimum(a, b), texts, np.maximum(a, b))
 

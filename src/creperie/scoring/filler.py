@@ -79,7 +79,8 @@ class Filler:
     # -- sheets --------------------------------------------------------------------------------------------------
 
     def vectors(self, *, images: bool, captions: bool) -> tuple[Sheet, Sheet]:
-        """The vectors of all images and captions. Decoding starts first, so that it runs beside the text tower."""
+        """Return the vectors of all images and captions. Decoding starts first, so that it runs beside the text
+        tower."""
         image_sheet, image_shelf = self.stored("image", self.plan.image_keys if images else self.plan.image_keys[:0])
         text_sheet, text_shelf = self.stored("text", self.plan.text_keys if captions else self.plan.text_keys[:0])
         self.probe(image_sheet, lambda model, row: model.encode_images([self.open_image(row)])[0])
@@ -153,7 +154,7 @@ class Filler:
     # -- pieces --------------------------------------------------------------------------------------------------
 
     def stored(self, kind: str, keys: np.ndarray) -> tuple[Sheet, _Kept]:
-        """A sheet with what the store has; empty where nothing of this model may be stored."""
+        """Return a sheet with what the store has; empty where nothing of this model may be stored."""
         sheet = Sheet(len(keys))
         if not self.handle.stored:
             self.work[kind] = CacheUse(len(keys), 0)
@@ -161,9 +162,9 @@ class Filler:
         shelf = self.store.shelf(self.handle.fingerprint, kind)
         if len(keys):
             with self.timings.stage("look up"):
-                found = shelf.find(keys)
-                sheet.put(found.rows, found.vectors, found.cut)
-            self.work[kind] = CacheUse(len(keys), len(found.rows))
+                stored = shelf.find(keys)
+                sheet.put(stored.rows, stored.vectors, stored.cut)
+            self.work[kind] = CacheUse(len(keys), len(stored.rows))
         return sheet, _Kept(shelf, keys)
 
     def probe(self, sheet: Sheet, ask: Callable[[Any, int], Any]) -> None:

@@ -79,7 +79,7 @@ def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndar
 
 
 def _spread(faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Iterator[tuple[Fault, int]]:
-    """Each fault with each item that uses its row, once, in the items' order."""
+    """Yield each fault with each item that uses its row, once, in the items' order."""
     by_row: dict[int, list[Fault]] = {}
     for fault in faults:
         by_row.setdefault(fault.row, []).append(fault)

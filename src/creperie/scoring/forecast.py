@@ -75,8 +75,8 @@ def forecast(plan: ScoringPlan, handle: Handle, inputs: Iterable[Input], store: 
 
 
 def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> CacheUse:
-    found = store.shelf(handle.fingerprint, kind).find(keys).rows if handle.stored else ()
-    return CacheUse(len(keys), len(found))
+    stored = store.shelf(handle.fingerprint, kind).find(keys).rows if handle.stored else ()
+    return CacheUse(len(keys), len(stored))
 
 
 def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> CacheUse:
@@ -126,9 +126,9 @@ def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, 
     width = 512
     for kind in ("text", "image") if handle.stored else ():
         keys = plan.text_keys if kind == "text" else plan.image_keys
-        found = store.shelf(handle.fingerprint, kind).find(keys[:64])
-        if found.vectors.ndim > 1 and len(found.rows):
-            width = int(np.prod(found.vectors.shape[1:]))
+        sample = store.shelf(handle.fingerprint, kind).find(keys[:64])
+        if sample.vectors.ndim > 1 and len(sample.rows):
+            width = int(np.prod(sample.vectors.shape[1:]))
     scores = sum(int(p.layout.widths("image_text").sum() + p.layout.widths("text_text").sum()) for p in plan.parts)
     return 4 * (width * (images + captions) + scores)
 

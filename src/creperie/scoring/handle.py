@@ -84,7 +84,7 @@ class Handle:
 
 
 def open_model(model: Any, *, device: str = "auto", dtype: str = "auto", cache: bool | str = True) -> Handle:
-    """A handle to the model that a URI names, or to one in memory, as it is now."""
+    """Return a handle to the model that a URI names, or to one in memory, as it is now."""
     if isinstance(model, Handle):
         return model
     if not isinstance(model, str):
@@ -113,8 +113,8 @@ def _open_uri(model: str, device: str, dtype: str) -> Handle:
 
 
 def _open_object(model: Any, device: str, dtype: str, cache: bool | str) -> Handle:
-    """A model in memory. Its results are stored by the content of its weights, whatever its own fingerprint says, and
-    stored ones are probed; a fingerprint without weights behind it is no more than a name."""
+    """Return a model in memory. Its results are stored by the content of its weights, whatever its own fingerprint
+    says, and stored ones are probed; a fingerprint without weights behind it is no more than a name."""
     with ExitStack() as stack:
         if isinstance(getattr(model, "fingerprint", None), Fingerprint):
             content = content_of(model)
@@ -134,7 +134,7 @@ def _open_object(model: Any, device: str, dtype: str, cache: bool | str) -> Hand
 
 
 def handle_of(model: Model) -> Handle:
-    """A handle to an adapter that is what its fingerprint says."""
+    """Return a handle to an adapter that is what its fingerprint says."""
     abilities = frozenset(name for name in abilities_of(model) if ABILITIES[name].column)
     if not abilities:
         able = in_words(abilities_of(model)) or "nothing"
@@ -145,7 +145,7 @@ def handle_of(model: Model) -> Handle:
 
 
 def name_of(model: Any) -> str:
-    """What a model is called before it is opened: its URI, or one made of its name or class."""
+    """Return what a model is called before it is opened: its URI, or one made of its name or class."""
     if isinstance(model, str):
         return model
     if isinstance(model, Handle) or isinstance(getattr(model, "fingerprint", None), Fingerprint):
@@ -168,7 +168,7 @@ def _memo_path(uri: str, dtype: str) -> Path:
 
 
 def _recall(uri: str, dtype: str) -> tuple[Fingerprint, frozenset[str], int | None] | None:
-    """What was known last time, if every file of the model is as it was then."""
+    """Return what was known last time, if every file of the model is as it was then."""
     try:
         document = json.loads(_memo_path(uri, dtype).read_text(encoding="utf-8"))
         if document["code"] != _code_state() or document["files"] != _file_states(uri):
@@ -199,7 +199,7 @@ def _remember(uri: str, dtype: str, handle: Handle) -> None:
 
 
 def _file_states(uri: str) -> dict[str, Any]:
-    """Every file of a model with size and time of change; empty where the model is not one folder."""
+    """Return every file of a model with size and time of change; empty where the model is not one folder."""
     try:
         folder = _folder_of(uri)
     except CreperieError:
@@ -211,7 +211,7 @@ def _file_states(uri: str) -> dict[str, Any]:
 
 
 def _folder_of(uri: str) -> Path | None:
-    """Where the files of a model lie, if the name is one of a folder, a package or a hub's repository.
+    """Return where the files of a model lie, if the name is one of a folder, a package or a hub's repository.
 
     Other kinds may depend on files that their options name, so they are loaded to be known.
     """
@@ -228,7 +228,8 @@ def _folder_of(uri: str) -> Path | None:
 
 
 def _code_state() -> str:
-    """The adapters decide what a fingerprint says, so a change to them forgets what was remembered."""
+    """Return the state of the adapters' code, which decides what a fingerprint says: a change forgets what was
+    stored."""
     import creperie.models
 
     root = Path(creperie.models.__file__).parent

@@ -18,7 +18,7 @@ from creperie.scoring.run import VERSION
 
 
 def run_header(name: str, bench: Benchmark, mark: Fingerprint, settings: MetricSettings) -> dict[str, Any]:
-    """The fields that all runs share, whether a model, people or published answers gave the scores."""
+    """Return the fields that all runs share, whether a model, people or published answers gave the scores."""
     return {
         "creperie": VERSION,
         "name": name,
@@ -48,7 +48,7 @@ def benchmark_header(bench: Benchmark) -> dict[str, Any]:
 
 
 def nothing_computed() -> dict[str, Any]:
-    """What a run says of work and findings where nothing was computed."""
+    """Return what a run says of work and findings where nothing was computed."""
     return {"findings": [], "finding_counts": {}, "notes": [], "work": {}, "timings": {"total": 0.0}}
 
 
@@ -59,7 +59,7 @@ def _tables() -> list[dict[str, Any]]:
 
 
 def human_level(benchmark: str, task: str, subset: str) -> float:
-    """The printed accuracy of people; NaN where no paper gives one.
+    """Return the printed accuracy of people; NaN where no paper gives one.
 
     >>> human_level("sugarcrepe++", "tot", "swap_obj"), human_level("mine", "tot", "all")
     (0.9667, nan)
@@ -71,7 +71,7 @@ def human_level(benchmark: str, task: str, subset: str) -> float:
 
 
 def people_note(document: Mapping[str, Any]) -> str:
-    """How many people a run stands for and how far they agree; empty for the run of a model.
+    """Return how many people a run stands for and how far they agree; empty for the run of a model.
 
     >>> people_note({"people": {"number": 3, "alpha": 0.61}}), people_note({})
     ('3 people, α = 0.61', '')
@@ -84,10 +84,10 @@ def people_note(document: Mapping[str, Any]) -> str:
 
 
 def people_notes(runs: Iterable[Any]) -> list[str]:
-    """A line for every run that stands for people."""
+    """Return a line for every run that stands for people."""
     return [f"{run.model}: {note}" for run in runs if (note := people_note(run.document))]
 
 
 def human_source(benchmark: str, task: str) -> str:
-    """Which table says so; empty where none does."""
+    """Return which table says so; empty where none does."""
     return next((str(t["source"]) for t in _tables() if (t["benchmark"], t["task"]) == (benchmark, task)), "")

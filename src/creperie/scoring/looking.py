@@ -88,14 +88,15 @@ class SeenCells:
 
 
 def seeing(uri: str) -> str:
-    """The URI of a model that answers yes or no where it does not say how it scores."""
+    """Return the URI of a model that answers yes or no where it does not say how it scores."""
     parsed = parse_uri(uri)
     asks = parsed.kind in ("vlm", "api") and "score" not in parsed.options
     return f"{uri}{'&' if '?' in uri else '?'}score=yesno" if asks else uri
 
 
 def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -> dict[str, Any]:
-    """What a look will take: pairs not yet in the store, seconds where they are known, and dollars for a server."""
+    """Return what a look will take: pairs not yet in the store, seconds where they are known, and dollars for a
+    server."""
     (plan,) = forecast_all([bench], [seeing(uri)], ScoreOptions(), progress=progress)
     cells = plan.pairs.missing or plan.images.missing
     endpoint = getattr(getattr(load_model(seeing(uri)), "generator", None), "endpoint", None)

@@ -94,13 +94,13 @@ class Matrix:
     _plans: dict[Any, ScoringPlan] = field(default_factory=dict)
 
     def cells(self) -> Iterator[MatrixCell]:
-        """The cells of all models; at the end the store is cut to its size."""
+        """Yield the cells of all models; at the end the store is cut to its size."""
         for number in range(len(self.rows)):
             yield from self.row(number)
         self.store.trim()
 
     def row(self, number: int) -> Iterator[MatrixCell]:
-        """The cells of one model: failed ones and those taken from the folder, then the computed ones."""
+        """Yield the cells of one model: failed ones and those taken from the folder, then the computed ones."""
         row = self.rows[number]
         everywhere = range(len(self.columns))
         start = time.perf_counter()
@@ -132,7 +132,7 @@ class Matrix:
         yield from self._computed(number, handle, pending, start)
 
     def forecasts(self) -> tuple[list[Forecast], dict[str, str]]:
-        """What every model has to do; and the models that cannot be run, with the reason."""
+        """Return what every model has to do; and the models that cannot be run, with the reason."""
         known: list[Forecast] = []
         faults = {row.label: row.fault for row in self.rows if row.fault}
         for row in self.rows:
@@ -160,7 +160,7 @@ class Matrix:
     def _computed(
         self, number: int, handle: Handle, pending: dict[int, list[str]], start: float
     ) -> Iterator[MatrixCell]:
-        """All benchmarks of a model in one pass; each by itself where the pass fails."""
+        """Yield all benchmarks of a model in one pass; each by itself where the pass fails."""
         if not pending:
             return
         work = self._on_engine if self.engine is not None else self._in_process
@@ -175,7 +175,7 @@ class Matrix:
                 yield from self._computed(number, handle, {k: tasks}, time.perf_counter())
 
     def _in_process(self, row: MatrixRow, handle: Handle, pending: dict[int, list[str]], start: float) -> list[Run]:
-        """The runs of one model, by one pass over a plan of all benchmarks."""
+        """Return the runs of one model, by one pass over a plan of all benchmarks."""
         planned = self._plan(handle, pending, row.options.shard)
         planning = time.perf_counter() - start
         needed = columns_needed(name for tasks in pending.values() for name in tasks)
@@ -199,7 +199,7 @@ class Matrix:
         return [_merged_on(self.engine, stage, self.progress) for stage in stages]
 
     def _plan(self, handle: Handle, pending: Mapping[int, list[str]], shard: Shard | None) -> ScoringPlan:
-        """The plan for these benchmarks; models that look at the same images share it."""
+        """Return the plan for these benchmarks; models that look at the same images share it."""
         looks = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
         key = (tuple(looks.items()), shard)
         if key not in self._plans:
@@ -212,7 +212,7 @@ class Matrix:
         return self._try(lambda: choose_tasks(column.bench, handle, column.tasks or options.tasks))
 
     def _earlier(self, bench: Benchmark, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
-        """The run of this cell, if it is in the folder under the same settings."""
+        """Return the run of this cell, if it is in the folder under the same settings."""
         if not self.resume or self.out is None:
             return None
         try:
@@ -222,7 +222,7 @@ class Matrix:
         return run if run.settings == options.settings else None
 
     def _try(self, work: Callable[[], T]) -> T | str:
-        """What the work returns, or why it failed."""
+        """Return what the work returns, or why it failed."""
         try:
             return work()
         except Exception as e:  # a matrix outlives a model that fails in a way nobody thought of
@@ -274,7 +274,7 @@ class ScoreStage:
 
 
 def _merged_on(engine: Engine, stage: ScoreStage, progress: Progress) -> Run:
-    """The run of all shares, each scored by whichever worker is free."""
+    """Return the run of all shares, each scored by whichever worker is free."""
     count = max(1, min(engine.workers * SHARES, len(stage.bench)))
     shards = [str(Shard(count, k)) for k in range(1, count + 1)]
     runs: dict[int, Run] = {}

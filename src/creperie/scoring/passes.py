@@ -179,7 +179,7 @@ def score_pairs(
 
 
 def _job_tokens(driver: Driver, jobs: Sequence[PairJob]) -> dict[str, Tokens]:
-    """The captions of all jobs, tokenised once."""
+    """Return the captions of all jobs, tokenised once."""
     texts = list(dict.fromkeys(t for job in jobs for t in job.texts))
     return dict(zip(texts, driver.tokenise(texts), strict=True))
 
@@ -246,7 +246,7 @@ def _score_group(driver: Driver, good: Sequence[tuple[PairJob, Any]], tokens: di
         texts = [[tokens[t] for t in job.texts] for job, _ in part]
         try:
             with driver.timings.stage("forward pairs"):
-                found = driver.model.forward_groups([image for _, image in part], texts)
+                scores = driver.model.forward_groups([image for _, image in part], texts)
         except Exception as e:
             if not out_of_memory(e):
                 line = " ".join(str(e).split())[:200]
@@ -262,7 +262,7 @@ def _score_group(driver: Driver, good: Sequence[tuple[PairJob, Any]], tokens: di
             free_memory(driver.pace.device)
             size = max(1, min(size, len(part)) // 2)
             continue
-        done += [(job, values) for (job, _), values in zip(part, found, strict=True)]
+        done += [(job, values) for (job, _), values in zip(part, scores, strict=True)]
         rest = rest[len(part) :]
 
     def write(sheet: Sheet, keep: Keep, advance: Advance) -> int:

@@ -105,7 +105,7 @@ def plan(
 
 
 def layout_of_bench(bench: Benchmark) -> Layout:
-    """The match matrices of a benchmark, as the metrics read them."""
+    """Return the match matrices of a benchmark, as the metrics read them."""
     images = np.diff(bench.ragged("images")[0])
     captions = np.diff(bench.ragged("captions")[0])
     match = np.asarray(bench.ragged("match")[1].to_numpy(zero_copy_only=False), bool)
@@ -150,10 +150,10 @@ def _unique_images(
     for bench, refs in zip(benches, looked_at, strict=True):
         if refs is None:
             continue
-        found = digest_images(bench.images, refs.unique, memo, progress)
-        faults += [Fault(len(sources) + f.row, f.code, f.message) for f in found.faults]
+        digests = digest_images(bench.images, refs.unique, memo, progress)
+        faults += [Fault(len(sources) + f.row, f.code, f.message) for f in digests.faults]
         sources += [PlannedImage(bench.images, r) for r in refs.unique]
-        keys.append(found.keys)
+        keys.append(digests.keys)
     all_keys = np.concatenate(keys) if keys else np.zeros((0, KEY), np.uint8)
     merged, first = _merge_equal(all_keys, {f.row for f in faults})
     numbers, at = [], 0

@@ -29,7 +29,7 @@ class Rates:
 
 
 def rates_of(timings: Timings, device: str, enough: int = ENOUGH) -> Rates:
-    """The rates that a pass had."""
+    """Return the rates that a pass had."""
 
     def per_second(what: str) -> float:
         count, seconds = timings.counts[what], timings.seconds.get(f"encode {what}", 0.0)

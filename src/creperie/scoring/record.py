@@ -37,7 +37,7 @@ class ModelPass:
     start: float
 
     def run(self, number: int, part: BenchmarkPart, tasks: Sequence[str], whole: Benchmark) -> Run:
-        """The run of one part. `whole` is the benchmark that a shard is a share of."""
+        """Return the run of one part. `whole` is the benchmark that a shard is a share of."""
         used = columns_needed(tasks)
         columns = {k: v for k, v in self.filled.columns[number].items() if k in used}
         swap = swaps(part.bench, part.layout) if any(task(n).swapped for n in tasks) else None
@@ -73,7 +73,7 @@ def _document(bench: Benchmark, handle: Handle, tasks: Sequence[str], options: S
 
 
 def run_name(bench: Benchmark, handle: Handle, tasks: Sequence[str]) -> str:
-    """A readable name that is the same for the same work: benchmark, model, and a hash of both and the tasks."""
+    """Return a readable name that is the same for the same work: benchmark, model, and a hash of both and the tasks."""
     content = "\n".join([bench.hash, handle.fingerprint.key, *tasks])
     short = hashlib.sha256(content.encode()).hexdigest()[:8]
     model = handle.uri.split("?")[0].rstrip("/")
@@ -87,7 +87,7 @@ def _slug(text: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """What computed the numbers. Read from the installed packages, without importing them."""
+    """Return what computed the numbers. Read from the installed packages, without importing them."""
     known = {"creperie": __version__, "python": platform.python_version(), "platform": sys.platform}
     for name in LIBRARIES:
         try:

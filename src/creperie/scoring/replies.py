@@ -53,7 +53,7 @@ def import_replies(path: str | Path, bench: Benchmark, *, model: str = "") -> Ru
 
 
 def _answer(about: Row, answer: str) -> HarnessReply:
-    """An answer in words to a question of an exported task."""
+    """Return an answer in words to a question of an exported task."""
     order, count = about["order"], len(about["options"])
     parsed = parse_choice(answer, about["options"], asks=about["asks"])
     shares = np.nan_to_num(shares_of(parsed, count)) * (1 if about["asks"] == "match" else -1)
@@ -191,8 +191,8 @@ def import_answers(path: str | Path, *, model: str = "", order: str = "") -> Run
         read = _chosen(record["answer"], captions, order)
         scores += [float(read.option == 0), float(read.option == 1)]
         if read.option is None:
-            said = str(record["answer"].get("free_form_answer", ""))[:120]
-            message = f"{read.why or read.kind}: {said!r}"
+            reply = str(record["answer"].get("free_form_answer", ""))[:120]
+            message = f"{read.why or read.kind}: {reply!r}"
             findings.append({"code": UNREAD, "subset": subset, "item": key, "message": message})
         disagree += "correct" in record and bool(record["correct"]) != (read.option == 0)
     bench = from_items("sugarcrepe", items, provenance=(ProvenanceStep("import answers", {"file": file.name}),))
@@ -202,7 +202,7 @@ def import_answers(path: str | Path, *, model: str = "", order: str = "") -> Run
 
 
 def _records(file: Path) -> dict[str, dict[str, Any]]:
-    """The records of the file; keys that hold something else (a stray number) are no records."""
+    """Return the records of the file; keys that hold something else (a stray number) are no records."""
     document = read_json(file)
     if not isinstance(document, dict):
         raise DataError("is not a JSON object of records", where=str(file))
@@ -224,7 +224,7 @@ def _check(record: Mapping[str, Any], where: str) -> None:
 
 
 def _chosen(answer: Mapping[str, Any], captions: tuple[str, str], order: str) -> Parsed:
-    """Which caption was chosen: 0 the true one, 1 the false one."""
+    """Return which caption was chosen: 0 the true one, 1 the false one."""
     picked = answer.get("multiple_choice_answer")
     if picked in captions and captions[0] != captions[1]:
         return Parsed(CHOSE_OPTION, captions.index(picked))
@@ -243,6 +243,6 @@ def _order_of(file: Path) -> str:
 
 
 def _names(file: Path) -> tuple[str, str]:
-    """The model and the subset that a file's name says: `gpt4v-swap_obj.json`."""
+    """Return the model and the subset that a file's name says: `gpt4v-swap_obj.json`."""
     parts = re.fullmatch(r"(.+?)-(\w+)", file.stem)
     return (parts[1], parts[2]) if parts else ("answers", file.stem)

@@ -116,9 +116,9 @@ class Run(RunHeader):
 
     def __repr__(self) -> str:
         shown = next((r for r in self.results if r.get("subset") == "all"), None)
-        said = f", {shown['task']} {percent(shown['accuracy'])} %" if shown else ""
+        accuracy = f", {shown['task']} {percent(shown['accuracy'])} %" if shown else ""
         scored = f"{self.scored:,} of " if self.scored < len(self) else ""
-        return f"Run({self.model!r} on {self.benchmark!r}, {scored}{counted(len(self), 'item')}{said})"
+        return f"Run({self.model!r} on {self.benchmark!r}, {scored}{counted(len(self), 'item')}{accuracy})"
 
     @property
     def scored(self) -> int:
@@ -158,7 +158,7 @@ class Run(RunHeader):
         return pa.concat_tables(tables, promote_options="permissive")
 
     def _judged(self, name: str) -> dict[str, Any]:
-        """The scores of a task, and what became of every item."""
+        """Return the scores of a task, and what became of every item."""
         chosen = task(name)
         empty = {"margin": pa.nulls(len(self), pa.float64())}
         empty |= {key: pa.nulls(len(self), pa.bool_()) for key in ("correct", "tie")}
@@ -194,7 +194,7 @@ class Run(RunHeader):
         return Layout(rows, cells // rows, flat)
 
     def scores(self, needs: Input) -> np.ndarray:
-        """A score column, flat, NaN for items that have none."""
+        """Return a score column, flat, NaN for items that have none."""
         column = self.table.column(needs)
         present = column.is_valid().to_numpy()
         values = np.asarray(_flat(column.drop_null()).to_numpy(zero_copy_only=False), np.float32)
@@ -207,8 +207,8 @@ class Run(RunHeader):
 
     @cached_property
     def subsets(self) -> list[str]:
-        found: list[str] = self.table.column("subset").to_pylist()
-        return found
+        subsets: list[str] = self.table.column("subset").to_pylist()
+        return subsets
 
     @cached_property
     def clusters(self) -> np.ndarray:
@@ -230,15 +230,15 @@ class Run(RunHeader):
         return outcomes(chosen, self.layout, self.scores(chosen.needs), self.swap)
 
     def evaluate(self, tasks: Iterable[str] | None = None, settings: MetricSettings | None = None) -> list[Result]:
-        """The results, recomputed: under another tie rule, or for other tasks on the same scores."""
-        found: list[Result] = []
+        """Return the results, recomputed: under another tie rule, or for other tasks on the same scores."""
+        results: list[Result] = []
         for name in tasks or self.tasks:
             chosen = task(name)
             if chosen.needs not in self.inputs:
                 what = f"the run has no {chosen.needs} scores, which task {chosen.name!r} needs"
                 hint = "score the benchmark with a model that gives them"
                 raise UsageError(what, where=str(self.path or self.name), hint=hint)
-            found += evaluate(
+            results += evaluate(
                 chosen,
                 self.layout,
                 self.scores(chosen.needs),
@@ -247,7 +247,7 @@ class Run(RunHeader):
                 swap=self.swap,
                 settings=settings or self.settings,
             )
-        return found
+        return results
 
     # -- on disk -------------------------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ def _with_plain_lists(table: pa.Table) -> pa.Table:
 
 
 def load_run(path: str | Path) -> Run:
-    """A run from its folder."""
+    """Return a run from its folder."""
     folder = Path(path)
     if folder.name == RUN_FILE:
         folder = folder.parent
@@ -319,8 +319,8 @@ def _score_column(layout: Layout, needs: Input, flat: np.ndarray | None) -> pa.A
     widths = layout.widths(needs)
     owner = np.repeat(np.arange(len(layout)), widths)
     scored = np.bincount(owner[np.isfinite(flat)], minlength=len(layout)) > 0
-    kept = np.where(scored, widths, 0)
-    offsets = np.append(0, np.cumsum(kept)).astype(np.int32)
+    sizes = np.where(scored, widths, 0)
+    offsets = np.append(0, np.cumsum(sizes)).astype(np.int32)
     values = pa.array(flat[scored[owner]], pa.float32())
     return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(~scored, pa.bool_()))
 

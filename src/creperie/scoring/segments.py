@@ -107,7 +107,7 @@ def _encode_block(keys: np.ndarray, values: np.ndarray, shape: tuple[int, int]) 
 
 
 def _read_blocks(data: mmap.mmap | bytes, size: int) -> tuple[list[BlockSpan], int]:
-    """The blocks of a file; where a header is damaged, the next sound one is searched."""
+    """Return the blocks of a file; where a header is damaged, the next sound one is searched."""
     blocks: list[BlockSpan] = []
     good = position = 0
     while position + HEADER <= size:
@@ -143,7 +143,7 @@ class SegmentFolder:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def segments(self) -> list[Segment]:
-        """All files, oldest first. One that another process has just merged or evicted is simply not there."""
+        """Return all files, oldest first. One that another process has just merged or evicted is simply not there."""
         opened = []
         for path in sorted(self.folder.glob(f"[!.]*{SUFFIX}")):
             try:
@@ -153,7 +153,7 @@ class SegmentFolder:
         return opened
 
     def find(self, keys: np.ndarray) -> Found:
-        """The values of those keys (n × 32 bytes) that the shelf holds, each checked against its checksum."""
+        """Return the values of those keys (n × 32 bytes) that the shelf holds, each checked against its checksum."""
         empty = Found(np.zeros(0, np.int64), np.zeros((0, 0), np.uint8))
         segments = self.segments() if len(keys) else []
         places = [(s, n) for s, segment in enumerate(segments) for n in range(len(segment.blocks))]
@@ -261,7 +261,7 @@ def _new_file(folder: Path) -> int:
 
 
 def _try_lock(path: Path) -> int | None:
-    """A handle that holds the file's lock, or None where a living process writes it (or it is gone)."""
+    """Return a handle that holds the file's lock, or None where a living process writes it (or it is gone)."""
     try:
         handle = os.open(path, os.O_RDONLY | CLOEXEC)
     except FileNotFoundError:
@@ -341,7 +341,7 @@ def _mark_used(segments: Sequence[Segment], used: set[int]) -> None:
 
 
 def _distinct(segments: Sequence[Segment]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int]]]:
-    """The sound records of several files, each key once, in blocks of a good size for reading."""
+    """Yield the sound records of several files, each key once, in blocks of a good size for reading."""
     forms: dict[tuple[tuple[int, int], int], list[tuple[np.ndarray, np.ndarray]]] = {}
     for segment in segments:
         for n, block in enumerate(segment.blocks):

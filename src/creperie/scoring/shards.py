@@ -22,24 +22,24 @@ SAME = ("model", "tasks", "settings")
 
 
 def share(bench: Benchmark, shard: Shard) -> Benchmark:
-    """The items of one shard."""
+    """Return the items of one shard."""
     own = shard.of(range(len(bench)))
     return bench.with_table(bench.table.slice(own[0], len(own)), "shard", shard=str(shard))
 
 
 def marked(run: Run, shard: Shard, whole: str, benchmark: Mapping[str, Any]) -> Run:
-    """A run that says which shard of which whole it is."""
+    """Return a run that says which shard of which whole it is."""
     mark = {"shard": str(shard), "name": whole, "benchmark": dict(benchmark)}
     return Run({**run.document, "shard": mark}, run.table, run.path)
 
 
 def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Run:
-    """The run of all shards, saved below `out` under the name that a run without shards would have."""
+    """Return the run of all shards, saved below `out` under the name that a run without shards would have."""
     return merged_run([load_run(f) for f in folders]).save(out)
 
 
 def merged_run(runs: Sequence[Run]) -> Run:
-    """The run of all shards."""
+    """Return the run of all shards."""
     shards = sorted(((_shard(run), run) for run in runs), key=lambda pair: pair[0])
     check_complete((shard, str(run.path or run.name), _job(run)) for shard, run in shards)
     ordered = [run for _, run in shards]
@@ -70,12 +70,12 @@ def _shard(run: Run) -> Shard:
 
 
 def _job(run: Run) -> dict[str, Any]:
-    """What shards of one run agree on."""
+    """Return what shards of one run agree on."""
     return {"benchmark": run.document["shard"]["benchmark"]["hash"]} | {key: run.document.get(key) for key in SAME}
 
 
 def _document(runs: Sequence[Run]) -> dict[str, Any]:
-    """The first shard's document, with what differs between shards added up."""
+    """Return the first shard's document, with what differs between shards added up."""
     document = {k: v for k, v in runs[0].document.items() if k != "shard"}
     mark = runs[0].document["shard"]
     findings: list[dict[str, Any]] = []

@@ -80,7 +80,8 @@ def rank_runs(
     tasks: Iterable[str] = (),
     settings: MetricSettings | None = None,
 ) -> Standings:
-    """The standings of runs. `names` are labels for models, by URI. Of two runs for one cell the later one counts.
+    """Return the standings of runs. `names` are labels for models, by URI. Of two runs for one cell the later one
+    counts.
 
     With settings, the tie rule and seed are these; otherwise those of the runs.
     """
@@ -129,7 +130,7 @@ def _column(by_model: Mapping[str, Run], name: str, settings: MetricSettings | N
     values = [_number(whole[m]["accuracy"]) for m in models]
     letters = letter_groups(values, better | better.T)
     ranks = 1 + better.sum(axis=0)
-    found = {
+    accuracies = {
         m: Standing(
             values[k],
             _number(whole[m]["low"]),
@@ -145,11 +146,11 @@ def _column(by_model: Mapping[str, Run], name: str, settings: MetricSettings | N
     uncovered = len(outcomes) - shared
     note = f"ranks from the {shared:,} items that all models cover" if uncovered and len(models) > 1 else ""
     chance = _number(whole[models[0]]["chance"])
-    return StandingsColumn(first.benchmark, name, first.hash, chance, subsets, found, note)
+    return StandingsColumn(first.benchmark, name, first.hash, chance, subsets, accuracies, note)
 
 
 def _aligned(run: Run, first: Run) -> Run:
-    """The run with its items in the order of the first; they have the same content, so the same keys."""
+    """Return the run with its items in the order of the first; they have the same content, so the same keys."""
     if run.table.column("id").equals(first.table.column("id")) and run.subsets == first.subsets:
         return run
     rows = {key: i for i, key in enumerate(zip(run.subsets, run.table.column("id").to_pylist(), strict=True))}
@@ -158,10 +159,10 @@ def _aligned(run: Run, first: Run) -> Run:
 
 
 def _results(run: Run, name: str, settings: MetricSettings | None) -> dict[str, dict[str, Any]]:
-    """The results by subset: as stored, or computed where they were not stored or under other settings."""
+    """Return the results by subset: as stored, or computed where they were not stored or under other settings."""
     stored = name in run.tasks and (settings is None or settings == run.settings)
-    found = run.results if stored else [r.as_dict() for r in run.evaluate([name], settings)]
-    return {r["subset"]: r for r in found if r["task"] == name}
+    results = run.results if stored else [r.as_dict() for r in run.evaluate([name], settings)]
+    return {r["subset"]: r for r in results if r["task"] == name}
 
 
 def _number(value: float | None) -> float:
@@ -169,7 +170,7 @@ def _number(value: float | None) -> float:
 
 
 def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings) -> tuple[np.ndarray, int]:
-    """Which model (row) is significantly better than which (column), and on how many items that was tested."""
+    """Return which model (row) is significantly better than which (column), and on how many items that was tested."""
     n = outcomes.shape[1]
     better = np.zeros((n, n), bool)
     covered = (outcomes != VOID).all(axis=1)
@@ -187,7 +188,8 @@ def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings
 
 
 def letter_groups(values: Sequence[float], differ: np.ndarray) -> list[str]:
-    """A compact letter display: two models share a letter exactly when they do not differ. The best model has an a.
+    """Return a compact letter display: two models share a letter exactly when they do not differ. The best model has an
+    a.
 
     >>> differ = np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]], bool)
     >>> letter_groups([0.9, 0.8, 0.7], differ)
@@ -207,7 +209,7 @@ def letter_groups(values: Sequence[float], differ: np.ndarray) -> list[str]:
 
 
 def _highest_first(value: float) -> tuple[bool, float]:
-    """A key that sorts high values first and NaN last."""
+    """Return a key that sorts high values first and NaN last."""
     return (True, 0.0) if math.isnan(value) else (False, -value)
 
 

@@ -42,20 +42,20 @@ def parse_size(text: str) -> int:
     >>> parse_size("1.5G"), parse_size("200M"), parse_size("4096")
     (1610612736, 209715200, 4096)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
-    if not found:
+    parts = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    if not parts:
         raise UsageError(f"{text!r} is not a size", where="CREPERIE_CACHE_SIZE", hint="write for example 20G or 500M")
-    return int(float(found[1]) * _UNITS[found[2].upper()])
+    return int(float(parts[1]) * _UNITS[parts[2].upper()])
 
 
 def text_keys(texts: Sequence[str]) -> np.ndarray:
-    """The keys of captions: sha256 of their bytes, n × 32."""
+    """Return the keys of captions: sha256 of their bytes, n × 32."""
     joined = b"".join([hashlib.sha256(t.encode("utf-8", "surrogatepass")).digest() for t in texts])
     return np.frombuffer(joined, np.uint8).reshape(len(texts), KEY)
 
 
 def pair_keys(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """The keys of (image, caption) pairs from the keys of both."""
+    """Return the keys of (image, caption) pairs from the keys of both."""
     both = np.concatenate([images, texts], axis=1)
     joined = b"".join([hashlib.sha256(row).digest() for row in both])
     return np.frombuffer(joined, np.uint8).reshape(len(both), KEY)
@@ -78,13 +78,13 @@ class VectorShelf:
         self._writer: Writer | None = None
 
     def find(self, keys: np.ndarray) -> Vectors:
-        found = self.shelf.find(keys)
-        n = len(found.rows)
+        stored = self.shelf.find(keys)
+        n = len(stored.rows)
         if n == 0:
-            return Vectors(found.rows, np.zeros((0,), np.float32), np.zeros(0, np.int32))
-        words = found.values.view("<f4")
-        cut = np.ascontiguousarray(found.values[:, :4]).view("<i4")[:, 0]
-        return Vectors(found.rows, words[:, 1:].reshape(n, *[s for s in found.shape if s]), cut)
+            return Vectors(stored.rows, np.zeros((0,), np.float32), np.zeros(0, np.int32))
+        words = stored.values.view("<f4")
+        cut = np.ascontiguousarray(stored.values[:, :4]).view("<i4")[:, 0]
+        return Vectors(stored.rows, words[:, 1:].reshape(n, *[s for s in stored.shape if s]), cut)
 
     def add(self, keys: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> None:
         """Keep the vectors of a finished batch. When this returns, they outlive the process."""
@@ -131,7 +131,7 @@ class ResultStore:
         self.root = self.home / "store"
 
     def shelf(self, fingerprint: Fingerprint, kind: str) -> VectorShelf:
-        """The shelf of a model; the model's description is written beside it once."""
+        """Return the shelf of a model; the model's description is written beside it once."""
         folder = self.root / fingerprint.key
         describe(folder, fingerprint)
         return VectorShelf(SegmentFolder(folder / kind))
@@ -143,13 +143,13 @@ class ResultStore:
     # -- looking after it ----------------------------------------------------------------------------------------
 
     def entries(self, verify: bool = False) -> list[StoreEntry]:
-        """What each model has here."""
-        found = []
+        """Return what each model has here."""
+        entries = []
         for folder in sorted(self.root.glob("*/")):
             about = _read_description(folder)
             kinds = {k: SegmentFolder(folder / k).census(verify) for k in KINDS if (folder / k).is_dir()}
-            found.append(StoreEntry(folder.name, about["uri"], about["architecture"], about["dtype"], kinds))
-        return found
+            entries.append(StoreEntry(folder.name, about["uri"], about["architecture"], about["dtype"], kinds))
+        return entries
 
     def clear(self, model: str | None = None) -> int:
         """Forget one model (its URI, or its key or the beginning of it), or everything; the bytes set free."""

@@ -16,7 +16,7 @@ USUAL = ("itt", "t2i", "group", "tot", "blind")
 
 
 def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list[str]:
-    """The tasks to compute: those asked for, or the usual ones that the items and the model allow."""
+    """Return the tasks to compute: those asked for, or the usual ones that the items and the model allow."""
     layout = layout_of_bench(bench)
     if not len(layout):
         raise UsageError("the benchmark has no items", where=bench.name)
@@ -25,17 +25,17 @@ def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list
         for name in names:
             _check_task(name, bench, layout, handle)
         return names
-    found = [n for n in USUAL if task(n).needs in _at_hand(bench, handle) and applies(n, layout).any()]
-    if not found:
+    fitting = [n for n in USUAL if task(n).needs in _at_hand(bench, handle) and applies(n, layout).any()]
+    if not fitting:
         able = in_words(handle.abilities)
         without = "" if brings_images(bench) else ", and it has no images here"
         what = f"there is nothing to score: the model can {able}{without}"
         raise UsageError(what, where=bench.name, hint="give the images with `images=`, or another model")
-    return found
+    return fitting
 
 
 def _at_hand(bench: Benchmark, handle: Handle) -> set[Input]:
-    """The score columns that the model can fill for this benchmark."""
+    """Return the score columns that the model can fill for this benchmark."""
     inputs = set(handle.inputs)
     if not brings_images(bench):
         inputs.discard("image_text")
@@ -61,7 +61,7 @@ def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> 
 
 
 def columns_needed(tasks: Iterable[str]) -> set[Input]:
-    """The score columns that these tasks are computed from."""
+    """Return the score columns that these tasks are computed from."""
     return {task(name).needs for name in tasks}
 
 

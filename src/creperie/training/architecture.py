@@ -61,7 +61,7 @@ class Words:
 
 
 def vocabulary_of(captions: Iterable[str], context: int) -> Words:
-    """The words of some captions, in alphabetical order."""
+    """Return the words of some captions, in alphabetical order."""
     counted = Counter(word for caption in captions for word in split_words(caption))
     return Words((*SPECIAL, *sorted(counted)), context)
 
@@ -227,7 +227,7 @@ class TrainedNetwork(nn.Module):
         return scale
 
     def rate_of(self, name: str) -> float:
-        """The learning rate of a weight, as a share of the training's."""
+        """Return the learning rate of a weight, as a share of the training's."""
         return 1.0
 
 

@@ -51,8 +51,8 @@ class Exam:
         texts[order] = _in_chunks(model.forward_texts, model.prepare_texts([self.captions[i] for i in order]))
         scores = products(images, self.image_rows, texts, self.caption_rows)
         subsets = [item.subset for item in self.items]
-        found = evaluate("itt", self.layout, scores, subsets=subsets, clusters=self.clusters)
-        return {row.subset: row for row in found}
+        results = evaluate("itt", self.layout, scores, subsets=subsets, clusters=self.clusters)
+        return {row.subset: row for row in results}
 
 
 def exam_of(bench: Benchmark, first: Sitter, progress: Progress = silent) -> Exam:

@@ -54,7 +54,7 @@ class TrainSet:
         return whole.hexdigest()
 
     def captions(self) -> Iterable[str]:
-        """Every text of the set."""
+        """Return every text of the set."""
         for e in self.examples:
             yield e.caption
             if e.paraphrase:
@@ -63,9 +63,9 @@ class TrainSet:
 
 
 def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
-    """A benchmark's items as examples: one for each image of an item, with its first true caption, its second one as
-    the paraphrase, and its false captions as foils. The other images of the item are alternatives. Of an item that has
-    only true captions, and more than two, each caption is an example of its own."""
+    """Return a benchmark's items as examples: one for each image of an item, with its first true caption, its second
+    one as the paraphrase, and its false captions as foils. The other images of the item are alternatives. Of an item
+    that has only true captions, and more than two, each caption is an example of its own."""
     from creperie.bench import open_image
 
     examples = []
@@ -94,6 +94,6 @@ def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
 
 
 def with_foils(data: TrainSet, foils: Sequence[tuple[str, ...]]) -> TrainSet:
-    """The same pictures and captions with other foils, one tuple per example."""
+    """Return the same pictures and captions with other foils, one tuple per example."""
     pairs = zip(data.examples, foils, strict=True)
     return replace(data, examples=tuple(replace(e, foils=own) for e, own in pairs))

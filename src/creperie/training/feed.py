@@ -45,7 +45,7 @@ class RaggedIds:
     values: np.ndarray
 
     def of(self, rows: np.ndarray) -> np.ndarray:
-        """All numbers of some examples, one after the other."""
+        """Return all numbers of some examples, one after the other."""
         counts = self.counts[rows]
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
@@ -64,8 +64,8 @@ def _ragged(lists: Sequence[Sequence[int]]) -> RaggedIds:
 
 
 def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
-    """The same examples, so that each image comes once before any comes twice: in a batch, a second caption of the
-    same image would count as a wrong one.
+    """Return the same examples, so that each image comes once before any comes twice: in a batch, a second caption of
+    the same image would count as a wrong one.
 
     >>> _spread(np.array([0, 1, 2, 3]), np.array([7, 7, 8, 8])).tolist()
     [0, 2, 1, 3]
@@ -142,7 +142,7 @@ class Feed:
     # -- batches -------------------------------------------------------------------------------------------------
 
     def rows(self, number: int) -> np.ndarray:
-        """The examples of batch `number`. Every epoch has an order of its own."""
+        """Return the examples of batch `number`. Every epoch has an order of its own."""
         per_epoch = max(1, len(self.data) // self.size)
         epoch, place = divmod(number, per_epoch)
         if self._order[0] != epoch:
@@ -151,7 +151,7 @@ class Feed:
         return np.asarray(self._order[1][place * self.size : (place + 1) * self.size])
 
     def keys(self, number: int) -> list[str]:
-        """Where the examples of a batch came from, for messages."""
+        """Return where the examples of a batch came from, for messages."""
         return [self.data.examples[i].key for i in self.rows(number).tolist()]
 
     def batch(self, number: int) -> Batch:

@@ -23,7 +23,7 @@ EVERY = "every"
 
 
 def wanted_arms(arms: Sequence[str]) -> tuple[str, ...]:
-    """The arms by name, the one without foils first: all others are compared with it.
+    """Return the arms by name, the one without foils first: all others are compared with it.
 
     >>> wanted_arms(["negate", "none"])
     ('none', 'negate')
@@ -130,7 +130,7 @@ def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def seed_share_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The same of percentages, which end at 0 and at 100.
+    """Return the same of percentages, which end at 0 and at 100.
 
     >>> [round(x, 2) for x in seed_share_interval([98.0, 99.0, 100.0])]
     [99.0, 96.52, 100.0]

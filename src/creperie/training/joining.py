@@ -111,21 +111,21 @@ class TowersStudent:
         return self.towers.image_features(views[None])[0] if self.frozen_images else views
 
     def features_of(self, keys: Sequence[str], open_image: Open, progress: Progress = silent) -> np.ndarray:
-        """The features of all images of a set, (n, views, width). The last set is remembered: a study trains many
-        models on the same images."""
+        """Return the features of all images of a set, (n, views, width). The last set is remembered: a study trains
+        many models on the same images."""
         name = hashlib.sha256("\0".join([self.towers.fingerprint.key, *keys]).encode()).hexdigest()
         if name in _LAST_SET:
             return _LAST_SET[name]
-        found = np.zeros((len(keys), len(self._rule.names), self.towers.image.width), np.float32)
+        features = np.zeros((len(keys), len(self._rule.names), self.towers.image.width), np.float32)
         with progress("features of images", len(keys), "images") as advance, ThreadPoolExecutor(READERS) as readers:
             for start in range(0, len(keys), BATCH):
                 part = keys[start : start + BATCH]
                 views = np.stack(list(readers.map(lambda key: self._rule(open_image(key)), part)))
-                found[start : start + len(views)] = self.towers.image_features(views)
+                features[start : start + len(views)] = self.towers.image_features(views)
                 advance(len(views))
         _LAST_SET.clear()
-        _LAST_SET[name] = found
-        return found
+        _LAST_SET[name] = features
+        return features
 
     def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
         return stacked
@@ -183,7 +183,7 @@ class TowersStudent:
 
 
 def open_towers(folder: Path, trained: tuple[str, ...] | None = None) -> TowersStudent:
-    """The joined towers in a folder, to go on with; `trained` says which towers are trained."""
+    """Return the joined towers in a folder, to go on with; `trained` says which towers are trained."""
     heads = load_heads(folder)
     if trained is not None:
         heads.config = replace(heads.config, trained=trained)

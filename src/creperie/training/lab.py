@@ -64,7 +64,7 @@ class Lab:
         self.kept: Mapping[str, tuple[str, ...]] = {}
 
     def base(self, seed: int) -> ExamResult:
-        """The model that all arms of a seed begin with: CLIP's loss on true captions, or fresh weights."""
+        """Return the model that all arms of a seed begin with: CLIP's loss on true captions, or fresh weights."""
         settings = replace(self.preset.base, seed=seed)
         words = [*self.pairs.captions(), *self.spoilt.data.captions()]
         words += [text for texts in self.spoilt.foils.values() for text in texts]
@@ -101,7 +101,7 @@ class Lab:
         return ExamResult(arm, seed, values, kinds, foils, time.monotonic() - start, done.uri)
 
     def refine(self) -> Mapping[str, tuple[str, ...]]:
-        """The foils that refinement leaves, from the study's folder if it is noted there."""
+        """Return the foils that refinement leaves, from the study's folder if it is noted there."""
         if self.kept:
             return self.kept
         path = self.out / REFINED
@@ -109,8 +109,8 @@ class Lab:
         noted = read_json(path) if path.is_file() else {}
         if noted.get("of") != of:
             captions = [e.caption for e in self.spoilt.data.examples]
-            kept = keep_refined(self.spoilt.foils, captions, self.refinement, self.progress)
-            stay = {name: [i for i, text in enumerate(texts) if text] for name, texts in kept.items()}
+            refined = keep_refined(self.spoilt.foils, captions, self.refinement, self.progress)
+            stay = {name: [i for i, text in enumerate(texts) if text] for name, texts in refined.items()}
             noted = {"of": of, "stay": stay}
             self.out.mkdir(parents=True, exist_ok=True)
             write_json(path, noted, indent=None)
@@ -118,13 +118,13 @@ class Lab:
         return self.kept
 
     def notes(self) -> tuple[str, ...]:
-        """What refinement left of the foils."""
+        """Return what refinement left of the foils."""
         if not self.kept:
             return ()
         counts = {name: sum(map(bool, texts)) for name, texts in self.kept.items()}
         before = {name: sum(map(bool, texts)) for name, texts in self.spoilt.foils.items()}
-        told = ", ".join(f"{name} {counts[name]} of {before[name]}" for name in counts)
-        return (f"foils that refinement against {' and '.join(self.refinement.chosen)} left: {told}",)
+        counted = ", ".join(f"{name} {counts[name]} of {before[name]}" for name in counts)
+        return (f"foils that refinement against {' and '.join(self.refinement.chosen)} left: {counted}",)
 
 
 def _only(texts: Sequence[str], rows: Sequence[int]) -> tuple[str, ...]:

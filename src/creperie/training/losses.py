@@ -77,7 +77,7 @@ def unit(vectors: torch.Tensor) -> torch.Tensor:
 def batch_loss(
     settings: TrainingSettings, batch: Batch, images: torch.Tensor, texts: torch.Tensor, scale: torch.Tensor
 ) -> torch.Tensor:
-    """The objective, and the paraphrase pull where it has a weight."""
+    """Return the objective, and the paraphrase pull where it has a weight."""
     n, second = batch.size, batch.paraphrases
     shown, alternatives = images[:n], images[n:]
     captions, paraphrases, foils = texts[:n], texts[n : n + second], texts[n + second :]
@@ -91,7 +91,7 @@ def batch_loss(
 
 
 def train_mode(network: torch.nn.Module) -> None:
-    """As torch's, but parts that are not trained keep their running statistics too."""
+    """Put a network into training mode; parts that are not trained stay in eval mode, with their running statistics."""
     network.train()
     for part in network.modules():
         own = list(part.parameters(recurse=False))

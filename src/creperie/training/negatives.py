@@ -66,16 +66,16 @@ class Negatives:
 def training_data(
     bench: Benchmark, negatives: Negatives, progress: Progress = silent, engine: Engine | None = None
 ) -> TrainSet:
-    """A benchmark's pictures and true captions with the foils that were asked for. Makers run where the engine says;
-    what they make does not depend on it."""
+    """Return a benchmark's pictures and true captions with the foils that were asked for. Makers run where the engine
+    says; what they make does not depend on it."""
     data = train_set(bench)
     made = _Kitchen(bench, negatives.seed, engine or Local(), progress)
-    found = [_foils_of(name, data, made) for name in negatives.names]
+    foils = [_foils_of(name, data, made) for name in negatives.names]
     if negatives.refinement is not None and negatives.names:
-        by_name = dict(zip(negatives.names, found, strict=True))
-        found = _refined(data, by_name, negatives.refinement, progress)
-    rows = [tuple(dict.fromkeys(text for own in found for text in own[i])) for i in range(len(data))]
-    for name, own in zip(negatives.names, found, strict=True):
+        by_name = dict(zip(negatives.names, foils, strict=True))
+        foils = _refined(data, by_name, negatives.refinement, progress)
+    rows = [tuple(dict.fromkeys(text for own in foils for text in own[i])) for i in range(len(data))]
+    for name, own in zip(negatives.names, foils, strict=True):
         if not any(own) and negatives.refinement is None:
             raise UsageError("this gives no foil for any caption", where=name, hint="choose other negatives")
     return with_foils(data, rows)
@@ -84,8 +84,8 @@ def training_data(
 def _foils_of(name: str, data: TrainSet, kitchen: _Kitchen) -> list[tuple[str, ...]]:
     if name == OWN:
         return [e.foils for e in data.examples]
-    found = kitchen.made(name) if _is_maker(name) else _from_benchmark(name)
-    return [found.get((e.image, e.caption), ()) for e in data.examples]
+    made = kitchen.made(name) if _is_maker(name) else _from_benchmark(name)
+    return [made.get((e.image, e.caption), ()) for e in data.examples]
 
 
 def _is_maker(name: str) -> bool:
@@ -106,35 +106,35 @@ class _Kitchen:
     progress: Progress
 
     def made(self, name: str) -> Mapping[Key, tuple[str, ...]]:
-        """What one maker makes of every picture's true captions."""
+        """Return what one maker makes of every picture's true captions."""
         from creperie.making import MakerOptions, build_maker, captions_of, kept_outcomes, make_parts
 
         captions = captions_of(self.bench)
         # All that a template makes, as the papers trained with: what gives foils away is for the study to ask.
         maker = build_maker(name, MakerOptions(seed=self.seed, matched=False), captions)
-        found: dict[Key, tuple[str, ...]] = {}
+        foils: dict[Key, tuple[str, ...]] = {}
         with TemporaryDirectory(prefix="creperie-foils-") as place:
             make_parts(maker, captions.sources, Path(place), self.engine, self.progress)
             outcomes = kept_outcomes(maker, captions.sources, Path(place))
             for source, outcome in zip(captions.sources, outcomes, strict=True):
                 texts = tuple(c.text for c in outcome.accepted if c.role == "negative")
                 if texts and source.images:
-                    found[source.images[0], source.text] = texts
-        return found
+                    foils[source.images[0], source.text] = texts
+        return foils
 
 
 def _from_benchmark(spec: str) -> Mapping[Key, tuple[str, ...]]:
-    """The false captions of another benchmark's items, by picture and true caption."""
+    """Return the false captions of another benchmark's items, by picture and true caption."""
     from creperie.bench import load
 
-    found: dict[Key, tuple[str, ...]] = {}
+    foils: dict[Key, tuple[str, ...]] = {}
     for item in load(spec):
         for row, image in enumerate(item.images):
             true = [c for c, holds in zip(item.captions, item.match[row], strict=True) if holds]
             false = tuple(c for c, holds in zip(item.captions, item.match[row], strict=True) if not holds)
             for caption in true:
-                found[image, caption] = (*found.get((image, caption), ()), *false)
-    return found
+                foils[image, caption] = (*foils.get((image, caption), ()), *false)
+    return foils
 
 
 def _refined(

@@ -35,7 +35,7 @@ class OpenClipStudent:
         self._encoder, self._config = encoder, config
 
     def is_text(self, name: str) -> bool:
-        """The library puts the text tower's parts beside the image tower, or under `text`."""
+        """Return True for the text tower, whose parts the library puts beside the image tower, or under `text`."""
         return not name.startswith(("model.visual.", "model.logit_"))
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
@@ -74,7 +74,7 @@ def is_untrained(uri: str) -> bool:
 
 
 def open_open_clip(uri: str, seed: int = 0) -> OpenClipStudent:
-    """The model that an `open_clip:` URI names; fresh weights are those of the seed."""
+    """Return the model that an `open_clip:` URI names; fresh weights are those of the seed."""
     from creperie.models import load_model
 
     parsed = parse_uri(uri)

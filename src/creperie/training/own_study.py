@@ -115,6 +115,6 @@ class _Exams:
         for name, bench in (("biased", self.question.biased), ("clean", self.question.clean)):
             if name not in self._exams:
                 self._exams[name] = exam_of(bench, model, self.progress)
-            found = self._exams[name].sit(model)
-            values |= {f"{name} {k}": 100 * r.accuracy for k, r in found.items() if k not in ("all", "macro")}
+            results = self._exams[name].sit(model)
+            values |= {f"{name} {k}": 100 * r.accuracy for k, r in results.items() if k not in ("all", "macro")}
         return ExamResult(arm, seed, values, dict(values), 0, time.monotonic() - start, uri)

@@ -47,7 +47,7 @@ def changed_preset(
     pairs: int | None = None,
     items: int | None = None,
 ) -> TrainingPreset:
-    """A preset with other numbers; its name says which. A warm-up that would not end is shortened to a tenth.
+    """Return a preset with other numbers; its name says which. A warm-up that would not end is shortened to a tenth.
 
     >>> short = changed_preset(PRESETS["small"], steps=100, items=50)
     >>> short.name, short.base.steps, short.base.warmup, short.items

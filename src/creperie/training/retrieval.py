@@ -49,7 +49,7 @@ class Retrieval:
 
 
 def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Progress = silent) -> Retrieval:
-    """Each image must find one of its captions among all captions, each caption its image among all images."""
+    """Return recall both ways: images find one of their captions among all captions, captions their image among all."""
     encoder: Any = load_model(model, device=device)
     if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):
         raise ModelError("retrieval needs a dual encoder", where=model, hint="name a model that encodes both sides")
@@ -58,7 +58,7 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
         raise DataError("no item has an image", where=bench.name)
     owner = np.repeat(np.arange(len(items)), [sum(item.match[0]) for item in items])
     texts = [t for item in items for t, holds in zip(item.captions, item.match[0], strict=True) if holds]
-    images, said = [], []
+    images, captions = [], []
     with progress("encode images", len(items), "images") as advance:
         for k in range(0, len(items), CHUNK):
             part = items[k : k + CHUNK]
@@ -66,9 +66,9 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
             advance(len(part))
     with progress("encode captions", len(texts), "captions") as advance:
         for k in range(0, len(texts), CHUNK):
-            said.append(encoder.encode_texts(texts[k : k + CHUNK]))
-            advance(len(said[-1]))
-    scores = np.concatenate(images) @ np.concatenate(said).T
+            captions.append(encoder.encode_texts(texts[k : k + CHUNK]))
+            advance(len(captions[-1]))
+    scores = np.concatenate(images) @ np.concatenate(captions).T
     forth, back = image_ranks(scores, owner), caption_ranks(scores, owner)
     rows = (*_rows("image to text", forth, None), *_rows("text to image", back, owner))
     tied = int((forth % 1 > 0).sum() + (back % 1 > 0).sum())
@@ -76,22 +76,22 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
 
 
 def image_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """The rank of each image's best caption; wrong captions with the same score count as before it (and add a half, so
-    that ties can be seen).
+    """Return the rank of each image's best caption; wrong captions with the same score count as before it (and add a
+    half, so that ties can be seen).
 
     >>> image_ranks(np.array([[0.9, 0.1, 0.5], [0.2, 0.3, 0.3]]), np.array([0, 0, 1])).tolist()
     [1.0, 2.5]
     """
-    found = np.empty(len(scores))
+    ranks = np.empty(len(scores))
     for i, row in enumerate(scores):
         own = owner == i
         best, wrong = row[own].max(), row[~own]
-        found[i] = 1 + (wrong >= best).sum() + 0.5 * bool((wrong == best).any())
-    return found
+        ranks[i] = 1 + (wrong >= best).sum() + 0.5 * bool((wrong == best).any())
+    return ranks
 
 
 def caption_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """The rank of each caption's image, by the same rule."""
+    """Return the rank of each caption's image, by the same rule."""
     right = scores[owner, np.arange(len(owner))]
     before, same = (scores >= right).sum(axis=0), (scores == right).sum(axis=0)
     return np.asarray(before + 0.5 * (same > 1))
@@ -101,7 +101,7 @@ def _rows(direction: str, ranks: np.ndarray, clusters: np.ndarray | None) -> lis
     rows = []
     for k in RECALLS:
         hit = (np.floor(ranks) <= k).astype(np.float64)
-        found = share_interval(hit, np.ones(len(hit)), clusters, DEFAULT)
+        interval = share_interval(hit, np.ones(len(hit)), clusters, DEFAULT)
         share = 100 * float(hit.mean())
-        rows.append(RecallRow(direction, k, share, 100 * found.low, 100 * found.high, len(hit), found.method))
+        rows.append(RecallRow(direction, k, share, 100 * interval.low, 100 * interval.high, len(hit), interval.method))
     return rows

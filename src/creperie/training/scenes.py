@@ -44,7 +44,7 @@ class Spoilt:
     foils: Mapping[str, tuple[str, ...]]
 
     def with_types(self, types: Sequence[str]) -> TrainSet:
-        """The examples with the foils of these types; an example may have one of each."""
+        """Return the examples with the foils of these types; an example may have one of each."""
         for name in types:
             if name not in self.foils:
                 raise unknown("type of foils", name, self.foils)
@@ -83,10 +83,10 @@ Drawn = list[tuple[tuple[str, TrainingExample], np.ndarray]]
 
 def _draw_part(part: tuple[int, int, int, tuple[str, ...]]) -> Drawn:
     n, seed, size, kinds = part
-    found = list(training_pairs(n, seed, "train", size=size, kinds=kinds))
+    pairs = list(training_pairs(n, seed, "train", size=size, kinds=kinds))
     drawn: Drawn = []
-    for k, e in enumerate(found):
-        twin = found[k ^ 1] if k ^ 1 < len(found) else None  # twins come one after the other
+    for k, e in enumerate(pairs):
+        twin = pairs[k ^ 1] if k ^ 1 < len(pairs) else None  # twins come one after the other
         others = (image_key(twin.scene),) if twin is not None else ()
         drawn.append(
             ((e.kind, TrainingExample("", image_key(e.scene), e.caption, e.paraphrase, (e.foil,), others)), e.image)
@@ -125,7 +125,7 @@ def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
 
 
 def draw(keys: Iterable[str], size: int, workers: int = 1, progress: Progress = silent) -> dict[str, np.ndarray]:
-    """The pictures that keys name, drawn once each."""
+    """Return the pictures that keys name, drawn once each."""
     unique = list(dict.fromkeys(keys))
     part = 256
     parts = [(unique[k : k + part], size) for k in range(0, len(unique), part)]
@@ -143,7 +143,7 @@ def _draw_keys(part: tuple[Sequence[str], int]) -> list[np.ndarray]:
 
 
 def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress = silent) -> TrainSet:
-    """The same examples, their pictures drawn now: several trainings will ask for them."""
+    """Return the same examples, their pictures drawn now: several trainings will ask for them."""
     drawn = draw((e.image for e in data.examples), size, workers, progress)
     return replace(data, open=lambda key: Image.fromarray(drawn[key]))
 
@@ -159,7 +159,7 @@ class _Drawer:
 
 
 def _spoil(shown: Shown, kinds: Sequence[str], dice: Dice) -> str:
-    """A foil of one of these kinds, or "" where none applies to the caption."""
+    """Return a foil of one of these kinds, or "" where none applies to the caption."""
     for kind in dice.shuffled(kinds):
         texts = BIASED[kind].spoil(shown, dice)
         if texts is not None and texts[1] != shown.text and is_false(texts[1], shown.graph):

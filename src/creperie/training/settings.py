@@ -44,7 +44,7 @@ class TrainingSettings:
             raise UsageError(f"`lr={self.lr}` must be above 0")
 
     def total(self, examples: int) -> int:
-        """The total number of steps for this number of examples."""
+        """Return the total number of steps for this number of examples."""
         whole = self.epochs * self.epoch(examples)
         return whole if self.steps is None else min(whole, self.steps)
 

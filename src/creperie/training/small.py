@@ -86,7 +86,7 @@ def save_small(folder: Path, model: SmallClip, words: Words) -> None:
 
 
 def load_small(folder: Path) -> tuple[SmallClip, Words]:
-    """The model and the vocabulary that lie in a folder."""
+    """Return the model and the vocabulary that lie in a folder."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -108,7 +108,7 @@ def load_small(folder: Path) -> tuple[SmallClip, Words]:
 
 
 def read_config(path: Path) -> SmallConfig:
-    """The configuration in a JSON file; names that it does not know are errors."""
+    """Return the configuration in a JSON file; names that it does not know are errors."""
     document = read_json(path)
     if not isinstance(document, dict):
         raise DataError("expected an object with settings", where=str(path))
@@ -133,7 +133,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SmallEncode
 
 
 def small_encoder(uri: str, place: Place) -> SmallEncoder:
-    """The model that lies in the folder of a `small:` URI."""
+    """Return the model that lies in the folder of a `small:` URI."""
     folder = Path(uri.removeprefix("small:")).expanduser()
     model, words = load_small(folder)
     fingerprint = Fingerprint(

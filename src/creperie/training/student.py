@@ -180,7 +180,7 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
 
 
 def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallStudent:
-    """A small model with fresh weights, the same for the same seed, and the words of the captions."""
+    """Return a small model with fresh weights, the same for the same seed, and the words of the captions."""
     import torch
 
     from creperie.training.architecture import SmallClip, vocabulary_of

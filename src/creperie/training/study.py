@@ -47,8 +47,8 @@ def run_study(
 
     def so_far() -> TrainingStudy:
         seconds = time.monotonic() - start
-        told = (chosen.name, wanted, tuple(seeds), tuple(sat), tuple(base), seconds, world_columns(), lab.notes())
-        return TrainingStudy(*told, scratch=chosen.scratch)
+        facts = (chosen.name, wanted, tuple(seeds), tuple(sat), tuple(base), seconds, world_columns(), lab.notes())
+        return TrainingStudy(*facts, scratch=chosen.scratch)
 
     for seed in seeds:
         base.append(lab.base(seed))
@@ -61,5 +61,5 @@ def run_study(
 def study_small(
     out: str | Path, *, seed: int = 0, arms: Sequence[str] = ("negate",), progress: Progress = silent
 ) -> TrainingStudy:
-    """A glimpse of the study in about a minute: one seed, few steps, for demonstrations."""
+    """Return a glimpse of the study in about a minute: one seed, few steps, for demonstrations."""
     return run_study("demo", out, seeds=(seed,), arms=arms, device="cpu", progress=progress)

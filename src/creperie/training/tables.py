@@ -28,7 +28,7 @@ class TextTable:
 
 
 def study_tables(study: TrainingStudy) -> list[TextTable]:
-    """All tables that a study has something for."""
+    """Return all tables that a study has something for."""
     return [t for t in (table_5(study), gains_table(study), table_10(study)) if t is not None]
 
 
@@ -57,7 +57,7 @@ def table_5(study: TrainingStudy) -> TextTable:
 
 
 def gains_table(study: TrainingStudy) -> TextTable:
-    """The same as differences to the training without foils."""
+    """Return the gains over the training without foils."""
     names = study.columns
     rows = []
     for arm in study.done:
@@ -117,9 +117,9 @@ def _cell(values: list[float], sign: bool = False) -> str:
 def _seeds(study: TrainingStudy) -> str:
     """How to read the intervals, and what is still missing."""
     n = len(study.seeds)
-    told = (
+    seeds = (
         "One seed." if n == 1 else f"Mean of {n} seeds [{'lowest, highest' if n == 2 else '95 % interval over seeds'}]."
     )
     if study.finished:
-        return told
-    return f"{told} Not finished: {len(study.sat)} of {study.size} trainings so far."
+        return seeds
+    return f"{seeds} Not finished: {len(study.sat)} of {study.size} trainings so far."

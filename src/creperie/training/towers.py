@@ -147,24 +147,24 @@ class TowerPair:
     def image_features(self, views: np.ndarray) -> np.ndarray:
         """(n, views, size, size, 3) to (n, views, width): from the store, or computed now and kept there."""
         n, count = views.shape[:2]
-        found = np.zeros((n, count, self.image.width), np.float32)
+        features = np.zeros((n, count, self.image.width), np.float32)
         names = np.stack([np.frombuffer(hashlib.sha256(v.tobytes()).digest(), np.uint8) for v in views])
         known = self.shelf.find(names)
         if len(known.rows):
-            found[known.rows] = known.vectors.reshape(-1, count, self.image.width)
+            features[known.rows] = known.vectors.reshape(-1, count, self.image.width)
         missing = np.setdiff1d(np.arange(n), known.rows)
         if len(missing):
             flat = views[missing].reshape(len(missing) * count, *views.shape[2:])
             pixels = torch.from_numpy(flat).to(self.place.torch_device)
             with exact_float32():
                 fresh = self.image.features(self.image.scaled(pixels))
-            found[missing] = fresh.view(len(missing), count, -1).cpu().numpy()
-            self.shelf.add(names[missing], found[missing])
-        return found
+            features[missing] = fresh.view(len(missing), count, -1).cpu().numpy()
+            self.shelf.add(names[missing], features[missing])
+        return features
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Of the features, for the store."""
+        """The fingerprint of the image features, for the store."""
         views = self.config.views_rule
         return Fingerprint(
             uri=self.config.image,
@@ -237,7 +237,7 @@ def save_heads(folder: Path, heads: JoinedHeads, config: TowersConfig) -> None:
 
 
 def load_heads(folder: Path) -> JoinedHeads:
-    """The heads that lie in a folder; their configuration says which towers they join."""
+    """Return the heads that lie in a folder; their configuration says which towers they join."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

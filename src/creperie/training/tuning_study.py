@@ -20,8 +20,8 @@ from creperie.training.student import open_student
 
 
 def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple[Benchmark, Benchmark]:
-    """Two benchmarks: about `share` of the items of every subset, and the others. Items that share an image, directly
-    or through other items, stay together, across subsets too.
+    """Return two benchmarks: about `share` of the items of every subset, and the others. Items that share an image,
+    directly or through other items, stay together, across subsets too.
 
     Groups are dealt out in random order, the largest first, each to the side that lacks more of the group's subsets.
     """
@@ -117,13 +117,13 @@ def tune(
         job = TrainingJob(open_student(model), data, own, tuning, base=model, truncate=True)
         done = train_job(job, Path(out) / way, device=device, progress=progress)
         run = score(test, done.uri, tasks=["itt"], options=ScoreOptions(device=device), progress=progress)
-        found = {r.subset: r for r in run.evaluate() if r.subset != "macro"}
+        results = {r.subset: r for r in run.evaluate() if r.subset != "macro"}
         rows.append(
             TuningResult(
                 way,
-                {name: 100 * r.accuracy for name, r in found.items()},
-                {name: 100 * r.low for name, r in found.items()},
-                {name: 100 * r.high for name, r in found.items()},
+                {name: 100 * r.accuracy for name, r in results.items()},
+                {name: 100 * r.low for name, r in results.items()},
+                {name: 100 * r.high for name, r in results.items()},
                 {f"{r.direction} @{r.at}": r.percent for r in recalls(pairs, done.uri, device=device).rows},
                 done.document["trained_weights"],
                 done.uri,

@@ -86,11 +86,11 @@ class VisionTower:
     def features(self, scaled: torch.Tensor) -> torch.Tensor:
         """(n, 3, h, w) to (n, width)."""
         if self.norm is None:
-            found = getattr(self.model, "get_image_features", self.model)(pixel_values=scaled)
-            return getattr(found, "pooler_output", found).flatten(1).float()
-        found = self.model(pixel_values=scaled, output_hidden_states=self.layers > 1)
-        last = found.last_hidden_state
-        tokens = [self.norm(h)[:, 0] for h in found.hidden_states[-self.layers : -1]] if self.layers > 1 else []
+            output = getattr(self.model, "get_image_features", self.model)(pixel_values=scaled)
+            return getattr(output, "pooler_output", output).flatten(1).float()
+        output = self.model(pixel_values=scaled, output_hidden_states=self.layers > 1)
+        last = output.last_hidden_state
+        tokens = [self.norm(h)[:, 0] for h in output.hidden_states[-self.layers : -1]] if self.layers > 1 else []
         return torch.cat([*tokens, last[:, 0], last[:, self.skip :].mean(dim=1)], dim=1).float()
 
     def weights(self) -> str:
@@ -100,10 +100,10 @@ class VisionTower:
 def scaled(pixels: torch.Tensor, mean: Sequence[float], std: Sequence[float], side: int | None = None) -> torch.Tensor:
     """Bytes (n, h, w, 3) to (n, 3, side, side), normalised."""
     shift, scale = (torch.tensor(list(v), device=pixels.device) for v in (mean, std))
-    found = ((pixels.float() / 255 - shift) / scale).permute(0, 3, 1, 2)
-    if side is None or side == found.shape[-1]:
-        return found
-    return interpolate(found, (side, side), mode="bicubic", antialias=True)
+    normalised = ((pixels.float() / 255 - shift) / scale).permute(0, 3, 1, 2)
+    if side is None or side == normalised.shape[-1]:
+        return normalised
+    return interpolate(normalised, (side, side), mode="bicubic", antialias=True)
 
 
 class FrozenTower:
@@ -137,17 +137,17 @@ def _encoder(uri: ModelURI, place: Place) -> Opened:
     encoder: Any = load_model(str(uri), device=place.device)
     if not hasattr(encoder, "encode_images"):
         raise UsageError("this is not an image encoder", where=str(uri), hint="name one by hf: or open_clip:")
-    told = encoder.fingerprint
+    fingerprint = encoder.fingerprint
 
     def show(pixels: torch.Tensor) -> np.ndarray:
         return encoder.encode_images([Image.fromarray(view) for view in pixels.cpu().numpy()])
 
-    return show, told.architecture, told.weights
+    return show, fingerprint.architecture, fingerprint.weights
 
 
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:
-    """Each image (n, 3, h, w) cropped to a random window of at least `smallest` of its area and mirrored at random,
-    which keeps a tower in training from learning its few images by heart."""
+    """Return each image (n, 3, h, w) cropped to a random window of at least `smallest` of its area and mirrored at
+    random, which keeps a tower in training from learning its few images by heart."""
     n = len(images)
     area, shape, x, y, side = torch.rand(5, n)
     edge, stretch = (smallest + (1 - smallest) * area).sqrt(), torch.exp((2 * shape - 1) * 0.16)

@@ -48,7 +48,8 @@ class ApiModel:
         return str(answer["choices"][0]["message"]["content"])
 
     def answers(self, prompts: Sequence[Prompt], top_logprobs: int = 0) -> list[dict[str, Any]]:
-        """The server's whole answers; with `top_logprobs`, the likeliest tokens of each step where it gives them."""
+        """Return the server's whole answers; with `top_logprobs`, the likeliest tokens of each step where it gives
+        them."""
         return ask_all(self.queue, [self.request(p, top_logprobs) for p in prompts])
 
     def request(self, prompt: Prompt, top_logprobs: int = 0) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def messages_of(prompt: Prompt) -> list[dict[str, Any]]:
 
 
 def data_url(image: Image.Image) -> str:
-    """An image as a PNG inside a URL: lossless, the same bytes for the same pixels."""
+    """Return an image as a PNG inside a URL: lossless, the same bytes for the same pixels."""
     buffer = io.BytesIO()
     image.convert("RGB").save(buffer, format="PNG")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -78,7 +78,7 @@ class SpendLedger:
             return
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        """A line more, in one piece: a process that dies leaves all of it or none."""
+        """Append a line in one write: a process that dies leaves all of it or none."""
         if self._books is None:
             return
         try:
@@ -177,7 +177,8 @@ def _plausible(tokens: Any, least: int, most: int) -> bool:
 
 
 def estimated_tokens(request: Mapping[str, Any]) -> float:
-    """The most tokens a request can be: one per byte of text, 3,000 per image, a few for the frame of each message."""
+    """Return the most tokens a request can be: one per byte of text, 3,000 per image, a few for the frame of each
+    message."""
     total = float(len(request.get("prompt", "").encode()))
     for message in request.get("messages", ()):
         total += TOKENS_A_MESSAGE

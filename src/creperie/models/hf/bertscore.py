@@ -51,12 +51,12 @@ class BertScore:
         """Unit vectors of each caption's tokens, and which of them count. Captions of like length go together."""
         tokens = self.tokenizer(texts)
         order = sorted(range(len(texts)), key=lambda i: len(tokens[i].ids))
-        found: list[Any] = [None] * len(texts)
+        encoded: list[Any] = [None] * len(texts)
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
             for row, states in zip(rows, self._forward([tokens[r] for r in rows]), strict=True):
-                found[row] = (states, self._counts(tokens[row].ids))
-        return found
+                encoded[row] = (states, self._counts(tokens[row].ids))
+        return encoded
 
     def _forward(self, batch: Sequence[Tokens]) -> list[torch.Tensor]:
         import torch
@@ -78,7 +78,7 @@ class BertScore:
 
 
 def likeness(a: torch.Tensor, a_counts: torch.Tensor, b: torch.Tensor, b_counts: torch.Tensor) -> float:
-    """The harmonic mean of precision and recall; NaN where a caption has no token that counts."""
+    """Return the harmonic mean of precision and recall; NaN where a caption has no token that counts."""
     products = a @ b.T
     precision = float(products.max(dim=1).values[a_counts].mean())
     recall = float(products.max(dim=0).values[b_counts].mean())

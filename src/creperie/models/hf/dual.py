@@ -65,7 +65,7 @@ class HfTextTower:
         return self.forward_padded(prepared, self.width)
 
     def forward_padded(self, prepared: Sequence[Tokens], width: int | None) -> np.ndarray:
-        """The vectors of a batch that is padded to `width` tokens, or to its longest caption."""
+        """Return the vectors of a batch that is padded to `width` tokens, or to its longest caption."""
 
         ids, mask = self.tokenizer.pad(prepared, width, self.place)
         with exact_float32():

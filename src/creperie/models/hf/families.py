@@ -25,7 +25,7 @@ class DualEncoderFamily:
 
 
 def pooled(output: Any) -> torch.Tensor:
-    """The projected vector: a tensor in older versions of transformers, a field of an output in newer ones."""
+    """Return the projected vector: a tensor in older versions of transformers, a field of an output in newer ones."""
     vector: torch.Tensor = output if hasattr(output, "shape") else output.pooler_output
     return vector
 
@@ -34,7 +34,7 @@ def pooled(output: Any) -> torch.Tensor:
 
 
 def causal_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """The vector at the end token. A token sees only what is before it, so padding needs no mask."""
+    """Return the vector at the end token. A token sees only what is before it, so padding needs no mask."""
     return pooled(model.get_text_features(input_ids=ids))
 
 

@@ -48,7 +48,7 @@ class Folder:
             )
 
     def model(self, model_class: Any, place: Place, **settings: Any) -> Any:
-        """The model with its weights. Weights that are not in the files would be random: that is an error."""
+        """Return the model with its weights. Weights that are not in the files would be random: that is an error."""
         with self._readable("weights"), quiet_libraries():
             model, report = model_class.from_pretrained(
                 self.path,
@@ -67,12 +67,12 @@ class Folder:
         return model.to(place.torch_device).eval()
 
     def weights(self) -> str:
-        """The hash of the files that hold the weights."""
+        """Return the hash of the files that hold the weights."""
         return hash_files(weight_files(self.path))
 
     def processor(self, model_type: str) -> Any:
-        """The model's own processor around Pillow's image processor. Processors that also read video need torchvision
-        for that part alone, and are made without it."""
+        """Return the model's own processor around Pillow's image processor. Processors that also read video need
+        torchvision for that part alone, and are made without it."""
         import transformers
         from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
@@ -149,7 +149,7 @@ class InMemory:
         return self.whole
 
     def model(self, model_class: Any, place: Place, **_: Any) -> Any:
-        """The network, or the part of it that is of this class."""
+        """Return the network, or the part of it that is of this class."""
         name = model_class.__name__
         if name.startswith("Auto") or isinstance(self.network, model_class):
             return self.network

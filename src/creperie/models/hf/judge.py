@@ -47,7 +47,7 @@ class LoadedNetwork:
 
 
 def read_network(uri: str, model_class: str, *, device: str = "auto", dtype: str = "float32") -> LoadedNetwork:
-    """A network of a class of transformers, by `hf:owner/name` or `hf:/folder`."""
+    """Return a network of a class of transformers, by `hf:owner/name` or `hf:/folder`."""
     try:
         import transformers
     except ImportError as e:

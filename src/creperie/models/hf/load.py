@@ -72,7 +72,8 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
 
 def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, Any], place: Place) -> Model:
-    """The adapter to a model of transformers, in a folder or in memory. `given` are the options that were chosen."""
+    """Return the adapter to a model of transformers, in a folder or in memory. `given` are the options that were
+    chosen."""
     config = source.config()
     loader, takes = _choose(config.model_type, options["score"], source.uri)
     refuse_unused(given, (*SHARED, *takes), where=source.uri, what=f"{config.model_type} models used this way")
@@ -80,7 +81,7 @@ def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, 
 
 
 def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, tuple[str, ...]]:
-    """The adapter for an architecture and a way to score, and the options it takes."""
+    """Return the adapter for an architecture and a way to score, and the options it takes."""
     joint = {"itm": MATCHERS, "fused": FUSERS}
     ways: dict[str, tuple[LoadFolder, tuple[str, ...]]] = {}
     if model_type in FAMILIES:
@@ -189,7 +190,7 @@ def describe(
     processor: Any = None,
     options: Mapping[str, Any],
 ) -> Fingerprint:
-    """The fingerprint of a model of transformers."""
+    """Return the fingerprint of a model of transformers."""
     settings = {} if processor is None else processor.to_dict()
     return Fingerprint(
         uri=folder.uri,
@@ -204,15 +205,15 @@ def describe(
 
 
 def architecture(name: str, config: Any) -> str:
-    """The class and the activations, which decide the function as much as the weights do.
+    """Return the class and the activations, which decide the function as much as the weights do.
 
     >>> from types import SimpleNamespace as N
     >>> architecture("CLIPModel", N(text_config=N(hidden_act="gelu"), vision_config=N(hidden_act="quick_gelu")))
     'CLIPModel(text: gelu, vision: quick_gelu)'
     """
     parts = {"text": "text_config", "vision": "vision_config", "image": "image_config", "queries": "qformer_config"}
-    found = {label: getattr(config, key, None) for label, key in parts.items()}
-    acts = {label: getattr(sub, "hidden_act", None) for label, sub in found.items()}
+    activations = {label: getattr(config, key, None) for label, key in parts.items()}
+    acts = {label: getattr(sub, "hidden_act", None) for label, sub in activations.items()}
     acts["self"] = getattr(config, "hidden_act", None)
     listed = ", ".join(f"{label}: {act}" for label, act in acts.items() if act)
     return f"{name}({listed})"

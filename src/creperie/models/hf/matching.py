@@ -52,7 +52,7 @@ class JointModel:
         return self.tokenizer(texts)
 
     def joined(self, image: np.ndarray, texts: Sequence[Tokens]) -> torch.Tensor:
-        """What the model says of each pair, in float32."""
+        """Return what the model says of each pair, in float32."""
         import torch
 
         parts = [torch.zeros(0, 2)] if not texts else []
@@ -150,7 +150,7 @@ def _blip2_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.
 
 
 def _flava_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The last layer without the final norm: that is what the multimodal encoder takes."""
+    """Return the last layer without the final norm: that is what the multimodal encoder takes."""
     states = model.flava.image_model(**inputs, output_hidden_states=True).hidden_states[-1]
     projected: torch.Tensor = model.flava.image_to_mm_projection(states)
     return projected
@@ -182,8 +182,8 @@ def _bridgetower_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: 
 
 
 def _vilt_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The patches. Where there are more than its limit, ViLT draws some at random: from a seed of its own here, so
-    that a score is a score."""
+    """Return the patches. Where there are more than its limit, ViLT draws some at random: from a seed of its own here,
+    so that a score is a score."""
     import torch
 
     pixels = inputs["pixel_values"]

@@ -36,7 +36,7 @@ def encoder_class(model_type: str) -> Any:
 
 
 def positions(config: Any) -> int | None:
-    """How many tokens fit; None where positions are relative."""
+    """Return how many tokens fit; None where positions are relative."""
     if config.model_type in T5_CLASSES:
         return None
     count = getattr(config, "max_position_embeddings", None)
@@ -46,7 +46,7 @@ def positions(config: Any) -> int | None:
 
 
 def pooling(pool: str) -> EmbedTexts:
-    """A function that runs the encoder and pools what it says. Batches are padded on the right."""
+    """Return a function that runs the encoder and pools what it says. Batches are padded on the right."""
     if pool not in POOLS:
         raise ModelError(f"unknown pooling {pool!r}", hint=f"choose one of: {', '.join(POOLS)}")
 

@@ -38,11 +38,11 @@ class Chat:
     def answers(self, prompts: Sequence[Prompt]) -> list[str]:
         """One answer per prompt, in order."""
         asked = [self._ids(p) for p in prompts]
-        found = [""] * len(prompts)
+        answers = [""] * len(prompts)
         for batch in self._batches(asked, prompts):
             for number, ids in zip(batch, self._generate([asked[i] for i in batch], [prompts[i] for i in batch])):
-                found[number] = str(self.tokenizer.decode(ids, skip_special_tokens=True))
-        return found
+                answers[number] = str(self.tokenizer.decode(ids, skip_special_tokens=True))
+        return answers
 
     def _ids(self, prompt: Prompt) -> list[int]:
         if self.tokenizer.chat_template is None:
@@ -81,7 +81,7 @@ class Chat:
         return name in inspect.signature(self.model.forward).parameters
 
     def _generate(self, asked: list[list[int]], prompts: list[Prompt]) -> list[list[int]]:
-        """The tokens of the answers, without the one that ends them."""
+        """Return the tokens of the answers, without the one that ends them."""
         import torch
 
         with torch.no_grad():
@@ -92,8 +92,8 @@ class Chat:
 
     @property
     def ends(self) -> set[int]:
-        told = self.model.generation_config.eos_token_id
-        ends = set(told) if isinstance(told, (list, tuple)) else {told}
+        end_ids = self.model.generation_config.eos_token_id
+        ends = set(end_ids) if isinstance(end_ids, (list, tuple)) else {end_ids}
         return {int(e) for e in (*ends, self.tokenizer.eos_token_id) if e is not None}
 
 
@@ -153,12 +153,12 @@ class _AnswerRows:
         return shared
 
     def _forward(self, ids: Any, mask: Any, places: Any) -> Any:
-        """The logits of the last token of each row, float32 on the CPU."""
+        """Return the logits of the last token of each row, float32 on the CPU."""
         device = self.chat.device
-        told = {"input_ids": ids, "attention_mask": mask} | ({"position_ids": places} if self.placed else {})
+        inputs = {"input_ids": ids, "attention_mask": mask} | ({"position_ids": places} if self.placed else {})
         last = {"logits_to_keep": 1} if self.short else {}  # those of a whole prompt would be gigabytes
         output = self.chat.model(
-            **{name: value.to(device) for name, value in told.items()},
+            **{name: value.to(device) for name, value in inputs.items()},
             past_key_values=self.past,
             use_cache=True,
             **last,
@@ -188,7 +188,7 @@ class _AnswerRows:
         self.position = self.position + 1
 
     def _choose(self, row: int, number: int) -> int:
-        """The likeliest token; with a temperature, one drawn with the prompt's own numbers."""
+        """Return the likeliest token; with a temperature, one drawn with the prompt's own numbers."""
         import torch
 
         temperature = self.prompts[number].temperature
@@ -201,12 +201,12 @@ class _AnswerRows:
     def _leave_out(self, chosen: list[int]) -> list[int]:
         import torch
 
-        kept = [row for row, number in enumerate(self.rows) if number in self.open]
-        which = torch.tensor(kept)
+        staying = [row for row, number in enumerate(self.rows) if number in self.open]
+        which = torch.tensor(staying)
         self.past.batch_select_indices(which.to(self.chat.device))
         self.mask, self.position = self.mask[which], self.position[which]
-        self.rows = [self.rows[row] for row in kept]
-        return [chosen[row] for row in kept]
+        self.rows = [self.rows[row] for row in staying]
+        return [chosen[row] for row in staying]
 
 
 def _alike(one: list[int], two: list[int]) -> bool:
@@ -216,7 +216,7 @@ def _alike(one: list[int], two: list[int]) -> bool:
 
 
 def _shared(asked: Sequence[list[int]]) -> int:
-    """How many tokens all begin with; the last of each is read for itself.
+    """Return how many tokens all begin with; the last of each is read for itself.
 
     >>> _shared([[1, 2, 3, 4], [1, 2, 3], [1, 2, 5]])
     2

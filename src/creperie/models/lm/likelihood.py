@@ -39,7 +39,7 @@ def load_likelihood(uri: ModelURI, options: Mapping[str, Any], place: Place) -> 
 
 
 def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place) -> Model:
-    """The adapter to a language model of transformers, in a folder or in memory."""
+    """Return the adapter to a language model of transformers, in a folder or in memory."""
     config = folder.config()
     masked = _is_masked(config)
     model = folder.model(_model_class(masked), place)
@@ -84,7 +84,7 @@ class LanguageModel:
         raise NotImplementedError
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The caption's own tokens, cut so that start token and prompt fit before them."""
+        """Return the caption's own tokens, cut so that start token and prompt fit before them."""
         room = (self.fingerprint.context or 10**6) - len(self.prompt) - self.beside
         encoded = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"] if texts else []
         return [ids[:room] for ids in encoded]
@@ -118,7 +118,7 @@ class CausalLM(LanguageModel):
         """Captions that begin alike share their first tokens: each is computed once in a pack."""
         import torch
 
-        found: list[np.ndarray] = [np.zeros(0, dtype=np.float32)] * len(captions)
+        results: list[np.ndarray] = [np.zeros(0, dtype=np.float32)] * len(captions)
         packs, device = list(packs_of(captions, before)), self.place.torch_device
         for batch in batches_by_length([len(p) for p in packs]):
             mine = [packs[k] for k in batch]
@@ -136,14 +136,14 @@ class CausalLM(LanguageModel):
                 logs = (logits[rows, parents, tokens] - logits.logsumexp(-1).gather(1, parents)).cpu().numpy()
             for row, pack in enumerate(mine):
                 for caption, path in pack.paths.items():
-                    found[caption] = logs[row, path]
-        return found
+                    results[caption] = logs[row, path]
+        return results
 
     def _rows(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
-        """Every caption on a line of its own."""
+        """Return every caption on a line of its own."""
         import torch
 
-        found: list[np.ndarray] = [np.zeros(0, dtype=np.float32)] * len(captions)
+        results: list[np.ndarray] = [np.zeros(0, dtype=np.float32)] * len(captions)
         for batch in batches_by_length([len(before) + len(c) for c in captions]):
             width = max(len(before) + len(captions[i]) for i in batch)
             ids = torch.zeros((len(batch), width), dtype=torch.long)
@@ -156,8 +156,8 @@ class CausalLM(LanguageModel):
             for row, i in enumerate(batch):
                 # position p predicts token p + 1; with nothing before it, the first token is not predicted
                 first = max(len(before) - 1, 0)
-                found[i] = logs[row, first : len(before) + len(captions[i]) - 1]
-        return found
+                results[i] = logs[row, first : len(before) + len(captions[i]) - 1]
+        return results
 
     def _forward(self, ids: Any, mask: Any) -> np.ndarray:
         """Log-probabilities of the next tokens, (rows, width − 1)."""
@@ -218,7 +218,7 @@ class MaskedLM(LanguageModel):
         return np.split(logs, ends[:-1]) if captions else []
 
     def _frame(self) -> tuple[list[int], list[int]]:
-        """The special tokens that the tokenizer puts before and behind a sentence."""
+        """Return the special tokens that the tokenizer puts before and behind a sentence."""
         probe = self.tokenizer("a", return_special_tokens_mask=True)
         own = [k for k, special in enumerate(probe["special_tokens_mask"]) if not special]
         ids: list[int] = probe["input_ids"]
@@ -257,7 +257,8 @@ def _model_class(masked: bool) -> Any:
 
 
 def _start_ids(tokenizer: Any, asked: str | None, uri: str) -> list[int]:
-    """What stands before the caption so that its first token is predicted too: the model's start or end token."""
+    """Return what stands before the caption so that its first token is predicted too: the model's start or end
+    token."""
     if asked == "none":
         return []
     if asked and asked != "auto":
@@ -309,16 +310,16 @@ class TokenTree:
         self.paths[caption] = path
 
     def sees(self, width: int) -> np.ndarray:
-        """Which token sees which: itself and its ancestors; padding sees itself."""
-        found = np.eye(width, dtype=bool)
+        """Return which token sees which: itself and its ancestors; padding sees itself."""
+        visible = np.eye(width, dtype=bool)
         for i, parent in enumerate(self.parent):
             if parent >= 0:
-                found[i] |= found[parent]
-        return found
+                visible[i] |= visible[parent]
+        return visible
 
 
 def packs_of(captions: Sequence[list[int]], start: Sequence[int]) -> Iterator[TokenTree]:
-    """All captions in packs, in alphabetical order of their tokens, so that neighbours begin alike."""
+    """Yield all captions in packs, in alphabetical order of their tokens, so that neighbours begin alike."""
     pack, root = TokenTree(start), len(start) - 1
     for i in sorted(range(len(captions)), key=lambda i: captions[i]):
         if pack.paths and len(pack) + len(captions[i]) > PACK:

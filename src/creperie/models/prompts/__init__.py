@@ -57,7 +57,7 @@ class PromptText:
         return f"{self.id}: {self.text}" + (f" {[self.separator, *words]}" if any(words) else "")
 
     def about(self, caption: str) -> str:
-        """The question about one caption. Braces inside a caption are just characters.
+        """Return the question about one caption. Braces inside a caption are just characters.
 
         >>> PromptText("x", "yesno", "True or not: {caption}").about("a {red} cat")
         'True or not: a {red} cat'
@@ -65,7 +65,7 @@ class PromptText:
         return self.text.replace("{caption}", caption)
 
     def offering(self, options: tuple[str, ...]) -> str:
-        """The question with options behind their labels."""
+        """Return the question with options behind their labels."""
         labels = self.labels[: len(options)]
         listed = self.separator.join(f"{label} {option}" for label, option in zip(labels, options, strict=True))
         named = ", ".join([*labels, *([self.none] if self.none else [])])
@@ -75,16 +75,16 @@ class PromptText:
 
 @cache
 def built_in() -> Mapping[str, PromptText]:
-    """All prompts that come with creperie, by id."""
-    found: dict[str, PromptText] = {}
+    """Return all prompts that come with creperie, by id."""
+    prompts: dict[str, PromptText] = {}
     for file in sorted(files(__package__).iterdir(), key=lambda f: f.name):
         if file.name.endswith(".toml"):
-            found |= _read(file.read_text(encoding="utf-8"), file.name)
-    return found
+            prompts |= _read(file.read_text(encoding="utf-8"), file.name)
+    return prompts
 
 
 def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
-    """The built-in prompts of a kind, in the order of their files.
+    """Return the built-in prompts of a kind, in the order of their files.
 
     >>> [p.id for p in prompts_of("choice", "odd")]
     ['odd-or-none', 'odd-or-none-reworded', 'odd-forced']
@@ -93,9 +93,9 @@ def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
 
 
 def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = "") -> PromptText:
-    """A prompt by its id, or from a file: `my.toml`, or `my.toml#id` where the file holds several. A folder (`my/` or
-    `my/#id`) replaces shipped prompts by those of the same id in its caption.toml, choice.toml, vqa.toml, yesno.toml.
-    An empty `kind` takes prompts of all kinds.
+    """Return a prompt by its id, or from a file: `my.toml`, or `my.toml#id` where the file holds several. A folder
+    (`my/` or `my/#id`) replaces shipped prompts by those of the same id in its caption.toml, choice.toml, vqa.toml,
+    yesno.toml. An empty `kind` takes prompts of all kinds.
     """
     path, _, part = (name or default).partition("#")
     if path.endswith(".toml"):
@@ -119,13 +119,13 @@ def in_folder(name: str | None) -> bool:
 
 
 def prompt_files(folder: str | Path) -> list[Path]:
-    """The files in a folder that hold prompts for scoring."""
-    found = [Path(folder).expanduser() / f"{kind}.toml" for kind in KINDS]
-    return [file for file in found if file.is_file()]
+    """Return the files in a folder that hold prompts for scoring."""
+    files = [Path(folder).expanduser() / f"{kind}.toml" for kind in KINDS]
+    return [file for file in files if file.is_file()]
 
 
 def with_prompts(uri: str, folder: str | Path) -> str:
-    """The URI of a model that takes its prompts from a folder, where it is asked by a prompt.
+    """Return the URI of a model that takes its prompts from a folder, where it is asked by a prompt.
 
     >>> with_prompts("vlm:x?score=choice&prompt=odd-forced", "/my"), with_prompts("hf:x", "/my")
     ('vlm:x?score=choice&prompt=%2Fmy%2F%23odd-forced', 'hf:x')
@@ -140,7 +140,7 @@ def with_prompts(uri: str, folder: str | Path) -> str:
 
 
 def read_prompts(path: str | Path) -> dict[str, PromptText]:
-    """The prompts of a file, by id."""
+    """Return the prompts of a file, by id."""
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:
@@ -156,13 +156,13 @@ def _read(text: str, where: str) -> dict[str, PromptText]:
     records = document.get("prompt")
     if not isinstance(records, list) or not records:
         raise DataError("holds no [[prompt]]", where=where, hint="see docs/generative.md")
-    found: dict[str, PromptText] = {}
+    prompts: dict[str, PromptText] = {}
     for number, record in enumerate(records, 1):
         prompt = _prompt(record, f"{where}: prompt {number}")
-        if prompt.id in found:
+        if prompt.id in prompts:
             raise DataError(f"the id {prompt.id!r} is there twice", where=where)
-        found[prompt.id] = prompt
-    return found
+        prompts[prompt.id] = prompt
+    return prompts
 
 
 def _prompt(record: Mapping[str, Any], where: str) -> PromptText:

@@ -43,30 +43,30 @@ class CausalEngine:
         return self.reader.lines(pairs, end=end, turns=turns)
 
     def see(self, image: Any, turns: Turns = ()) -> Seen:
-        """An image with all that stands before it; demonstrations with images are a part of that."""
+        """Return an image with all that stands before it; demonstrations with images are a part of that."""
         shown = images_of(turns)
         return self.reader.see(image, self.reader.frame("", turns if shown else ()).head, shown)
 
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
         """For each image, for each of its lines, the log-probability of each token of the answer."""
-        found: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
+        results: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
         with exact_float32():
             states = self._looked(seen) if self.family.whole else [None] * len(seen)
             jobs = [job for i, own in enumerate(lines) for job in self._jobs(i, seen[i], own, states[i])]
             for batch in self._batches(jobs):
                 for place, logs in self._read(batch):
-                    found[place[0]][place[1]] = logs
-        return found
+                    results[place[0]][place[1]] = logs
+        return results
 
     def question_inputs(self, seen: Seen, question: str, turns: Turns = ()) -> dict[str, torch.Tensor]:
-        """The model's inputs for a question without an answer, for generation."""
+        """Return the model's inputs for a question without an answer, for generation."""
         (line,) = self.reader.lines([(question, "")], turns=turns)
         return self.prefixes.inputs([self._job(seen, line.ids[: line.start], [line], [])])
 
     # -- what belongs together -----------------------------------------------------------------------------------
 
     def _looked(self, seen: Sequence[Seen]) -> list[torch.Tensor]:
-        """The tower's states, for models that read an image again with every prompt."""
+        """Return the tower's states, for models that read an image again with every prompt."""
         import torch
 
         pixels = [torch.from_numpy(one["pixel_values"]) for one in seen]
@@ -76,7 +76,7 @@ class CausalEngine:
     def _jobs(
         self, image: int, seen: Seen, lines: Sequence[AnswerLine], states: torch.Tensor | None
     ) -> Iterator[PrefixJob]:
-        """The lines of an image by what they share: one job, or one a prompt where prompts must be read whole."""
+        """Yield the lines of an image by what they share: one job, or one a prompt where prompts must be read whole."""
         groups: dict[tuple[bytes, bytes], list[int]] = {}
         for k, line in enumerate(lines):
             asked = line.ids[: line.start].tobytes() if self.family.whole else b""
@@ -129,7 +129,7 @@ class CausalEngine:
             yield batch
 
     def _rows_held(self, jobs: Sequence[PrefixJob]) -> int:
-        """How many rows of keys and values fit, each as long as the longest line."""
+        """Return how many rows of keys and values fit, each as long as the longest line."""
         width = jobs[0].length + max(len(line.ids) for job in jobs for line in job.lines)
         return max(1, self._cache_bytes() // (self._token_bytes * width))
 
@@ -138,8 +138,8 @@ class CausalEngine:
 
         if not self.place.device.startswith("cuda"):
             return CACHE_BYTES[self.place.device]
-        held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # free inside torch's own pool
-        return int(CACHE_SHARE * (torch.cuda.mem_get_info()[0] + held))
+        spare = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # free inside torch's own pool
+        return int(CACHE_SHARE * (torch.cuda.mem_get_info()[0] + spare))
 
     @property
     def _token_bytes(self) -> int:
@@ -212,7 +212,7 @@ def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndar
 
 
 def common_prefix(lines: Sequence[AnswerLine]) -> np.ndarray:
-    """The tokens that all lines begin with, at most up to where the first answer begins."""
+    """Return the tokens that all lines begin with, at most up to where the first answer begins."""
     first = lines[0].ids
     length = min(line.start for line in lines)
     for line in lines[1:]:

@@ -55,7 +55,7 @@ class LikelyChooser(WordedChooser):
         self.fingerprint = replace(fingerprint, prompt=form.described(), options=used)
 
     def asked_with(self, form: QuestionWording) -> LikelyChooser:
-        """The same model, asked in other words."""
+        """Return the same model, asked in other words."""
         return LikelyChooser(self.engine, form, self.fingerprint, self.place, self.order)
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
@@ -106,8 +106,8 @@ class VlmGenerator:
         return [self._answer(p, self.engine.see(p.images[-1], self._turns(p))) for p in prompts]
 
     def _turns(self, prompt: Prompt) -> list[Turn]:
-        """What stands before the question; the question itself has one image."""
-        roles, said = zip(*prompt.messages, strict=True)
+        """Return what stands before the question; the question itself has one image."""
+        roles, texts = zip(*prompt.messages, strict=True)
         shows = prompt.shows or (len(prompt.images),)
         if roles != ("user", *("assistant", "user") * (len(roles) // 2)) or max(shows) > 1 or shows[-1:] != (1,):
             raise UsageError(
@@ -116,7 +116,7 @@ class VlmGenerator:
         images = iter(prompt.images)
         return [
             Turn(asked, answered, next(images) if shown else None)
-            for asked, answered, shown in zip(said[:-1:2], said[1::2], shows[:-1], strict=True)
+            for asked, answered, shown in zip(texts[:-1:2], texts[1::2], shows[:-1], strict=True)
         ]
 
     def _answer(self, prompt: Prompt, seen: Seen) -> str:
@@ -139,7 +139,8 @@ CAPTION_TOKENS = 48
 
 
 def caption_images(model: Any, images: Sequence[Image.Image]) -> list[str]:
-    """What a model says about each image in one sentence, without sampling; the model is a `vlm:` or `api:` one."""
+    """Return what a model says about each image in one sentence, without sampling; the model is a `vlm:` or `api:`
+    one."""
     describes = "one-sentence"
     if not isinstance(model, Generator):
         engine = getattr(model, "engine", None)
@@ -151,4 +152,4 @@ def caption_images(model: Any, images: Sequence[Image.Image]) -> list[str]:
         model = VlmGenerator(engine, model.fingerprint, model.place)
     asked = find_prompt(describes, "caption").text
     prompts = [Prompt((("user", asked),), images=(image,), max_tokens=CAPTION_TOKENS) for image in images]
-    return [" ".join(said.split()) for said in model.generate(prompts)]
+    return [" ".join(answer.split()) for answer in model.generate(prompts)]

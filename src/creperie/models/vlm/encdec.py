@@ -61,15 +61,15 @@ class EncoderDecoderEngine:
 
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
         """For each image, for each of its lines, the log-probability of each token of the answer."""
-        found: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
+        results: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
         with exact_float32():
             pixels = [self._pixels(one) for one in seen]
             states = look(self.model, pixels)
             for batch in self._batches(lines):
                 shown = [(pixels[task.image], states[task.image]) for task in batch]
                 for place, logs in self._read(batch, shown, lines):
-                    found[place[0]][place[1]] = logs
-        return found
+                    results[place[0]][place[1]] = logs
+        return results
 
     def _batches(self, lines: Sequence[Sequence[AnswerLine]]) -> Iterator[list[DecodeTask]]:
         prompts: dict[str, dict[str, torch.Tensor]] = {}
@@ -123,7 +123,7 @@ class EncoderDecoderEngine:
         return {name: made[name].to(self.place.torch_device) for name in ("input_ids", "attention_mask")}
 
     def question_inputs(self, seen: Seen, question: str, turns: Turns = ()) -> dict[str, torch.Tensor]:
-        """The model's inputs for a question without an answer, for generation."""
+        """Return the model's inputs for a question without an answer, for generation."""
         return {"pixel_values": self._pixels(seen), **self.prompt_inputs(self.reader.frame(question, turns).tail)}
 
     # -- what differs --------------------------------------------------------------------------------------------
@@ -136,16 +136,16 @@ class EncoderDecoderEngine:
         return int(self.reader.tokenizer.eos_token_id)
 
     def encoded_with(self, line: AnswerLine) -> str:
-        """The prompt that the encoder sees with the image."""
+        """Return the prompt that the encoder sees with the image."""
         return line.context
 
     def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:
-        """The prompt as the encoder reads it."""
+        """Return the prompt as the encoder reads it."""
         return self._tokens(self.reader.tokenizer, prompt, truncation=True)
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """What the decoder looks at, and its mask, for a batch of images with their prompts. The tower has seen the
-        images: it need not look again."""
+        """Return what the decoder looks at, and its mask, for a batch of images with their prompts. The tower has seen
+        the images: it need not look again."""
         raise NotImplementedError
 
     def decode(self, state: torch.Tensor, mask: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:

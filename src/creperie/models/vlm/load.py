@@ -37,7 +37,7 @@ MEAN, SPREAD = 127.5, 64.0
 
 
 def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "") -> Image.Image:
-    """A picture of a size (width, height) that shows nothing; the same for the same seed and name.
+    """Return a picture of a size (width, height) that shows nothing; the same for the same seed and name.
 
     >>> blind_image("grey", (4, 3)).getpixel((0, 0))
     (128, 128, 128)
@@ -53,12 +53,12 @@ def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "")
 
 
 def null_images(kind: str, count: int, size: tuple[int, int] = (336, 336), seed: int = 0) -> list[Image.Image]:
-    """Several pictures that show nothing, for the probability of a caption without an image."""
+    """Return several pictures that show nothing, for the probability of a caption without an image."""
     return [blind_image(kind, size, seed, f"null {i}") for i in range(1 if kind == "grey" else count)]
 
 
 def mean_image(images: Sequence[Image.Image], size: tuple[int, int] = (256, 256)) -> Image.Image:
-    """The mean of pictures, each first brought to one size."""
+    """Return the mean of pictures, each first brought to one size."""
     total = np.zeros((size[1], size[0], 3), np.float64)
     for image in images:
         total += np.asarray(image.convert("RGB").resize(size, Image.Resampling.BICUBIC), np.float64)
@@ -84,7 +84,7 @@ def load_vlm(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
 
 def scorer_of(folder: ModelSource, given: Iterable[str], options: Mapping[str, Any], place: Place) -> Model:
-    """The adapter to a generative model, in a folder or in memory. `given` are the options that were chosen."""
+    """Return the adapter to a generative model, in a folder or in memory. `given` are the options that were chosen."""
     text, way = folder.uri, options["score"]
     refuse_unused(given, (*SHARED, *TAKES[way]), where=text, what=f"score={way}")
     engine = read_engine(folder, place, options["max_length"], options["system"] or "")
@@ -130,7 +130,7 @@ def _caption_likelihood(
 def read_engine(
     folder: ModelSource, place: Place, max_length: int | None = None, system: str = ""
 ) -> CausalEngine | EncoderDecoderEngine:
-    """The model behind one of two doors: decoders, and encoders with decoders."""
+    """Return the model behind one of two doors: decoders, and encoders with decoders."""
     from transformers import AutoModelForImageTextToText
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
 

@@ -76,7 +76,7 @@ class PrefixReader:
         return Prefix(output.logits[:, -1], (inner or output).past_key_values, jobs[0].length, deltas)
 
     def inputs(self, jobs: Sequence[PrefixJob]) -> dict[str, torch.Tensor]:
-        """The images of a batch and the tokens up to where captions part."""
+        """Return the images of a batch and the tokens up to where captions part."""
         made = {name: [job.seen[name] for job in jobs] for name in jobs[0].seen if name not in SEQUENCES}
         made |= {name: [job.sequence[name] for job in jobs] for name in jobs[0].sequence}
         queries = [job.query[None] for job in jobs if job.query is not None]

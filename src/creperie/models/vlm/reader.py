@@ -53,7 +53,7 @@ class Reader:
     # -- prompts -------------------------------------------------------------------------------------------------
 
     def frame(self, question: str, turns: Turns = ()) -> Frame:
-        """The prompt that asks a question about the image; an empty question asks for a description."""
+        """Return the prompt that asks a question about the image; an empty question asks for a description."""
         text, gap = self._rendered(question, turns), self.gap
         if not self.chats and text.endswith(":"):
             gap = " "
@@ -85,7 +85,7 @@ class Reader:
             raise ModelError(what, where=uri, hint="choose another ?prompt=, or report the model's architecture")
 
     def whole_ids(self, images: Sequence[Image.Image], frame: Frame) -> Any:
-        """The tokens of a whole prompt as the processor reads it."""
+        """Return the tokens of a whole prompt as the processor reads it."""
         with quiet_libraries():
             text = (frame.head + frame.tail).removesuffix(self.family.appends)
             return self.processor(images=[*images], text=[text], return_tensors="np")["input_ids"][0]
@@ -104,7 +104,7 @@ class Reader:
         return shown_first + self._unchatted("\n\n".join([*plain, *([question] if question else [])]))
 
     def _unchatted(self, question: str) -> str:
-        """A question and its image where there is no chat template. No str.format: a caption may hold braces."""
+        """Return a question and its image where there is no chat template. No str.format: a caption may hold braces."""
         form = self.family.fallback if question else self.family.plain
         return form.replace("{image}", self.placeholder).replace("{question}", question)
 
@@ -118,7 +118,7 @@ class Reader:
         return str(rendered)
 
     def _gap(self) -> str:
-        """What the template puts between its opening of an answer and the answer."""
+        """Return what the template puts between its opening of an answer and the answer."""
         if not self.chats:
             return ""
         asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Q"}]}]
@@ -130,8 +130,9 @@ class Reader:
     # -- tokens --------------------------------------------------------------------------------------------------
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
-        """The tokens of (question, answer) pairs behind the image. `end` scores the end token too. `turns` of text
-        stand before the image where the model chats, else before the question; those with images are seen with it."""
+        """Return the tokens of (question, answer) pairs behind the image. `end` scores the end token too. `turns` of
+        text stand before the image where the model chats, else before the question; those with images are seen with it.
+        """
         frames = {question: self.frame(question, turns) for question, _ in pairs}
         opening = None
         if turns and self.chats and self.placeholder and not images_of(turns):
@@ -140,10 +141,10 @@ class Reader:
 
     def _line(self, frame: Frame, answer: str, end: bool, opening: np.ndarray | None) -> AnswerLine:
         context = self._behind_image(frame.tail)
-        found = self.answer_ids(frame, context, answer)
+        answer_ids = self.answer_ids(frame, context, answer)
         if end and self.tokenizer.eos_token_id is not None:
-            found = [*found, self.tokenizer.eos_token_id]
-        return self.cut(context, found, frame.tail, opening)
+            answer_ids = [*answer_ids, self.tokenizer.eos_token_id]
+        return self.cut(context, answer_ids, frame.tail, opening)
 
     @cached_property
     def default_opening(self) -> list[int]:
@@ -151,14 +152,14 @@ class Reader:
         return self.opening_ids(self.frame("").head)
 
     def opening_ids(self, head: str) -> list[int]:
-        """The tokens of the text before the image, with what the tokenizer puts before all text."""
+        """Return the tokens of the text before the image, with what the tokenizer puts before all text."""
         ids: list[int] = self.tokenizer(head, verbose=False)["input_ids"]
         first = self.tokenizer(self.placeholder, add_special_tokens=False)["input_ids"][0]
         return ids[: ids.index(first)]
 
     def answer_ids(self, frame: Frame, context: list[int], answer: str) -> list[int]:
-        """The answer's own tokens. Where the tokenizer would join the prompt's end with the answer's beginning, the
-        prompt stays as it is: a model that generates reads it so, too."""
+        """Return the answer's own tokens. Where the tokenizer would join the prompt's end with the answer's beginning,
+        the prompt stays as it is: a model that generates reads it so, too."""
         whole = self._behind_image(frame.tail + frame.gap + answer)
         if whole[: len(context)] == context:
             return whole[len(context) :]
@@ -166,7 +167,7 @@ class Reader:
         return ids
 
     def _behind_image(self, text: str) -> list[int]:
-        """The tokens of text as it stands behind the image."""
+        """Return the tokens of text as it stands behind the image."""
         ids: list[int] = self.tokenizer(self.placeholder + text, add_special_tokens=False, verbose=False)["input_ids"]
         return ids[self._placeholder_width :]
 
@@ -189,8 +190,8 @@ class Reader:
     # -- images --------------------------------------------------------------------------------------------------
 
     def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
-        """What the processor makes of an image, of those `before` it and of the text up to it: arrays by the model's
-        names for them."""
+        """Return what the processor makes of an image, of those `before` it and of the text up to it: arrays by the
+        model's names for them."""
         with quiet_libraries():
             made = self.processor(images=[*before, image.convert("RGB")], text=[head or ""], return_tensors="np")
         arrays = {name: np.asarray(value) for name, value in made.items() if name not in ("labels", "num_patches")}
@@ -201,7 +202,7 @@ class Reader:
 
 
 def images_of(turns: Turns) -> list[Image.Image]:
-    """The pictures of demonstrations."""
+    """Return the pictures of demonstrations."""
     return [turn.image for turn in turns if turn.image is not None]
 
 

@@ -38,7 +38,7 @@ class Rows:
 
 
 def fewest_rows(rests: Sequence[Rest]) -> Rows:
-    """A row for every line that no other line begins with.
+    """Return one row per line that is not a prefix of another.
 
     >>> lines = [[7, 8, 1], [7, 8, 2], [7]]
     >>> rows = fewest_rows([Rest(0, np.array(ids), 0) for ids in lines])
@@ -85,7 +85,7 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
 
 
 def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:
-    """The log-probability of each line's first token under the logits at the end of its prefix."""
+    """Return the log-probability of each line's first token under the logits at the end of its prefix."""
     return picked(last, [[rest.owner for rest in rests]], [int(rest.ids[0]) for rest in rests])
 
 
@@ -100,7 +100,7 @@ def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -
 
 
 def picked(logits: torch.Tensor, places: Sequence[Sequence[int]], tokens: Sequence[int]) -> np.ndarray:
-    """The log-probabilities of tokens, each under the logits at its place, in float32."""
+    """Return the log-probabilities of tokens, each under the logits at its place, in float32."""
     import torch
 
     at = tuple(torch.tensor(index, device=logits.device) for index in places)

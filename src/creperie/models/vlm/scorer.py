@@ -59,17 +59,17 @@ class VlmScorer:
         return self.engine.see(image)
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
-        found: list[Tokens] = []
+        tokens: list[Tokens] = []
         for text in texts:
             lines = self.engine.lines(self.pairs(text), end=self.end)
-            found.append(CaptionTokens(lines[0].ids, max(line.cut for line in lines), tuple(lines)))
-        return found
+            tokens.append(CaptionTokens(lines[0].ids, max(line.cut for line in lines), tuple(lines)))
+        return tokens
 
     def forward_pairs(self, image: Seen, texts: Sequence[Tokens]) -> np.ndarray:
         return self.forward_groups([image], [texts])[0]
 
     def forward_groups(self, images: Sequence[Seen], texts: Sequence[Sequence[Tokens]]) -> list[np.ndarray]:
-        """Several images, each with its captions: read in common batches."""
+        """Return the scores of several images, each with its captions, read in common batches."""
         captions = [[t for t in own if isinstance(t, CaptionTokens)] for own in texts]
         flat = [[line for t in own for line in t.lines] for own in captions]
         found = self.engine.log_probabilities(images, flat)
@@ -85,11 +85,11 @@ class VlmScorer:
     # -- what differs --------------------------------------------------------------------------------------------
 
     def pairs(self, text: str) -> list[tuple[str, str]]:
-        """The (question, answer) pairs for one caption."""
+        """Return the (question, answer) pairs for one caption."""
         raise NotImplementedError
 
     def value(self, logs: Sequence[np.ndarray]) -> float:
-        """The caption's number, from the log-probabilities of each answer's tokens."""
+        """Return the caption's number, from the log-probabilities of each answer's tokens."""
         raise NotImplementedError
 
 
@@ -136,7 +136,7 @@ class DebiasedLikelihood(CaptionLikelihood):
 
 
 def log_mean_exp(logs: np.ndarray) -> np.ndarray:
-    """The logarithm of the mean probability over the first axis.
+    """Return the logarithm of the mean probability over the first axis.
 
     >>> np.round(log_mean_exp(np.log([[0.1, 0.5], [0.3, 0.5]])), 4).tolist()
     [-1.6094, -0.6931]
@@ -178,5 +178,5 @@ class YesNo(VlmScorer):
 
 
 def describe(value: Any) -> str:
-    """A prompt as part of a fingerprint."""
+    """Return a prompt as part of a fingerprint."""
     return value.described if isinstance(value, PromptText) else str(value)

@@ -16,7 +16,7 @@ PLACES = ("model.vision_tower", "model.vision_model", "model.visual", "vision_mo
 
 
 def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """What the tower makes of each image, (1, patches, width) each; images of one shape in common batches."""
+    """Return what the tower makes of each image, (1, patches, width) each; images of one shape in common batches."""
     import torch
 
     place = _place(model)
@@ -56,7 +56,7 @@ def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
 
 
 def _place(model: Any) -> tuple[Any, str] | None:
-    """The module that holds the tower, and the tower's name in it."""
+    """Return the module that holds the tower, and the tower's name in it."""
     for place in PLACES:
         path, _, name = place.rpartition(".")
         holder = getattr(model, path, None) if path else model
