@@ -28,7 +28,6 @@ FAMILIES: dict[str, tuple[Callable[[Path], Path], bool]] = {
     "lit": (tiny_rare.tiny_lit, True),
     "metaclip_2": (tiny_rare.tiny_metaclip2, True),
     "siglip": (tiny_rare.tiny_siglip, False),
-    "siglip2": (tiny_rare.tiny_siglip2, False),
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.core.errors import CreperieError, UsageError
+from creperie.core.errors import CreperieError
 from creperie.models import TextScorer, load_model
 from creperie.models.protocols import Prompt
 
@@ -138,12 +138,6 @@ def test_a_prompt_conditions_and_is_not_scored(causal: Path) -> None:
     np.testing.assert_allclose(asked.log_probabilities(["a dog"])[0], joint[2:], atol=1e-5)  # type: ignore[attr-defined]
 
 
-def test_without_a_start_token_the_first_token_is_not_predicted(causal: Path) -> None:
-    model = load_model(f"lm:{causal}?start=none")
-    assert len(model.log_probabilities(["a dog chases"])[0]) == 2  # type: ignore[attr-defined]
-    assert np.isnan(model.score_texts(["x"])[0])  # type: ignore[attr-defined]
-
-
 def test_long_captions_are_cut_to_the_context(causal: Path) -> None:
     model = load_model(f"lm:{causal}")
     assert np.isfinite(model.score_texts(["a dog " * 100])).all()  # type: ignore[attr-defined]
@@ -160,11 +154,6 @@ def test_long_captions_are_cut_to_the_context(causal: Path) -> None:
 def test_what_is_not_there_is_said(uri: str, says: str) -> None:
     with pytest.raises(CreperieError, match=says):
         load_model(uri)
-
-
-def test_a_start_token_must_be_one(causal: Path) -> None:
-    with pytest.raises(UsageError, match="not a token"):
-        load_model(f"lm:{causal}?start=<nonsense>")
 
 
 def test_a_model_without_template_cannot_be_asked(causal: Path) -> None:

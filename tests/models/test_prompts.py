@@ -200,21 +200,6 @@ def test_yes_and_no_as_said() -> None:
     assert math.isnan(scores[2])
 
 
-def test_likelihoods_of_a_server() -> None:
-    class Server(Scripted):
-        def answers(self, prompts: Sequence[Prompt], top_logprobs: int = 0) -> list[dict[str, Any]]:
-            tops = [
-                {"token": t, "logprob": math.log(p)} for t, p in (("2", 0.5), (" 1", 0.2), ("x", 0.1), ("none", 0.1))
-            ]
-            steps = [{"token": "(", "top_logprobs": []}, {"token": "2", "top_logprobs": tops}]
-            return [{"choices": [{"message": {"content": "(2)"}, "logprobs": {"content": steps}}]} for _ in prompts]
-
-    chooser = GeneratedChooser(Server(), read_form(None, None, where=""), "given", likelihood=True)
-    (chosen,) = chooser.choose([ChoiceQuestion(GREY, OPTIONS, "odd")])
-    np.testing.assert_allclose(chosen.shares, [0.25, 0.625, 0], rtol=1e-6)
-    assert chosen.position == 1
-
-
 @pytest.mark.parametrize("make", [tiny_llava, tiny_blip_vqa, tiny_blip2_t5])
 def test_labels_by_likelihood(make: Any, tmp_path: Path) -> None:
     """Shares are those of the labels' likelihoods, each read by itself."""
@@ -276,9 +261,6 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[st
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             asked.append(request)
             choice: dict[str, Any] = {"message": {"role": "assistant", "content": "(2)"}}
-            if request.get("logprobs"):
-                top = [{"token": "2", "logprob": math.log(0.6)}, {"token": "1", "logprob": math.log(0.2)}]
-                choice["logprobs"] = {"content": [{"token": "2", "logprob": math.log(0.6), "top_logprobs": top}]}
             body = json.dumps({"choices": [choice], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
@@ -301,9 +283,6 @@ def test_an_endpoint_chooses(server: tuple[str, list[dict[str, Any]]]) -> None:
     content = asked[0]["messages"][0]["content"]
     assert [part["type"] for part in content] == ["image_url", "text"]
     assert "(2) a cat chases a dog" in content[1]["text"]
-    likely: Any = load_model(f"api:talker?base_url={url}&score=choice&by=likelihood")
-    np.testing.assert_allclose(likely.choose([question])[0].shares, [0.25, 0.75], rtol=1e-6)
-    assert said.fingerprint.key != likely.fingerprint.key
 
 
 def test_an_endpoint_without_a_score_takes_no_prompt(server: tuple[str, list[dict[str, Any]]]) -> None:

@@ -157,17 +157,6 @@ def tiny_siglip(folder: Folder, seed: int = 0) -> Path:
         return save(Path(folder), enliven(SiglipModel(config), seed), tokenizer, processor)
 
 
-def tiny_siglip2(folder: Folder, seed: int = 0) -> Path:
-    """A SigLIP 2 model of flexible resolution."""
-    from transformers import Siglip2Config, Siglip2ImageProcessorPil, Siglip2Model
-
-    tokenizer = siglip2_tokenizer()
-    vision = {**LAYERS, "num_patches": 16, "patch_size": 8}
-    config = Siglip2Config(text_config=_siglip_text(tokenizer), vision_config=vision)
-    processor = Siglip2ImageProcessorPil(patch_size=8, max_num_patches=24)
-    return save(Path(folder), enliven(Siglip2Model(config), seed), tokenizer, processor)
-
-
 def _siglip_text(tokenizer: Any) -> dict[str, Any]:
     ids = {"pad_token_id": tokenizer.pad_token_id, "bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
     return {**LAYERS, "vocab_size": len(tokenizer), "max_position_embeddings": tokenizer.model_max_length} | ids
@@ -284,18 +273,6 @@ def siglip_tokenizer(folder: Path, context: int = 16) -> Any:
         )
     names = ["input_ids"]
     return SiglipTokenizer(str(folder / "spiece.model"), model_max_length=context, model_input_names=names)
-
-
-def siglip2_tokenizer(context: int = 16) -> Any:
-    """Lower-casing byte-fallback BPE, padded on the right without an attention mask, as SigLIP 2 was released."""
-    from transformers import Siglip2Tokenizer
-
-    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
-    letters = sorted({*LETTERS.lower(), "▁"})
-    vocab = {word: i for i, word in enumerate([*special, *[f"<0x{n:02X}>" for n in range(256)], *letters])}
-    return Siglip2Tokenizer(
-        vocab=vocab, merges=[], model_max_length=context, padding_side="right", model_input_names=["input_ids"]
-    )
 
 
 def _unigrams() -> list[tuple[str, float]]:

@@ -37,7 +37,7 @@ class ApiModel:
         )
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        return [self.text(a) for a in self.answers(prompts)]
+        return [self.text(a) for a in ask_all(self.queue, [self.request(p) for p in prompts])]
 
     def begin(self, prompt: Prompt, rank: Rank = ()) -> Future[Answer]:
         """Ask without waiting for the answer, inside `with model.queue`. The lowest rank is sent first."""
@@ -47,12 +47,7 @@ class ApiModel:
     def text(answer: Answer) -> str:
         return str(answer["choices"][0]["message"]["content"])
 
-    def answers(self, prompts: Sequence[Prompt], top_logprobs: int = 0) -> list[dict[str, Any]]:
-        """Return the server's whole answers; with `top_logprobs`, the likeliest tokens of each step where it gives
-        them."""
-        return ask_all(self.queue, [self.request(p, top_logprobs) for p in prompts])
-
-    def request(self, prompt: Prompt, top_logprobs: int = 0) -> dict[str, Any]:
+    def request(self, prompt: Prompt) -> dict[str, Any]:
         request: dict[str, Any] = {
             "model": self.endpoint.model,
             "messages": messages_of(prompt),
@@ -60,8 +55,6 @@ class ApiModel:
             "max_tokens": prompt.max_tokens,
             "seed": prompt.seed,
         }
-        if top_logprobs:
-            request |= {"logprobs": True, "top_logprobs": top_logprobs}
         if prompt.schema and self.endpoint.structured:
             schema = json.loads(prompt.schema)
             request["response_format"] = {"type": "json_schema", "json_schema": schema}

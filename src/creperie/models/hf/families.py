@@ -144,6 +144,5 @@ FAMILIES: dict[str, DualEncoderFamily] = {
     "groupvit": DualEncoderFamily("GroupViTModel", _CAUSAL, text_positions),
     "metaclip_2": DualEncoderFamily("MetaClip2Model", _CAUSAL, text_positions),
     "siglip": DualEncoderFamily("SiglipModel", _FULL, text_positions),
-    "siglip2": DualEncoderFamily("Siglip2Model", _FULL, text_positions),
     "vision-text-dual-encoder": DualEncoderFamily("VisionTextDualEncoderModel", _MASKED, _either),
 }

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from PIL import Image
+from typing import Any
 
 from creperie.core import ModelError, unknown
 from creperie.models.captions import OPTIONS as CAPTION_OPTIONS
@@ -20,46 +17,10 @@ from creperie.models.hf.folder import Folder, ModelSource
 from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, JointModel, MatchingHead
 from creperie.models.hf.text import DECODERS, ENCODERS, default_pool, encoder_class, is_text_encoder, pooling, positions
 from creperie.models.hub import model_folder
-from creperie.models.pixels import Pixels, in_colour, pixels_of
+from creperie.models.pixels import pixels_of
 from creperie.models.protocols import Fingerprint, Model
 from creperie.models.tokens import CaptionTokenizer, fitting_context
 from creperie.models.uri import ModelURI, refuse_unused
-
-if TYPE_CHECKING:
-    import torch
-
-
-class PatchGrids:
-    """Prepared images are float32, (rows, columns, values of a patch), without padding."""
-
-    def __init__(self, processor: Any) -> None:
-        self.processor = processor
-
-    def prepare(self, image: Image.Image) -> np.ndarray:
-        inputs = self.processor(in_colour(self.processor, image), return_tensors="np")
-        rows, columns = (int(n) for n in inputs["spatial_shapes"][0])
-        patches = np.asarray(inputs["pixel_values"][0], dtype=np.float32)[: rows * columns]
-        return np.ascontiguousarray(patches.reshape(rows, columns, -1))
-
-    def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
-        """Pad to the number of patches that the processor pads to: the towers' sums then have one order."""
-        import torch
-
-        most = int(self.processor.max_num_patches)
-        values = np.zeros((len(prepared), most, prepared[0].shape[-1]), dtype=np.float32)
-        mask = np.zeros((len(prepared), most), dtype=np.int64)
-        for i, grid in enumerate(prepared):
-            count = grid.shape[0] * grid.shape[1]
-            values[i, :count] = grid.reshape(count, -1)
-            mask[i, :count] = 1
-        shapes = np.array([grid.shape[:2] for grid in prepared], dtype=np.int64)
-        device = place.torch_device
-        return {
-            "pixel_values": torch.from_numpy(values).to(device).to(place.torch_dtype),
-            "pixel_attention_mask": torch.from_numpy(mask).to(device),
-            "spatial_shapes": torch.from_numpy(shapes).to(device),
-        }
-
 
 LoadFolder = Callable[[ModelSource, Any, Mapping[str, Any], Place], Model]
 #: what every adapter of this kind takes
@@ -113,7 +74,7 @@ def load_dual(folder: ModelSource, config: Any, options: Mapping[str, Any], plac
         towers = replace(towers, embed_images=first_query)
     used = {name: options[name] for name in ("query", "pad_to") if options[name] not in (None, "best")}
     fingerprint = describe(folder, family.model_class, config, tokenizer, place, processor=processor, options=used)
-    pixels = read_pixels(processor)
+    pixels = pixels_of(processor)
     return DualEncoder(model, towers, tokenizer, pixels, place, fingerprint, width=options["pad_to"])
 
 
@@ -138,7 +99,7 @@ def load_joint(folder: ModelSource, config: Any, options: Mapping[str, Any], pla
     model = folder.model(getattr(transformers, matcher.model_class), place, config=config)
     used = {"score": "fused"} if fused else {"score": "itm", "value": options["value"]}
     fingerprint = describe(folder, matcher.model_class, config, tokenizer, place, processor=processor, options=used)
-    parts = (model, matcher, tokenizer, read_pixels(processor), place, fingerprint)
+    parts = (model, matcher, tokenizer, pixels_of(processor), place, fingerprint)
     return FusedEncoder(*parts) if fused else MatchingHead(JointModel(*parts), options["value"])
 
 
@@ -174,10 +135,6 @@ def read_tokenizer(folder: ModelSource, positions: int | None, options: Mapping[
     tokenizer = folder.tokenizer()
     context = fitting_context(tokenizer, positions, options["max_length"])
     return CaptionTokenizer(tokenizer, caption_rule(options), context)
-
-
-def read_pixels(processor: Any) -> Pixels:
-    return PatchGrids(processor) if hasattr(processor, "max_num_patches") else pixels_of(processor)
 
 
 def describe(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.core import UsageError
 from creperie.models.device import Place
 from creperie.models.hf.folder import Folder, ModelSource
 from creperie.models.lm.gguf import language_model_folder
@@ -44,7 +43,7 @@ def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place)
     masked = _is_masked(config)
     model = folder.model(_model_class(masked), place)
     tokenizer = folder.tokenizer()
-    start = _start_ids(tokenizer, options["start"], folder.uri)
+    start = _start_ids(tokenizer)
     context = fitting_context(tokenizer, getattr(config, "max_position_embeddings", None), options["max_length"])
     fingerprint = Fingerprint(
         uri=folder.uri,
@@ -256,16 +255,8 @@ def _model_class(masked: bool) -> Any:
     return AutoModelForMaskedLM if masked else AutoModelForCausalLM
 
 
-def _start_ids(tokenizer: Any, asked: str | None, uri: str) -> list[int]:
-    """Return what stands before the caption so that its first token is predicted too: the model's start or end
-    token."""
-    if asked == "none":
-        return []
-    if asked and asked != "auto":
-        index = tokenizer.convert_tokens_to_ids(asked)
-        if index is None or index == tokenizer.unk_token_id:
-            raise UsageError(f"option start={asked!r} is not a token of this model", where=uri, hint="use auto or none")
-        return [index]
+def _start_ids(tokenizer: Any) -> list[int]:
+    """Return the model's start or end token, which stands before the caption so that its first token is predicted."""
     for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
         if index is not None:
             return [index]

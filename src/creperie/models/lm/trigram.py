@@ -23,7 +23,7 @@ UNKNOWN = -1000.0  #: below this the library means "never"
 
 
 def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
-    for name in ("prompt", "start", "max_length", "revision"):
+    for name in ("prompt", "max_length", "revision"):
         if name in uri.options:
             raise UsageError(f"option {name!r} does not apply to a trigram model", where=str(uri))
     try:
