@@ -91,7 +91,8 @@ def kept(
     if not texts:
         return np.zeros(0, dtype=np.float32)
     rows: dict[int, np.ndarray] = {}
-    shelf, keys = (None, None) if store is None else (store.shelf(fingerprint, kind), text_keys(texts))
+    shelf = None if store is None else store.shelf(fingerprint, kind)
+    keys = text_keys(texts)
     if shelf is not None:
         stored = shelf.find(keys)
         rows.update(zip(stored.rows.tolist(), stored.vectors))

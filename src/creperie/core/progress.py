@@ -34,8 +34,8 @@ def automatic(label: str, total: int | None, unit: str) -> Iterator[Advance]:
     """A `Progress` that draws a bar below the cell of a notebook, and says nothing elsewhere."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if type(shell).__name__ != "ZMQInteractiveShell":
-        with silent(label, total, unit) as advance:
-            yield advance
+        with silent(label, total, unit) as nothing:
+            yield nothing
         return
     from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
 
