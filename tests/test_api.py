@@ -106,7 +106,7 @@ def test_a_model(world: str) -> None:
 def test_audit(world: str) -> None:
     names = ["length-words", "negation"]
     given: dict[str, Any] = {"threshold": 0.55, "progress": silent, "seed": 0, "lm": "none", "encoder": "none"}
-    given["full"] = True
+    given |= {"full": True, "cache": False}
     found = twice(cr.audit, bench=world, attackers=names, **given)
     assert found.verdict == "leaks"
     assert {"length-words", "negation"} <= set(found.to_pandas()["attacker"])
@@ -122,6 +122,7 @@ def test_audit(world: str) -> None:
 def test_refine(world: str) -> None:
     names = ["length-words"]
     given: dict[str, Any] = {"held_out": [], "repair": False, "audit": True, "seed": 0, "lm": "none", "encoder": "none"}
+    given["cache"] = False
     clean = twice(cr.refine, bench=world, method="optimal", attackers=names, progress=silent, **given)
     assert 0 < len(clean.bench) <= 120
     assert "length-words" in clean._repr_html_()

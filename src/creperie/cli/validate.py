@@ -11,7 +11,7 @@ import click
 from creperie.bench import ImageOptions
 from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError, option, percent
+from creperie.core import UsageError, option
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
