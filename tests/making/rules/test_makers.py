@@ -27,8 +27,8 @@ from creperie.making.shuffle import aro_caption, shuffled, word_order, word_toke
 from creperie.making.source import Captions, SourceCaption, captions_of
 
 Preview = Callable[..., Made]
-BY_RULE = [name for name in MAKERS if name.split(":")[0] in ("rules", "grammar", "content", "mine")]
-BY_RULE.remove("mine:scenes")  # it reads annotations, not captions
+ANNOTATED = ("mine:scenes", "mine:half-truths")  # they read annotations, not captions
+BY_RULE = [n for n in MAKERS if n.split(":")[0] in ("rules", "grammar", "content", "mine") and n not in ANNOTATED]
 TEXTS = [
     "A brown dog chases two small cats over the old wooden fence.",
     "An elderly woman gives a red apple to the smiling boy.",
