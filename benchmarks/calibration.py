@@ -106,7 +106,7 @@ def small_against_large(clusters: int, size: int, icc: float, share: float) -> A
 
 
 def _judged(found: Any) -> tuple[float, float]:
-    if (found.p < 0.05) != (not found.low <= 0 <= found.high):
+    if not math.isnan(found.p) and (found.p < 0.05) != (not found.low <= 0 <= found.high):
         raise AssertionError(f"p-value and interval disagree: {found}")
     return found.low, found.high
 
@@ -245,7 +245,7 @@ def measured(task: tuple[Cell, int]) -> Cell:
     low, high = ends[known].T
     held = float(((low <= truth + 1e-12) & (truth - 1e-12 <= high)).mean()) if known.any() else math.nan
     width = float(np.median(high - low)) if known.any() else math.nan
-    missed_below, missed_above = float((low > truth).mean()), float((high < truth).mean())
+    missed_below, missed_above = ((float(x.mean()) if known.any() else math.nan) for x in (low > truth, high < truth))
     return {
         **cell,
         **{"truth": truth, "draws": draws, "coverage": held, "none": 1 - float(known.mean()), "width": width},

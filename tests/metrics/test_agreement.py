@@ -160,6 +160,15 @@ def test_one_rare_answer_says_little() -> None:
     assert found.interval == "none (1 items have an answer other than the commonest, 3 are needed)"
 
 
+def test_an_interval_that_holds_every_value_is_none() -> None:
+    """`add-object` printed [-1.00, 0.95]."""
+    first, second = np.zeros(12), np.zeros(12)
+    first[:2], second[2:4] = 1, 1
+    found = cohen_kappa(first, second)
+    assert math.isnan(found.low)
+    assert found.interval == "none (too few answers: any value is possible)"
+
+
 @pytest.mark.parametrize("rare", [3, 6])
 def test_perfect_agreement_reaches_as_low_as_the_likelihood_of_the_table(rare: int) -> None:
     """Brute force over kappa and the rare answer's share."""
@@ -168,7 +177,7 @@ def test_perfect_agreement_reaches_as_low_as_the_likelihood_of_the_table(rare: i
     kappa, share = np.linspace(0, 1, 1001)[:, None], np.linspace(0.001, 0.5, 500)[None, :]
     both = share * (kappa + (1 - kappa) * share), (1 - share) * (kappa + (1 - kappa) * (1 - share))
     likelihood = (rare * np.log(both[0]) + (40 - rare) * np.log(both[1])).max(axis=1)
-    reach = student_quantile(0.975, 2 * rare) ** 2 / 2
+    reach = max(student_quantile(0.975, 2 * rare) ** 2 / 2, math.log(2 / 0.05))
     lowest = kappa[likelihood >= likelihood.max() - reach].min()
     assert found.low == pytest.approx(lowest, abs=0.01)
     assert found.high == 1

@@ -207,6 +207,8 @@ def _agreement(
     else:
         found = pulled_confidence(value, pull, sizes, clusters, (-1, 1))
     interval = found.interval(settings.level)
+    if interval.low <= -1:
+        return Agreement(value, math.nan, math.nan, len(columns), kind, "none (too few answers: any value is possible)")
     return Agreement(value, interval.low, interval.high, len(columns), kind, interval.method)
 
 

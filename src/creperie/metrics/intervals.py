@@ -128,7 +128,10 @@ def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | No
 
 
 def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: float, what: str) -> Confidence:
-    """How sure a share is, from the items' (right, n); their variance is `spread` times that of right and wrong."""
+    """How sure a share is, from the items' (right, n); their variance is `spread` times that of right and wrong.
+
+    The variance of other statistics is often that of a few clusters: degrees of freedom are then as few.
+    """
     sums = cluster_sums(answers, clusters)
     count, items, total = len(sums), len(answers), float(answers[:, 1].sum())
     apart = count == items and bool((answers[:, 1] == 1).all())
@@ -139,7 +142,9 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
     named = f" ({what})" if what else ""
     if not apart:
         right = np.clip(sums[:, 0], 0, sums[:, 1])
-        return Confidence(share, "beta-binomial" + named, clustered_ends(right / spread, sums[:, 1] / spread, share))
+        df = _freedom(sums[:, 0] - share * sums[:, 1]) if what == "jackknife" else math.inf
+        ends = clustered_ends(right / spread, sums[:, 1] / spread, share, df)
+        return Confidence(share, "beta-binomial" + named, ends)
     quantile: Callable[[float], float] = normal_quantile
     if count == 1:
         spread = 1.0
@@ -147,6 +152,17 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
         quantile = lambda p: student_quantile(p, count - 1)  # noqa: E731
     ends = lambda level: _score_interval(share, total / spread, quantile(0.5 + level / 2))  # noqa: E731
     return Confidence(share, "wilson" + named, ends)
+
+
+def _freedom(residuals: np.ndarray) -> float:
+    """Degrees of freedom of a variance that comes from clusters with these residuals: few where a few of them make most
+    of it (their kurtosis says so)."""
+    fourth = float((residuals**4).sum())
+    return max(LEAST_FREEDOM, 1.5 * float((residuals**2).sum()) ** 2 / fourth) if fourth > 0 else math.inf
+
+
+#: Fewer degrees of freedom than these are not assumed; simulations chose the number.
+LEAST_FREEDOM = 7.0
 
 
 # -- other statistics ------------------------------------------------------------------------------------------------
@@ -209,27 +225,57 @@ def mean_over_groups(
     bounds: tuple[float, float] = (0, 1),
 ) -> Confidence:
     """How sure the mean of several groups' values is, each worth the same, given by how much each item moves its group
-    and the items' clusters. A group in one cluster is as uncertain as one answer."""
+    and the items' clusters.
+
+    Groups of few clusters say little about their own variance: they are put together (collapsed strata, Cochran 1977),
+    so that what differs between them counts as variance. Of fewer than three clusters in all there is no interval.
+    """
     if len(parts) == 1:
         return parts[0]
-    values = np.array([part.value for part in parts])
-    each = [part.ends or _one_answer(part.value, bounds) for part in parts]
-    correlation = _correlation(pulled, clusters)
+    value = float(np.mean([part.value for part in parts]))
+    few = [g for g, own in enumerate(clusters) if parts[g].ends is None or len(np.unique(own)) < FEW]
+    joined = [_Group(part, pull, own, 1) for part, pull, own in zip(parts, pulled, clusters, strict=True)]
+    if few:
+        small = _collapsed([joined[g] for g in few], bounds)
+        if small.part.ends is None:
+            return Confidence(value, small.part.method)
+        joined = [small, *(group for g, group in enumerate(joined) if g not in few)]
+    values, weights = (np.array(x) for x in zip(*((g.part.value, g.groups / len(parts)) for g in joined)))
+    correlation = _correlation([g.pull for g in joined], [g.clusters for g in joined])
 
     def ends(level: float) -> tuple[float, float]:
-        below, above = (values[:, None] - np.array([one(level) for one in each])).T / len(parts)
+        limits = np.array([g.part.ends(level) for g in joined if g.part.ends])
+        below, above = (values[:, None] - limits).T * weights
         reach = [math.sqrt(max(0.0, float(gap @ correlation @ gap))) for gap in (below, above)]
-        return max(bounds[0], values.mean() - reach[0]), min(bounds[1], values.mean() + reach[1])
+        return max(bounds[0], value - reach[0]), min(bounds[1], value + reach[1])
 
-    return Confidence(float(values.mean()), "mover", ends)
+    return Confidence(value, "mover", ends)
 
 
-def _one_answer(value: float, bounds: tuple[float, float]) -> Ends:
-    least, span = bounds[0], bounds[1] - bounds[0]
-    share = min(1.0, max(0.0, (value - least) / span))
-    one = scaled(lambda level: _score_interval(share, 1, normal_quantile(0.5 + level / 2)), least, span)
-    assert one is not None
-    return one
+#: A group of fewer clusters is put together with others.
+FEW = 6
+
+
+@dataclass(frozen=True)
+class _Group:
+    part: Confidence
+    pull: np.ndarray
+    clusters: np.ndarray
+    groups: int  #: how many were put together
+
+
+def _collapsed(groups: Sequence[_Group], bounds: tuple[float, float]) -> _Group:
+    """Several groups as one: the mean of their values, each item worth as much as in its group."""
+    sizes = [len(g.pull) for g in groups]
+    own = np.concatenate([g.clusters for g in groups])
+    value = float(np.mean([g.part.value for g in groups]))
+    answers = np.concatenate([g.part.value + len(g.pull) * g.pull for g in groups]) - value
+    weights = np.repeat(1 / np.array(sizes) / len(groups), sizes)
+    if len(np.unique(own)) < 3:
+        part = Confidence(value, f"none (subsets of {sum(sizes)} items, of fewer than 3 images)")
+    else:
+        part = pulled_confidence(value, weights * answers, weights / (weights**2).sum(), own, bounds)
+    return _Group(part, weights * answers, own, len(groups))
 
 
 def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -> np.ndarray:

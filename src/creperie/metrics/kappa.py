@@ -3,7 +3,9 @@
 Two answers about an item are the same because one copies the other (probability kappa), or are drawn independently:
 P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (1 − κ). The shares π are profiled out. What is known about
 kappa comes from the items on which somebody gave another answer than the commonest one, so Student's quantile has
-twice as many degrees of freedom as there are such items; of fewer than three there is no honest interval.
+twice as many degrees of freedom as there are such items; of fewer than three there is no honest interval, nor where
+the likelihood leaves any kappa down to −1 possible. Where nobody disagrees, the lower end is the kappa at which that
+has a probability of half of what is left outside of the interval: the likelihood alone would cut off too much.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ def nominal_confidence(
     inflation = _inflation(pull, clusters)
 
     def ends(level: float) -> tuple[float, float]:
-        reach = student_quantile(0.5 + level / 2, 2 * unlike) * math.sqrt(inflation)
+        reach = student_quantile(0.5 + level / 2, 2 * unlike)
+        if value == 1:
+            reach = max(reach, math.sqrt(2 * math.log(2 / (1 - level))))
+        reach *= math.sqrt(inflation)
         low, high = np.interp([-reach, reach], distance, moved, left=-math.log(2), right=math.inf)
         return max(-1.0, min(value, 1 - math.exp(-low))), max(value, 1 - math.exp(-high))
 

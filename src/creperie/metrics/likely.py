@@ -28,8 +28,10 @@ OFFSETS = 12 * np.sinh(np.linspace(-6, 6, 61)) / math.sinh(6)
 COUNTED = 48
 
 
-def clustered_ends(right: np.ndarray, n: np.ndarray, share: float) -> Ends:
+def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = math.inf) -> Ends:
     """The interval of a share at any level, from the right answers and the answers of each cluster.
+
+    Student's quantile has one degree of freedom less than there are clusters, or `df` where that is fewer.
 
     >>> low, high = clustered_ends(np.array([9.0, 8, 10, 4]), np.full(4, 10.0), 0.775)(0.95)
     >>> round(low, 2), round(high, 2)
@@ -47,7 +49,7 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float) -> Ends:
     correlation = float(correlations[likelihood[:, top].argmax()])
     loss = _variance(n, correlation) * float((n / _inflation(n, correlation)).sum())
     moved = logits + (_logit(share) - peak if 0 < share < 1 else 0.0)
-    df = max(1, len(n) - 1)
+    df = min(df, max(1, len(n) - 1))
 
     def ends(level: float) -> tuple[float, float]:
         reach = student_quantile(0.5 + level / 2, df) * math.sqrt(loss)

@@ -142,10 +142,34 @@ def _analysed(label: str, sample: str, rows: pa.Table, analysis: Analysis, wish:
         analysis, unheld = sampled_groups(rows, analysis)
         notes += (f"no random effect of {', '.join(unheld)}: the rows cannot show it",) if unheld else ()
     fitted, made = fit(rows, analysis)
+    if wish.lenient:
+        analysis, fitted, made, unseen = _without_idle_slopes(rows, analysis, fitted, made)
+        notes += (f"no slopes {', '.join(unseen)}: the data show none (likelihood ratio, p > 0.2)",) if unseen else ()
     cells: tuple[FactorCell, ...] = ()
     if wish.cells and all(name in made.parts and made.parts[name].levels for name in wish.cells):
         cells = cell_means(made, fitted, *wish.cells)
     return Analysed(label, sample, analysis, fitted, (*notes, *made.notes), cells)
+
+
+#: A slope's deviance, below which it is left out: p > 0.2, where half of the null distribution lies at 0.
+IDLE = 0.708
+
+
+def _without_idle_slopes(
+    rows: pa.Table, analysis: Analysis, fitted: Fit, made: Design
+) -> tuple[Analysis, Fit, Design, list[str]]:
+    """The analysis without the random slopes that the data do not show (Matuschek et al. 2017), its fit, and the slopes
+    that were left out: with few models, slopes that are not there cost most of the power."""
+    left_out: list[str] = []
+    for term in [term for term in analysis.random if ":" in term]:
+        fewer = replace(analysis, random=tuple(other for other in analysis.random if other != term))
+        if not fewer.random:
+            break
+        refitted, again = fit(rows, fewer)
+        if refitted.criterion - fitted.criterion < IDLE:
+            analysis, fitted, made = fewer, refitted, again
+            left_out.append(term)
+    return analysis, fitted, made, left_out
 
 
 def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
