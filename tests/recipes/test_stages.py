@@ -53,6 +53,11 @@ def test_scripted_annotators_answer_alike_in_whatever_order_they_are_asked() -> 
         shown = [[("0", a), ("1", b)], [("0", b), ("1", a)]]
         picked = [_fields(question([], options, quote=True), "find-negative", who)["x"] for options in shown]
         assert dict(shown[0])[str(picked[0])] == dict(shown[1])[str(picked[1])]
+        foils = [[("0", a), ("1", b)], [("1", b), ("0", a)]]  # candidates of a triplet, in the order of the page
+        asked = [question([], options, quote=True) for options in foils]
+        for one in asked:
+            one["fields"][0]["name"] = "foil"
+        assert len({_fields(one, "triplet-check", who)["foil"] for one in asked}) == 1
 
 
 def test_a_rating_is_drawn_branch_by_branch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,6 +283,7 @@ def test_two_runs_are_compared_stage_by_stage(tmp_path: Path) -> None:
         write_json(stage / "stage.json", {"stage": "make", "summary": {"items": 3}})
         write_json(stage / "time.json", {"seconds": 1.0 if name == "a" else 2.0})
         (stage / "items.txt").write_text("the same", encoding="utf-8")
+        (stage / "results.csv").write_text(f"small:{tmp_path / name}/01-make/model,1", encoding="utf-8")
     places = [str(tmp_path / name) for name in ("a", "b")]
     assert called(["cook", "verify", *places]) == 0
     (tmp_path / "b" / "01-make" / "items.txt").write_text("another", encoding="utf-8")

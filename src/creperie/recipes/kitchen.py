@@ -266,21 +266,35 @@ def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
-def digest_of(place: str) -> str:
-    """The content of a stage's output: a benchmark's hash, or that of all files but its records."""
+def digest_of(place: str, out: Path | None = None) -> str:
+    """The content of a stage's output: a benchmark's hash, or that of all files but its records.
+
+    With `out`, the folder of the run, files that name this folder count as if they named none.
+    """
     path = Path(place)
     if (path / MANIFEST_FILE).is_file():
         return str(read_json(path / MANIFEST_FILE)["hash"])
     if path.is_dir():
-        return _folder_digest(path)
+        return _folder_digest(path, out)
     return load(place).hash
 
 
-def _folder_digest(folder: Path) -> str:
+def _folder_digest(folder: Path, out: Path | None = None) -> str:
     whole = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (RECORD, TIME)):
-        whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + _one(path).encode() + b"\n")
+        whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + _one(path, out).encode() + b"\n")
     return whole.hexdigest()
+
+
+def without_folder(content: bytes, out: Path | None) -> bytes:
+    """Return the content without the places of a run's folder, as they are written in it.
+
+    >>> without_folder(b"small:runs/a/08-student/model, data/x", Path("runs/a"))
+    b'small:08-student/model, data/x'
+    """
+    for place in {str(out), str(out.absolute())} if out else ():
+        content = re.sub(rb"(?<![\w/.-])" + re.escape(place.encode()) + b"/", b"", content)
+    return content
 
 
 def _file_digest(spec: str) -> str:
@@ -294,15 +308,16 @@ def _file_digest(spec: str) -> str:
     return ""
 
 
-def _one(path: Path) -> str:
+def _one(path: Path, out: Path | None = None) -> str:
     stat = path.stat()
     if stat.st_size > LARGE:
         return f"{stat.st_size} {stat.st_mtime_ns}"
+    content = path.read_bytes()
     if path.name == RUN_FILE:  # a run that is scored again is the same run
         document = read_json(path)
         lasting = {k: v for k, v in document.items() if k not in PASSING} if isinstance(document, dict) else document
-        return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+        content = json.dumps(lasting, sort_keys=True).encode()
+    return hashlib.sha256(without_folder(content, out)).hexdigest()
 
 
 def _look(stage: RecipeStage, place: str) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str |
         else:
             options = sorted(field["options"], key=lambda option: option["label"])
             values: list[str] = [option["value"] for option in options]
-            usual = field["options"][0]["value"] if field["name"] == "foil" else EXPECTED.get(task, "")
+            usual = values[0] if field["name"] == "foil" else EXPECTED.get(task, "")
             chosen = usual if usual in values and dice.random() < CERTAIN else dice.choice(values)
             said[field["name"]] = TURNED.get(chosen, chosen) if turned and not options[0].get("quote") else chosen
     return said
@@ -259,15 +259,26 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
     found = done.bench if done.bench is not None and job.option("apply") else bench
     if job.option("scripted") and found is not bench:
         *before, last = found.provenance
-        marked = ProvenanceStep(last.op, {**last.args, "scripted": True}, last.inputs)
+        marked = ProvenanceStep(last.op, _by_scripts(last.args), last.inputs)
         found = replace(found, provenance=(*before, marked))
     save(found, job.out, progress=job.progress)
     names = [bench.name, *([other.name] if other is not None else [])]
     document = {**done.document, "scripted": job.option("scripted"), "sources": names}
+    runs = list(done.runs)
+    if job.option("scripted"):
+        document = _by_scripts(document)
+        runs = [run for run in runs if run.model.endswith("/everybody")]
     write_json(job.out / PEOPLE, document)
-    for run in done.runs:
+    for run in runs:
         people = {**run.document["people"], "scripted": job.option("scripted")}
         Run({**run.document, "people": people}, run.table).save(job.out / RUNS)
     told = {"items": len(found), "removed": len(bench) - len(found), "subsets": found.subsets}
     kept = ("task", "annotators", "answers", "alpha", "fates", "scripted")
     return told | {name: document[name] for name in kept if name in document}
+
+
+def _by_scripts(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is said of a scripted study without what differs from run to run: pseudonyms, digest and date."""
+    lasting = {name: value for name, value in about.items() if name not in ("export", "when")}
+    names = [f"script-{n}" for n, _ in enumerate(about["annotators"], 1)]
+    return {**lasting, "annotators": names, "scripted": True}

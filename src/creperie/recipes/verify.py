@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from creperie.core import CreperieError, UsageError, read_json
-from creperie.recipes.kitchen import CARD, RECORD, digest_of
+from creperie.recipes.kitchen import CARD, RECORD, digest_of, without_folder
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,15 @@ def _match(name: str, one: Path, two: Path) -> StageMatch:
         return StageMatch(name, True, "skipped in both")
     if not all(there):
         return StageMatch(name, False, f"only in {(one if there[0] else two).parent}")
-    if digest_of(str(one)) != digest_of(str(two)):
+    if digest_of(str(one), one.parent) != digest_of(str(two), two.parent):
         return StageMatch(name, False, "other content")
-    left, right = (read_json(place / RECORD)["summary"] for place in (one, two))
+    left, right = (_summary(place) for place in (one, two))
     differing = sorted(key for key in {*left, *right} if left.get(key) != right.get(key))
     return StageMatch(name, not differing, f"other numbers: {', '.join(differing)}" if differing else "")
+
+
+def _summary(place: Path) -> dict[str, Any]:
+    """Return a stage's numbers; models that the run trained are named without its folder."""
+    text = json.dumps(read_json(place / RECORD)["summary"], ensure_ascii=False)
+    summary: dict[str, Any] = json.loads(without_folder(text.encode(), place.parent))
+    return summary
