@@ -10,7 +10,11 @@ import pytest
 
 from creperie.auditing.cached_models import CachedEncoder, CachedScorer
 from creperie.models.protocols import Fingerprint
-from creperie.scoring.store import ResultStore
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path))
 
 
 class Counting:
@@ -33,29 +37,29 @@ class Counting:
         return np.array([[len(t), 1.0] for t in texts], dtype=np.float32)
 
 
-def test_scores_are_kept_between_audits(tmp_path: Path) -> None:
+def test_scores_are_kept_between_audits() -> None:
     first = Counting()
-    assert CachedScorer(first, ResultStore(tmp_path)).score_texts(["abc", "a"]).tolist() == [-2.0, -1.0]
+    assert CachedScorer(first).score_texts(["abc", "a"]).tolist() == [-2.0, -1.0]
     second = Counting()
-    assert CachedScorer(second, ResultStore(tmp_path)).score_texts(["a", "abcde", "abc"]).tolist() == [-1.0, -3.0, -2.0]
+    assert CachedScorer(second).score_texts(["a", "abcde", "abc"]).tolist() == [-1.0, -3.0, -2.0]
     assert (sorted(first.asked), second.asked) == (["a", "abc"], ["abcde"])
 
 
-def test_mean_and_sum_cost_one_pass(tmp_path: Path) -> None:
+def test_mean_and_sum_cost_one_pass() -> None:
     model = Counting()
-    scorer = CachedScorer(model, ResultStore(tmp_path))
+    scorer = CachedScorer(model)
     assert scorer.likelihoods(["abc", "ab"], "mean").tolist() == [-2.0, -1.5]
     assert scorer.likelihoods(["ab", "abc"], "sum").tolist() == [-3.0, -6.0]
     assert sorted(model.asked) == ["ab", "abc"]
 
 
-def test_an_empty_caption_has_no_likelihood(tmp_path: Path) -> None:
-    assert np.isnan(CachedScorer(Counting(), ResultStore(tmp_path)).likelihoods([""], "mean")[0])
+def test_an_empty_caption_has_no_likelihood() -> None:
+    assert np.isnan(CachedScorer(Counting()).likelihoods([""], "mean")[0])
 
 
-def test_vectors_are_kept(tmp_path: Path) -> None:
+def test_vectors_are_kept() -> None:
     model = Counting()
-    encoder = CachedEncoder(model, ResultStore(tmp_path))
+    encoder = CachedEncoder(model)
     for _ in range(2):
         assert encoder.encode_texts(["abc", "a"]).tolist() == [[3.0, 1.0], [1.0, 1.0]]
     assert sorted(model.asked) == ["a", "abc"]
@@ -69,4 +73,4 @@ def test_a_store_that_cannot_be_written_changes_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(f"creperie.scoring.store.VectorShelf.{method}", refuse)
-    assert CachedScorer(Counting(), ResultStore(tmp_path)).score_texts(["abc"]).tolist() == [-2.0]
+    assert CachedScorer(Counting()).score_texts(["abc"]).tolist() == [-2.0]

@@ -228,18 +228,3 @@ def test_the_crop_box_is_meant_in_the_upright_picture() -> None:
     exif[0x0112] = 6  # the camera was turned: 7 × 5 becomes 5 × 7
     store = Memory(a=encoded(gradient(), "PNG", exif=exif))
     assert open_image(store, "a#xywh=0,5,5,2").size == (5, 2)
-
-
-def test_a_jpeg_may_be_decoded_smaller_but_a_crop_is_not() -> None:
-    class One:
-        location = "memory"
-
-        def read(self, key: str) -> bytes:
-            return encoded(Image.linear_gradient("L").resize((640, 480)).convert("RGB"), "JPEG")
-
-    def least(width: int, height: int) -> tuple[int, int]:
-        return width // 7, height // 7
-
-    assert open_image(One(), "a.jpg", draft=least).size == (160, 120)  # a quarter: an eighth would be too small
-    assert open_image(One(), "a.jpg#xywh=0,0,64,48", draft=least).size == (64, 48)
-    assert open_image(One(), "a.jpg").size == (640, 480)

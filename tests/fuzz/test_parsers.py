@@ -23,7 +23,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from creperie.annotation.export import read_export
-from creperie.auditing.likeness import read_trees
 from creperie.bench import Item, from_items, load, save
 from creperie.bench.editing import read_tags, where
 from creperie.bench.storage import load_folder
@@ -115,7 +114,6 @@ TARGETS = {
     "recipe": Target("recipe.yaml", lambda f: read_recipe(f / "recipe.yaml")),
     "prompts": Target("prompts.toml", lambda f: read_prompts(f / "prompts.toml")),
     "demonstrations": Target("shots.toml", lambda f: read_demonstrations(f / "shots.toml")),
-    "trees": Target("trees.jsonl", lambda f: read_trees(f / "trees.jsonl")),
     "stage": Target("stage.json", lambda f: (kept_record(f, "k"), digest_of(str(f)))),
     "time": Target("time.json", seconds_of),
     "cooking": Target("recipe.json", claim),
@@ -167,7 +165,6 @@ def _write_plain(name: str, target: Path, folder: Path) -> None:
         "answers": json.dumps({"choices": [{"message": {"content": "yes"}}]}),
         "prompts": PROMPTS,
         "demonstrations": DEMONSTRATIONS,
-        "trees": json.dumps({"text": "a dog", "tree": "(S (NP (DT a) (NN dog)))"}) + "\n",
         "tags.csv": "subset,id,n\ns,1,2\n",
         "tags.jsonl": '{"subset": "s", "id": "1", "n": 2}\n',
         "stage": json.dumps({"key": "k", "summary": {"items": 3}}),
