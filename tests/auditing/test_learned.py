@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.auditing import audit
 from creperie.auditing.battery import AttackerModels, make_attackers
 from creperie.auditing.features import (
     CHARACTER_NGRAMS,
@@ -330,18 +329,6 @@ def test_what_is_counted_once_is_what_every_part_would_count(planted: Planted) -
         begin = getattr(theirs, "begin", lambda _: None)
         begin(together)
         assert np.array_equal(mine.margins(pairs), theirs.margins(together), equal_nan=True)
-
-
-@pytest.mark.slow
-def test_other_processes_find_the_same(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("sklearn")
-    parts = [planted(lambda true, false, rng: (true, f"{false}!"), 110, subset=name) for name in ("one", "two")]
-    bench = from_items("b", [replace(item, id=f"{k}-{item.id}") for k, part in enumerate(parts) for item in part])
-    alone = audit(bench, ["length-words", "learned", "learned-linear", "ensemble"])
-    monkeypatch.setattr("creperie.auditing.pairs.MANY", 30)
-    apart = audit(bench, ["length-words", "learned", "learned-linear", "ensemble"])
-    assert apart.rows == alone.rows
-    assert {row.attacker for row in apart.rows} >= {"learned", "ensemble"}
 
 
 def test_the_null_is_that_of_refitting_every_fold() -> None:
