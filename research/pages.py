@@ -144,7 +144,7 @@ def main() -> int:
         ("performance.md", "gpu", gpu),
         ("performance.md", "pictures", pictures),
         ("performance.md", "cpu", cpu),
-        ("generative.md", "vlm", vlm),
+        ("performance.md", "vlm", vlm),
         ("audit.md", "finetuned", finetuned),
         ("performance.md", "growth", growth),
     ):

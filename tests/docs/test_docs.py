@@ -175,25 +175,44 @@ def test_the_pieces_of_the_extending_page_work() -> None:
     assert audit(bench, ("length-words",)).verdict == "clean"
 
 
-@pytest.mark.slow
-def test_the_tutorial_runs(tmp_path: Path) -> None:
-    script = "\n".join(
-        body for kind, body in FENCE.findall((ROOT / "docs/tutorial.md").read_text("utf-8")) if kind == "sh"
-    )
+#: the pages whose commands are run in order, and what they leave behind
+TUTORIALS = {
+    "tour.md": ("audit.html", "report.html", "out/honest/creperie.json", "out/replaced/creperie.json"),
+    "learn-audit.md": ("audit.html", "audit.json", "out/honest/creperie.json"),
+    "learn-build.md": ("sheet.html", "made.jsonl", "out/candidates/creperie.json"),
+    "learn-study.md": ("answers.json", "out/checked/creperie.json"),
+}
+PEOPLE_ANSWER = "<!-- people answer -->"  #: where a page's readers answer questions in the browser
+
+
+def run_commands(text: str, folder: Path) -> str:
+    """Run a page's shell blocks in `folder`, and return what they printed."""
+    script = "\n".join(body for kind, body in FENCE.findall(text) if kind == "sh")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    place = {
-        **os.environ,
-        "PATH": path,
-        "CREPERIE_CACHE": str(tmp_path / "cache"),
-        "CREPERIE_HOME": str(tmp_path / "home"),
-    }
+    own = {"PATH": path, "CREPERIE_CACHE": str(folder / "cache"), "CREPERIE_HOME": str(folder / "home")}
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=place, capture_output=True, text=True, timeout=800
-    )
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder, env={**os.environ, **own}, capture_output=True, text=True, timeout=800,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "it leaks" in done.stdout
-    for name in ("audit.html", "report.html", "out/honest/creperie.json", "out/replaced/creperie.json"):
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TUTORIALS)
+def test_the_tutorials_run(page: str, tmp_path: Path) -> None:
+    before, _, after = (ROOT / "docs" / page).read_text("utf-8").partition(PEOPLE_ANSWER)
+    printed = run_commands(before, tmp_path)
+    if after:
+        from creperie.recipes.people import answer_all, served
+
+        with served(tmp_path / "creperie-people.db") as url:
+            assert answer_all(url, re.findall(r"/join/(\S+)", printed), "foil-check", seed=0) > 20
+        run_commands(after, tmp_path)
+    for name in TUTORIALS[page]:
         assert (tmp_path / name).stat().st_size > 500, name
+    if page == "tour.md":
+        assert "it leaks" in printed
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def test_without_a_repository_nothing_is_broken(hook: ModuleType) -> None:
     made = hook.index_readme(TEXT, "", "v1")
     assert "](docs/" not in made
     assert "![" not in made
-    assert "## I want to evaluate my model" in made
+    assert "## Evaluate a model" in made
     assert hook.index_urls("", "v1") == {}
 
 
