@@ -1,7 +1,7 @@
-"""The cycle on photographs as a table: stages, seconds, what came of them, into docs/photographs.md.
+"""The cycle on photographs as a table: stages, seconds, what came of them, into research/results/cycle-photographs.md.
 
     creperie demo --photos path/to/flickr8k --llm … --model … --out out/photos --json > cycle.json
-    python research/photographs_cycle.py cycle.json --page docs/photographs.md --name "towers:out/house/model=house"
+    python research/photographs_cycle.py cycle.json --page research/results/cycle-photographs.md --name "towers:out/house/model=house"
 
 Called again, `creperie demo` runs nothing that is done, and prints the same figures. Only numbers are written.
 """

@@ -1,7 +1,7 @@
 """SugarCrepe's Tables 5 and 10 on photographs: hard negatives in training, tested on biased, clean and real items.
 
     python research/photographs_study.py --flickr8k DIR --twins DIR --sugarcrepe DIR --photos DIR --tower hf:DIR \
-        --out DIR [--seeds 3] [--device cuda] [--trained text] [--page docs/photographs.md]
+        --out DIR [--seeds 3] [--device cuda] [--trained text] [--page research/results/study-photographs.md]
 
 One base per seed is trained with CLIP's loss as `make house` does it; every arm goes on from it with other foils.
 `--twins` is what `creperie make mine:twins` made of all Flickr8k captions. Half of the twins within the training split
