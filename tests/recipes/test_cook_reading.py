@@ -202,9 +202,19 @@ def test_released_checkpoints_fill_the_rows_that_no_hub_has() -> None:
         assert named <= rows
 
 
-def test_the_two_sources_of_hit_or_be_hit_are_different_parts_of_the_world() -> None:
+def test_stand_ins_for_the_two_sources_of_hit_or_be_hit_say_so_in_their_names() -> None:
+    """They were called "swig" and "cc", and were one world with two seeds."""
+    for profile, names in (
+        ("small", ("world-as-swig", "world-as-cc")),
+        ("local", ("swig", "flickr8k-as-cc")),
+        ("paper", ("swig", "cc")),
+    ):
+        stages = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit"), profile, data="/d").stages}
+        assert stages["captions-swig"]["rename"] == {"*": names[0]}
+        assert stages["captions"]["rename"] == {"*": names[1]}
+        assert [stages[name]["name"] for name in ("make-swig", "make")] == [f"hit-or-be-hit-{name}" for name in names]
     stages = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit")).stages}
-    assert stages["captions"]["split"] != stages["captions-swig"]["split"]
+    assert stages["captions"]["split"] != stages["captions-swig"]["split"]  # other things and combinations
 
 
 def test_captions_are_compared_with_a_second_one_where_no_real_model_describes_images() -> None:

@@ -27,6 +27,23 @@ def test_counts_and_their_agreement() -> None:
     assert "▶ released" in render_table(filled)
 
 
+def test_captions_that_stand_in_for_a_source_are_counted_there_and_named() -> None:
+    """Table 2 of Hit or Be Hit and the effect of the source in Table C; the rows said "swig" of any captions."""
+    tags = {"world-as-swig": 3, "world-as-cc": 2}
+    items = [
+        Item(f"{tag}{i}", "passive", (), ("a", "b", "c", "d"), choice(2, 2), {"source": tag})
+        for tag, n in tags.items()
+        for i in range(n)
+    ]
+    effect = {"name": "source[world-as-swig]", "estimate": 0.1, "statistic": 2.0}
+    fit = {"label": "active or passive", "sample": "all models", "coefficients": [effect]}
+    found = RecipeFindings(benches={"make": from_items("b", items)}, fits={"stats": {"fits": [fit]}})
+    (row,) = fact_rows("hit-or-be-hit/2", found)
+    assert (row.label, row.values) == ("make: world-as-cc, world-as-swig", {"swig": 3.0, "cc": 2.0, "total": 5.0})
+    (row,) = fact_rows("hit-or-be-hit/C", found)
+    assert (row.model, "source[world-as-swig]" in row.label) == ("source SWiG", True)
+
+
 def test_pairs_of_foils_fill_table_4() -> None:
     """Means are shown where scores are probabilities; a language model's log-probability is not one."""
     row = {"kind": "negate / add", "n": 20, "better": 0.75}

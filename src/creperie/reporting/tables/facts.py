@@ -265,18 +265,29 @@ def _sade_1(found: RecipeFindings) -> list[FactRow]:
 
 
 def _hit_2(found: RecipeFindings) -> list[FactRow]:
-    """Captions with both constructions, by the tag `source`."""
+    """Captions with both constructions, by the tag `source`; `world-as-cc` stands in for `cc`, and the row names it."""
     rows = []
     for stage, bench in found.benches.items():
         for group, ending in (("as parsed", ""), ("simplified", "-simplified")):
             for model, subset in (("Active/Passive", "passive"), ("Ditransitive", "dative")):
                 items = list(bench.only([subset + ending])) if subset + ending in bench.subsets else []
                 tagged = [str(item.tags.get("source", "")).lower() for item in items]
-                values = {"swig": float(tagged.count("swig")), "cc": float(tagged.count("cc"))}
+                values = {name: float(sum(_source(tag) == name for tag in tagged)) for name in ("swig", "cc")}
                 values = {name: n for name, n in values.items() if any(tagged)}
+                names = sorted({tag for tag in tagged if tag})
                 if items:
-                    rows.append(FactRow(stage, model, group, {**values, "total": float(len(items))}))
+                    label = f"{stage}: {', '.join(names)}" if names else stage
+                    rows.append(FactRow(label, model, group, {**values, "total": float(len(items))}))
     return rows
+
+
+def _source(tag: str) -> str:
+    """Return the paper's source that captions come from or stand in for.
+
+    >>> _source("world-as-cc"), _source("swig")
+    ('cc', 'swig')
+    """
+    return tag.rpartition("-as-")[2]
 
 
 def _hit_c(found: RecipeFindings) -> list[FactRow]:
@@ -328,7 +339,7 @@ _EFFECTS = {
     "grammaticality[[]equal[]]": "grammaticality equal",
     "grammaticality[[]foil[]]": "grammaticality foil",
     "simplified[[]true[]]": "simplified",
-    "source[[]swig[]]": "source SWiG",
+    "source[[]*swig[]]": "source SWiG",
     "model*flava*": "model FLAVA",
     "model*[lL]i[tT]*": "model LiT",
 }
