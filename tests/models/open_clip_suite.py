@@ -25,6 +25,7 @@ TEXT = {"context_length": 77, "vocab_size": 49408, "width": 64, "heads": 2, "lay
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "tiny": {},
     "tiny-quickgelu": {"quick_gelu": True},
+    "tiny-resnet-quickgelu": {"quick_gelu": True, "vision_cfg": {"image_size": 32, "layers": [1, 1, 1, 1], "width": 8}},
     "tiny-custom": {"custom_text": True},
     "tiny-last": {
         "custom_text": True,
@@ -180,6 +181,42 @@ def test_checkpoint_and_wrong_activation(library: Any, tmp_path: Path) -> None:
         load_model(f"open_clip:tiny/{path}", device="cpu")
     with pytest.raises(CreperieError, match="write open_clip:tiny-quickgelu/"):
         load_model(f"open_clip:tiny/{path}?activation=quick_gelu", device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("file", "architecture", "tiny"),
+    [
+        ("negclip.pth", "ViT-B-32-quickgelu", "tiny-quickgelu"),
+        ("cyclip.pt", "RN50-quickgelu", "tiny-resnet-quickgelu"),
+    ],
+)
+def test_released_checkpoints_are_loaded_as_the_recipe_names_them(
+    library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, architecture: str, tiny: str
+) -> None:
+    """NegCLIP's and CyCLIP's files are whole training states: epoch, name, `module.` weights, optimizer, scaler."""
+    import creperie as cr
+    from creperie.recipes import find_recipe, read_recipe
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    trained = library.create_model(tiny).eval()
+    optimizer = torch.optim.AdamW(trained.parameters())
+    weights = {f"module.{name}": value.clone() for name, value in trained.state_dict().items()}
+    state = {"epoch": 5, "name": "run", "state_dict": weights, "optimizer": optimizer.state_dict(), "scaler": {"x": 1}}
+    torch.save(state, file)
+    stages = {s.name: s.options for s in read_recipe(find_recipe("sugarcrepe++"), "paper").stages}
+    (uri,) = [uri for uri in stages["score"]["models"] if file in uri]
+    assert uri.startswith(f"open_clip:{architecture}/")
+    uri = uri.replace(architecture, tiny)
+    transform = library.create_model_and_transforms(tiny)[2]
+    with torch.inference_mode():
+        images = trained.encode_image(torch.stack([transform(p) for p in pictures()]), normalize=True)
+        texts = trained.encode_text(library.get_tokenizer(tiny)(CAPTIONS), normalize=True)
+    rows = [{"image": p, "caption": CAPTIONS[0], "foil": CAPTIONS[1]} for p in pictures()]
+    run = cr.score(cr.from_pandas(rows, image="image", positive="caption", negative="foil"), uri, device="cpu")
+    got = np.array(run.table["image_text"].to_pylist()).reshape(4, 2)
+    np.testing.assert_allclose(got, (images @ texts[:2].T).numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["tiny", "tiny-quickgelu", "tiny-custom", "tiny-last"])

@@ -55,12 +55,16 @@ def makers() -> None:
 
 
 def cooked(name: str, tmp_path: Path, **changes: Any) -> dict[str, StageResult]:
-    """The stages of a recipe, cooked; and cooked again, which must cook nothing."""
+    """Return the stages of a recipe, cooked. Cooked again it has nothing to do; from empty folders all is the same."""
     recipe = read_recipe(find_recipe(name), "small", {k.replace("__", "."): v for k, v in changes.items()})
     served = cook(recipe, tmp_path / name)
     again = cook(recipe, tmp_path / name)
     assert {s.state for s in again} <= {"unchanged", "skipped"}
     assert [s.summary for s in again] == [s.summary for s in served]
+    with pytest.MonkeyPatch.context() as elsewhere:
+        elsewhere.setenv("CREPERIE_CACHE", str(tmp_path / "another-cache"))
+        cook(recipe, tmp_path / "twice" / name)
+    assert [m for m in verify_runs(tmp_path / name, tmp_path / "twice" / name) if not m.same] == []
     return {s.name: s for s in served}
 
 

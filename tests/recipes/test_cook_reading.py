@@ -20,6 +20,7 @@ from creperie.recipes.recipe import PROFILES, RecipeStage, find_recipe, list_rec
 from creperie.recipes.steps import STEPS, work_of
 from creperie.recipes.yaml_lines import read_marked
 from creperie.reporting.tables import published_table
+from creperie.statistics import find_analysis_preset
 
 PAPERS = ("sugarcrepe", "sugarcrepe-pp", "visla", "sade", "hit-or-be-hit")
 HEAD = "recipe: r\nstages:\n"
@@ -200,6 +201,43 @@ def test_released_checkpoints_fill_the_rows_that_no_hub_has() -> None:
     for number, named in (("4", {"CLIP", "NegCLIP", "CyCLIP"}), ("6", {"CLIP", "NegCLIP"}), ("15", {"NegCLIP"})):
         rows = {row.model for row in published_table(f"sugarcrepe++/{number}").rows if set(row.uris) & set(models)}
         assert named <= rows
+
+
+def test_the_procedures_of_the_papers_are_in_their_profiles() -> None:
+    """What each of the profiles lacked or did in another way, one line each."""
+
+    def stages(name: str, profile: str = "paper", **changes: str) -> dict[str, RecipeStage]:
+        given = {key.replace("__", "."): value for key, value in changes.items()}
+        return {s.name: s for s in read_recipe(find_recipe(name), profile, given, "/d").stages}
+
+    plus = stages("sugarcrepe++", tune__objective="negclip")  # it was an unknown option
+    assert plus["tune"].options["objective"] == "negclip"
+    assert stages("sugarcrepe++")["tune"].options["objective"] == "triple"  # it sees P2
+    for task, seen in (("human-itt", True), ("human-tot", False)):  # four people, 5 × 30 = 150 items
+        asked = plus[task].options
+        assert [asked[name] for name in ("per_subset", "overlap", "with_image", "apply")] == [30, 4, seen, False]
+    for profile in (
+        "small",
+        "paper",
+    ):  # training foils are refined by the paper's attackers, and tested on what was cooked
+        own = stages("sugarcrepe", profile)
+        assert "human" in own
+        assert own["trainings-scratch"].options["attackers"][1] == "grammar"
+        for name in ("trainings", "trainings-scratch"):
+            assert (own[name].sources[:3], own["classes"].sources) == (("lessons", "rebuild", "classes"), ("refine",))
+    visla = stages("visla")
+    assert (visla["validate-generic"].does, visla["generic"].options["model"]) == (
+        "validate",
+        visla["validate-generic"].options["model"],
+    )
+    named = " ".join(visla["score"].options["models"] + visla["score-text"].options["models"])
+    assert all(word in named for word in ("instructor-large", "e5-mistral", "vilt-b32", "clip-ViT-B-32-multilingual"))
+    assert "Llama" in visla["generic"].options["model"]
+    assert stages("sade")["sensible"].does == "people"  # the people's filter of enriched references
+    hit = stages("hit-or-be-hit")["stats"].options
+    assert hit["random"] == ["image"]
+    second = find_analysis_preset("argument-order").analyses["alike or different"]
+    assert set(second.where["type"]) == {"active", "passive", "ditransitive", "dative"}  # nothing of with and against
 
 
 def test_stand_ins_for_the_two_sources_of_hit_or_be_hit_say_so_in_their_names() -> None:
