@@ -77,7 +77,7 @@ def test_a_rating_is_drawn_branch_by_branch(tmp_path: Path, monkeypatch: pytest.
         asked.append((dict(bench.subsets), dict(other.subsets), bench.column("id").to_pylist()))
         return {}
 
-    monkeypatch.setattr(people, "_answer_by_script", note)
+    monkeypatch.setattr(people, "_prepare", note)
     monkeypatch.setattr(people, "_by_study", note)
     options = {**STEPS["people"].options, "task": "bias-rating", "per_subset": 3, "scripted": True, "apply": False}
     people.run_people(StageJob("people", "r", options, tuple(benches), tmp_path / "out", tmp_path / "work"))

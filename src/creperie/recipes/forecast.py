@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from creperie.bench import Benchmark, find_entry, load
-from creperie.core import CreperieError
-from creperie.recipes.kitchen import check_given, folder_of, kept_record, nothing_to_do, seconds_of, stage_key
+from creperie.core import CreperieError, packaged_toml
+from creperie.recipes.kitchen import (
+    check_given,
+    folder_of,
+    handed_on,
+    kept_record,
+    nothing_to_do,
+    seconds_of,
+    stage_key,
+)
 from creperie.recipes.recipe import Recipe, RecipeStage
-from creperie.recipes.steps import Expected
+from creperie.recipes.steps import Expected, models_of
 
-#: items or captions per second on one slow core, rounded down: measured on a stage of this kind
-RATES = {"captions": 20_000, "world": 150, "make": 40, "join": 20_000, "check": 20_000, "refine": 40, "audit": 40}
-#: items that a maker can make of one caption, where it is more than one
-MOST_ITEMS = {
-    **{"rules:replace": 3, "rules:vl-checklist": 3, "rules:swap": 3, "rules:negate": 4, "rules:rebuild": 4},
-    **{"rules:shuffle": 2, "grammar:passive": 2, "grammar:dative": 2, "grammar:with-against": 2},
-}
+_NUMBERS: dict[str, dict[str, Any]] = packaged_toml("creperie.recipes", "forecast.toml")
 TRIPLES = {"llm:paraphrase", "mine:spatial"}  #: makers of (P1, P2, N)
-#: seconds that a stage takes before its first item
-START = {"make": 3.0, "refine": 4.0, "audit": 4.0, "score": 8.0, "table": 2.0, "train": 5.0, "stats": 2.0}
-START |= {"people": 6.0, "compare": 4.0, "trainings": 90.0, "tune": 25.0, "tiny": 5.0, "figure": 8.0}
-#: items per second that one model scores on one slow core; of large models it is the order of magnitude
-SCORED = {"blind": 5000.0, "st": 60.0, "small": 200.0, "lm": 60.0, "hf": 4.0, "open_clip": 4.0, "vlm": 0.02, "api": 4.0}
 LARGE = 0.1  #: items per second of a language model of billions of weights
-FITTED = 4_000  #: rows per second of a mixed model
 ROWS = 2  #: rows of the statistics' table per item and model
-TRAINED = 250  #: pictures per second of a small model
-SERVED = 4  #: calls per second of a model behind a server
-FIRST = ("score", "probe", "tune", "trainings")  #: they work on their first input; the others bring models or tests
 NOTHING = ""  #: the place of a stage that is skipped and hands nothing on
-ARMS = ("lm", "encoder", "plausibility", "grammar")
 TYPICAL = "A man in a blue shirt is holding a small brown dog next to a red bicycle."
 
 
@@ -48,93 +40,90 @@ class PlanLine:
     expected: Expected
 
     def document(self) -> dict[str, Any]:
-        told = {"stage": self.stage.name, "does": self.stage.does, "state": self.state}
-        return told | {name: getattr(self.expected, name) for name in ("items", "calls", "cost", "seconds", "note")}
+        about = {"stage": self.stage.name, "does": self.stage.does, "state": self.state}
+        return about | {name: getattr(self.expected, name) for name in ("items", "calls", "cost", "seconds", "note")}
 
 
 def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> list[PlanLine]:
-    """Every stage: what will happen to it, and what that takes."""
-    given = dict(use or {})
-    check_given(recipe, given)
+    """Return what will happen to every stage, and what that takes."""
+    outputs = dict(use or {})
+    check_given(recipe, outputs)
     places: dict[str, str | None] = {}
-    items: dict[str, Expected] = {}
-    lines = []
+    lines: dict[str, PlanLine] = {}
     for number, stage in enumerate(recipe.stages, 1):
-        sources = [name for name in stage.sources if places[name] != NOTHING]
-        inputs = [places[name] for name in sources]
-        folder = folder_of(out, number, stage)
         full = {name for name, place in places.items() if place != NOTHING}
-        state, place = _state(stage, inputs, folder, given.get(stage.name), nothing_to_do(stage, full))
-        given_items = _together([items[name] for name in sources])
-        if stage.does in FIRST and sources:
-            given_items = replace(given_items, items=items[sources[0]].items)
-        elif stage.does == "stats":  # rows of all its runs
-            runs = [items[name].items for name in sources if items[name].models]
-            given_items = replace(given_items, items=sum(filter(None, runs)))
-        expected = _expected(stage, state, place, given_items, folder)
+        sources = [name for name in stage.sources if name in full]
+        inputs = [places[name] for name in sources]
+        folder, idle = folder_of(out, number, stage), nothing_to_do(stage, full)
+        state, place = _state(stage, inputs, folder, outputs.get(stage.name), idle)
         if state == "skipped" and place == NOTHING:
-            expected = Expected(0, note=stage.skip or nothing_to_do(stage, full))
-        places[stage.name], items[stage.name] = place, expected
-        lines.append(PlanLine(stage, state, expected))
-    return lines
+            expected = Expected(0, note=stage.skip or idle)
+        else:
+            expected = _expected(stage, state, place, _input(stage, [lines[s].expected for s in sources]), folder)
+        places[stage.name], lines[stage.name] = place, PlanLine(stage, state, expected)
+    return list(lines.values())
 
 
 def _state(
-    stage: RecipeStage, inputs: list[str | None], folder: Path, given: str | None, idle: str
+    stage: RecipeStage, inputs: Sequence[str | None], folder: Path, output: str | None, idle: str
 ) -> tuple[str, str | None]:
-    if given is not None:
-        return "given", given
+    """Return what will happen to a stage, and where its output is; None for one that is still to be made."""
+    if output is not None:
+        return "given", output
+    known = [place for place in inputs if place is not None]
     if stage.skip:
-        return "skipped", inputs[0] if inputs and stage.step.gives == "benchmark" else NOTHING
+        return "skipped", None if inputs[:1] == [None] and stage.step.gives == "benchmark" else handed_on(stage, known)
     if idle:
         return "skipped", NOTHING
-    known = [place for place in inputs if place is not None]
     if len(known) == len(inputs) and kept_record(folder, stage_key(stage, tuple(known))) is not None:
         return "unchanged", str(folder)
     return "to do", None
 
 
-def _together(inputs: list[Expected]) -> Expected:
-    """What all inputs of a stage hold. Runs are counted by model, their items are the benchmark's."""
-    items = [e.items for e in inputs if e.items is not None]
-    captions = [e.items if e.captions is None else e.captions for e in inputs]
-    known = len(items) == len(inputs)
-    runs = [e for e in inputs if e.models]
-    total = sum(items) if not runs else max(items, default=0)
-    distinct = sum(c for c in captions if c is not None)
-    pairs = max((e.pairs for e in inputs), default=1)
-    return Expected(total if known else None, distinct if known else None, sum(e.models for e in inputs), pairs)
+def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
+    """Return what a stage works on: all that it joins, the items of all runs, or its first input with all models."""
+    if stage.does == "stats":
+        counted = [e for e in inputs if e.models]
+    else:
+        counted = list(inputs) if stage.does == "join" else list(inputs[:1])
+    models, pairs = sum(e.models for e in inputs), max((e.pairs for e in inputs), default=1)
+    items = [e.items for e in counted if e.items is not None]
+    if len(items) < len(counted):
+        return Expected(None, None, models, pairs)
+    captions = [e.items if e.captions is None else e.captions for e in counted]
+    return Expected(sum(items), sum(c or 0 for c in captions), models, pairs)
 
 
 def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected, folder: Path) -> Expected:
-    n = given.items
+    n, options, gives = given.items, stage.options, stage.step.gives
+    named = options.get("models", ())
+    if gives == "model":
+        return Expected(0, models=1, seconds=_seconds(stage, given, folder) if state == "to do" else 0.0)
     if state == "skipped":
         return replace(given, note=stage.skip)
-    if state in ("given", "unchanged") and place is not None:
-        return _held(stage, place, given)
+    if place is not None:
+        more = len(named) if gives == "runs" else 0
+        return _counted(load(place)) if gives == "benchmark" else replace(given, models=given.models + more)
     if stage.does in ("captions", "load"):
         return _of_source(stage)
     if stage.does == "world":
-        made = stage.options["items"] * len(stage.options["kinds"])
-        return Expected(made, seconds=made / RATES["world"])
+        made = options["items"] * len(options["kinds"])
+        return Expected(made, seconds=made / stage.step.rate)
     if stage.does in ("make", "validate"):
-        asked = _asked(stage, given.captions if stage.does == "make" else n, given.pairs)
-        several = stage.does == "make" and not TRIPLES.isdisjoint(stage.options["makers"])
-        return replace(asked, pairs=2 if several else given.pairs)
-    if stage.does == "train":
-        samples = (stage.options["steps"] or 0) * stage.options["batch"] or (n or 0) * stage.options["epochs"]
-        small = not stage.options["model"] or stage.options["model"].endswith("student.json")
-        rate = TRAINED if small else SCORED["hf"]
-        return Expected(0, models=1, seconds=START["train"] + samples / rate)
-    if stage.does == "people":
-        waits = not stage.options["scripted"]
-        told = "stops here until people have answered" if waits else ""
-        return Expected(n, pairs=given.pairs, seconds=0.0 if waits else START["people"], note=told)
-    models = len(stage.options.get("models", ())) + given.models if stage.step.gives == "runs" else given.models
-    calls = sum((n or 0) * _questions(uri) for uri in stage.options.get("models", ()) if uri.startswith("api:"))
-    note = "questions with images, whose price is not known" if calls else ""
-    cost, seconds = None if calls else 0.0, _seconds(stage, given, folder)
-    return Expected(n, models=models, pairs=given.pairs, calls=calls, cost=cost, seconds=seconds, note=note)
+        several = stage.does == "make" and not TRIPLES.isdisjoint(options["makers"])
+        return replace(_asked(stage, given), pairs=2 if several else given.pairs)
+    if stage.does == "people" and not options["scripted"]:
+        return Expected(n, pairs=given.pairs, note="stops here until people have answered")
+    calls = sum((n or 0) * _questions(uri) for uri in named if uri.startswith("api:"))
+    return Expected(
+        n,
+        models=given.models + (len(named) if gives == "runs" else 0),
+        pairs=given.pairs,
+        calls=calls,
+        cost=None if calls else 0.0,
+        seconds=_seconds(stage, given, folder),
+        note="questions with images, whose price is not known" if calls else "",
+    )
 
 
 def _questions(uri: str) -> int:
@@ -148,15 +137,6 @@ def _questions(uri: str) -> int:
     return 6 if re.search(r"order=all|^(?!.*order=)", uri) else 1
 
 
-def _held(stage: RecipeStage, place: str, given: Expected) -> Expected:
-    if stage.step.gives == "model":
-        return Expected(0, models=1)
-    if stage.step.gives != "benchmark":
-        models = len(stage.options.get("models", ())) if stage.step.gives == "runs" else 0
-        return replace(given, models=given.models + models)
-    return _counted(load(place))
-
-
 def _counted(bench: Benchmark) -> Expected:
     """The items of a benchmark that is here, and the captions that makers will see."""
     from creperie.making import captions_of
@@ -166,32 +146,31 @@ def _counted(bench: Benchmark) -> Expected:
 
 
 def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
-    """As long as it took last time, or by the rate of its kind; unknown only where the number of items is."""
+    """As long as it took last time, or by the rates of its step and models; unknown where the number of items is."""
+    n, options, step = given.items, stage.options, stage.step
     if before := seconds_of(folder):
         return before
-    n = given.items
     if n is None:
         return None
-    if stage.does in ("score", "probe"):
-        return START["score"] + sum(n / _rate(uri) for uri in stage.options["models"]) + given.models * n / TRAINED
+    if "epochs" in options:  # a training, or several
+        examples = (options["steps"] or 0) * options["batch"] or n * options.get("share", 1) * options["epochs"]
+        times = len(options.get("arms") or options.get("ways") or "1") * options.get("seeds", 1)
+        return step.start + times * examples / _rate(options["model"])
     if stage.does == "stats":
-        return START["stats"] + len(stage.options["presets"]) * n * ROWS * max(1, given.models) / FITTED
-    if stage.does in ("trainings", "tune") and stage.options["model"]:
-        o = {"share": 1, "arms": [], "seeds": 1, **stage.options}
-        each = (o["steps"] or 0) * o["batch"] or n * o["share"] * o["epochs"]
-        return len(o["arms"] or o["ways"]) * o["seeds"] * each / _rate(o["model"])
-    asked = sum(n / _rate(uri) for name in ARMS if (uri := stage.options.get(name, "")))
-    return START.get(stage.does, 0.5) + asked + (n / RATES[stage.does] if stage.does in RATES else 0.0)
+        n *= len(options["presets"]) * ROWS * max(1, given.models)
+    asked = sum(n / _rate(uri) for uri in models_of(options))
+    trained = given.models * n / _rate("small:") if step.gives in ("runs", "probes") else 0.0
+    return step.start + asked + trained + (n / step.rate if step.rate else 0.0)
 
 
 def _rate(uri: str) -> float:
-    """Items per second of a model. A number of billions in its name makes it a large one.
+    """Items per second of a model. A number of billions in its name makes it a large one; a file describes a small one.
 
     >>> _rate("lm:pkg:pocketsphinx"), _rate("lm:lmsys/vicuna-13b-v1.5"), _rate("open_clip:RN50/openai")
     (60.0, 0.1, 4.0)
     """
-    kind = uri.partition(":")[0]
-    rate = SCORED.get(kind, 1.0)
+    kind = "small" if not uri or uri.endswith(".json") else uri.partition(":")[0]
+    rate: float = _NUMBERS["scored"].get(kind, 1.0)
     return min(rate, LARGE) if re.search(r"\d+b\b", uri.lower()) else rate
 
 
@@ -199,75 +178,55 @@ def _of_source(stage: RecipeStage) -> Expected:
     """How many items there are; where they are not here, how many the catalog or the recipe expects."""
     from creperie.recipes.making import caption_source, chosen_items
 
-    options = stage.options
+    options, rate = stage.options, stage.step.rate
     try:
         if stage.does == "captions":
-            found = _counted(caption_source(options))
+            here = _counted(caption_source(options))
         else:
-            found = _counted(chosen_items(load(options["source"]), options["subsets"], options["limit"]))
+            here = _counted(chosen_items(load(options["source"]), options["subsets"], options["limit"]))
+        return replace(here, seconds=1 + (here.items or 0) / rate)
     except CreperieError as e:
-        n = _published(options)
-        note = f"not here yet ({e.what}); counted as published" if n else f"not here yet ({e.what})"
-        seconds = (1 + n / RATES["captions"]) if n else None
-        return Expected(n or None, n * _true_captions(options) or None, seconds=seconds, note=note)
-    return replace(found, seconds=1 + (found.items or 0) / RATES["captions"])
+        n, captions = _published(options)
+        note = f"not here yet ({e.what})" + ("; counted as published" if n else "")
+        return Expected(n or None, n * captions or None, seconds=1 + n / rate if n else None, note=note)
 
 
-def _true_captions(options: Mapping[str, Any]) -> int:
-    """How many true captions an item of a source that is not here has, by the catalog's words."""
-    try:
-        found = re.search(r"(\d+)(?: true)? captions?", find_entry(options["source"].partition(":")[0]).shape)
-    except CreperieError:
-        found = None
-    return int(found[1]) if found else 1
-
-
-def _published(options: Mapping[str, Any]) -> int:
-    """How many items a source that is not here has, by the catalog's count of its subsets; 0 where nobody knows."""
-    limit, patterns = options["limit"], options["subsets"]
+def _published(options: Mapping[str, Any]) -> tuple[int, int]:
+    """How many items a source that is not here has, and true captions each, as the catalog says; 0 if nobody knows."""
+    limit, expected, patterns = options["limit"], options["expect"], options["subsets"]
     try:
         entry = find_entry(options["source"].partition(":")[0])
     except CreperieError:
-        entry = None
-    if entry is None or not entry.items:
-        return min(options["expect"], limit or options["expect"])
-    counts = [n for s, n in entry.subsets.items() if not patterns or any(fnmatchcase(s, p) for p in patterns)]
-    if not counts:  # the catalog does not know the parts
-        total = options["expect"] or entry.items
-        return min(total, limit or total)
-    return sum(min(n, limit or n) for n in counts)
+        return min(expected, limit or expected), 1
+    shape = re.search(r"(\d+)(?: true)? captions?", entry.shape)
+    own = [n for s, n in entry.subsets.items() if not patterns or any(fnmatchcase(s, p) for p in patterns)]
+    counts = own if own and entry.items else [expected or entry.items or 0]  # the catalog may not know the parts
+    return sum(min(n, limit or n) for n in counts), int(shape[1]) if shape else 1
 
 
-def _asked(stage: RecipeStage, n: int | None, pairs: int = 1) -> Expected:
+def _asked(stage: RecipeStage, given: Expected) -> Expected:
     """Makers and validators: calls of a language model by the estimate of its prompts, seconds by rates."""
-    from creperie.making import Captions, SourceCaption
+    from creperie.making import Captions, LLMMaker, MakerOptions, SourceCaption, build_maker, estimate_cost
 
+    options, making = stage.options, stage.does == "make"
+    n = given.captions if making else given.items
     if n is None:
         return Expected(None, cost=None, seconds=None, note="known when there are captions")
-    model = stage.options["model"]
-    if stage.does == "validate":
+    model = options["model"]
+    if not making:
         from creperie.making import CaptionPair, estimate_pairs
 
         one = estimate_pairs([CaptionPair("", "", TYPICAL, TYPICAL.replace("dog", "cat"), "different")], model)
-        return _scaled([one] * pairs, n, model, items=n)
-    from creperie.making import MakerOptions, build_maker
-
-    makers = stage.options["makers"]
-    asking = [m for m in makers if m.startswith("llm:")]
-    foils = stage.options["foils"]
-    several = {m: foils for m in asking if m.startswith(("llm:replace-", "llm:add-"))}
-    most = stage.options["expect"] or n * sum(several.get(maker) or MOST_ITEMS.get(maker, 1) for maker in makers)
-    if not asking:
-        return Expected(most, seconds=START["make"] + n * len(makers) / RATES["make"])
-    from creperie.making import LLMMaker, estimate_cost
-
+        return _scaled([one] * given.pairs, n, model, items=n)
+    makers, foils = options["makers"], options["foils"]
+    several = {m: foils for m in makers if m.startswith(("llm:replace-", "llm:add-"))} | _NUMBERS["most_items"]
+    most = options["expect"] or n * sum(several.get(maker) or 1 for maker in makers)
     captions = Captions("typical", (SourceCaption("1", TYPICAL),))
-    options = MakerOptions(model=model, foils=foils, as_published=stage.options["as_published"])
-    ones = []
-    for name in asking:
-        maker = build_maker(name, options, captions)
-        assert isinstance(maker, LLMMaker)
-        ones.append(estimate_cost(maker, captions.sources))
+    how = MakerOptions(model=model, foils=foils, as_published=options["as_published"])
+    asking = [build_maker(name, how, captions) for name in makers if name.startswith("llm:")]
+    if not asking:
+        return Expected(most, seconds=stage.step.start + n * len(makers) / stage.step.rate)
+    ones = [estimate_cost(maker, captions.sources) for maker in asking if isinstance(maker, LLMMaker)]
     return _scaled(ones, n, model, items=most)
 
 
@@ -275,7 +234,6 @@ def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Ex
     """The estimate of one typical caption, n times."""
     calls = n * sum(one["calls"] for one in ones)
     prices = [one["cost"] for one in ones]
-    cost = None if any(p is None for p in prices) else n * sum(prices)
-    seconds = calls / (SERVED if model.startswith("api:") else _rate(model))
+    cost = None if None in prices else n * sum(prices)
     note = "by the prompts, on captions of typical length" + ("" if cost is not None else "; price not known")
-    return Expected(items, calls=calls, cost=cost, seconds=seconds, note=note)
+    return Expected(items, calls=calls, cost=cost, seconds=calls / _rate(model), note=note)

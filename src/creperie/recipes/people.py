@@ -1,7 +1,7 @@
 """Stages that check items: by rules, by a model, or by people in a study (scripted in small profiles).
 
-Scripted annotators are programs: they answer a study through the real server, so that a small profile has every stage.
-Nothing they say counts as a person's judgement: what comes of it is marked `scripted` wherever it is shown.
+Scripted annotators are programs: they answer a study through the pages that people get, so that a small profile has
+every stage. What they say is no person's judgement: what comes of it is marked `scripted` wherever it is shown.
 """
 
 from __future__ import annotations
@@ -9,18 +9,12 @@ from __future__ import annotations
 import random
 import re
 import secrets
-import socket
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import numpy as np
 
 from creperie.bench import Benchmark, ProvenanceStep, limited, load, save
@@ -28,77 +22,53 @@ from creperie.core import DataError, UsageError, write_json
 from creperie.recipes.steps import StageJob, engine_for
 from creperie.scoring import Run
 
-STARTING = 60.0  #: seconds that a server may take to answer
+if TYPE_CHECKING:
+    from creperie.annotation import Database
+
+OWN_ADDRESS = "http://127.0.0.1"  #: by which the application is asked in this process
 TURNED = {"0": "1", "1": "0"}  #: answers that name a place on the page
 CERTAIN = 0.95  #: how often the expected answer is given, where a task has one
 EXPECTED = {"foil-check": "false", "positive-check": "accept", "triplet-check": "valid"}
-SERVE = (
-    "import sys; from creperie.annotation import Address, open_database, serve; "
-    "serve(open_database(sys.argv[1]), Address(port=int(sys.argv[2])))"
-)
 
 
-@contextmanager
-def served(database: Path) -> Iterator[str]:
-    """The annotation server on a free port of this machine, for as long as it is needed."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-c", SERVE, str(database), str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        _wait_for(url, process)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
+def answer_all(db: Database, tokens: Sequence[str], task: str, seed: int) -> int:
+    """Let one scripted annotator per invitation answer everything it is asked; return how many answers were stored."""
+    from creperie.annotation import Site, create_app
+
+    app = create_app(Site(db))
+    return sum(_annotate(app, token, task, f"{seed}/{n}") for n, token in enumerate(tokens))
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + STARTING
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            httpx.get(url, timeout=5)
-        except httpx.TransportError:
-            time.sleep(0.1)
-        else:
-            return
-    raise DataError("the annotation server did not start", where=url)
+def _annotate(app: Any, token: str, task: str, who: str) -> int:
+    from fastapi.testclient import TestClient
 
-
-def answer_all(url: str, tokens: Sequence[str], task: str, seed: int) -> int:
-    """Let one scripted annotator per invitation answer everything it is asked; how many answers were stored."""
-    return sum(_annotate(url, token, task, f"{seed}/{n}") for n, token in enumerate(tokens))
-
-
-def _annotate(url: str, token: str, task: str, who: str) -> int:
-    with httpx.Client(base_url=url, timeout=60, headers={"accept": "text/html"}) as client:
+    page = {"accept": "text/html"}
+    with TestClient(app, base_url=OWN_ADDRESS, headers=page, follow_redirects=False) as client:
         csrf = _csrf(client.get(f"/join/{token}"))
         client.post(f"/join/{token}", data={"csrf": csrf})
         headers = {"X-CSRF-Token": _csrf(client.get("/work", follow_redirects=True))}
         state = _read(client.post("/api/next", json={}, headers=headers))
         count = 0
         while question := state["question"]:
-            given = {
+            answer = {
                 "slot": question["slot"],
                 "key": secrets.token_urlsafe(12),
                 "fields": _fields(question, task, who),
                 "comment": "scripted",
             }
-            state = _read(client.post("/api/answer", json=given, headers=headers))
+            state = _read(client.post("/api/answer", json=answer, headers=headers))
             count += 1
         return count
 
 
-def _csrf(reply: httpx.Response) -> str:
-    found = re.search(r'name="csrf" (?:content|value)="([^"]+)"', reply.text)
-    if reply.status_code != 200 or found is None:
+def _csrf(reply: Any) -> str:
+    token = re.search(r'name="csrf" (?:content|value)="([^"]+)"', reply.text)
+    if reply.status_code != 200 or token is None:
         raise DataError(f"the annotation page answered {reply.status_code} without a form", where=str(reply.url))
-    return found[1]
+    return token[1]
 
 
-def _read(reply: httpx.Response) -> Mapping[str, Any]:
+def _read(reply: Any) -> Mapping[str, Any]:
     if reply.status_code != 200:
         raise DataError(f"the annotation server answered {reply.status_code}: {reply.text[:200]}", where=str(reply.url))
     state: Mapping[str, Any] = reply.json()
@@ -106,7 +76,7 @@ def _read(reply: httpx.Response) -> Mapping[str, Any]:
 
 
 def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str | int]:
-    """What a scripted annotator says: mostly what the task expects, otherwise anything.
+    """Return a scripted annotator's answer: mostly what the task expects, otherwise anything.
 
     The answer depends on the annotator and on what is asked, never on the order of questions, captions or options,
     which the server draws from a secret: two studies of the same items are answered alike.
@@ -115,23 +85,23 @@ def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str |
     labels = sorted(option["label"] for field in question["fields"] for option in field["options"] or ())
     dice = random.Random(repr((who, sorted(shown), labels)))
     turned = shown[-2:] != sorted(shown[-2:])
-    said: dict[str, str | int] = {}
+    answer: dict[str, str | int] = {}
     for field in question["fields"]:
         when = field["when"]
-        if when is not None and said.get(when[0]) != when[1]:
+        if when is not None and answer.get(when[0]) != when[1]:
             continue
         if field["kind"] == "scale":
             rating = dice.randint(field["low"], field["high"])
-            said[field["name"]] = field["low"] + field["high"] - rating if turned else rating
+            answer[field["name"]] = field["low"] + field["high"] - rating if turned else rating
         elif field["kind"] == "text":
-            said[field["name"]] = f"{field['value'].rstrip('.')} here."
+            answer[field["name"]] = f"{field['value'].rstrip('.')} here."
         else:
             options = sorted(field["options"], key=lambda option: option["label"])
             values: list[str] = [option["value"] for option in options]
             usual = values[0] if field["name"] == "foil" else EXPECTED.get(task, "")
             chosen = usual if usual in values and dice.random() < CERTAIN else dice.choice(values)
-            said[field["name"]] = TURNED.get(chosen, chosen) if turned and not options[0].get("quote") else chosen
-    return said
+            answer[field["name"]] = TURNED.get(chosen, chosen) if turned and not options[0].get("quote") else chosen
+    return answer
 
 
 Key = tuple[str, str]
@@ -145,13 +115,8 @@ def run_check(job: StageJob) -> dict[str, Any]:
     findings = [f for f in check(bench, images=False, progress=job.progress) if f.severity == ERROR]
     bad = {(f.subset, f.item) for f in findings if f.item}
     summary = keep_others(bench, bad, job, "check")
-    write_json(job.out / "findings.json", [vars_of(f) for f in findings])
+    write_json(job.out / "findings.json", [asdict(f) for f in findings])
     return summary | {"findings": dict(Counter(f.code for f in findings))}
-
-
-def vars_of(finding: Any) -> dict[str, str]:
-    """A finding as plain data."""
-    return {name: getattr(finding, name) for name in ("code", "severity", "subset", "item", "message")}
 
 
 def run_validate(job: StageJob) -> dict[str, Any]:
@@ -203,17 +168,16 @@ def run_people(job: StageJob) -> dict[str, Any]:
         other = limited(other, each, job.option("seed"))
     if other is not None and other.name == bench.name:
         raise UsageError(f"both benchmarks are called {bench.name!r}", where=f"stage {job.name}", hint="rename one")
-    if job.option("scripted"):
-        _answer_by_script(bench, other, job, database)
-    elif not database.is_file():
+    if job.option("scripted") or not database.is_file():
         _prepare(bench, other, job, database)
     return _by_study(bench, other, job, database)
 
 
-def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> list[str]:
-    """Store the study; the tokens of its annotators' links."""
+def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> None:
+    """Store the study, and let scripts answer it where they stand in for people."""
     from creperie.annotation import StudyPlan, invite, open_database, store_study
 
+    scripted = job.option("scripted")
     plan = StudyPlan(
         task=job.option("task"),
         overlap=job.option("overlap"),
@@ -221,23 +185,19 @@ def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database:
         sample=job.option("sample") or None,
         with_image=job.option("with_image"),
         seed=job.option("seed"),
-        practice=0 if job.option("scripted") else None,  # a script learns nothing
+        practice=0 if scripted else None,  # a script learns nothing
     )
     database.parent.mkdir(parents=True, exist_ok=True)
+    for old in database.parent.glob(f"{database.name}*") if scripted else ():  # of a run that was killed
+        old.unlink()
     db = open_database(database)
     try:
-        store_study(db, STUDY, bench, plan, other=other, spec=job.input, pictures=not job.option("scripted"))
-        return [i.token for i in invite(db, STUDY, plan.overlap)]
+        store_study(db, STUDY, bench, plan, other=other, spec=job.input, pictures=not scripted)
+        tokens = [i.token for i in invite(db, STUDY, plan.overlap)]
+        if scripted:
+            answer_all(db, tokens, plan.task, plan.seed)
     finally:
         db.close()
-
-
-def _answer_by_script(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> None:
-    for old in database.parent.glob(f"{database.name}*"):  # of a run that was killed
-        old.unlink()
-    tokens = _prepare(bench, other, job, database)
-    with served(database) as url:
-        answer_all(url, tokens, job.option("task"), job.option("seed"))
 
 
 def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> dict[str, Any]:
@@ -272,9 +232,9 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
     for run in runs:
         people = {**run.document["people"], "scripted": job.option("scripted")}
         Run({**run.document, "people": people}, run.table).save(job.out / RUNS)
-    told = {"items": len(found), "removed": len(bench) - len(found), "subsets": found.subsets}
-    kept = ("task", "annotators", "answers", "alpha", "fates", "scripted")
-    return told | {name: document[name] for name in kept if name in document}
+    counts = {"items": len(found), "removed": len(bench) - len(found), "subsets": found.subsets}
+    shown = ("task", "annotators", "answers", "alpha", "fates", "scripted")
+    return counts | {name: document[name] for name in shown if name in document}
 
 
 def _by_scripts(about: Mapping[str, Any]) -> dict[str, Any]:

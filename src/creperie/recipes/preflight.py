@@ -11,23 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, MissingExtraError, Progress, UsageError, read_json, silent
+from creperie.core import CreperieError, MissingExtraError, Progress, UsageError, silent
 from creperie.engine import Engine
 from creperie.recipes.forecast import PlanLine, plan_recipe
 from creperie.recipes.kitchen import StageResult, Tell, run_stages
 from creperie.recipes.recipe import Recipe, find_recipe, read_recipe
+from creperie.recipes.steps import models_of
 
-#: Python packages that a stage imports, by its kind
-PACKAGES: Mapping[str, tuple[str, ...]] = {
-    "world": ("PIL",),
-    "refine": ("scipy",),
-    "train": ("torch", "transformers", "accelerate"),
-    "stats": ("scipy",),
-    "figure": ("matplotlib",),
-    "people": (),
-}
-MAKER_PACKAGES: Mapping[str, tuple[str, ...]] = {"rules": ("spacy",), "grammar": ("spacy",), "content": ("spacy",)}
-MODEL_OPTIONS = ("models", "model", "lm", "encoder", "plausibility", "grammar", "fluency", "nli")
+PARSING = ("rules", "grammar", "content")  #: families of makers that parse captions
 INSTALL = "pip install 'creperie[all]'"
 ITEM_BYTES = 4_000  #: on disk, with its scores and candidates
 HELD_BYTES = 6_000  #: in memory, while a stage works on it
@@ -63,7 +54,7 @@ def check_plan(lines: Sequence[PlanLine], out: Path, *, build: bool = False) -> 
 def models_in(lines: Sequence[PlanLine]) -> dict[str, str]:
     """The models that the stages to do name, each with its first stage."""
     todo = [line.stage for line in reversed(lines) if line.state == "to do"]
-    return {uri: stage.name for stage in todo for uri in _uris(stage.options)}
+    return {uri: stage.name for stage in todo for uri in models_of(stage.options)}
 
 
 def _of_stage(line: PlanLine) -> Iterator[Shortfall]:
@@ -74,32 +65,12 @@ def _of_stage(line: PlanLine) -> Iterator[Shortfall]:
     elif (images := stage.options.get("images")) and not Path(images).exists():
         hint = f"--set {stage.name}.images=FOLDER"
         yield Shortfall(stage.name, "data", f"{images}: there is no such images folder or file", hint)
-    wanted = list(PACKAGES.get(stage.does, ()))
-    wanted += [m for maker in stage.options.get("makers", ()) for m in MAKER_PACKAGES.get(maker.partition(":")[0], ())]
-    for uri in _uris(stage.options):
+    for uri in models_of(stage.options):
         yield from _of_model(stage.name, uri)
-    for module in wanted:
-        yield from _of_package(stage.name, module)
-
-
-def _uris(options: Mapping[str, Any]) -> list[str]:
-    found: list[str] = []
-    for name in MODEL_OPTIONS:
-        value = options.get(name) or []
-        found += [value] if isinstance(value, str) else value
-    towers = [read_json(Path(uri)) for uri in found if uri.endswith(".json") and Path(uri).is_file()]
-    found += [tower[side] for tower in towers for side in ("image", "text") if side in tower]
-    found += [inner for uri in found for inner in re.findall(r"[?&](?:model|lm|cola)=(\w+:[^&]+)", uri)]
-    return [uri for uri in found if ":" in uri and not uri.endswith(".json")]
-
-
-def _of_package(stage: str, module: str) -> Iterator[Shortfall]:
-    try:
-        here = find_spec(module) is not None
-    except (ImportError, ValueError):
-        here = False
-    if not here:
-        yield Shortfall(stage, "package", f"the Python package {module!r} is not installed", INSTALL)
+    parsed = any(maker.startswith(PARSING) for maker in stage.options.get("makers", ()))
+    for module in (*stage.step.packages, *(("spacy",) if parsed else ())):
+        if find_spec(module) is None:
+            yield Shortfall(stage.name, "package", f"the Python package {module!r} is not installed", INSTALL)
 
 
 def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:

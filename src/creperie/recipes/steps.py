@@ -5,6 +5,7 @@ Functions are imported when a recipe uses them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,12 +13,22 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from creperie.core import OptionField, Progress, UsageError, options_from, options_in, packaged_toml, silent
+from creperie.core import (
+    OptionField,
+    Progress,
+    UsageError,
+    options_from,
+    options_in,
+    packaged_toml,
+    read_json,
+    silent,
+)
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
 
 T = TypeVar("T")
+MODEL_OPTIONS = ("models", "model", "lm", "encoder", "plausibility", "grammar", "fluency", "nli")
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,9 @@ class StageKind:
     files: tuple[str, ...] = ()  #: options that name local files, whose content counts
     required: tuple[str, ...] = ()
     spread: bool = False  #: its batches run on an engine, where one is asked for
+    packages: tuple[str, ...] = ()  #: Python packages that it imports
+    rate: float = 0.0  #: items per second, beside what its models take; 0: no time per item
+    start: float = 0.5  #: seconds before the first item
     any_input: bool = False  #: it works with whichever inputs there are; others are skipped without their first
 
     @cached_property
@@ -111,6 +125,18 @@ def _read_steps() -> dict[str, StageKind]:
 
 
 STEPS: dict[str, StageKind] = _read_steps()
+
+
+def models_of(options: Mapping[str, Any]) -> list[str]:
+    """Return the models that a stage's options name, models inside a model's name and towers of a file included."""
+    named: list[str] = []
+    for name in MODEL_OPTIONS:
+        value = options.get(name) or []
+        named += [value] if isinstance(value, str) else value
+    towers = [read_json(Path(uri)) for uri in named if uri.endswith(".json") and Path(uri).is_file()]
+    named += [tower[side] for tower in towers for side in ("image", "text") if side in tower]
+    named += [inner for uri in named for inner in re.findall(r"[?&](?:model|lm|cola)=(\w+:[^&]+)", uri)]
+    return [uri for uri in named if ":" in uri and not uri.endswith(".json")]
 
 
 def work_of(does: str) -> Callable[[StageJob], dict[str, Any]]:
