@@ -179,6 +179,22 @@ def test_items_that_text_can_decide_are_counted_beside_text_only_scores() -> Non
     }
 
 
+def test_a_subset_that_loses_fewer_items_does_not_make_an_attacker_better(tmp_path: Path) -> None:
+    """SADE's filter spares negated captions, whose style gives them away: on the whole the style tells more than
+    before, in no subset it does."""
+    styled = [Item(f"s{i}", "negate", (), (f"a dog {i}", f"a cat {i}."), ((True, False),)) for i in range(10)]
+    longer = [Item(f"l{i}", "atomic", (), (f"a dog {i}", f"a very big cat {i}"), ((True, False),)) for i in range(30)]
+    shorter = [Item(f"r{i}", "atomic", (), (f"a very big dog {i}", f"a cat {i}"), ((True, False),)) for i in range(5)]
+    save(from_items("b", [*styled, *longer, *shorter]), tmp_path / "b")
+    changes = {"method": "grid", "attackers": ["length-words"], "held_out": ["surface"], "bins": 2, "audit": False}
+    options = {**STEPS["refine"].options, **changes}
+    done = work_of("refine")(StageJob("refine", "r", options, (str(tmp_path / "b"),), tmp_path / "o", tmp_path / "w"))
+    assert done["subsets"] == {"negate": 10, "atomic": 10}
+    surface = done["attackers"]["surface"]
+    assert surface["after"] > surface["before"] + 0.05
+    assert surface["mean_after"] == surface["mean_before"] == 0.75
+
+
 VSR, VISLA = (Path(__file__).parents[3] / "shared" / "data" / name for name in ("vsr", "visla"))
 
 

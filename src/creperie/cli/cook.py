@@ -227,8 +227,9 @@ def _told(s: StageResult) -> str:
     if "verdict" in told:
         parts.append(str(told.get("text") or told["verdict"]))
     for name, figures in told.get("attackers", {}).items() if s.does == "refine" else ():
-        if not figures["held_out"]:
-            parts.append(f"{name} {percent(figures['before'])} % → {percent(figures['after'])} %")
+        whole = f"{percent(figures['before'])} % → {percent(figures['after'])} %"
+        mean = f"{percent(figures['mean_before'])} % → {percent(figures['mean_after'])} %"
+        parts.append(f"{name}{', not selected against,' * figures['held_out']} {whole}, mean of subsets {mean}")
     for model, tasks in told.get("results", {}).items():
         parts.append(f"{model}: " + ", ".join(f"{task} {percent(value)} %" for task, value in tasks.items()))
     if counts := told.get("decidable"):

@@ -23,6 +23,7 @@ FIGURES = {"construction": "1", "argument-order": "2"}  #: of Hit or Be Hit
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
+    from creperie.refining import AttackerStanding
     from creperie.scoring import ScoreOptions
 
 
@@ -36,18 +37,22 @@ def run_refine(job: StageJob) -> dict[str, Any]:
         raise DataError("the refinement leaves nothing", where=f"stage {job.name}", hint="more items, or fewer bins")
     name = job.option("name") or f"{found.bench.name}-refined"  # never under the name of what it was made from
     bench = write_refined(replace(found, bench=replace(found.bench, name=name)), job.out)
-    standings = {
-        s.name: {
-            "before": s.before["all"].accuracy,
-            "after": s.after["all"].accuracy,
-            "held_out": s.held_out,
-            "leaks": list(s.leaks),
-        }
-        for s in found.standings
-        if "all" in s.before and "all" in s.after
-    }
+    standings = {s.name: _before_and_after(s) for s in found.standings if "all" in s.before and "all" in s.after}
     counts = {"items": len(bench), "removed": len(found.removed), "subsets": bench.subsets}
     return {**counts, "verdict": found.judgement.verdict, "text": found.judgement.text, "attackers": standings}
+
+
+def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
+    """Return an attacker's accuracy on all items and its mean over subsets.
+
+    Only the mean says what became of the subsets: one that loses fewer items than others weighs more on the whole.
+    """
+    numbers: dict[str, Any] = {"held_out": attacker.held_out, "leaks": list(attacker.leaks)}
+    subsets = [name for name in attacker.after if name != "all" and name in attacker.before]
+    for when, figures in (("before", attacker.before), ("after", attacker.after)):
+        numbers[when] = figures["all"].accuracy
+        numbers[f"mean_{when}"] = sum(figures[name].accuracy for name in subsets) / len(subsets)
+    return numbers
 
 
 def run_audit(job: StageJob) -> dict[str, Any]:
