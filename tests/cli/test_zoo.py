@@ -194,16 +194,6 @@ def test_fail_fast_stops_and_the_plan_says_what_cannot_run(zoo: Path, capsys: py
     assert plan["seconds"] == 0  # all of it is in the store
 
 
-def test_models_and_benchmarks_from_lists(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    benches = [bench_at(place / f"list{k}", 20 + k) for k in range(2)]
-    (place / "models.txt").write_text("# rules\n" + "\n".join(f"blind:{n}" for n in BLIND[:2]), encoding="utf-8")
-    (place / "benches.txt").write_text("\n".join(map(str, benches)), encoding="utf-8")
-    args = ("score", "--models", "models.txt", "--benches", "benches.txt", "--out", "listed", "--json")
-    for resumed in (0, 4):
-        code, out, _ = ending(capsys, *args)
-        assert (code, json.loads(out)["cells"]) == (0, {"all": 4, "failed": 0, "resumed": resumed})
-
-
 @pytest.mark.parametrize(
     ("text", "where", "says"),
     [
@@ -271,14 +261,15 @@ def test_a_matrix_on_ray_gives_the_same_results(
     good, damaged = tiny_bert(place / "ray-bert", 3), tiny_bert(place / "ray-damaged", 4)
     (weights,) = damaged.glob("*.safetensors")
     weights.write_bytes(weights.read_bytes()[:100])
-    (place / "ray.txt").write_text(f"blind:length\nhf:{good}\nhf:{damaged}\n", encoding="utf-8")
-    (place / "two.txt").write_text("\n".join(str(bench_at(place / f"ray{k}", 30 + k)) for k in range(2)), "utf-8")
+    benches = [str(bench_at(place / f"ray{k}", 30 + k)) for k in range(2)]
+    listed = {"models": ["blind:length", f"hf:{good}", f"hf:{damaged}"], "benchmarks": benches}
+    (place / "ray.yaml").write_text(json.dumps(listed), encoding="utf-8")
     ray.init(address="local", num_cpus=2, object_store_memory=100 << 20, include_dashboard=False, log_to_driver=False)
     found, threads = {}, torch.get_num_threads()
     torch.set_num_threads(1)  # as a worker of Ray has: sums over several threads have other last bits
     for engine in ("ray", "local"):
         monkeypatch.setenv("CREPERIE_CACHE", str(place / f"cache-{engine}"))
-        words = ("--models", "ray.txt", "--benches", "two.txt", "--engine", engine, "--out", engine, "--json")
+        words = ("ray.yaml", "--engine", engine, "--out", engine, "--json")
         code, out, _ = ending(capsys, "score", *words)
         assert (code, json.loads(out)["cells"]) == (2, {"all": 6, "failed": 2, "resumed": 0})
         runs = [load_run(run) for run in (place / engine).iterdir()]

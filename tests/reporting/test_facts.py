@@ -40,6 +40,7 @@ def test_captions_that_stand_in_for_a_source_are_counted_there_and_named() -> No
     found = RecipeFindings(benches={"make": from_items("b", items)}, fits={"stats": {"fits": [fit]}})
     (row,) = fact_rows("hit-or-be-hit/2", found)
     assert (row.label, row.values) == ("make: world-as-cc, world-as-swig", {"swig": 3.0, "cc": 2.0, "total": 5.0})
+    assert row.stands_in  # a count of other captions is never "the same to the last printed digit"
     (row,) = fact_rows("hit-or-be-hit/C", found)
     assert (row.model, "source[world-as-swig]" in row.label) == ("source SWiG", True)
 
@@ -137,8 +138,14 @@ def test_interactions_and_single_models_of_table_c_are_filled_from_the_fits() ->
         fit("active or ditransitive", "all models", *both),
         fit("active or passive", "small:/out/14-lit/model", "simplified[true]", "grammaticality[foil]:type[passive]"),
         fit("active or ditransitive", "hf:facebook/flava-full", "grammaticality[foil]"),
+        fit(
+            "alike or different", "all models", "grammaticality[foil]:order[different]"
+        ),  # the paper prints no such row
+        fit("active or passive", "small:/out/08-student/model", "grammaticality[foil]:type[passive]"),
     ]
-    got = rows("hit-or-be-hit/C", RecipeFindings(fits={"stats": {"fits": fits}}))
+    found = RecipeFindings(fits={"stats": {"fits": fits}})
+    got = rows("hit-or-be-hit/C", found)
+    assert len(fact_rows("hit-or-be-hit/C", found)) == len(got)
     assert set(got) == {
         ("first model", "ditransitive × grammaticality foil"),
         ("first model", "ditransitive × grammaticality equal"),

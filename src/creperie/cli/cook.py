@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ def cook(
 
     RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status --use FOLDER…` says of
     every table and figure of the papers whether and how these runs made it; `creperie cook verify A B` compares two
-    runs stage by stage. Before anything runs, packages, model names, data, keys, disk and memory are checked. Stages
+    runs stage by stage. Before anything runs, packages, model names, data, keys and disk are checked. Stages
     whose inputs and options have not changed are kept; an interrupted run continues where it stopped.
 
     With --engine and --workers, making, validating, auditing and scoring run there.
@@ -112,7 +112,7 @@ def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
         run_shown(parts)
         write_text(out, page + "\n")
     whole = totals(parts)
-    document = {"totals": whole, "parts": [part.document() for part in parts], "written": str(out) if out else None}
+    document = {"totals": whole, "parts": [asdict(part) for part in parts], "written": str(out) if out else None}
     return CommandResult(document, lambda: say(f"written: {out}") if out else echo(page))
 
 
@@ -145,7 +145,7 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], build: boo
         "cost": None if any(c is None for c in costs) else sum(c for c in costs if c is not None),
         "seconds": sum(known),
         "built": built,
-        "missing": [short.document() for short in lacks],
+        "missing": [asdict(short) for short in lacks],
     }
 
     def show() -> None:

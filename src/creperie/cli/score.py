@@ -36,12 +36,6 @@ class ScoreCall:
     """What is scored, in which share, and what is written beside the runs."""
 
     models: tuple[str, ...] = option((), "A model; repeat for more.", flags="--model -m", metavar="URI", whole=True)
-    model_file: str | None = option(
-        None, "Models from a file: one URI per line, or YAML.", flags="--models", metavar="FILE"
-    )
-    bench_file: str | None = option(
-        None, "Benchmarks from a file: one per line, or YAML.", flags="--benches", metavar="FILE"
-    )
     blind: str | None = option(
         None,
         "Blind twin: show these images instead, by --seed.",
@@ -111,24 +105,19 @@ def score(
 
 def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tuple[Zoo, bool]:
     """The models and benchmarks of the call; and whether they come from files, as a matrix that can be resumed."""
-    from creperie.recipes import Zoo, ZooEntry, is_zoo, read_entries, read_zoo
+    from creperie.recipes import Zoo, ZooEntry, is_zoo, read_zoo
 
     files = [spec for spec in benchmarks if is_zoo(spec)]
-    if files and (len(benchmarks) > 1 or call.models or call.model_file or call.bench_file):
+    if files and (len(benchmarks) > 1 or call.models):
         raise UsageError(f"{files[0]} names models and benchmarks itself", hint="give the zoo file alone")
     if files:
         zoo = read_zoo(files[0])
     else:
-        models = read_entries(call.model_file, "model") if call.model_file else ()
-        benches = read_entries(call.bench_file, "bench") if call.bench_file else ()
-        zoo = Zoo(
-            (*models, *(ZooEntry(uri) for uri in dict.fromkeys(call.models))),
-            (*benches, *(ZooEntry(spec) for spec in benchmarks)),
-        )
+        zoo = Zoo(tuple(map(ZooEntry, dict.fromkeys(call.models))), tuple(map(ZooEntry, benchmarks)))
     if not zoo.models:
-        raise UsageError("no model given", hint="pass --model URI, --models FILE or a zoo file")
+        raise UsageError("no model given", hint="pass --model URI or a zoo file")
     if not zoo.benches:
-        raise UsageError("no benchmark given", hint="name one, or pass --benches FILE or a zoo file")
+        raise UsageError("no benchmark given", hint="name one, or a zoo file")
     given = {name: value for name, value in vars(part).items() if value not in (None, ())}
     zoo = replace(zoo, defaults={**given, **zoo.defaults})
     if call.prompts:
@@ -137,7 +126,7 @@ def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tup
         if call.row > len(zoo.models):
             raise UsageError(f"--row {call.row}: there are {len(zoo.models)} models")
         zoo = replace(zoo, models=zoo.models[call.row - 1 : call.row])
-    return zoo, bool(files or call.model_file or call.bench_file)
+    return zoo, bool(files)
 
 
 def _with_prompts(models: tuple[ZooEntry, ...], folder: str) -> tuple[ZooEntry, ...]:

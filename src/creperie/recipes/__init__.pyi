@@ -27,5 +27,4 @@ from creperie.recipes.zoo import is_zoo as is_zoo
 from creperie.recipes.zoo import matrix_columns as matrix_columns
 from creperie.recipes.zoo import matrix_rows as matrix_rows
 from creperie.recipes.zoo import model_fault as model_fault
-from creperie.recipes.zoo import read_entries as read_entries
 from creperie.recipes.zoo import read_zoo as read_zoo

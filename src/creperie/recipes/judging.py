@@ -205,18 +205,19 @@ def run_answers(job: StageJob) -> dict[str, Any]:
 
     SugarCrepe released GPT-4V's: a folder per order (positive first, negative first), a file per subset.
     """
-    orders: dict[str, list[tuple[int, int]]] = {}
+    shares: dict[str, list[float]] = {}
+    sizes: dict[str, int] = {}
     for path in sorted(Path(job.option("source")).glob("*/*.json")):
-        answers = [row for row in read_json(path).values() if isinstance(row, dict)]  # beside a stray number
+        right = [bool(row["correct"]) for row in read_json(path).values() if isinstance(row, dict)]  # one is a number
         subset = path.stem.partition("-")[2]
-        orders.setdefault(subset, []).append((sum(bool(row["correct"]) for row in answers), len(answers)))
-    if not orders:
+        shares.setdefault(subset, []).append(100 * sum(right) / len(right))
+        sizes.setdefault(subset, len(right))
+    if not shares:
         raise DataError("there are no answers", where=job.option("source"), hint="expected ORDER/NAME-SUBSET.json")
-    values = {s: 100 * sum(right / n for right, n in counts) / len(counts) for s, counts in orders.items()}
-    sizes = {subset: counts[0][1] for subset, counts in orders.items()}
+    values = {subset: sum(own) / len(own) for subset, own in shares.items()}
     job.out.mkdir(parents=True)
     write_json(job.out / ANSWERS, {"model": job.option("row"), "values": values, "n": sizes})
-    return {"model": job.option("row"), "subsets": len(values), "orders": {s: len(c) for s, c in orders.items()}}
+    return {"model": job.option("row"), "subsets": len(values), "orders": {s: len(own) for s, own in shares.items()}}
 
 
 def runs_in(folder: Path) -> list[Run]:

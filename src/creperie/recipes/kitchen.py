@@ -65,15 +65,9 @@ class StageResult:
     why: str = ""
 
     def document(self) -> dict[str, Any]:
-        return {
-            "stage": self.name,
-            "does": self.does,
-            "state": self.state,
-            "folder": self.place,
-            "seconds": round(self.seconds, 2),
-            "summary": dict(self.summary),
-            **({"why": self.why} if self.why else {}),
-        }
+        about = {"stage": self.name, "does": self.does, "state": self.state, "folder": self.place}
+        numbers = {"seconds": round(self.seconds, 2), "summary": dict(self.summary)}
+        return about | numbers | ({"why": self.why} if self.why else {})
 
 
 Tell = Callable[[str], None]
@@ -135,6 +129,15 @@ def check_claim(out: Path, recipe: Recipe) -> None:
             raise UsageError(what, where=str(out), hint="choose another `out=`")
     elif out.is_dir() and any(p.name != LOCK and not p.name.startswith(f".{CARD}") for p in out.iterdir()):
         raise UsageError("this folder holds something else", where=str(out), hint="choose another `out=`")
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """Return what a run's folder says of its recipe."""
+    try:
+        card: dict[str, Any] = read_json(folder / CARD)
+    except CreperieError:
+        raise UsageError("is not the folder of a recipe run", where=str(folder)) from None
+    return card
 
 
 def _claim(out: Path, recipe: Recipe) -> None:

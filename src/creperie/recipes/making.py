@@ -30,7 +30,7 @@ from creperie.core import DataError, UsageError
 from creperie.recipes.steps import StageJob, engine_for
 
 if TYPE_CHECKING:
-    from creperie.making import Captions, MakerOptions
+    from creperie.making import Captions
 
 
 def run_captions(job: StageJob) -> dict[str, Any]:
@@ -67,8 +67,7 @@ def run_load(job: StageJob) -> dict[str, Any]:
         if not any(there):
             raise DataError("none of its images are there", where=job.option("images"), hint="name another folder")
         bench = bench.filter(np.array(there, dtype=bool), why="its images are here")
-    renamed = from_items(bench.name, _renamed(bench, job.option("rename")), images=bench.images)
-    return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job)
+    return _saved(_under_names(bench, job), job)
 
 
 def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, seed: int = -1) -> Benchmark:
@@ -83,8 +82,7 @@ def run_world(job: StageJob) -> dict[str, Any]:
     from creperie.world import World, make_world
 
     bench = make_world(job.settings(World), job.progress)
-    renamed = from_items(bench.name, _renamed(bench, job.option("rename")), images=bench.images)
-    return _saved(replace(renamed, info=bench.info, provenance=bench.provenance), job, copy_images=True)
+    return _saved(_under_names(bench, job), job, copy_images=True)
 
 
 def run_make(job: StageJob) -> dict[str, Any]:
@@ -92,9 +90,9 @@ def run_make(job: StageJob) -> dict[str, Any]:
 
     With `subsets: source`, items stay in the subset that their caption came from; else the makers name them.
     """
-    from creperie.making import CANDIDATES_FILE, REPORT_FILE, build_maker, make
+    from creperie.making import CANDIDATES_FILE, REPORT_FILE, MakerOptions, build_maker, make
 
-    options, captions = making_of(job)
+    options, captions = job.settings(MakerOptions), _captions(job.input)
     engine = engine_for(job, options.model)
     parts: list[Benchmark] = []
     reports: dict[str, Any] = {}
@@ -123,13 +121,6 @@ def run_make(job: StageJob) -> dict[str, Any]:
     return {**summary, "makers": reports, "calls": sum(report["calls"] for report in reports.values())}
 
 
-def making_of(job: StageJob) -> tuple[MakerOptions, Captions]:
-    """What a stage makes with: the makers' options, and the captions."""
-    from creperie.making import MakerOptions
-
-    return job.settings(MakerOptions), _captions(job.input)
-
-
 def _captions(place: str) -> Captions:
     """The captions of an earlier stage. Where they are nothing but lines of text, makers see them as such."""
     from creperie.making import read_captions
@@ -156,10 +147,7 @@ def run_join(job: StageJob) -> dict[str, Any]:
     """The items of all inputs, under the recipe's names of subsets."""
     parts = one_image_folder([load(spec) for spec in job.inputs], job.work / "images")
     joined = concatenate(job.option("name") or f"{job.recipe}-cooked", parts)
-    if job.option("rename"):
-        renamed = from_items(joined.name, _renamed(joined, job.option("rename")), images=joined.images)
-        joined = replace(renamed, info=joined.info, provenance=joined.provenance)
-    return _saved(joined, job, copy_images=(job.work / "images").is_dir())
+    return _saved(_under_names(joined, job), job, copy_images=(job.work / "images").is_dir())
 
 
 def run_paired(job: StageJob) -> dict[str, Any]:
@@ -192,21 +180,27 @@ def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
     return [replace(part, images=store) if part.images.location else part for part in parts]
 
 
+def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
+    """Return the benchmark under the recipe's names of subsets."""
+    if not (names := job.option("rename")):
+        return bench
+    renamed = from_items(bench.name, _renamed(bench, names), images=bench.images)
+    return replace(renamed, info=bench.info, provenance=bench.provenance)
+
+
 def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
-    """Items under other names of subsets (old names may be patterns); an empty name leaves the items out.
+    """Return items under other names of subsets (old names may be patterns); an empty name leaves the items out.
 
     Where two subsets become one, ids that meet get a number.
     """
-    found: list[Item] = []
+    renamed: list[Item] = []
     seen: Counter[tuple[str, str]] = Counter()
     for item in items:
-        subset = next((new for old, new in names.items() if fnmatchcase(item.subset, old)), item.subset)
-        if not subset:
-            continue
-        seen[subset, item.id] += 1
-        count = seen[subset, item.id]
-        found.append(replace(item, subset=subset, id=item.id if count == 1 else f"{item.id}~{count}"))
-    return found
+        if subset := next((new for old, new in names.items() if fnmatchcase(item.subset, old)), item.subset):
+            seen[subset, item.id] += 1
+            number = f"~{count}" if (count := seen[subset, item.id]) > 1 else ""
+            renamed.append(replace(item, subset=subset, id=item.id + number))
+    return renamed
 
 
 def _saved(bench: Benchmark, job: StageJob, *, copy_images: bool = False) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Cook a recipe by name, after a look at what it needs: packages, model names, data, keys, disk and memory."""
+"""Cook a recipe by name, after a look at what it needs: packages, model names, data, keys and disk."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,13 @@ from creperie.recipes.steps import models_of
 PARSING = ("rules", "grammar", "content")  #: families of makers that parse captions
 INSTALL = "pip install 'creperie[all]'"
 ITEM_BYTES = 4_000  #: on disk, with its scores and candidates
-HELD_BYTES = 6_000  #: in memory, while a stage works on it
 SMALL = 64 << 20  #: bytes that are not asked for in advance
-FLOAT32 = 4
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Something that a stage needs and that is not here. What does not block is fetched or may still fit."""
+    """Something that a stage needs and that is not here. What does not block is fetched when it is needed."""
 
     stage: str
     kind: str
@@ -37,18 +35,15 @@ class Shortfall:
     hint: str = ""
     blocks: bool = True
 
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def check_plan(lines: Sequence[PlanLine], out: Path, *, build: bool = False) -> list[Shortfall]:
     """Everything that the stages to do lack, each thing once. With `build`, every model is built without its weights,
     and what could not be tried is said."""
-    found = [short for line in lines if line.state == "to do" for short in _of_stage(line)]
+    gaps = [short for line in lines if line.state == "to do" for short in _of_stage(line)]
     if build:
-        found += [short for uri, stage in models_in(lines).items() for short in _of_architecture(stage, uri)]
-    found += _of_machine(lines, out)
-    return list({(s.kind, s.message): s for s in reversed(found)}.values())[::-1]
+        gaps += [short for uri, stage in models_in(lines).items() for short in _of_architecture(stage, uri)]
+    gaps += _of_machine(lines, out)
+    return list({(s.kind, s.message): s for s in reversed(gaps)}.values())[::-1]
 
 
 def models_in(lines: Sequence[PlanLine]) -> dict[str, str]:
@@ -93,9 +88,6 @@ def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:
             yield Shortfall(stage, "key", f"{uri}: no key in the environment variable {key}", f"export {key}=…")
     elif HUB_NAME.fullmatch(parsed.name) and not Path(parsed.name).exists() and not _cached(parsed.name):
         yield Shortfall(stage, "weights", f"{uri}: not in the local cache, will be downloaded", blocks=False)
-    if (needs := weights_bytes(uri)) > memory_bytes():
-        text = f"{uri}: about {needs >> 30} GB in float32, this machine has {memory_bytes() >> 30} GB"
-        yield Shortfall(stage, "memory", text, "a machine with more memory, or --engine ray", blocks=False)
 
 
 def _of_architecture(stage: str, uri: str) -> Iterator[Shortfall]:
@@ -108,20 +100,6 @@ def _of_architecture(stage: str, uri: str) -> Iterator[Shortfall]:
         pass  # the package is missing, which is said already
     except CreperieError as e:
         yield Shortfall(stage, "model", str(e))
-
-
-def weights_bytes(uri: str) -> int:
-    """How large a model is in float32, where its name says how many billion weights it has; else 0.
-
-    >>> weights_bytes("lm:lmsys/vicuna-13b-v1.5") // 10**9
-    52
-    """
-    found = re.search(r"(\d+(?:\.\d+)?)b\b", uri.lower())
-    return int(float(found[1]) * 10**9) * FLOAT32 if found else 0
-
-
-def memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _cached(name: str) -> bool:
@@ -138,18 +116,13 @@ def _cached(name: str) -> bool:
 
 
 def _of_machine(lines: Sequence[PlanLine], out: Path) -> Iterator[Shortfall]:
-    """Room on the disk for what all stages write, and in memory for the largest of them."""
-    todo = [line for line in lines if line.state == "to do"]
-    items = [line.expected.items or 0 for line in todo]
+    """Room on the disk for what all stages write."""
+    needed = sum(line.expected.items or 0 for line in lines if line.state == "to do") * ITEM_BYTES
     place = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
-    free, needed = shutil.disk_usage(place).free, sum(items) * ITEM_BYTES
+    free = shutil.disk_usage(place).free
     if needed > max(free, SMALL):  # a small job says so itself when the disk is full
         text = f"about {needed >> 20:,} MB are needed under {place}, {free >> 20:,} MB are free"
         yield Shortfall("", "disk", text, "choose another --out")
-    largest = max(items, default=0) * HELD_BYTES
-    if largest > memory_bytes():
-        text = f"{max(items):,} items take about {largest >> 30} GB, this machine has {memory_bytes() >> 30} GB"
-        yield Shortfall("", "memory", text, "set a limit on the first stage", blocks=False)
 
 
 NAMED = 4  #: pieces that an error names before it counts the rest
@@ -186,8 +159,8 @@ def refuse_gaps(found: list[Shortfall], recipe: Recipe) -> None:
     gaps = [short for short in found if short.blocks]
     if not gaps:
         return
-    said = [f"{s.stage + ': ' if s.stage else ''}{s.message}" for s in gaps]
+    named = [f"{s.stage + ': ' if s.stage else ''}{s.message}" for s in gaps[:NAMED]]
     more = f"; and {len(gaps) - NAMED} more (--plan lists them)" if len(gaps) > NAMED else ""
-    what = f"{len(gaps)} {'piece is' if len(gaps) == 1 else 'pieces are'} missing: {'; '.join(said[:NAMED])}{more}"
+    what = f"{len(gaps)} {'piece is' if len(gaps) == 1 else 'pieces are'} missing: {'; '.join(named)}{more}"
     hint = gaps[0].hint or "see `creperie cook RECIPE --plan`"
     raise UsageError(what, where=f"{recipe.name}, profile {recipe.profile}", hint=hint)

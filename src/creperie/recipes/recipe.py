@@ -10,7 +10,7 @@ from typing import Any
 
 from creperie.core import DataError, UsageError, option, unknown
 from creperie.recipes.steps import STEPS, StageKind
-from creperie.recipes.yaml_lines import Marked, read_marked
+from creperie.recipes.yaml_lines import Marked, read_marked, read_marked_file
 
 PROFILES = ("small", "local", "paper")
 #: the papers' own names of recipes whose files are called otherwise
@@ -94,7 +94,7 @@ def chosen_recipe(name: str, options: CookOptions) -> Recipe:
     file, changes = find_recipe(name), parse_changes(options.changes)
     if options.data and not Path(options.data).is_dir():
         raise UsageError("there is no such folder", where=f"--data {options.data}")
-    data = Path(options.data).absolute() if options.data else ""
+    data = options.data and Path(options.data).absolute()
     recipe = read_recipe(file, options.profile, changes, data)
     if not options.prompts:
         return recipe
@@ -117,13 +117,9 @@ def read_recipe(
     """
     if profile not in PROFILES:
         raise unknown("profile", profile, PROFILES)
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"cannot be read ({getattr(e, 'strerror', '') or 'not UTF-8 text'})", where=str(path)) from None
-    doc = read_marked(text, str(path))
-    _check_keys(doc, (), _TOP)
-    name, stages = _text(doc, "recipe"), doc.value.get("stages")
+    doc = read_marked_file(path)
+    top = doc.mapping((), _TOP, "is not a recipe")
+    name, stages = _text(doc, top, "recipe"), top.get("stages")
     if not isinstance(stages, list) or not stages:
         raise DataError("has no stages", where=doc.where("stages"), hint="write a list of stages, each with a name")
     if profile == "local" and not any(isinstance(stage, dict) and profile in stage for stage in stages):
@@ -136,8 +132,7 @@ def read_recipe(
     for stage in own:
         if stage not in {s.name for s in made}:
             raise unknown("stage", stage, [s.name for s in made], where="--set")
-    title, about = doc.value.get("title", name), doc.value.get("about", "")
-    return Recipe(name, str(title), profile, str(path), tuple(made), str(about))
+    return Recipe(name, str(top.get("title", name)), profile, str(path), tuple(made), str(top.get("about", "")))
 
 
 def _stage(
@@ -149,9 +144,8 @@ def _stage(
     changes: Mapping[str, Mapping[str, Any]],
 ) -> RecipeStage:
     at = ("stages", i)
-    _check_keys(doc, at, _STAGE)
-    entry = doc.value["stages"][i]
-    name = _text(doc, *at, "name")
+    entry = doc.mapping(at, _STAGE, "is not a stage")
+    name = _text(doc, entry, *at, "name")
     if name in {s.name for s in before}:
         raise DataError(f"has two stages {name!r}", where=doc.where(*at, "name"))
     given: dict[str, tuple[Any, str]] = {}  # option → value, where it stands
@@ -167,7 +161,8 @@ def _stage(
     if not isinstance(does, str) or does not in STEPS:
         raise unknown("step", str(does), STEPS, where=at_does)
     skip, at_skip = given.pop("skip", ("", ""))
-    sources = _sources(doc, at, STEPS[does], before, given.pop("from", None))
+    value, at_from = given.pop("from", (entry.get("from"), doc.where(*at, "from")))
+    sources = _sources(STEPS[does], [s.name for s in before], value, at_from)
     options = _options(STEPS[does], given, doc.where(*at), places, skipped=bool(skip))
     if not isinstance(skip, (str, bool)):
         raise DataError("'skip' says why a stage is passed over, in words", where=at_skip)
@@ -176,12 +171,8 @@ def _stage(
     )
 
 
-def _sources(
-    doc: Marked, at: tuple[str, int], step: StageKind, before: list[RecipeStage], given: tuple[Any, str] | None
-) -> tuple[str, ...]:
-    """The stages that this one takes its input from; by default the one before."""
-    value, where = given or (doc.value["stages"][at[1]].get("from"), doc.where(*at, "from"))
-    names = [s.name for s in before]
+def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple[str, ...]:
+    """Return the stages that this one takes its input from; by default the one before."""
     if value is None:
         return (names[-1],) if step.takes and names else ()
     wanted = [value] if isinstance(value, str) else value
@@ -246,22 +237,9 @@ def _typed(value: Any, default: Any, name: str, where: str) -> Any:
     return value
 
 
-def _check_keys(doc: Marked, path: tuple[str | int, ...], known: tuple[str, ...]) -> None:
-    value: Any = doc.value
-    for part in path:
-        value = value[part]
-    if not isinstance(value, dict):
-        what = "is not a recipe" if not path else "is not a stage"
-        raise DataError(what, where=doc.where(*path), hint=f"expected: {', '.join(known)}")
-    for key in value:
-        if key not in known:
-            raise unknown("key", key, known, where=doc.where(*path, key))
-
-
-def _text(doc: Marked, *path: str | int) -> str:
-    value: Any = doc.value
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else value[part]
+def _text(doc: Marked, entry: Mapping[str, Any], *path: str | int) -> str:
+    """Return the name that an entry has under the last part of the path."""
+    value = entry.get(str(path[-1]))
     if not isinstance(value, str) or not value or "/" in value or value.startswith("."):
         raise DataError(f"{path[-1]!r} is missing or not a name", where=doc.where(*path), hint="write a short name")
     return value

@@ -9,13 +9,13 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, DataError, UsageError, __version__, read_json
+from creperie.core import DataError, __version__, read_json
 from creperie.recipes.figure_prompts import papers, prompt_figures
-from creperie.recipes.kitchen import CARD, RECORD
+from creperie.recipes.kitchen import RECORD, read_card
 from creperie.reporting import PublishedTable, published_tables
 
 EXACT, PARTLY, FILLED, OPEN = "agrees", "agrees in part", "stand-ins", "not made"
@@ -53,9 +53,6 @@ class PaperPart:
     stages: tuple[str, ...] = ()  #: of the recipe, that filled it
     prompts: tuple[str, ...] = ()  #: asked in creperie's own words, because the paper's were not given
 
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass
 class _RunOutput:
@@ -87,10 +84,7 @@ def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
 def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
     made: dict[str, _RunOutput] = {}
     for folder in folders:
-        try:
-            card = read_json(folder / CARD)
-        except CreperieError:
-            raise UsageError("is not the folder of a recipe run", where=str(folder)) from None
+        card = read_card(folder)
         own = made.setdefault(card["recipe"], _RunOutput())
         own.worded |= set(card.get("figures", ()))
         for stage in sorted(folder.glob(f"*/{RECORD}")):
@@ -111,7 +105,7 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
 def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
     """Exact only where cells were computed on the published items and every one of them agrees."""
     found = own.tables.get(table.key.lower(), [])
-    cells = tuple({(c.model, c.column): c for _, document in found for c in _agreed(table, document)}.values())
+    cells = tuple({(c.model, c.column): c for _, document in found for c in _agreed(document)}.values())
     rows = tuple(dict.fromkeys(row for _, document in found for row in _rows(document)))
     agree = sum(cell.equal for cell in cells)
     status = EXACT if cells and agree == len(cells) else PARTLY if agree else FILLED if rows else OPEN
@@ -144,29 +138,24 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _agreed(table: PublishedTable, document: Mapping[str, Any]) -> Iterator[AgreedCell]:
-    """Figures of runs on the published benchmark beside the printed row of the same model."""
-    columns = [c.name for c in table.columns]
-    for row in document["rows"]:
-        if row["source"] == "run" and row["published"] and row.get("released") and not row.get("stands_in"):
-            printed = next(
-                r
-                for r in document["rows"]
-                if r["source"] == "published" and r["model"] == row["published"] and r["group"] == row["group"]
-            )
-            for name in columns:
-                if row["equal"].get(name) is not None:
-                    cell = AgreedCell(
-                        row["published"], name, float(printed[name]), float(row[name]), row["equal"][name]
-                    )
-                    yield cell
+def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
+    """Yield the figures of runs on the published benchmark beside the printed row of the same model."""
+    published = {(row["group"], row["model"]): row for row in document["rows"] if row["source"] == "published"}
+    for row in filter(_is_repeated, document["rows"]):
+        printed = published[row["group"], row["published"]]
+        for name, equal in row["equal"].items():
+            if equal is not None:
+                yield AgreedCell(row["published"], name, float(printed[name]), float(row[name]), equal)
+
+
+def _is_repeated(row: Mapping[str, Any]) -> bool:
+    """Is this a row of a run with the paper's model on the paper's items?"""
+    return bool(row["source"] == "run" and row["published"] and row.get("released") and not row.get("stands_in"))
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the rows that stand in for the paper's: of other models, or of the same on other items."""
-    for row in document["rows"]:
-        if row["source"] == "run" and not (row["published"] and row.get("released") and not row.get("stands_in")):
-            yield row["model"]
+    """Return the rows that stand in for the paper's: of other models, or of the same on other items."""
+    return (row["model"] for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
 
 
 def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
@@ -209,7 +198,7 @@ def status_page(parts: Sequence[PaperPart], command: str) -> str:
     """The status as Markdown."""
     names = (EXACT, PARTLY, FILLED, DRAWN, SHOWN, NOTHING, OPEN)
     counts = {name: sum(p.status == name for p in parts) for name in names}
-    told = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
+    listed = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
     whole = totals(parts)
     counted = f"{whole['printed']:,} numbers; {whole['computed']:,} were computed on the published items"
     lines = [
@@ -218,7 +207,7 @@ def status_page(parts: Sequence[PaperPart], command: str) -> str:
         f"Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables.",
         "What a repetition needs is written by hand; everything else is derived.",
         "",
-        f"{len(parts)} tables and figures: {told}.",
+        f"{len(parts)} tables and figures: {listed}.",
         f"The tables print {counted}, and {whole['agree']:,} of these agree to the last printed digit.",
         "",
         "- **agrees**: every number that was computed on the published items is the printed one. **agrees in part**:",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, UsageError, read_json
-from creperie.recipes.kitchen import CARD, RECORD, digest_of, without_folder
+from creperie.core import UsageError, read_json
+from creperie.recipes.kitchen import RECORD, digest_of, read_card, without_folder
 
 
 @dataclass(frozen=True)
@@ -22,19 +22,10 @@ class StageMatch:
 
 def verify_runs(one: Path, two: Path) -> list[StageMatch]:
     """Every stage of two runs of a recipe, in order."""
-    cards = [_card(folder) for folder in (one, two)]
+    cards = [read_card(folder) for folder in (one, two)]
     if cards[0]["recipe"] != cards[1]["recipe"]:
         raise UsageError(f"runs of different recipes: {cards[0]['recipe']}, {cards[1]['recipe']}", where=str(two))
     return [_match(name, one / name, two / name) for name in dict.fromkeys([*cards[0]["stages"], *cards[1]["stages"]])]
-
-
-def _card(folder: Path) -> dict[str, Any]:
-    try:
-        card = read_json(folder / CARD)
-    except CreperieError:
-        raise UsageError("is not the folder of a recipe run", where=str(folder)) from None
-    assert isinstance(card, dict)
-    return card
 
 
 def _match(name: str, one: Path, two: Path) -> StageMatch:

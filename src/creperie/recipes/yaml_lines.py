@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pathlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from creperie.core import DataError, compose_yaml
+from creperie.core import DataError, compose_yaml, unknown
 
 #: deeper than any recipe; a document that nests further is not one
 DEEPEST = 20
@@ -27,6 +29,26 @@ class Marked:
         while path and path not in self.lines:
             path = path[:-1]
         return f"{self.file}:{self.lines.get(path, 1)}"
+
+    def mapping(self, path: Path, known: Iterable[str], what: str, kind: str = "key") -> dict[str, Any]:
+        """Return the mapping at a path; an error names the line of a value that is none, or of an unknown key."""
+        value = self.value
+        for part in path:
+            value = value[part]
+        if not isinstance(value, dict):
+            raise DataError(what, where=self.where(*path), hint=f"expected: {', '.join(known)}")
+        for key in value:
+            if key not in known:
+                raise unknown(kind, key, known, where=self.where(*path, key))
+        return value
+
+
+def read_marked_file(file: pathlib.Path) -> Marked:
+    """Return the YAML document in a file."""
+    try:
+        return read_marked(file.read_bytes().decode("utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as e:
+        raise DataError(f"cannot be read ({getattr(e, 'strerror', '') or 'not UTF-8 text'})", where=str(file)) from None
 
 
 def read_marked(text: str, file: str) -> Marked:
@@ -60,14 +82,14 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
 def _mapping(
     loader: yaml.SafeLoader, node: yaml.MappingNode, path: Path, lines: dict[Path, int], file: str
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key_node, child in node.value:
         where = f"{file}:{key_node.start_mark.line + 1}"
         if not isinstance(key_node, yaml.ScalarNode):
             raise DataError("has a key that is not text", where=where)
         key = str(key_node.value)
-        if key in found:
+        if key in values:
             raise DataError(f"has {key!r} twice", where=where, hint="leave one of them out")
-        found[key] = _value(loader, child, (*path, key), lines, file)
+        values[key] = _value(loader, child, (*path, key), lines, file)
         lines[(*path, key)] = key_node.start_mark.line + 1
-    return found
+    return values

@@ -14,16 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from creperie.bench import DrawOptions, PartOptions, load_part
-from creperie.core import CreperieError, DataError, OptionField, options_in, unknown
+from creperie.core import CreperieError, DataError, OptionField, options_in
 from creperie.metrics import MetricSettings, task
 from creperie.models import check_uri
+from creperie.recipes.yaml_lines import Marked, read_marked_file
 from creperie.scoring import MatrixColumn, MatrixRow, ScoreOptions
-
-if TYPE_CHECKING:
-    from creperie.recipes.yaml_lines import Marked
 
 #: options of models, of benchmarks, and of all: those of the command line
 _SCORE = options_in(ScoreOptions)
@@ -70,96 +68,52 @@ def is_zoo(text: str) -> bool:
 
 def read_zoo(path: str | Path) -> Zoo:
     """A zoo from its YAML file. Mistakes name the line."""
-    marked = _marked(Path(path))
-    document = marked.value
-    if not isinstance(document, dict):
-        raise DataError("is not a zoo", where=str(path), hint="write `models:` and `benchmarks:` with a list each")
-    for key in document:
-        if key not in ("models", "benchmarks", "defaults"):
-            raise unknown("key", key, ("models", "benchmarks", "defaults"), where=marked.where(key))
+    marked = read_marked_file(Path(path))
+    document = marked.mapping((), ("models", "benchmarks", "defaults"), "is not a zoo")
     models = _entries(marked, "models", "model", MODEL_OPTIONS)
     benches = _entries(marked, "benchmarks", "bench", BENCH_OPTIONS)
     known = {**MODEL_OPTIONS, **BENCH_OPTIONS, **SHARED_OPTIONS}
-    defaults = document.get("defaults") or {}
-    return Zoo(models, benches, _options(marked, ("defaults",), defaults, known))
+    return Zoo(models, benches, _options(marked, ("defaults",), known) if document.get("defaults") else {})
 
 
-def read_entries(path: str | Path, kind: str) -> tuple[ZooEntry, ...]:
-    """Models or benchmarks from a file: a YAML list of entries, or plain text with one per line."""
-    file = Path(path)
-    options = MODEL_OPTIONS if kind == "model" else BENCH_OPTIONS
-    if file.suffix in (".yaml", ".yml"):
-        marked = _marked(file)
-        return _entry_list(marked, (), marked.value, kind, options)
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"cannot be read ({e})", where=str(path)) from None
-    found = tuple(ZooEntry(line.strip()) for line in lines if line.strip() and not line.lstrip().startswith("#"))
-    if not found:
-        raise DataError(f"names no {kind}", where=str(path), hint="write one per line")
-    return found
-
-
-def _marked(file: Path) -> Marked:
-    from creperie.recipes.yaml_lines import read_marked
-
-    try:
-        return read_marked(file.read_text(encoding="utf-8"), str(file))
-    except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"cannot be read ({e})", where=str(file)) from None
-
-
-def _entries(marked: Marked, key: str, kind: str, options: Mapping[str, OptionField]) -> tuple[ZooEntry, ...]:
-    if not marked.value.get(key):
+def _entries(marked: Marked, key: str, kind: str, known: Mapping[str, OptionField]) -> tuple[ZooEntry, ...]:
+    """Return the entries of the list under a key."""
+    listed = marked.value.get(key)
+    if not listed:
         raise DataError(f"has no {key}", where=marked.file, hint=f"write `{key}:` with a list")
-    return _entry_list(marked, (key,), marked.value[key], kind, options)
-
-
-def _entry_list(
-    marked: Marked, path: tuple[str, ...], found: object, kind: str, options: Mapping[str, OptionField]
-) -> tuple[ZooEntry, ...]:
-    if not isinstance(found, list):
-        raise DataError("is not a list", where=marked.where(*path), hint="begin each entry with a dash")
-    entries = tuple(_entry(marked, (*path, i), entry, kind, options) for i, entry in enumerate(found))
-    seen: dict[str, int] = {}
-    for i, entry in enumerate(entries):
-        if entry.label in seen:
+    if not isinstance(listed, list):
+        raise DataError("is not a list", where=marked.where(key), hint="begin each entry with a dash")
+    entries: dict[str, ZooEntry] = {}
+    for i, record in enumerate(listed):
+        entry = _entry(marked, (key, i), record, kind, known)
+        if entry.label in entries:
             hint = "leave one out, or give it another `name`"
-            raise DataError(f"{entry.label!r} is named twice", where=marked.where(*path, i), hint=hint)
-        seen[entry.label] = i
-    return entries
+            raise DataError(f"{entry.label!r} is named twice", where=marked.where(key, i), hint=hint)
+        entries[entry.label] = entry
+    return tuple(entries.values())
 
 
 def _entry(
-    marked: Marked, path: tuple[str | int, ...], entry: object, kind: str, options: Mapping[str, OptionField]
+    marked: Marked, path: tuple[str | int, ...], record: object, kind: str, known: Mapping[str, OptionField]
 ) -> ZooEntry:
-    if isinstance(entry, str):
-        return ZooEntry(entry)
-    if not isinstance(entry, dict) or not isinstance(entry.get(kind), str):
+    if isinstance(record, str):
+        return ZooEntry(record)
+    if not isinstance(record, dict) or not isinstance(record.get(kind), str):
         hint = f"write its name, or a mapping with `{kind}:`"
         raise DataError(f"is not a {kind}", where=marked.where(*path), hint=hint)
-    tags = entry.get("tags") or {}
+    tags = record.get("tags") or {}
     if not isinstance(tags, dict):
         raise DataError("tags are not a mapping", where=marked.where(*path, "tags"), hint="write tags: {family: clip}")
-    own = {key: value for key, value in entry.items() if key not in (kind, "name", "tags")}
-    return ZooEntry(
-        str(entry[kind]),
-        str(entry.get("name") or ""),
-        {str(k): str(v) for k, v in tags.items()},
-        _options(marked, path, own, options),
-    )
+    options = _options(marked, path, known, beside=(kind, "name", "tags"))
+    texts = {str(k): str(v) for k, v in tags.items()}
+    return ZooEntry(record[kind], str(record.get("name") or ""), texts, options)
 
 
 def _options(
-    marked: Marked, path: tuple[str | int, ...], found: object, known: Mapping[str, OptionField]
+    marked: Marked, path: tuple[str | int, ...], known: Mapping[str, OptionField], beside: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    if not isinstance(found, dict):
-        raise DataError("is not a mapping", where=marked.where(*path))
-    for key in found:
-        if key not in known:
-            raise unknown("option", key, known, where=marked.where(*path, key))
-    return {key: known[key].checked(value, marked.where(*path, key)) for key, value in found.items()}
+    values = marked.mapping(path, (*known, *beside), "is not a mapping", "option")
+    return {k: known[k].checked(v, marked.where(*path, k)) for k, v in values.items() if k not in beside}
 
 
 # -- rows and columns ------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -271,13 +272,12 @@ def _hit_2(found: RecipeFindings) -> list[FactRow]:
         for group, ending in (("as parsed", ""), ("simplified", "-simplified")):
             for model, subset in (("Active/Passive", "passive"), ("Ditransitive", "dative")):
                 items = list(bench.only([subset + ending])) if subset + ending in bench.subsets else []
-                tagged = [str(item.tags.get("source", "")).lower() for item in items]
-                values = {name: float(sum(_source(tag) == name for tag in tagged)) for name in ("swig", "cc")}
-                values = {name: n for name, n in values.items() if any(tagged)}
-                names = sorted({tag for tag in tagged if tag})
-                if items:
-                    label = f"{stage}: {', '.join(names)}" if names else stage
-                    rows.append(FactRow(label, model, group, {**values, "total": float(len(items))}))
+                tags = Counter(str(item.tags.get("source", "")).lower() for item in items)
+                values = {"total": float(len(items))} if items else {}
+                for tag, n in tags.items():
+                    values |= {_source(tag): values.get(_source(tag), 0.0) + n} if tag else {}
+                label = f"{stage}: {', '.join(sorted(tags))}" if any(tags) else stage
+                rows.append(FactRow(label, model, group, values, stands_in=any("-as-" in tag for tag in tags)))
     return rows
 
 
@@ -291,15 +291,16 @@ def _source(tag: str) -> str:
 
 
 def _hit_c(found: RecipeFindings) -> list[FactRow]:
-    """Effects over all models and of one model alone, by the paper's names of the terms."""
+    """Effects over all models and of one model alone that the paper prints, by its names of the terms."""
     rows = []
+    printed = {(row.group, row.model) for row in published_table("hit-or-be-hit/C").rows}
     for stage, document in found.fits.items():
         for fit in document["fits"]:
             alone = _alone(fit["sample"])
             for effect in fit["coefficients"]:
                 values = {"beta": effect["estimate"], "t": effect["statistic"]}
                 label = f"{stage}, {fit['label']}, {model_label(fit['sample'])}: {effect['name']}"
-                for group, name in _printed_effects(fit["label"], alone, effect["name"]):
+                for group, name in printed.intersection(_printed_effects(fit["label"], alone, effect["name"])):
                     rows.append(FactRow(label, name, group, values, stands_in=True))
     return rows
 
