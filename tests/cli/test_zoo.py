@@ -17,7 +17,7 @@ import pytest
 from creperie.bench import Item, from_items, save
 from creperie.cli.app import main
 from creperie.core import CreperieError
-from creperie.recipes import read_entries, read_zoo
+from creperie.recipes import read_zoo
 from creperie.scoring import load_run, rank_runs
 from creperie.scoring.standings import letter_groups
 
@@ -213,13 +213,6 @@ def test_mistakes_in_a_zoo_name_the_line(place: Path, text: str, where: str, say
         read_zoo(place / "wrong.yaml")
     assert f"wrong.yaml{where}" in str(e.value)
     assert says in str(e.value)
-
-
-def test_entries_from_plain_text_and_yaml(place: Path) -> None:
-    (place / "m.txt").write_text("# models\nblind:length\n\n  blind:surface \n", encoding="utf-8")
-    (place / "m.yaml").write_text("- blind:length\n- {model: blind:surface, batch_size: 4}\n", encoding="utf-8")
-    assert [e.spec for e in read_entries("m.txt", "model")] == ["blind:length", "blind:surface"]
-    assert read_entries("m.yaml", "model")[1].options == {"batch_size": 4}
 
 
 def test_groups_share_a_letter_exactly_when_nothing_tells_them_apart() -> None:
