@@ -6,7 +6,6 @@ import ast
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from itertools import combinations
@@ -46,13 +45,16 @@ def module_of(path: Path) -> str:
 MODULES = {module_of(path): path for path in ROOT.rglob("*.py")}
 
 
-def imports(path: Path) -> Iterator[tuple[str, str]]:
+@cache
+def imports(path: Path) -> tuple[tuple[str, str], ...]:
     """(module, name) of everything that a file imports from creperie, wherever in it the import stands."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "creperie":
-            yield from ((str(node.module), alias.name) for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names if alias.name.split(".")[0] == "creperie")
+    nodes = [node for node in ast.walk(tree(path)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    named = [
+        (str(node.module), alias.name) if isinstance(node, ast.ImportFrom) else (alias.name, "")
+        for node in nodes
+        for alias in node.names
+    ]
+    return tuple((module, name) for module, name in named if module.split(".")[0] == "creperie")
 
 
 def room_of(module: str) -> str:
