@@ -134,8 +134,8 @@ def test_a_model_against_itself() -> None:
     a, _, clusters = two_models(2)
     found = compare(a, a, clusters=clusters)
     assert (found.difference, found.p, found.mcnemar.p) == (0, 1, 1)
-    # No item of 400 differs; one of 200 still might.
-    assert (found.low, found.high) == (pytest.approx(-0.007, abs=1e-3), pytest.approx(0.007, abs=1e-3))
+    # In none of 200 clusters do items differ: Clopper and Pearson's upper end is 1 − 0.025^(1/200) = 0.018.
+    assert (found.low, found.high) == (pytest.approx(-0.018, abs=4e-3), pytest.approx(0.018, abs=4e-3))
 
 
 def test_the_paired_p_of_independent_items_is_near_mcnemars() -> None:

@@ -164,7 +164,7 @@ def test_half_of_a_mean_on_one_item_has_no_interval() -> None:
     row = macro(of_outcomes(outcomes, "itt"), np.r_[0, np.ones(600)])
     assert row.accuracy == 0.75
     assert math.isnan(row.low)
-    assert row.interval == "none (subsets of 1 items, of fewer than 3 images)"
+    assert row.interval == "none (one image decides: the smallest subset has 1 items)"
 
 
 def test_subsets_of_one_item_each_are_as_uncertain_as_their_items_together() -> None:

@@ -6,8 +6,11 @@ model (likely.py). Ties and fractions vary less than right and wrong answers, so
 *Every other statistic* between two bounds (F1, AUROC, a mean rank, kappa on ratings that are not nominal) is read as a
 share: what it loses without an item, or without a cluster, says how right that item or cluster would have been.
 
+*Differences* between two models are two shares: of the items on which they differ, and of those that the first wins.
+
 *Means over subsets* put the subsets' own intervals together (MOVER, Zou and Donner 2008), with the correlation that
-clusters with items in several subsets bring: so a subset of one item is as uncertain as one item is.
+clusters with items in several subsets bring. Tiny subsets say nothing of their variance: a score interval takes that of
+right and wrong answers, and where one image decides there is none.
 
 *A p-value* is one minus the level at which the interval just touches the value in question: the two cannot disagree.
 
@@ -22,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.metrics.likely import Ends, clustered_ends
+from creperie.metrics.likely import Ends, clustered_ends, difference_ends
 from creperie.metrics.settings import MetricSettings
 from creperie.metrics.special import normal_quantile, student_quantile
 
@@ -142,8 +145,11 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
     named = f" ({what})" if what else ""
     if not apart:
         right = np.clip(sums[:, 0], 0, sums[:, 1])
-        df = _freedom(sums[:, 0] - share * sums[:, 1]) if what == "jackknife" else math.inf
-        ends = clustered_ends(right / spread, sums[:, 1] / spread, share, df)
+        residuals = sums[:, 0] - share * sums[:, 1]
+        df = _freedom(residuals) if what == "jackknife" else math.inf
+        cut = float(((right - share * sums[:, 1]) ** 2).sum())  # clusters may lose more than all of their answers
+        widened = float((residuals**2).sum()) / cut if cut > 0 else 1.0
+        ends = clustered_ends(right / spread, sums[:, 1] / spread, share, df, widened)
         return Confidence(share, "beta-binomial" + named, ends)
     quantile: Callable[[float], float] = normal_quantile
     if count == 1:
@@ -218,6 +224,16 @@ def scaled(ends: Ends | None, least: float, span: float) -> Ends | None:
 # -- means over subsets, differences ---------------------------------------------------------------------------------
 
 
+#: A group of fewer clusters says too little about its own variance.
+FEW = 6
+#: The largest share of the sum of squared weights that one cluster may have: of right and wrong answers, and of others.
+HEAVIEST, HEAVIEST_OTHER = 0.9, 0.5
+#: Answers like those of all groups together that steady the share of each group.
+ADDED = 3.0
+#: Logits by which groups are shifted.
+SHIFTS = 12 * np.sinh(np.linspace(-4, 4, 161)) / math.sinh(4)
+
+
 def mean_over_groups(
     parts: Sequence[Confidence],
     pulled: Sequence[np.ndarray],
@@ -227,55 +243,75 @@ def mean_over_groups(
     """How sure the mean of several groups' values is, each worth the same, given by how much each item moves its group
     and the items' clusters.
 
-    Groups of few clusters say little about their own variance: they are put together (collapsed strata, Cochran 1977),
-    so that what differs between them counts as variance. Of fewer than three clusters in all there is no interval.
+    Where some group has few clusters, it says little about its own variance: `_score_mean` then takes that of right
+    and wrong answers.
     """
     if len(parts) == 1:
         return parts[0]
     value = float(np.mean([part.value for part in parts]))
-    few = [g for g, own in enumerate(clusters) if parts[g].ends is None or len(np.unique(own)) < FEW]
-    joined = [_Group(part, pull, own, 1) for part, pull, own in zip(parts, pulled, clusters, strict=True)]
-    if few:
-        small = _collapsed([joined[g] for g in few], bounds)
-        if small.part.ends is None:
-            return Confidence(value, small.part.method)
-        joined = [small, *(group for g, group in enumerate(joined) if g not in few)]
-    values, weights = (np.array(x) for x in zip(*((g.part.value, g.groups / len(parts)) for g in joined)))
-    correlation = _correlation([g.pull for g in joined], [g.clusters for g in joined])
+    correlation = _correlation(pulled, clusters)
+    if any(part.ends is None or len(np.unique(own)) < FEW for part, own in zip(parts, clusters, strict=True)):
+        return _score_mean(np.array([part.value for part in parts]), pulled, clusters, correlation, bounds)
 
     def ends(level: float) -> tuple[float, float]:
-        limits = np.array([g.part.ends(level) for g in joined if g.part.ends])
-        below, above = (values[:, None] - limits).T * weights
+        limits = np.array([part.ends(level) for part in parts if part.ends])
+        below, above = (np.array([part.value for part in parts])[:, None] - limits).T / len(parts)
         reach = [math.sqrt(max(0.0, float(gap @ correlation @ gap))) for gap in (below, above)]
         return max(bounds[0], value - reach[0]), min(bounds[1], value + reach[1])
 
     return Confidence(value, "mover", ends)
 
 
-#: A group of fewer clusters is put together with others.
-FEW = 6
+def _score_mean(
+    values: np.ndarray,
+    pulled: Sequence[np.ndarray],
+    clusters: Sequence[np.ndarray],
+    correlation: np.ndarray,
+    bounds: tuple[float, float],
+) -> Confidence:
+    """How sure the mean of groups is where some have few clusters: a score interval over means that shift the logits of
+    all groups alike.
+
+    Answers vary as right and wrong ones do, times what all answers together vary less. Quantiles allow for the kurtosis
+    of few answers (Cornish and Fisher 1938).
+    """
+    groups, value, span = len(values), float(values.mean()), bounds[1] - bounds[0]
+    sizes = np.array([len(pull) for pull in pulled])
+    weights = np.repeat(1 / sizes / groups, sizes)
+    heavy = cluster_sums(weights[:, None], np.concatenate(clusters)) ** 2
+    shares = (values - bounds[0]) / span
+    answers = np.concatenate([share + len(pull) * pull / span for share, pull in zip(shares, pulled, strict=True)])
+    whole = float(answers.mean())
+    most = whole * (1 - whole)
+    spread = max(answers.var(), 0.5 / len(answers)) / most if most > 0 else 1.0
+    if len(heavy) < 3 or heavy.max() / heavy.sum() > (HEAVIEST if abs(spread - 1) < 1e-9 else HEAVIEST_OTHER):
+        return Confidence(value, f"none (one image decides: the smallest subset has {sizes.min()} items)")
+    sizes = sizes / np.array([inflation(pull, own) for pull, own in zip(pulled, clusters, strict=True)])
+    steadied = np.clip((sizes * shares + ADDED * whole) / (sizes + ADDED), 1e-9, 1 - 1e-9)
+    moved = 1 / (1 + np.exp(-np.log(steadied / (1 - steadied)) - SHIFTS[:, None]))
+    single = moved * (1 - moved)
+    deviations = np.sqrt(spread * single / sizes) / groups
+    variance = ((deviations @ correlation) * deviations).sum(axis=1)
+    fourth = (spread**2 * single * (1 - 6 * single) / sizes**3 / groups**4).sum(axis=1) / variance**2
+    fourth = np.clip(fourth, -2, 0)
+    means = moved.mean(axis=1)
+    distance = (means - shares.mean()) / np.sqrt(variance)
+
+    def ends(level: float) -> tuple[float, float]:
+        z = normal_quantile(0.5 + level / 2)
+        reach = z + (z**3 - 3 * z) * fourth / 24
+        low = np.interp(0, distance + reach, means, left=0)
+        high = np.interp(0, distance - reach, means, right=1)
+        return min(value, bounds[0] + span * float(low)), max(value, bounds[0] + span * float(high))
+
+    return Confidence(value, "score", ends)
 
 
-@dataclass(frozen=True)
-class _Group:
-    part: Confidence
-    pull: np.ndarray
-    clusters: np.ndarray
-    groups: int  #: how many were put together
-
-
-def _collapsed(groups: Sequence[_Group], bounds: tuple[float, float]) -> _Group:
-    """Several groups as one: the mean of their values, each item worth as much as in its group."""
-    sizes = [len(g.pull) for g in groups]
-    own = np.concatenate([g.clusters for g in groups])
-    value = float(np.mean([g.part.value for g in groups]))
-    answers = np.concatenate([g.part.value + len(g.pull) * g.pull for g in groups]) - value
-    weights = np.repeat(1 / np.array(sizes) / len(groups), sizes)
-    if len(np.unique(own)) < 3:
-        part = Confidence(value, f"none (subsets of {sum(sizes)} items, of fewer than 3 images)")
-    else:
-        part = pulled_confidence(value, weights * answers, weights / (weights**2).sum(), own, bounds)
-    return _Group(part, weights * answers, own, len(groups))
+def inflation(pull: np.ndarray, clusters: np.ndarray) -> float:
+    """How much larger the variance is than that of as many independent items; at least 1."""
+    alone = float((pull**2).sum())
+    together = float((cluster_sums(pull[:, None], clusters) ** 2).sum())
+    return max(1.0, together / alone) if alone > 0 else 1.0
 
 
 def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -> np.ndarray:
@@ -295,7 +331,11 @@ def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -
 def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) -> Confidence:
     """How sure mean(a) − mean(b) is, of worths between 0 and 1 of the same items.
 
-    A difference of shares is a share too: a win of a is worth 1, a tie 1/2, a win of b nothing.
+    Among independent items a difference of shares is a share too: a win of a is worth 1, a tie 1/2, a win of b nothing.
     """
-    found = share_confidence((1 + a - b) / 2, np.ones(len(a)), clusters)
-    return Confidence(float(np.mean(a - b)), found.method, scaled(found.ends, -1, 2))
+    gap = a - b
+    sums = cluster_sums(np.stack([np.maximum(gap, 0), np.maximum(-gap, 0), np.ones(len(gap))], axis=1), clusters)
+    if 1 < len(sums) < len(gap):
+        return Confidence(float(np.mean(gap)), "beta-binomial (wins, losses)", difference_ends(*sums.T))
+    found = share_confidence((1 + gap) / 2, np.ones(len(a)), clusters)
+    return Confidence(float(np.mean(gap)), found.method, scaled(found.ends, -1, 2))

@@ -3,9 +3,11 @@
 Two answers about an item are the same because one copies the other (probability kappa), or are drawn independently:
 P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (1 − κ). The shares π are profiled out. What is known about
 kappa comes from the items on which somebody gave another answer than the commonest one, so Student's quantile has
-twice as many degrees of freedom as there are such items; of fewer than three there is no honest interval, nor where
-the likelihood leaves any kappa down to −1 possible. Where nobody disagrees, the lower end is the kappa at which that
-has a probability of half of what is left outside of the interval: the likelihood alone would cut off too much.
+three degrees of freedom per such item. Of fewer than three such items (two, if somebody disagrees) there is no honest
+interval, nor where the likelihood leaves any kappa down to −1 possible. Where nobody disagrees, the lower end is the
+kappa at which that has a probability of half of what is left outside of the interval: the likelihood alone would cut
+off too much. At a kappa at which often nobody disagrees, the other tail has up to the whole error probability, as in
+likely.py.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ import math
 
 import numpy as np
 
-from creperie.metrics.intervals import Confidence, cluster_sums
+from creperie.metrics.intervals import Confidence, inflation
 from creperie.metrics.likely import peak_of
 from creperie.metrics.special import student_quantile
 
-#: Items with an answer other than the commonest: of fewer there is no interval.
+#: Items with an answer other than the commonest: of fewer there is no interval. If somebody disagrees, one less will do.
 FEWEST = 3
+#: Degrees of freedom per item with an answer other than the commonest.
+FREEDOM = 3
 #: The kappas that are tried, closer to each other near 1.
 KAPPAS = np.r_[np.linspace(-0.9, 0.5, 57), 1 - np.geomspace(0.49, 1e-5, 60)]
 #: Rounds in which the shares of answers are fitted; each takes the expected number of independent answers.
@@ -31,28 +35,32 @@ def nominal_confidence(
 ) -> Confidence:
     """How sure a coefficient is, from the counts of answers (items, answers), by how much each item moves it, and on
     how many items an answer was not the commonest."""
-    likelihood = _log_likelihood(counts)
+    likelihood, agreed = _log_likelihood(counts)
     place = -np.log(1 - KAPPAS)
     top = int(likelihood.argmax())
     peak, best = peak_of(place, likelihood, top)
     known = np.isfinite(likelihood)
-    distance = (np.sqrt(2 * np.maximum(best - likelihood, 0)) * np.sign(place - peak))[known]
+    widened = math.sqrt(inflation(pull, clusters))
+    distance = (np.sqrt(2 * np.maximum(best - likelihood, 0)) * np.sign(place - peak) / widened)[known]
     moved = place[known] + (-math.log(1 - value) - peak if value < 1 and top < len(place) - 1 else 0.0)
-    inflation = _inflation(pull, clusters)
+    agreed = agreed[known]
 
     def ends(level: float) -> tuple[float, float]:
-        reach = student_quantile(0.5 + level / 2, 2 * unlike)
+        reach = student_quantile(0.5 + level / 2, FREEDOM * unlike)
         if value == 1:
             reach = max(reach, math.sqrt(2 * math.log(2 / (1 - level))))
-        reach *= math.sqrt(inflation)
-        low, high = np.interp([-reach, reach], distance, moved, left=-math.log(2), right=math.inf)
+        low = np.interp(-reach, distance, moved, left=-math.log(2))
+        tails = np.exp(np.clip(agreed, math.log((1 - level) / 2), math.log(1 - level)))
+        reaches = np.array([student_quantile(1 - tail, FREEDOM * unlike) for tail in tails])
+        high = np.interp(0, distance - reaches, moved, right=math.inf)
         return max(-1.0, min(value, 1 - math.exp(-low))), max(value, 1 - math.exp(-high))
 
     return Confidence(value, "likelihood of pairs", ends)
 
 
-def _log_likelihood(counts: np.ndarray) -> np.ndarray:
-    """Of every kappa. Each item counts as half as many pairs as it has answers."""
+def _log_likelihood(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of every kappa, and the log-probability that nobody disagrees. Each item counts as half as many pairs as it has
+    answers."""
     answers = counts.sum(axis=1, keepdims=True)
     same = (counts * (counts - 1) / 2 / (answers - 1)).sum(axis=0)
     other = (counts * (answers - counts) / (answers - 1)).sum(axis=0)
@@ -67,11 +75,6 @@ def _log_likelihood(counts: np.ndarray) -> np.ndarray:
         agreed = np.where(same > 0, same * np.log(both), 0.0).sum(axis=1)
         found = agreed + np.where(other > 0, other * np.log(shares), 0.0).sum(axis=1)
     found = found + other.sum() / 2 * np.log(1 - KAPPAS)
-    return np.where(np.isnan(found), -np.inf, found)
-
-
-def _inflation(pull: np.ndarray, clusters: np.ndarray) -> float:
-    """How much larger the variance is than that of as many independent items; at least 1."""
-    alone = float((pull**2).sum())
-    together = float((cluster_sums(pull[:, None], clusters) ** 2).sum())
-    return max(1.0, together / alone) if alone > 0 else 1.0
+    disagree = np.clip((1 - KAPPAS) * (1 - (shares**2).sum(axis=1)), 0, 1 - 1e-9)
+    pairs = float(same.sum() + other.sum() / 2)
+    return np.where(np.isnan(found), -np.inf, found), pairs * np.log(1 - disagree)

@@ -4,13 +4,15 @@ Items that share an image are right or wrong together, by an intra-class correla
 where one cluster in twelve is poor, fifteen clusters often hold no poor one, and nothing in their variance says so. The
 likelihood knows that a low share with a strong correlation gives such data too, so its interval reaches as far as the
 data allow and no farther. The interval is centred on the plain share, which weighs every item alike, and is widened by
-what that share loses against the model's own estimate.
+what that share loses against the model's own estimate. A difference between two models is two such shares: of the items
+on which they differ, and of those that the first wins.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,37 +28,102 @@ FINER = 12
 OFFSETS = 12 * np.sinh(np.linspace(-6, 6, 61)) / math.sinh(6)
 #: Answers of a cluster that are counted one by one; beyond, in ever longer steps.
 COUNTED = 48
+#: Degrees of freedom per cluster but one; simulations chose the number.
+FREEDOM = 1.25
 
 
-def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = math.inf) -> Ends:
-    """The interval of a share at any level, from the right answers and the answers of each cluster.
+@dataclass(frozen=True)
+class _Profile:
+    """Shares by their logits, centred on the plain share; how far each is from the likeliest, in standard deviations,
+    with its sign; and the correlation that is likeliest with it."""
 
-    Student's quantile has one degree of freedom less than there are clusters, or `df` where that is fewer.
+    logits: np.ndarray
+    distance: np.ndarray
+    correlations: np.ndarray
 
-    >>> low, high = clustered_ends(np.array([9.0, 8, 10, 4]), np.full(4, 10.0), 0.775)(0.95)
-    >>> round(low, 2), round(high, 2)
-    (0.22, 0.98)
-    """
+
+def _profile(right: np.ndarray, n: np.ndarray, share: float, widened: float = 1.0) -> _Profile:
+    """The likelihood of shares, centred on `share`; `widened` multiplies the variance."""
     total = float(n.sum())
-    centre = _logit((right.sum() + 0.5) / (total + 1))
-    logits = centre + OFFSETS
-    correlations = _correlations(right, n, share)
-    likelihood = _log_likelihood(right, n, 1 / (1 + np.exp(-logits)), correlations)
+    logits = _logit((right.sum() + 0.5) / (total + 1)) + OFFSETS
+    tried = _correlations(right, n, share)
+    likelihood = _log_likelihood(right, n, _shares(logits), tried)
     profile = likelihood.max(axis=0)
     top = int(profile.argmax())
     peak, best = peak_of(logits, profile, top)
-    distance = np.sqrt(2 * np.maximum(best - profile, 0)) * np.sign(logits - peak)
-    correlation = float(correlations[likelihood[:, top].argmax()])
-    loss = _variance(n, correlation) * float((n / _inflation(n, correlation)).sum())
-    moved = logits + (_logit(share) - peak if 0 < share < 1 else 0.0)
-    df = min(df, max(1, len(n) - 1))
+    likely = tried[likelihood.argmax(axis=0)]
+    inflation = _inflation(n, float(likely[top]))
+    loss = float((n * inflation).sum() * (n / inflation).sum()) / total**2 * widened
+    distance = np.sqrt(2 * np.maximum(best - profile, 0) / loss) * np.sign(logits - peak)
+    return _Profile(logits + (_logit(share) - peak if 0 < share < 1 else 0.0), distance, likely)
+
+
+def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = math.inf, widened: float = 1.0) -> Ends:
+    """The interval of a share at any level, from the right answers and the answers of each cluster.
+
+    Student's quantile has `FREEDOM` degrees per cluster but one, or `df` where that is fewer; `widened` multiplies the
+    variance. Where all answers would often be right, an interval cannot lie above the share: the other tail may then
+    have up to the whole error probability (Blaker 2000).
+
+    >>> low, high = clustered_ends(np.array([9.0, 8, 10, 4]), np.full(4, 10.0), 0.775)(0.95)
+    >>> round(low, 2), round(high, 2)
+    (0.35, 0.94)
+    """
+    likely = _profile(right, n, share, widened)
+    extremes = [_log_all(n, _shares(sign * likely.logits), likely.correlations) for sign in (-1, 1)]
+    df = min(df, FREEDOM * max(1, len(n) - 1))
 
     def ends(level: float) -> tuple[float, float]:
-        reach = student_quantile(0.5 + level / 2, df) * math.sqrt(loss)
-        low, high = np.interp([-reach, reach], distance, moved, left=-math.inf, right=math.inf)
-        return min(share, _share_of(low)), max(share, _share_of(high))
+        tails = [np.exp(np.clip(x, math.log((1 - level) / 2), math.log(1 - level))) for x in extremes]
+        reaches = [np.array([student_quantile(1 - t, df) for t in tail]) for tail in tails]
+        low = np.interp(0, likely.distance + reaches[0], likely.logits, left=-math.inf)
+        high = np.interp(0, likely.distance - reaches[1], likely.logits, right=math.inf)
+        return min(share, float(_shares(low))), max(share, float(_shares(high)))
 
     return ends
+
+
+def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends:
+    """The interval of the share of wins minus that of losses, from those of each cluster.
+
+    The difference is the share of items that differ, times how much more than half of these are won: two shares whose
+    likelihoods multiply. That of a difference is the highest among the pairs of shares that give it.
+    """
+    differ = wins + losses
+    some = differ > 0
+    often = _profile(differ, n, float(differ.sum() / n.sum()))
+    logits = np.interp(np.linspace(0, 1, 3 * len(OFFSETS)), np.linspace(0, 1, len(OFFSETS)), often.logits)
+    apart = _shares(logits)
+    away = np.interp(logits, often.logits, often.distance) ** 2
+    value = float((wins - losses).sum() / n.sum())
+    gaps = np.unique(np.clip(value + OFFSETS / 6, -1, 1))
+    won = (1 + gaps[:, None] / apart) / 2
+    if some.any():
+        wons = _profile(wins[some], differ[some], float(wins.sum() / differ.sum()))
+        bounded = np.clip(won, 1e-9, 1 - 1e-9)
+        away = away + np.interp(np.log(bounded / (1 - bounded)), wons.logits, wons.distance) ** 2
+    away = np.where((won >= 0) & (won <= 1), away, math.inf).min(axis=1)
+    away = np.where(np.isfinite(away), away, 1e6)
+    distance = np.sqrt(np.maximum(away - away.min(), 0)) * np.sign(gaps - value)
+    # Where sizes of clusters go with who wins, the model's variance is less than that between clusters.
+    residuals = wins - losses - value * n
+    seen = math.sqrt(float((residuals**2).sum()) * len(n) / (len(n) - 1)) / float(n.sum())
+    distance /= max(1.0, 2 * seen / float(np.diff(np.interp([-1, 1], distance, gaps))[0]))
+    df = FREEDOM * max(1, len(n) - 1)
+
+    def ends(level: float) -> tuple[float, float]:
+        reach = student_quantile(0.5 + level / 2, df)
+        low, high = np.interp([-reach, reach], distance, gaps, left=-1, right=1)
+        return min(value, float(low)), max(value, float(high))
+
+    return ends
+
+
+def _log_all(n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
+    """The log-probability that all answers are right, for every share with its correlation."""
+    place, times = _draws(n)
+    c = correlations[:, None]
+    return np.asarray((np.log(shares[:, None] * (1 - c) + c * place) - np.log(1 - c + c * place)) @ times)
 
 
 def _correlations(right: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
@@ -105,14 +172,9 @@ def _inflation(n: np.ndarray, correlation: float) -> np.ndarray:
     return np.asarray(1 + np.maximum(n - 1, 0) * correlation)
 
 
-def _variance(n: np.ndarray, correlation: float) -> float:
-    """Of the plain share, in units of share × (1 − share)."""
-    return float((n * _inflation(n, correlation)).sum() / n.sum() ** 2)
-
-
 def _logit(share: float) -> float:
     return math.log(share / (1 - share))
 
 
-def _share_of(logit: float) -> float:
-    return 0.5 * (1 + math.tanh(logit / 2))
+def _shares(logits: np.ndarray | float) -> np.ndarray:
+    return np.asarray(0.5 * (1 + np.tanh(np.asarray(logits) / 2)))
