@@ -20,7 +20,7 @@ from creperie.metrics.intervals import Confidence, inflation
 from creperie.metrics.likely import peak_of
 from creperie.metrics.special import student_quantile
 
-#: Items with an answer other than the commonest: of fewer there is no interval. If somebody disagrees, one less will do.
+#: Items with an answer other than the commonest that an interval needs; one less where somebody disagrees.
 FEWEST = 3
 #: Degrees of freedom per item with an answer other than the commonest.
 FREEDOM = 3
