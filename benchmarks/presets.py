@@ -75,7 +75,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--preset", choices=list(COMPARISONS), action="append")
     chosen = parser.parse_args()
-    print("| preset | models | item deviation | effects | p < 0.05, % | standard error | s |\n|---|---|---|---|---|---|---|")
+    print("| preset | models | item deviation | effects | p < 0.05, % | standard error | s |")
+    print("|---|---|---|---|---|---|---|")
     for preset, models, deviation in product(chosen.preset or COMPARISONS, (5, 12), (1.0, 2.0)):
         started = time.time()
         tasks = [(preset, models, deviation, seed) for seed in range(chosen.tables)]
