@@ -122,10 +122,10 @@ def _verify_answer(folders: tuple[str, ...]) -> CommandResult:
 
     if len(folders) != 2:
         raise UsageError("two folders of recipe runs are needed", hint="creperie cook verify A B")
-    found = verify_runs(Path(folders[0]), Path(folders[1]))
-    same = all(match.same for match in found)
-    rows = [[m.stage, "same" if m.same else "differs", m.why] for m in found]
-    document = {"same": same, "stages": [{"stage": m.stage, "same": m.same, "why": m.why} for m in found]}
+    matches = verify_runs(Path(folders[0]), Path(folders[1]))
+    same = all(match.same for match in matches)
+    rows = [[m.stage, "same" if m.same else "differs", m.why] for m in matches]
+    document = {"same": same, "stages": [{"stage": m.stage, "same": m.same, "why": m.why} for m in matches]}
     return CommandResult(document, lambda: print_table("", ["stage", "", ""], rows), ok=same)
 
 
@@ -202,7 +202,7 @@ def _span(seconds: float | None) -> str:
 
 def show_stages(title: str, folder: Path, served: list[StageResult]) -> None:
     say(f"[bold]{title}[/bold]\n")
-    rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _told(s)] for s in served]
+    rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _numbers_of(s)] for s in served]
     print_table("", ["stage", "does", "", "time", "what came of it"], rows, right=["time"])
     for s in served:
         if s.does == "table" and s.state in ("cooked", "unchanged") and len(s.summary.get("tables", ())) <= SHOWN:
@@ -212,32 +212,32 @@ def show_stages(title: str, folder: Path, served: list[StageResult]) -> None:
     say(f"\nEverything is in {folder}.")
 
 
-def _told(s: StageResult) -> str:
+def _numbers_of(s: StageResult) -> str:
     """A stage's numbers in one line."""
     if s.state == "skipped" or not s.place:
         return s.why
-    told = s.summary
+    summary = s.summary
     parts = []
-    if "items" in told:
-        parts.append(f"{told['items']:,} items")
-    if "loss" in told:
-        parts.append(f"{told['examples']:,} examples, {told['steps']:,} steps, loss {told['loss']:.3f}")
-    if told.get("removed"):
-        parts.append(f"{told['removed']:,} left out")
-    if "verdict" in told:
-        parts.append(str(told.get("text") or told["verdict"]))
-    for name, figures in told.get("attackers", {}).items() if s.does == "refine" else ():
+    if "items" in summary:
+        parts.append(f"{summary['items']:,} items")
+    if "loss" in summary:
+        parts.append(f"{summary['examples']:,} examples, {summary['steps']:,} steps, loss {summary['loss']:.3f}")
+    if summary.get("removed"):
+        parts.append(f"{summary['removed']:,} left out")
+    if "verdict" in summary:
+        parts.append(str(summary.get("text") or summary["verdict"]))
+    for name, figures in summary.get("attackers", {}).items() if s.does == "refine" else ():
         whole = f"{percent(figures['before'])} % → {percent(figures['after'])} %"
         mean = f"{percent(figures['mean_before'])} % → {percent(figures['mean_after'])} %"
         parts.append(f"{name}{', not selected against,' * figures['held_out']} {whole}, mean of subsets {mean}")
-    for model, tasks in told.get("results", {}).items():
+    for model, tasks in summary.get("results", {}).items():
         parts.append(f"{model}: " + ", ".join(f"{task} {percent(value)} %" for task, value in tasks.items()))
-    if counts := told.get("decidable"):
+    if counts := summary.get("decidable"):
         text = ", ".join(f"{n:,} {word}" for word, n in sorted(counts.items()))
         parts.append(f"without the image: {text}")
-    for name, fitted in told.get("presets", {}).items():
+    for name, fitted in summary.get("presets", {}).items():
         fits = ", ".join(f"{label}: {n:,} rows" for label, n in fitted["rows"].items())
         parts.append(f"{name} ({fits}; {'converged' if fitted['converged'] else 'not converged'})")
-    for key, rows in told.get("tables", {}).items():
+    for key, rows in summary.get("tables", {}).items():
         parts.append(f"{key} with {rows['rows']} rows of ours")
     return "; ".join(parts)

@@ -31,7 +31,7 @@ def show(name: str, caption: str, folder: str) -> CommandResult:
     if name in template_names():
         questions = written_prompts(name, caption, folder)
     else:
-        found = find_prompt(f"{folder}/#{name}" if folder else name, "")
-        questions = [{"step": found.kind, "text": found.text.replace("{caption}", caption), "temperature": 0.0}]
+        prompt = find_prompt(f"{folder}/#{name}" if folder else name, "")
+        questions = [{"step": prompt.kind, "text": prompt.text.replace("{caption}", caption), "temperature": 0.0}]
     document = {"prompt": name, "caption": caption, "folder": folder or None, "questions": questions}
     return CommandResult(document, lambda: echo("\n\n".join(f"[{q['step']}]\n{q['text']}" for q in questions)))

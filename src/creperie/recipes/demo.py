@@ -49,7 +49,7 @@ Row = dict[str, Any]  #: of the demo's document
 
 
 def make_world_of(folder: Path, items: int, seed: int, progress: Progress = silent) -> Benchmark:
-    """The world of the demo: honest and biased kinds, and (P1, P2, N) triples of the honest ones."""
+    """Write and return the world of the demo: honest and biased kinds, and (P1, P2, N) triples of the honest ones."""
     from creperie.world import World, make_world
 
     world = World(items=items, kinds=(*HONEST, *GIVEAWAY), forms=("choice", "triple"), seed=seed, size=128)
@@ -59,7 +59,7 @@ def make_world_of(folder: Path, items: int, seed: int, progress: Progress = sile
 def cook_photographs(
     photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str, progress: Progress, tell: Tell
 ) -> list[StageResult]:
-    """The recipe photographs.yaml on Flickr8k's folder. Stages that need a package or a model that is not here are
+    """Cook the recipe photographs.yaml on Flickr8k's folder. Stages that need a package or a model that is not here are
     skipped, and say so."""
     changes: dict[str, Any] = {f"{name}.source": f"flickr8k:{photos}" for name in ("captions", "few")}
     changes |= {"captions.limit": items, "captions.seed": seed, "few.limit": max(1, items // 10), "people.seed": seed}
@@ -74,7 +74,7 @@ def cook_photographs(
 
 
 def picture_book(bench: Benchmark, file: Path) -> None:
-    """A contact sheet with one item of every kind."""
+    """Draw one item of every kind on one sheet."""
     from creperie.world import contact_sheet
 
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -82,17 +82,17 @@ def picture_book(bench: Benchmark, file: Path) -> None:
 
 
 def examples(bench: Benchmark) -> Iterable[Item]:
-    """One item of every kind that the demo attacks."""
+    """Return one item of every kind that the demo attacks."""
     return [next(iter(bench.only([subset]))) for subset in (*HONEST, *GIVEAWAY)]
 
 
 def errors_in(bench: Benchmark, progress: Progress = silent) -> int:
-    """How many errors `data check` finds, images included."""
+    """Count the errors that `data check` finds, in images too."""
     return sum(finding.severity == "error" for finding in check(bench, progress=progress))
 
 
 def left_out() -> dict[str, MissingExtraError]:
-    """The parts of the demo whose packages are not installed, with the extra that brings them."""
+    """Return the parts of the demo whose packages are not installed, with the extra that brings them."""
     needs = {
         "the learned attacker": ("sklearn", "stats"),
         "optimal refinement (the published grid is used)": ("scipy", "stats"),
@@ -103,7 +103,7 @@ def left_out() -> dict[str, MissingExtraError]:
 
 
 def attackers() -> tuple[str, ...]:
-    """The blind attackers of the demo, as far as their packages are installed."""
+    """Return the blind attackers of the demo, as far as their packages are installed."""
     return ATTACKERS if find_spec("sklearn") is None else (*ATTACKERS, LEARNED)
 
 
@@ -111,11 +111,11 @@ def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Row
     """Let the blind attackers at every kind: their accuracies with intervals, and the verdict."""
     from creperie.auditing import AttackerModels, audit
 
-    found = audit(bench.only([*HONEST, *GIVEAWAY]), attackers(), AttackerModels(seed=seed), progress=progress)
-    verdicts = {j.subset: j.verdict for j in found.judgements}
+    report = audit(bench.only([*HONEST, *GIVEAWAY]), attackers(), AttackerModels(seed=seed), progress=progress)
+    verdicts = {j.subset: j.verdict for j in report.judgements}
     rows = []
     for subset in (*HONEST, *GIVEAWAY):
-        measures = {row.attacker: row.measure for row in found.rows if row.subset == subset}
+        measures = {row.attacker: row.measure for row in report.rows if row.subset == subset}
         about = {"subset": subset, "honest": subset in HONEST, "giveaway": GIVEAWAY.get(subset, "")}
         numbers = {key: {n: getattr(m, key) for n, m in measures.items()} for key in ("accuracy", "low", "high")}
         rows.append(about | numbers | {"items": bench.subsets[subset], "verdict": verdicts[subset]})
@@ -134,11 +134,11 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
     plan = RefinePlan(
         method, ATTACKERS, held_out=attackers()[len(ATTACKERS) :], repair=True, audit=find_spec("scipy") is not None
     )
-    found = refine(bench, plan, AttackerModels(seed=seed), progress=progress)
-    write_refined(found, folder, force=True)
+    refined = refine(bench, plan, AttackerModels(seed=seed), progress=progress)
+    write_refined(refined, folder, force=True)
     rows = []
-    for part in found.outcomes:
-        standings = [s for s in found.standings if s.before]
+    for part in refined.outcomes:
+        standings = [s for s in refined.standings if s.before]
         about = {"subset": part.name, "giveaway": GIVEAWAY.get(part.name, ""), "items": part.items, "kept": part.kept}
         before = {s.name: s.before[part.name].accuracy for s in standings}
         after = {s.name: s.after[part.name].accuracy for s in standings if part.name in s.after}
@@ -147,14 +147,14 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
 
 
 def train_small(folder: Path, seed: int, progress: Progress = silent) -> TrainingStudy:
-    """A small CLIP, and the same one trained on with and without negated captions as hard negatives."""
+    """Train a small CLIP, and train it on with and without negated captions as hard negatives."""
     from creperie.training import study_small
 
     return study_small(folder, seed=seed, arms=("negate",), progress=progress)
 
 
 def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent, notes: tuple[str, ...] = ()) -> int:
-    """All runs as one page, under these notes; its size in bytes."""
+    """Write all runs as one page, under these notes; return its size in bytes."""
     from creperie.auditing import audit, audit_document
     from creperie.reporting import Contents, gather_runs, report_page, runs_in, write_report
 
@@ -169,7 +169,7 @@ def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silen
 def score_models(
     bench: Benchmark, runs: Path, trained: Sequence[str] = (), progress: Progress = silent
 ) -> tuple[list[Row], list[str]]:
-    """Real models from installed packages and those trained here; names of packages that are not there come second."""
+    """Score models of installed packages and those trained here; return rows, and the packages that are missing."""
     triples = replace(bench.only([s for s in bench.subsets if s.endswith("_triple")]), name="world, triples")
     pairs = replace(bench.only([*HONEST, *GIVEAWAY]), name="world, pairs")
     read = math.ceil(READ * pairs.subsets[HONEST[0]])

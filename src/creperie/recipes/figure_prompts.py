@@ -26,8 +26,8 @@ from creperie.models import find_prompt
 
 def papers() -> list[dict[str, Any]]:
     """Return what every table and figure of the five papers needs (papers.toml)."""
-    found: list[dict[str, Any]] = packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]
-    return found
+    listed: list[dict[str, Any]] = packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]
+    return listed
 
 
 def prompt_figures() -> dict[str, tuple[str, ...]]:

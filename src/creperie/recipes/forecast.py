@@ -127,7 +127,7 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
 
 
 def _questions(uri: str) -> int:
-    """Calls of a server per item, at most: a question for each caption, or the captions in six orders or in one.
+    """Return how often a server is asked per item, at most: once per caption, or for all in six orders or in one.
 
     >>> _questions("api:m?score=choice"), _questions("api:m?score=choice&order=NPP"), _questions("api:m?score=yesno")
     (6, 1, 3)
@@ -138,7 +138,7 @@ def _questions(uri: str) -> int:
 
 
 def _counted(bench: Benchmark) -> Expected:
-    """The items of a benchmark that is here, and the captions that makers will see."""
+    """Count the items of a benchmark that is here, and the captions that makers will see."""
     from creperie.making import captions_of
 
     pairs = round(len(bench.ragged("captions")[1]) / max(1, len(bench))) - 1
@@ -146,7 +146,7 @@ def _counted(bench: Benchmark) -> Expected:
 
 
 def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
-    """As long as it took last time, or by the rates of its step and models; unknown where the number of items is."""
+    """Return how long it took last time, or takes by the rates of its step and models; None without a count of items."""
     n, options, step = given.items, stage.options, stage.step
     if before := seconds_of(folder):
         return before
@@ -164,7 +164,7 @@ def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
 
 
 def _rate(uri: str) -> float:
-    """Items per second of a model. A number of billions in its name makes it a large one; a file describes a small one.
+    """Return a model's items per second. Billions in its name make it a large one; a file describes a small one.
 
     >>> _rate("lm:pkg:pocketsphinx"), _rate("lm:lmsys/vicuna-13b-v1.5"), _rate("open_clip:RN50/openai")
     (60.0, 0.1, 4.0)
@@ -175,7 +175,7 @@ def _rate(uri: str) -> float:
 
 
 def _of_source(stage: RecipeStage) -> Expected:
-    """How many items there are; where they are not here, how many the catalog or the recipe expects."""
+    """Count the items of a source; where it is not here, those that the catalog or the recipe expects."""
     from creperie.recipes.making import caption_source, chosen_items
 
     options, rate = stage.options, stage.step.rate
@@ -192,7 +192,7 @@ def _of_source(stage: RecipeStage) -> Expected:
 
 
 def _published(options: Mapping[str, Any]) -> tuple[int, int]:
-    """How many items a source that is not here has, and true captions each, as the catalog says; 0 if nobody knows."""
+    """Return how many items a source that is not here has, and true captions each, by the catalog; 0: unknown."""
     limit, expected, patterns = options["limit"], options["expect"], options["subsets"]
     try:
         entry = find_entry(options["source"].partition(":")[0])
@@ -205,7 +205,7 @@ def _published(options: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _asked(stage: RecipeStage, given: Expected) -> Expected:
-    """Makers and validators: calls of a language model by the estimate of its prompts, seconds by rates."""
+    """Return what makers and validators take: calls by the estimate of their prompts, seconds by rates."""
     from creperie.making import Captions, LLMMaker, MakerOptions, SourceCaption, build_maker, estimate_cost
 
     options, making = stage.options, stage.does == "make"
@@ -231,7 +231,7 @@ def _asked(stage: RecipeStage, given: Expected) -> Expected:
 
 
 def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Expected:
-    """The estimate of one typical caption, n times."""
+    """Return n times the estimate of one typical caption."""
     calls = n * sum(one["calls"] for one in ones)
     prices = [one["cost"] for one in ones]
     cost = None if None in prices else n * sum(prices)

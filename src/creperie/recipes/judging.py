@@ -1,4 +1,4 @@
-"""Stages that judge a benchmark and models on it: refine, audit, score, tables."""
+"""Stages that judge a benchmark and models on it: refine, audit, compare, probe, score, stats, answers."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 def run_refine(job: StageJob) -> dict[str, Any]:
-    """The largest part on which the attackers have no edge."""
+    """Keep a part on which the attackers have no edge."""
     from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan, refine, write_refined
 
-    found = refine(load(job.input), job.settings(RefinePlan), job.settings(AttackerModels), progress=job.progress)
-    if not len(found.bench):
+    refined = refine(load(job.input), job.settings(RefinePlan), job.settings(AttackerModels), progress=job.progress)
+    if not len(refined.bench):
         raise DataError("the refinement leaves nothing", where=f"stage {job.name}", hint="more items, or fewer bins")
-    name = job.option("name") or f"{found.bench.name}-refined"  # never under the name of what it was made from
-    bench = write_refined(replace(found, bench=replace(found.bench, name=name)), job.out)
-    standings = {s.name: _before_and_after(s) for s in found.standings if "all" in s.before and "all" in s.after}
-    counts = {"items": len(bench), "removed": len(found.removed), "subsets": bench.subsets}
-    return {**counts, "verdict": found.judgement.verdict, "text": found.judgement.text, "attackers": standings}
+    name = job.option("name") or f"{refined.bench.name}-refined"  # never under the name of what it was made from
+    bench = write_refined(replace(refined, bench=replace(refined.bench, name=name)), job.out)
+    standings = {s.name: _before_and_after(s) for s in refined.standings if "all" in s.before and "all" in s.after}
+    counts = {"items": len(bench), "removed": len(refined.removed), "subsets": bench.subsets}
+    return {**counts, "verdict": refined.judgement.verdict, "text": refined.judgement.text, "attackers": standings}
 
 
 def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
@@ -56,21 +56,23 @@ def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
 
 
 def run_audit(job: StageJob) -> dict[str, Any]:
-    """Blind attackers: the verdict as JSON and as a page."""
+    """Let blind attackers at the benchmark; write the verdict as JSON and as a page."""
     from creperie.auditing import AttackerModels, audit, audit_document, write_audit_page
 
     bench, models = load(job.input), job.settings(AttackerModels)
     threshold = job.option("threshold")
-    found = audit(bench, job.option("attackers"), models, threshold=threshold, engine=job.engine, progress=job.progress)
+    report = audit(
+        bench, job.option("attackers"), models, threshold=threshold, engine=job.engine, progress=job.progress
+    )
     job.out.mkdir(parents=True)
-    write_json(job.out / "audit.json", audit_document(found))
-    write_audit_page(found, job.out / "audit.html")
-    accuracies = {r.attacker: r.measure.accuracy for r in found.rows if r.subset == "all"}
-    return {"verdict": found.verdict, "text": found.whole.text, "items": found.items, "attackers": accuracies}
+    write_json(job.out / "audit.json", audit_document(report))
+    write_audit_page(report, job.out / "audit.html")
+    accuracies = {r.attacker: r.measure.accuracy for r in report.rows if r.subset == "all"}
+    return {"verdict": report.verdict, "text": report.whole.text, "items": report.items, "attackers": accuracies}
 
 
 def run_compare(job: StageJob) -> dict[str, Any]:
-    """Table 4 of SugarCrepe: foils of the first input against those of the second."""
+    """Compare foils of the first input with those of the second, as in Table 4 of SugarCrepe."""
     from creperie.auditing import AttackerModels, compare_pairwise, make_attackers, scoring_attackers, sendable
 
     if len(job.inputs) != 2:
@@ -88,7 +90,7 @@ def run_compare(job: StageJob) -> dict[str, Any]:
 
 
 def run_probe(job: StageJob) -> dict[str, Any]:
-    """SADE's probes of models: one document each, from which figures are drawn."""
+    """Probe models as SADE does; write one document each, from which figures are drawn."""
     from creperie.auditing import PROBES
     from creperie.recipes.making import chosen_items
     from creperie.scoring import ScoreOptions
@@ -101,13 +103,13 @@ def run_probe(job: StageJob) -> dict[str, Any]:
         if what not in PROBES:
             raise unknown("probe", what, PROBES)
         more = {name: job.option(name) for name, probe in ALONE.items() if probe == what}
-        found = PROBES[what](bench, models, options, seed=job.option("seed"), progress=job.progress, **more)
-        write_json(job.out / f"{what}.json", found.document())
+        answer = PROBES[what](bench, models, options, seed=job.option("seed"), progress=job.progress, **more)
+        write_json(job.out / f"{what}.json", answer.document())
     return {"items": len(bench), "probes": list(job.option("to")), "models": len(models)}
 
 
 def run_score(job: StageJob) -> dict[str, Any]:
-    """A run for every model that is named or was trained by a stage among the inputs."""
+    """Write a run for every model that is named or was trained by a stage among the inputs."""
     from creperie.scoring import score_all
 
     bench, models, options = scoring_of(job)
@@ -116,7 +118,7 @@ def run_score(job: StageJob) -> dict[str, Any]:
 
 
 def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
-    """What a stage scores: the benchmark, the models, and how."""
+    """Return what a stage scores: the benchmark, the models, and how."""
     from creperie.metrics import MetricSettings
     from creperie.models import prompt_files, with_prompts
     from creperie.scoring import ScoreOptions, blind_twin
@@ -136,7 +138,7 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
 
 
 def scored(runs: Sequence[Run]) -> dict[str, Any]:
-    """A scoring summarised in a few numbers."""
+    """Return a few numbers of all runs."""
     results = {run.model: {r["task"]: r["accuracy"] for r in run.results if r["subset"] == "all"} for run in runs}
     return {"runs": len(runs), "items": len(runs[0]), "results": results}
 
@@ -157,7 +159,7 @@ def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def run_stats(job: StageJob) -> dict[str, Any]:
-    """Named mixed models over the runs; the benchmark among the inputs brings captions and tags."""
+    """Fit named mixed models over the runs; the benchmark among the inputs brings captions and tags."""
     from creperie.statistics import (
         LINK_GRAMMAR,
         AnalysisExtras,
@@ -177,7 +179,7 @@ def run_stats(job: StageJob) -> dict[str, Any]:
     reading = TableReading(grammar=load_preference(job.option("grammar") or LINK_GRAMMAR))
     long = long_table(runs, benches, reading, job.progress)
     job.out.mkdir(parents=True)
-    found: dict[str, Any] = {}
+    fitted: dict[str, Any] = {}
     drawn: dict[str, str] = {}
     for name in job.option("presets"):
         chosen = find_analysis_preset(name)
@@ -191,17 +193,17 @@ def run_stats(job: StageJob) -> dict[str, Any]:
         if number and any(f.cells for f in done.fits):
             plot_interactions(done.fits, chosen.plot, job.out / f"figure-{number}.svg")
             drawn[number] = "interaction"
-        found[name] = {
+        fitted[name] = {
             "converged": done.converged,
             "effects": {f.label: {c.name: c.estimate for c in f.fit.coefficients} for f in done.fits},
             "rows": {f.label: f.fit.n for f in done.fits},
             "not_fitted": {skipped.label: skipped.reason for skipped in done.skipped},
         }
-    return {"presets": found, "runs": len(runs), "rows": len(long.table), "figures": drawn}
+    return {"presets": fitted, "runs": len(runs), "rows": len(long.table), "figures": drawn}
 
 
 def run_answers(job: StageJob) -> dict[str, Any]:
-    """The share of right answers by subset, the mean over the orders in which the captions were shown.
+    """Write the share of right answers by subset, the mean over the orders in which the captions were shown.
 
     SugarCrepe released GPT-4V's: a folder per order (positive first, negative first), a file per subset.
     """
@@ -221,7 +223,7 @@ def run_answers(job: StageJob) -> dict[str, Any]:
 
 
 def runs_in(folder: Path) -> list[Run]:
-    """The runs of a folder; the folder of one run counts too, and what people chose."""
+    """Return the runs in a folder, what people chose among them; the folder may be a run itself."""
     if (folder / RUN_FILE).is_file():
         return [load_run(folder)]
     places = [*folder.glob(f"*/{RUN_FILE}"), *folder.glob(f"{RUNS}/*/{RUN_FILE}")]

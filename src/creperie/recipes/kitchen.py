@@ -14,8 +14,8 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,6 @@ from typing import Any, Literal
 from creperie.bench import MANIFEST_FILE, load
 from creperie.core import (
     CreperieError,
-    DataError,
     Progress,
     UsageError,
     __version__,
@@ -85,8 +84,10 @@ def run_stages(
     """Run all stages. `use` gives the output of a stage from elsewhere: a folder or a benchmark spec."""
     given = dict(use or {})
     check_given(recipe, given)
+    check_claim(out, recipe)
     with ExitStack() as until_the_end:
-        until_the_end.enter_context(_alone(out, recipe))
+        until_the_end.enter_context(locked(out / LOCK, "another cooking is at work in this folder", where=out))
+        _claim(out, recipe)
         stove = _Stove(recipe.name, out, given, engine, progress, tell, until_the_end)
         served: dict[str, StageResult] = {}
         for number, stage in enumerate(recipe.stages, 1):
@@ -100,32 +101,21 @@ def run_stages(
 
 
 def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
-    """Outputs can be given for stages that there are."""
+    """Refuse outputs of stages that the recipe does not have."""
     names = [s.name for s in recipe.stages]
     for name in given:
         if name not in names:
             raise unknown("stage", name, names, where="--use")
 
 
-@contextmanager
-def _alone(out: Path, recipe: Recipe) -> Iterator[None]:
-    """One run at a time in a folder, which belongs to this recipe."""
-    check_claim(out, recipe)
-    with locked(out / LOCK, "another cooking is at work in this folder", where=out):
-        _claim(out, recipe)
-        yield
-
-
 def check_claim(out: Path, recipe: Recipe) -> None:
-    """A folder belongs to one recipe and profile; another's stages are not mixed in."""
-    card = out / CARD
+    """Refuse a folder of another recipe or profile, whose stages would be mixed with these."""
     mine = {"recipe": recipe.name, "profile": recipe.profile}
-    if card.is_file():
-        theirs = read_json(card)
-        if not isinstance(theirs, dict):
-            raise DataError("not the record of a recipe run", where=str(card), hint="choose another `out=`")
-        if {k: theirs.get(k) for k in mine} != mine:
-            what = f"holds the recipe {str(theirs.get('recipe'))[:60]!r} ({str(theirs.get('profile'))[:20]})"
+    if (out / CARD).is_file():
+        card = read_json(out / CARD)
+        theirs = {k: str(card.get(k))[:60] for k in mine} if isinstance(card, dict) else dict.fromkeys(mine, "?")
+        if theirs != mine:
+            what = f"holds the recipe {theirs['recipe']!r} ({theirs['profile']})"
             raise UsageError(what, where=str(out), hint="choose another `out=`")
     elif out.is_dir() and any(p.name != LOCK and not p.name.startswith(f".{CARD}") for p in out.iterdir()):
         raise UsageError("this folder holds something else", where=str(out), hint="choose another `out=`")
@@ -160,7 +150,7 @@ class _Stove:
     full: set[str] = field(default_factory=set)  #: stages that have an output to hand on
 
     def serve(self, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
-        """A stage's output: given, handed on, kept from before, or cooked."""
+        """Return a stage's output: given, handed on, kept from before, or cooked."""
         place = self.given.get(stage.name)
         if place is not None:
             return StageResult(stage.name, stage.does, "given", place, _look(stage, place), why=f"given: {place}")
@@ -170,12 +160,12 @@ class _Stove:
             return StageResult(stage.name, stage.does, "skipped", "", why=why)
         folder = folder_of(self.out, number, stage)
         key = stage_key(stage, inputs)
-        kept = kept_record(folder, key)
-        if kept is None:
+        record = kept_record(folder, key)
+        if record is None:
             self.tell(f"{stage.name}: {stage.about or stage.step.what}")
-        summary = self._cooked(stage, inputs, folder, key) if kept is None else kept["summary"]
+        summary = self._cooked(stage, inputs, folder, key) if record is None else record["summary"]
         why = "" if summary.get("items", 1) or not stage.options.get("optional") else "nothing came of it; left out"
-        state: State = "cooked" if kept is None else "unchanged"
+        state: State = "cooked" if record is None else "unchanged"
         return StageResult(stage.name, stage.does, state, "" if why else str(folder), summary, seconds_of(folder), why)
 
     def _job(self, stage: RecipeStage, inputs: tuple[str, ...], out: Path, work: Path) -> StageJob:
@@ -210,7 +200,7 @@ class _Stove:
         return summary
 
     def _from_out(self, place: str) -> str:
-        """A place relative to the folder of the run: the record is the same wherever that is."""
+        """Return a place relative to the folder of the run: the record is the same wherever that is."""
         path = Path(place)
         return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
 
@@ -221,7 +211,7 @@ def handed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
 
 
 def nothing_to_do(stage: RecipeStage, full: Collection[str]) -> str:
-    """Why a stage has nothing to work on: an optional benchmark that is not here, or an input that was skipped."""
+    """Return why a stage has nothing to work on: an optional benchmark is not here, or its input was skipped."""
     if stage.options.get("optional") and "source" in stage.options:
         if stage.step.gives != "benchmark":
             return "" if Path(stage.options["source"]).exists() else "not here"
@@ -239,7 +229,7 @@ def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:
 
 
 def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
-    """The record of a stage that was cooked before with the same key; none where it is damaged."""
+    """Return the record of a stage that was cooked with the same key; None where there is none, or a damaged one."""
     try:
         record = read_json(folder / RECORD)
     except CreperieError:
@@ -249,7 +239,7 @@ def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
 
 
 def seconds_of(folder: Path) -> float:
-    """How long a stage took when it was cooked; 0 where that is not known."""
+    """Return how long a stage took when it was cooked; 0 where that is not known."""
     try:
         return float(read_json(folder / TIME)["seconds"])
     except (CreperieError, KeyError, TypeError, ValueError):
@@ -257,7 +247,7 @@ def seconds_of(folder: Path) -> float:
 
 
 def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
-    """The same for the same work: step, options, the content of inputs and files, and creperie's version."""
+    """Return a hash of a stage's work: its step, options, the content of inputs and files, and creperie's version."""
     files = {name: _file_digest(str(stage.options[name])) for name in stage.step.files}
     content = {
         "does": stage.does,
@@ -270,7 +260,7 @@ def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
 
 
 def digest_of(place: str, out: Path | None = None) -> str:
-    """The content of a stage's output: a benchmark's hash, or that of all files but its records.
+    """Return a hash of a stage's output: the benchmark's, or that of all files but its records.
 
     With `out`, the folder of the run, files that name this folder count as if they named none.
     """
@@ -301,7 +291,7 @@ def without_folder(content: bytes, out: Path | None) -> bytes:
 
 
 def _file_digest(spec: str) -> str:
-    """The content behind a path or `format:path`; empty for anything else (a catalog's name)."""
+    """Return a hash of the content behind a path or `format:path`; empty for anything else (a catalog's name)."""
     for text in (spec, re.sub(r"^[\w+.-]{2,}:", "", spec)):
         path = Path(text)
         if text and path.is_file():
@@ -324,7 +314,7 @@ def _one(path: Path, out: Path | None = None) -> str:
 
 
 def _look(stage: RecipeStage, place: str) -> dict[str, Any]:
-    """What a given output holds; an error where it is not what the stage gives."""
+    """Return what a given output holds; refuse one that is not what the stage gives."""
     if stage.step.gives == "benchmark":
         bench = load(place)
         return {"items": len(bench), "subsets": bench.subsets}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def run_captions(job: StageJob) -> dict[str, Any]:
-    """Captions to start from: the items of a benchmark with all that they hold, or lines of text."""
+    """Save captions to start from: the items of a benchmark with all that they hold, or lines of text."""
     bench = caption_source(job.options)
     if not len(bench):
         raise DataError("has no captions", where=job.option("source"))
@@ -42,7 +42,7 @@ def run_captions(job: StageJob) -> dict[str, Any]:
 
 
 def caption_source(options: Mapping[str, Any]) -> Benchmark:
-    """What a `captions` stage starts from. `limit` is per subset of a benchmark, and over all for lines of text."""
+    """Return what a `captions` stage starts from. `limit` is per subset of a benchmark, over all for lines of text."""
     from creperie.making import read_captions
 
     limit = options["limit"] or None
@@ -58,7 +58,7 @@ def caption_source(options: Mapping[str, Any]) -> Benchmark:
 
 
 def run_load(job: StageJob) -> dict[str, Any]:
-    """A benchmark, some of its subsets by name or pattern, under the names that the recipe gives them."""
+    """Save some subsets of a benchmark, by name or pattern, under the names that the recipe gives them."""
     bench = chosen_items(
         load(job.option("source"), images=job.option("images") or None), job.option("subsets"), job.option("limit")
     )
@@ -71,14 +71,14 @@ def run_load(job: StageJob) -> dict[str, Any]:
 
 
 def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, seed: int = -1) -> Benchmark:
-    """The subsets that match a pattern (all without one), each cut to `limit` items: the first, or drawn by a seed."""
+    """Return the subsets that match a pattern (or all), each cut to `limit` items: the first, or drawn by a seed."""
     if patterns:
         bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or list(patterns))
     return limited(bench, limit, seed if seed >= 0 else None) if limit else bench
 
 
 def run_world(job: StageJob) -> dict[str, Any]:
-    """Items of the world in one form, under the papers' names of subsets."""
+    """Save items of the world under the papers' names of subsets."""
     from creperie.world import World, make_world
 
     bench = make_world(job.settings(World), job.progress)
@@ -86,7 +86,7 @@ def run_world(job: StageJob) -> dict[str, Any]:
 
 
 def run_make(job: StageJob) -> dict[str, Any]:
-    """Every maker over the captions of the input; all items together. Makers that were done before a kill are kept.
+    """Let every maker at the captions of the input; save all items together. Makers done before a kill are kept.
 
     With `subsets: source`, items stay in the subset that their caption came from; else the makers name them.
     """
@@ -114,15 +114,15 @@ def run_make(job: StageJob) -> dict[str, Any]:
     provenance = tuple(step for part in parts for step in part.provenance)
     summary = _saved(replace(bench, provenance=provenance), job)
     for maker in reports:  # all candidates, with the reasons of those that were rejected
-        kept = job.out / "makers" / slug(maker)
-        kept.mkdir(parents=True)
+        folder = job.out / "makers" / slug(maker)
+        folder.mkdir(parents=True)
         for name in (CANDIDATES_FILE, REPORT_FILE):
-            shutil.copyfile(job.work / slug(maker) / name, kept / name)
+            shutil.copyfile(job.work / slug(maker) / name, folder / name)
     return {**summary, "makers": reports, "calls": sum(report["calls"] for report in reports.values())}
 
 
 def _captions(place: str) -> Captions:
-    """The captions of an earlier stage. Where they are nothing but lines of text, makers see them as such."""
+    """Return the captions of an earlier stage. Where they are nothing but lines of text, makers see them as such."""
     from creperie.making import read_captions
 
     captions = read_captions(place)
@@ -135,7 +135,7 @@ def slug(maker: str) -> str:
 
 
 def run_shots(job: StageJob) -> dict[str, Any]:
-    """Demonstrations for few-shot questions, and the benchmark without them."""
+    """Save demonstrations for few-shot questions, and the benchmark without them."""
     from creperie.scoring import draw_shots
 
     count = job.option("count")
@@ -144,14 +144,14 @@ def run_shots(job: StageJob) -> dict[str, Any]:
 
 
 def run_join(job: StageJob) -> dict[str, Any]:
-    """The items of all inputs, under the recipe's names of subsets."""
+    """Save the items of all inputs, under the recipe's names of subsets."""
     parts = one_image_folder([load(spec) for spec in job.inputs], job.work / "images")
     joined = concatenate(job.option("name") or f"{job.recipe}-cooked", parts)
     return _saved(_under_names(joined, job), job, copy_images=(job.work / "images").is_dir())
 
 
 def run_paired(job: StageJob) -> dict[str, Any]:
-    """The items that both inputs have, as the first has them: two versions of the same items can then be compared."""
+    """Save the items that both inputs have, as the first has them: two versions of the same items can be compared."""
     if len(job.inputs) != 2:
         raise UsageError(f"stage {job.name!r} pairs two benchmarks", hint="write `from: [original, changed]`")
     bench, other = (load(place) for place in job.inputs)

@@ -126,11 +126,11 @@ def run_validate(job: StageJob) -> dict[str, Any]:
     bench = load(job.input)
     model, limit = job.option("model"), job.option("limit") or None
     own = {"prompts": job.option("prompts"), "engine": engine_for(job, model)}
-    found = validate(bench, model, limit=limit, progress=job.progress, **own)
-    bad = {(v.pair.subset, v.pair.item) for v in found.verdicts if v.code}
+    validation = validate(bench, model, limit=limit, progress=job.progress, **own)
+    bad = {(v.pair.subset, v.pair.item) for v in validation.verdicts if v.code}
     summary = keep_others(bench, bad, job, "validate", model=model)
-    write_json(job.out / "validation.json", found.document)
-    return summary | {"calls": found.document["calls"], "codes": found.document["codes"]}
+    write_json(job.out / "validation.json", validation.document)
+    return summary | {"calls": validation.document["calls"], "codes": validation.document["codes"]}
 
 
 def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: str) -> dict[str, Any]:
@@ -138,10 +138,10 @@ def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: 
     keep = np.array([key not in bad for key in keys], dtype=bool)
     if not keep.any():
         raise DataError("no item is left", where=f"stage {job.name}")
-    found = bench.filter(keep, why=why) if not keep.all() else bench
+    rest = bench.filter(keep, why=why) if not keep.all() else bench
     removed = int((~keep).sum())
-    save(found.with_table(found.table, why, removed=removed, **by), job.out, progress=job.progress)
-    return {"items": len(found), "removed": removed, "subsets": found.subsets}
+    save(rest.with_table(rest.table, why, removed=removed, **by), job.out, progress=job.progress)
+    return {"items": len(rest), "removed": removed, "subsets": rest.subsets}
 
 
 RUNS = "runs"  #: what people chose, as runs beside those of models
@@ -216,12 +216,12 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
         ) from None
     finally:
         db.close()
-    found = done.bench if done.bench is not None and job.option("apply") else bench
-    if job.option("scripted") and found is not bench:
-        *before, last = found.provenance
+    judged = done.bench if done.bench is not None and job.option("apply") else bench
+    if job.option("scripted") and judged is not bench:
+        *before, last = judged.provenance
         marked = ProvenanceStep(last.op, _by_scripts(last.args), last.inputs)
-        found = replace(found, provenance=(*before, marked))
-    save(found, job.out, progress=job.progress)
+        judged = replace(judged, provenance=(*before, marked))
+    save(judged, job.out, progress=job.progress)
     names = [bench.name, *([other.name] if other is not None else [])]
     document = {**done.document, "scripted": job.option("scripted"), "sources": names}
     runs = list(done.runs)
@@ -232,7 +232,7 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
     for run in runs:
         people = {**run.document["people"], "scripted": job.option("scripted")}
         Run({**run.document, "people": people}, run.table).save(job.out / RUNS)
-    counts = {"items": len(found), "removed": len(bench) - len(found), "subsets": found.subsets}
+    counts = {"items": len(judged), "removed": len(bench) - len(judged), "subsets": judged.subsets}
     shown = ("task", "annotators", "answers", "alpha", "fates", "scripted")
     return counts | {name: document[name] for name in shown if name in document}
 

@@ -37,8 +37,10 @@ class Shortfall:
 
 
 def check_plan(lines: Sequence[PlanLine], out: Path, *, build: bool = False) -> list[Shortfall]:
-    """Everything that the stages to do lack, each thing once. With `build`, every model is built without its weights,
-    and what could not be tried is said."""
+    """Return all that the stages to do lack, each thing once.
+
+    With `build`, every model is built without its weights, and what could not be tried is listed too.
+    """
     gaps = [short for line in lines if line.state == "to do" for short in _of_stage(line)]
     if build:
         gaps += [short for uri, stage in models_in(lines).items() for short in _of_architecture(stage, uri)]
@@ -47,7 +49,7 @@ def check_plan(lines: Sequence[PlanLine], out: Path, *, build: bool = False) -> 
 
 
 def models_in(lines: Sequence[PlanLine]) -> dict[str, str]:
-    """The models that the stages to do name, each with its first stage."""
+    """Return the models that the stages to do name, each with its first stage."""
     todo = [line.stage for line in reversed(lines) if line.state == "to do"]
     return {uri: stage.name for stage in todo for uri in models_of(stage.options)}
 
@@ -69,7 +71,7 @@ def _of_stage(line: PlanLine) -> Iterator[Shortfall]:
 
 
 def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:
-    """A model's name, packages, key and weights, without loading it."""
+    """Look at a model's name, packages, key and weights, without loading it."""
     from creperie.models import check_uri, parse_uri
 
     try:
@@ -116,7 +118,7 @@ def _cached(name: str) -> bool:
 
 
 def _of_machine(lines: Sequence[PlanLine], out: Path) -> Iterator[Shortfall]:
-    """Room on the disk for what all stages write."""
+    """Look for room on the disk for what all stages write."""
     needed = sum(line.expected.items or 0 for line in lines if line.state == "to do") * ITEM_BYTES
     place = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
     free = shutil.disk_usage(place).free
@@ -154,9 +156,9 @@ def default_folder(recipe: Recipe) -> Path:
     return Path("out/cook") / f"{recipe.name}-{recipe.profile}"
 
 
-def refuse_gaps(found: list[Shortfall], recipe: Recipe) -> None:
-    """Say everything that is missing at once, before anything is spent."""
-    gaps = [short for short in found if short.blocks]
+def refuse_gaps(shortfalls: list[Shortfall], recipe: Recipe) -> None:
+    """Raise one error that names all that is missing, before anything is spent."""
+    gaps = [short for short in shortfalls if short.blocks]
     if not gaps:
         return
     named = [f"{s.stage + ': ' if s.stage else ''}{s.message}" for s in gaps[:NAMED]]

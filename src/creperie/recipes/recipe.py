@@ -71,13 +71,13 @@ class Recipe:
 
 
 def list_recipes() -> dict[str, Path]:
-    """The recipes that come with creperie, by name."""
+    """Return the files of the recipes that come with creperie, by name."""
     folder = Path(str(resources.files("creperie.recipes").joinpath("cookbook")))
     return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda p: p.stem)}
 
 
 def find_recipe(name: str) -> Path:
-    """The file of a recipe: a name of the cookbook, or a path."""
+    """Return the file of a recipe: a name of the cookbook, or a path."""
     known = list_recipes()
     if (paper := PAPER_NAMES.get(name.lower(), name)) in known:
         return known[paper]
@@ -256,7 +256,7 @@ def _split(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def parse_changes(texts: tuple[str, ...]) -> dict[str, Any]:
-    """`stage.option=value` texts as changes; values are read as YAML.
+    """Return texts `stage.option=value` as changes; values are read as YAML.
 
     >>> parse_changes(("make.seed=3", "score.tasks=[tot]"))
     {'make.seed': 3, 'score.tasks': ['tot']}

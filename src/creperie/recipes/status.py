@@ -5,6 +5,7 @@ Read from the folders that recipe runs wrote; `creperie cook status` writes it a
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from creperie.reporting import PublishedTable, published_tables
 
 EXACT, PARTLY, FILLED, OPEN = "agrees", "agrees in part", "stand-ins", "not made"
 DRAWN, SHOWN, NOTHING = "drawn", "shown", "nothing to compute"
+NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 NAMED = 3  #: rows of a table that the page names before it counts the rest
 
 
@@ -50,23 +52,22 @@ class PaperPart:
     why: str = ""
     printed: int = 0  #: numbers that the paper prints in it
     missing: tuple[str, ...] = ()  #: models of its rows that no URI of creperie loads
-    stages: tuple[str, ...] = ()  #: of the recipe, that filled it
     prompts: tuple[str, ...] = ()  #: asked in creperie's own words, because the paper's were not given
 
 
 @dataclass
 class _RunOutput:
-    """What the runs of one recipe made: table documents and drawn figures, with the stage that made them."""
+    """What the runs of one recipe made: documents of tables, and drawn figures."""
 
-    tables: dict[str, list[tuple[str, Mapping[str, Any]]]] = field(default_factory=dict)
-    figures: dict[str, tuple[str, str]] = field(default_factory=dict)
+    tables: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    figures: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
     shown: dict[str, str] = field(default_factory=dict)  #: what the figures' axes show
     worded: set[str] = field(default_factory=set)  #: figures whose prompts were given in the paper's own words
 
 
 def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
-    """Every table and figure of the five papers, as far as these recipe runs made them."""
+    """Return every table and figure of the five papers, as far as these recipe runs made them."""
     made = _gather(folders)
     tables = {table.key.lower(): table for table in published_tables()}
     parts: list[PaperPart] = []
@@ -90,36 +91,33 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
         for stage in sorted(folder.glob(f"*/{RECORD}")):
             if stage.parent.name not in card.get("stages", [stage.parent.name]):
                 continue  # of an earlier form of the recipe
-            record = read_json(stage)
-            name = record["stage"]
-            for key in record["summary"].get("tables", {}):
+            summary = read_json(stage)["summary"]
+            for key in summary.get("tables", {}):
                 document = read_json(stage.parent / f"{key.replace('/', '-')}.json")
-                own.tables.setdefault(key.lower(), []).append((name, document))
-            for number, drawing in record["summary"].get("figures", {}).items():
-                own.figures.setdefault(number, (name, drawing))
-            own.failed |= record["summary"].get("not_drawn", {})
-            own.shown |= record["summary"].get("shown", {})
+                own.tables.setdefault(key.lower(), []).append(document)
+            own.figures |= set(summary.get("figures", {}))
+            own.failed |= summary.get("not_drawn", {})
+            own.shown |= summary.get("shown", {})
     return made
 
 
 def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
-    """Exact only where cells were computed on the published items and every one of them agrees."""
-    found = own.tables.get(table.key.lower(), [])
-    cells = tuple({(c.model, c.column): c for _, document in found for c in _agreed(document)}.values())
-    rows = tuple(dict.fromkeys(row for _, document in found for row in _rows(document)))
+    """A table agrees only where cells were computed on the published items and every one of them does."""
+    documents = own.tables.get(table.key.lower(), [])
+    cells = tuple({(c.model, c.column): c for document in documents for c in _agreed(document)}.values())
+    rows = tuple(dict.fromkeys(row for document in documents for row in _rows(document)))
     agree = sum(cell.equal for cell in cells)
     status = EXACT if cells and agree == len(cells) else PARTLY if agree else FILLED if rows else OPEN
     command = f"creperie cook {paper['recipe']}"
     if agree:
         command += f" --set released.source={paper['name']}:DIR"
-    printed = sum(_is_number(cell) for row in table.rows for cell in row.cells.values())
+    printed = sum(bool(NUMBER.fullmatch(cell)) for row in table.rows for cell in row.cells.values())
     unknown_models = [row.model for row in table.rows if table.rows_are == "models" and not row.uris]
     return PaperPart(
         *(paper["name"], "table", entry["number"], table.caption, status, command, cells, rows),
         needs=entry.get("needs", ""),
         printed=printed,
         missing=tuple(m for m in dict.fromkeys(unknown_models) if m != "Human"),
-        stages=tuple(stage for stage, _ in found),
         prompts=_own_words(entry, own),
     )
 
@@ -128,14 +126,6 @@ def _own_words(entry: Mapping[str, Any], own: _RunOutput) -> tuple[str, ...]:
     """Return the prompts behind a table or figure that were asked in creperie's words."""
     given = {name for figure, names in prompt_figures().items() if figure in own.worded for name in names}
     return tuple(name for name in entry.get("prompts", ()) if name not in given)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
@@ -189,13 +179,13 @@ def run_shown(parts: Sequence[PaperPart]) -> list[str]:
 
 
 def totals(parts: Sequence[PaperPart]) -> dict[str, int]:
-    """Numbers that the papers' tables print, that were computed on the published items, and that agree."""
+    """Count the numbers that the papers' tables print, that were computed on the published items, and that agree."""
     cells = [cell for part in parts for cell in part.agreed]
     return {"printed": sum(p.printed for p in parts), "computed": len(cells), "agree": sum(c.equal for c in cells)}
 
 
 def status_page(parts: Sequence[PaperPart], command: str) -> str:
-    """The status as Markdown."""
+    """Return the status as Markdown."""
     names = (EXACT, PARTLY, FILLED, DRAWN, SHOWN, NOTHING, OPEN)
     counts = {name: sum(p.status == name for p in parts) for name in names}
     listed = ", ".join(f"{n} {name}" for name, n in counts.items() if n)

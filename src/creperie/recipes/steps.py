@@ -63,7 +63,7 @@ class StageJob:
 
 
 def engine_for(job: StageJob, model: str) -> Engine | None:
-    """The engine for work with this model: a server is asked by this process, which keeps enough requests in flight."""
+    """Return the engine for work with this model. A server is asked by this process, with enough requests in flight."""
     return None if model.startswith("api:") else job.engine
 
 
@@ -101,7 +101,7 @@ class StageKind:
 
     @cached_property
     def declared(self) -> dict[str, OptionField]:
-        """The options that the settings declare."""
+        """Return the options that the settings declare."""
         fields: dict[str, OptionField] = {}
         for room, _, name in (place.partition(":") for place in self.settings):
             fields |= options_in(getattr(import_module(f"creperie.{room}"), name))
@@ -109,7 +109,7 @@ class StageKind:
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """All options with their defaults."""
+        """Return all options with their defaults."""
         defaults = {name: about.default for name, about in self.declared.items()}
         return {name: list(v) if isinstance(v, tuple) else v for name, v in defaults.items()} | dict(self.own)
 
@@ -140,7 +140,7 @@ def models_of(options: Mapping[str, Any]) -> list[str]:
 
 
 def work_of(does: str) -> Callable[[StageJob], dict[str, Any]]:
-    """The function that does a step's work and returns a summary of a few numbers."""
+    """Return the function that does a step's work and gives a summary of a few numbers."""
     function: Callable[[StageJob], dict[str, Any]] = getattr(
         import_module(f"creperie.recipes.{STEPS[does].module}"), f"run_{does}"
     )

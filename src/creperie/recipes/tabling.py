@@ -35,9 +35,9 @@ FORMS = (("text", "txt"), ("markdown", "md"), ("html", "html"))
 
 
 def run_table(job: StageJob) -> dict[str, Any]:
-    """Every table as text, Markdown, HTML and JSON, with all rows that can be filled; what cannot is said."""
+    """Write every table as text, Markdown, HTML and JSON, with all rows that can be filled; say why others cannot."""
     runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
-    found = replace(findings_of(job), runs=tuple((run.model, run.benchmark, run.results) for run in runs))
+    findings = replace(findings_of(job), runs=tuple((run.model, run.benchmark, run.results) for run in runs))
     job.out.mkdir(parents=True)
     if runs:
         write_results(runs, job.out / "results.csv")
@@ -45,7 +45,7 @@ def run_table(job: StageJob) -> dict[str, Any]:
     for key in job.option("tables"):
         table = published_table(key)
         fitting, reasons = _fitting(table, runs, job.option("same"))
-        rows = fact_rows(key, found)
+        rows = fact_rows(key, findings)
         done = fill_table(table, fitting, rows=rows, same=job.option("same"), any_benchmark=True)
         stem = key.replace("/", "-")
         for form, ending in FORMS:
@@ -56,7 +56,7 @@ def run_table(job: StageJob) -> dict[str, Any]:
 
 
 def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
-    """The runs that fill a column which no earlier run of their model fills, and why the others do not."""
+    """Return the runs that fill a column which no earlier run of their model fills, and why the others do not."""
     fitting: list[Run] = []
     reasons: dict[str, str] = {}
     for run in runs:
@@ -73,14 +73,19 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
 
 
 def findings_of(job: StageJob) -> RecipeFindings:
-    """What the inputs hold beside runs, by the name of their stage."""
-    found = RecipeFindings()
-    piles = {PAIRWISE: found.pairwise, PEOPLE: found.people, STUDY_FILE: found.trainings, TUNING: found.tunings}
-    piles[ANSWERS] = found.answers
+    """Return what the inputs hold beside runs, by the name of their stage."""
+    findings = RecipeFindings()
+    piles = {
+        PAIRWISE: findings.pairwise,
+        PEOPLE: findings.people,
+        STUDY_FILE: findings.trainings,
+        TUNING: findings.tunings,
+    }
+    piles[ANSWERS] = findings.answers
     for stage, place in own_places(job.sources, job.inputs).items():
         folder = Path(place)
         if (folder / MANIFEST_FILE).is_file():
-            found.benches[stage] = load(place)
+            findings.benches[stage] = load(place)
         for name, pile in piles.items():
             if (folder / name).is_file():
                 pile[stage] = read_json(folder / name)
@@ -88,8 +93,8 @@ def findings_of(job: StageJob) -> RecipeFindings:
             for path in sorted(folder.glob("*.json")):
                 document = read_json(path)
                 if isinstance(document, dict) and "fits" in document:
-                    found.fits[f"{stage} {path.stem}"] = document
-    return found
+                    findings.fits[f"{stage} {path.stem}"] = document
+    return findings
 
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
@@ -103,7 +108,7 @@ def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
 
 
 def write_results(runs: Sequence[Run], path: Path) -> None:
-    """All results of the runs, one line each."""
+    """Write all results of the runs, one line each."""
     names = ("task", "subset", "n", "hits", "ties", "accuracy", "low", "high", "chance")
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -114,7 +119,7 @@ def write_results(runs: Sequence[Run], path: Path) -> None:
 
 
 def run_figure(job: StageJob) -> dict[str, Any]:
-    """Each figure as SVG. A line is `NUMBER: DRAWING STAGE…`; `STAGE/PATTERN` names a file or run of a stage.
+    """Draw each figure as SVG. A line is `NUMBER: DRAWING STAGE…`; `STAGE/PATTERN` names a file or run of a stage.
 
     A figure that cannot be drawn from these items is left out, with the reason.
     """
@@ -145,7 +150,7 @@ def _place(word: str, places: dict[str, str], job: StageJob) -> str:
         raise UsageError(f"{stage!r} is not an input of stage {job.name!r}", hint=f"write `from: [{stage}, …]`")
     if not slash:
         return places[stage]
-    found = sorted(Path(places[stage]).glob(file))
-    if not found:
+    files = sorted(Path(places[stage]).glob(file))
+    if not files:
         raise UsageError(f"stage {stage!r} has no {file!r}", where=f"stage {job.name}")
-    return str(found[0])
+    return str(files[0])

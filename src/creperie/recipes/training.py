@@ -39,7 +39,7 @@ def _model(job: StageJob, benchmarks: int = 1) -> str:
 
 
 def run_tiny(job: StageJob) -> dict[str, Any]:
-    """A tiny checkpoint with random weights, where no real one is at hand: the chain is real, its scores are chance.
+    """Write a tiny checkpoint with random weights, where no real one is at hand: its scores are chance.
 
     `build` names the function that writes it, as `module:function`.
     """
@@ -50,18 +50,18 @@ def run_tiny(job: StageJob) -> dict[str, Any]:
 
 
 def trained_models(places: Sequence[str]) -> list[str]:
-    """The URIs of the models in stages' folders; a generative model stands for every way in which it is asked."""
-    found: list[str] = []
+    """Return the URIs of the models in stages' folders: of a generative model one for every way of asking it."""
+    uris: list[str] = []
     for folder in map(Path, places):
         if (folder / TRAINED).is_file():
-            told = read_json(folder / TRAINED)
-            uri = f"{told['kind']}:{folder / MODEL}"
-            found += [f"{uri}?{query}" for query in told.get("queries", ())] or [uri]
-    return found
+            about = read_json(folder / TRAINED)
+            uri = f"{about['kind']}:{folder / MODEL}"
+            uris += [f"{uri}?{query}" for query in about.get("queries", ())] or [uri]
+    return uris
 
 
 def run_trainings(job: StageJob) -> dict[str, Any]:
-    """Tables 5 and 10 of SugarCrepe: one training per type of foil and seed.
+    """Train once per type of foil and seed, as for Tables 5 and 10 of SugarCrepe.
 
     The inputs are what the model is trained on, a biased benchmark, a clean one and, where no model is named, a stage
     that trains one.
@@ -79,13 +79,13 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
     data, biased, clean = (load(place) for place in job.inputs[:3])
     question = StudyQuestion(_model(job, 3), data, biased, clean, settings, refinement=refinement)
     how: dict[str, Any] = {"seeds": tuple(range(options.seeds)), "arms": options.arms, "device": options.device}
-    found = study_of(question, job.work / "study", progress=job.progress, **how)
-    document = write_study(found, job.out)
-    return {"trainings": len(found.sat), "arms": list(found.done), "finished": document["finished"]}
+    study = study_of(question, job.work / "study", progress=job.progress, **how)
+    document = write_study(study, job.out)
+    return {"trainings": len(study.sat), "arms": list(study.done), "finished": document["finished"]}
 
 
 def run_tune(job: StageJob) -> dict[str, Any]:
-    """Table 13 of SugarCrepe++: a model frozen, tuned as a whole and by LoRA; the test is what was not trained on.
+    """Tune a model as for Table 13 of SugarCrepe++: not at all, as a whole, by LoRA; test on what was not trained on.
 
     The paper says that it takes the objective with which sentence transformers are trained and names none. `triple` is
     their multiple-negatives ranking over all three captions; it sees P2, which `negclip` does not.
@@ -94,7 +94,7 @@ def run_tune(job: StageJob) -> dict[str, Any]:
 
     model, bench = _model(job), load(job.input)
     how = {"options": job.settings(TuneOptions), "settings": job.settings(TrainingSettings)}
-    found = tune(bench, model, job.work / "tuned", progress=job.progress, **how)
+    tuned = tune(bench, model, job.work / "tuned", progress=job.progress, **how)
     job.out.mkdir(parents=True)
-    write_json(job.out / TUNING, {**found.document, "benchmark": bench.name})
-    return {"model": Path(model.partition(":")[2]).name, "accuracy": {row.way: row.accuracy for row in found.rows}}
+    write_json(job.out / TUNING, {**tuned.document, "benchmark": bench.name})
+    return {"model": Path(model.partition(":")[2]).name, "accuracy": {row.way: row.accuracy for row in tuned.rows}}

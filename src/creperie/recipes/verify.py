@@ -21,7 +21,7 @@ class StageMatch:
 
 
 def verify_runs(one: Path, two: Path) -> list[StageMatch]:
-    """Every stage of two runs of a recipe, in order."""
+    """Compare every stage of two runs of a recipe, in order."""
     cards = [read_card(folder) for folder in (one, two)]
     if cards[0]["recipe"] != cards[1]["recipe"]:
         raise UsageError(f"runs of different recipes: {cards[0]['recipe']}, {cards[1]['recipe']}", where=str(two))

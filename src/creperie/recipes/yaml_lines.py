@@ -25,7 +25,7 @@ class Marked:
     lines: dict[Path, int]
 
     def where(self, *path: str | int) -> str:
-        """`file:line` of a value, or of the nearest thing around it."""
+        """Return `file:line` of a value, or of the nearest thing around it."""
         while path and path not in self.lines:
             path = path[:-1]
         return f"{self.file}:{self.lines.get(path, 1)}"
@@ -52,7 +52,7 @@ def read_marked_file(file: pathlib.Path) -> Marked:
 
 
 def read_marked(text: str, file: str) -> Marked:
-    """A YAML document of plain mappings, lists, texts, numbers and truth values.
+    """Return a YAML document of plain mappings, lists, texts, numbers and truth values.
 
     >>> read_marked("a:\\n  b: 1\\n", "x.yaml").where("a", "b")
     'x.yaml:2'

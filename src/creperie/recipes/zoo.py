@@ -53,7 +53,7 @@ class Zoo:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def names(self) -> dict[str, str]:
-        """Short names of models, by URI."""
+        """Return short names of models, by URI."""
         return {entry.spec: entry.name for entry in self.models if entry.name}
 
 
@@ -67,7 +67,7 @@ def is_zoo(text: str) -> bool:
 
 
 def read_zoo(path: str | Path) -> Zoo:
-    """A zoo from its YAML file. Mistakes name the line."""
+    """Return a zoo from its YAML file. Mistakes name the line."""
     marked = read_marked_file(Path(path))
     document = marked.mapping((), ("models", "benchmarks", "defaults"), "is not a zoo")
     models = _entries(marked, "models", "model", MODEL_OPTIONS)
@@ -120,7 +120,7 @@ def _options(
 
 
 def matrix_rows(zoo: Zoo, options: ScoreOptions) -> list[MatrixRow]:
-    """The models with their options. All are checked here, before the first is run; a wrong one keeps its fault."""
+    """Return the models with their options. All are checked before the first is run; a wrong one keeps its fault."""
     settings = MetricSettings(
         ties=zoo.defaults.get("ties", options.settings.ties), seed=zoo.defaults.get("seed", options.settings.seed)
     )
@@ -133,7 +133,7 @@ def matrix_rows(zoo: Zoo, options: ScoreOptions) -> list[MatrixRow]:
 
 
 def model_fault(uri: str) -> str:
-    """Why a model cannot be run, as far as that can be known without loading it; empty where nothing is wrong."""
+    """Return why a model cannot be run, as far as that is known without loading it; empty where nothing is wrong."""
     try:
         check_uri(uri)
     except CreperieError as e:
@@ -142,7 +142,7 @@ def model_fault(uri: str) -> str:
 
 
 def matrix_columns(zoo: Zoo) -> list[MatrixColumn]:
-    """The benchmarks, loaded. A benchmark that is not there stops everything: no model could be scored on it."""
+    """Return the benchmarks, loaded. A benchmark that is not there stops everything: no model could be scored on it."""
     return [_column(entry, {**zoo.defaults, **entry.options}) for entry in zoo.benches]
 
 
