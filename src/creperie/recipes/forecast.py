@@ -146,7 +146,7 @@ def _counted(bench: Benchmark) -> Expected:
 
 
 def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
-    """Return how long it took last time, or takes by the rates of its step and models; None without a count of items."""
+    """Return how long it took last time, or takes by the rates of its step and models; None without a count."""
     n, options, step = given.items, stage.options, stage.step
     if before := seconds_of(folder):
         return before

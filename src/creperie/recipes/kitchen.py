@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -151,13 +152,13 @@ class _Stove:
 
     def serve(self, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
         """Return a stage's output: given, handed on, kept from before, or cooked."""
-        place = self.given.get(stage.name)
-        if place is not None:
-            return StageResult(stage.name, stage.does, "given", place, _look(stage, place), why=f"given: {place}")
+        result = partial(StageResult, stage.name, stage.does)
+        if (place := self.given.get(stage.name)) is not None:
+            return result("given", place, _look(stage, place), why=f"given: {place}")
         if stage.skip:
-            return StageResult(stage.name, stage.does, "skipped", handed_on(stage, inputs), why=stage.skip)
+            return result("skipped", handed_on(stage, inputs), why=stage.skip)
         if why := nothing_to_do(stage, self.full):
-            return StageResult(stage.name, stage.does, "skipped", "", why=why)
+            return result("skipped", "", why=why)
         folder = folder_of(self.out, number, stage)
         key = stage_key(stage, inputs)
         record = kept_record(folder, key)
@@ -166,21 +167,18 @@ class _Stove:
         summary = self._cooked(stage, inputs, folder, key) if record is None else record["summary"]
         why = "" if summary.get("items", 1) or not stage.options.get("optional") else "nothing came of it; left out"
         state: State = "cooked" if record is None else "unchanged"
-        return StageResult(stage.name, stage.does, state, "" if why else str(folder), summary, seconds_of(folder), why)
-
-    def _job(self, stage: RecipeStage, inputs: tuple[str, ...], out: Path, work: Path) -> StageJob:
-        engine = self.engine if stage.step.spread else None
-        names = tuple(name for name in stage.sources if name in self.full)
-        return StageJob(stage.name, self.recipe, stage.options, inputs, out, work, self.progress, engine, names)
+        return result(state, "" if why else str(folder), summary, seconds_of(folder), why)
 
     def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
         """Do the work beside the folder, and put it there when it is whole."""
         draft, work = folder.with_name(f".{folder.name}.draft"), self.out / WORK / f"{stage.name}-{key[:12]}"
         shutil.rmtree(draft, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
-        job = self._job(stage, inputs, draft, work)
+        engine = self.engine if stage.step.spread else None
+        names = tuple(name for name in stage.sources if name in self.full)
+        job = StageJob(stage.name, self.recipe, stage.options, inputs, draft, work, self.progress, engine, names)
         start = time.monotonic()
-        self.until_the_end.enter_context(session(job.engine))  # a cluster that is started here serves all stages
+        self.until_the_end.enter_context(session(engine))  # a cluster that is started here serves all stages
         summary = work_of(stage.does)(job)
         record = {
             "creperie": __version__,

@@ -19,7 +19,6 @@ HERE = "{recipe}"  #: in options: the folder of the recipe's file
 DATA = "{data}"  #: in options: the folder of released files, which the user names
 _TOP = ("recipe", "title", "about", "stages")
 _STAGE = ("name", "does", "about", "from", "with", *PROFILES)
-_KINDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "a list", dict: "names"}
 
 
 @dataclass(frozen=True)
@@ -199,8 +198,10 @@ def _options(
             options[name] = (
                 list(typed) if isinstance(typed, tuple) else str(typed) if isinstance(typed, Path) else typed
             )
+        elif isinstance(value, dict) and all(isinstance(v, str) for v in value.values()):
+            options[name] = value
         else:
-            options[name] = _typed(value, step.options[name], name, at)
+            raise DataError(f"{name!r} is {str(value)[:40]!r}, expected names and texts", where=at)
     missing = [name for name in step.required if not options[name]]
     if missing and not skipped:
         raise DataError(f"lacks the option {missing[0]!r}", where=where, hint=f"this step is: {step.what}")
@@ -217,23 +218,6 @@ def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
         if name in value and not folder:
             raise UsageError("this profile reads released files", where=where, hint="name their folder: --data DIR")
         value = value.replace(name, folder)
-    return value
-
-
-def _typed(value: Any, default: Any, name: str, where: str) -> Any:
-    """Return the value as the option's type. A single text stands for a list of one."""
-    kind = type(default)
-    if kind is list and isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
-    if kind is float and type(value) is int:
-        value = float(value)
-    if kind is str and type(value) in (int, float):
-        value = str(value)
-    if type(value) is not kind:
-        raise DataError(f"{name!r} is {str(value)[:40]!r}, expected {_KINDS[kind]}", where=where)
-    inner = value if kind is list else list(value.values()) if kind is dict else []
-    if not all(isinstance(v, str) for v in inner):
-        raise DataError(f"{name!r} holds something that is not text", where=where)
     return value
 
 

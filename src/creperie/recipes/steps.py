@@ -101,8 +101,13 @@ class StageKind:
 
     @cached_property
     def declared(self) -> dict[str, OptionField]:
-        """Return the options that the settings declare."""
-        fields: dict[str, OptionField] = {}
+        """Return the options by name, but for mappings: those that the settings declare, and those of recipes alone."""
+        about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": "", "minimum": None, "whole": False}
+        kinds = {name: type(default) for name, default in self.own.items() if not isinstance(default, dict)}
+        fields = {
+            name: OptionField(name, tuple if kind is list else kind, self.own[name], False, **about)
+            for name, kind in kinds.items()
+        }
         for room, _, name in (place.partition(":") for place in self.settings):
             fields |= options_in(getattr(import_module(f"creperie.{room}"), name))
         return fields
@@ -110,8 +115,8 @@ class StageKind:
     @cached_property
     def options(self) -> dict[str, Any]:
         """Return all options with their defaults."""
-        defaults = {name: about.default for name, about in self.declared.items()}
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in defaults.items()} | dict(self.own)
+        defaults = {name: about.default for name, about in self.declared.items()} | dict(self.own)
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in defaults.items()}
 
 
 def _read_steps() -> dict[str, StageKind]:
