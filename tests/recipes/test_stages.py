@@ -236,6 +236,9 @@ def test_the_ledger_counts_the_whole_table_and_one_cell_does_not_make_it_exact(t
     assert two.printed == sum(bool(cell) for row in table.rows for cell in row.cells.values()) == 60
     assert (two.status, len(two.agreed), sum(c.equal for c in two.agreed)) == ("agrees in part", 2, 1)
     assert two.missing == ("Angle-Llama-7b-nli-v2",)
+    missing = {(p.paper, p.number): p.missing for p in parts if p.kind == "table"}
+    assert missing["sugarcrepe", "6"] == missing["sugarcrepe", "5"] == missing["sugarcrepe++", "17"] == ()
+    assert missing["sade", "2"] == ("MiniGPT-7B", "mPLUG-Owl", "LLaMA Adapter V2", "Emu")  # none of the others' weights
     assert totals(parts)["computed"] == 2
     assert "| 60 | 2 | 1 | m |" in status_page(parts, "creperie cook status")
 

@@ -21,6 +21,8 @@ from creperie.reporting import PublishedTable, published_tables
 
 EXACT, PARTLY, FILLED, OPEN = "agrees", "agrees in part", "stand-ins", "not made"
 DRAWN, SHOWN, NOTHING = "drawn", "shown", "nothing to compute"
+#: rows of people, of released answers, and of a model that is shown demonstrations: nothing is loaded for them
+ANSWERED = ("Human", "GPT-4V")
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 NAMED = 3  #: rows of a table that the page names before it counts the rest
 
@@ -112,12 +114,13 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
     if agree:
         command += f" --set released.source={paper['name']}:DIR"
     printed = sum(bool(NUMBER.fullmatch(cell)) for row in table.rows for cell in row.cells.values())
-    unknown_models = [row.model for row in table.rows if table.rows_are == "models" and not row.uris]
+    loaded = table.rows_are == "models" and not entry.get("trained")
+    absent = dict.fromkeys(row.model for row in table.rows if loaded and not row.uris)
     return PaperPart(
         *(paper["name"], "table", entry["number"], table.caption, status, command, cells, rows),
         needs=entry.get("needs", ""),
         printed=printed,
-        missing=tuple(m for m in dict.fromkeys(unknown_models) if m != "Human"),
+        missing=tuple(model for model in absent if model not in ANSWERED and not model.endswith("-shot")),
         prompts=_own_words(entry, own),
     )
 
