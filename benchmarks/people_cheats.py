@@ -1,11 +1,16 @@
 """Studies with cheats in them: how many verdicts come out wrong, and who is excluded.
 
     python benchmarks/people_cheats.py --seeds 20
+    python benchmarks/people_cheats.py --world varied --first-seed 1000
 
 Questions are given out by the rules of `creperie.annotation.assignment` and judged by those of `quality`: whoever the
 default rules exclude is replaced by others, and the verdict is the majority's. Prints one JSON document: wrong verdicts
 beside those of honest people alone with the same number of answers, and how many honest people and cheats were
 excluded. The exit code is 1 where a bound is missed: 1.5 times the wrong verdicts, 1 in 200 honest people excluded.
+
+There are two worlds. In the plain one, where the rules' thresholds were chosen, all honest people are equally good and
+all questions equally hard. The varied one checks them: people and questions differ, half of the people lapse for a
+while, the shares of true captions, checks and answers per person are others, and so are the cheats' habits.
 """
 
 from __future__ import annotations
@@ -17,9 +22,12 @@ import math
 import random
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from creperie.annotation.assignment import CANDIDATES, depth, pair_cap, preferred
 from creperie.annotation.outcome import judged, settle
@@ -27,10 +35,26 @@ from creperie.annotation.quality import measured, ruled_out
 from creperie.annotation.settings import StudySettings
 from creperie.annotation.tasks import task_named
 
-#: Answers per question, by the accuracy of honest people; one check comes after so many questions.
-OVERLAP, EVERY = {0.85: 5, 0.95: 3}, 10
-#: Answers that everybody is asked for at first.
-QUOTA = 48
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """How simulated people and questions are: `overlap` is the number of answers per question, by mean accuracy."""
+
+    overlap: Mapping[float, int]
+    quota: int = 48  #: answers that everybody is asked for at first
+    every: int = 10  #: one check comes after so many questions
+    share_true: float = 0.3
+    spread: float = 0.0  #: standard deviation of people's ability, in log-odds of a right answer
+    hardness: float = 0.0  #: standard deviation of the questions' difficulty, in log-odds
+    lapse: int = 0  #: half of the honest people guess so many answers in a row
+    guess_true: float = 0.5  #: how often people who guess say "true"
+    bot: int = 13  #: what the bot divides its numbers by
+
+
+WORLDS = {
+    "plain": World({0.85: 5, 0.95: 3}),
+    "varied": World({0.80: 5, 0.90: 5, 0.97: 3}, 40, 8, 0.45, 0.4, 0.8, 5, 0.65, 11),
+}
 #: How many verdicts may be wrong, as a multiple of those of the honest alone; the share of honest people excluded.
 MOST_WRONG, MOST_HONEST = 1.5, 1 / 200
 TASK = "foil-check"
@@ -53,14 +77,20 @@ class Simulated:
     people: Sequence[str]
     accuracy: float
     seed: int
-    quota: int = QUOTA
-    share_true: float = 0.3
+    world: World
 
     def __post_init__(self) -> None:
-        self.dice, self.overlap = random.Random(self.seed), OVERLAP[self.accuracy]
+        self.dice = random.Random(self.seed)
+        self.overlap, self.quota = self.world.overlap[self.accuracy], self.world.quota
         self.questions = len(self.people) * self.quota // self.overlap
-        self.truth = ["true" if self.dice.random() < self.share_true else "false" for _ in range(self.questions)]
+        share = self.world.share_true
+        self.truth = ["true" if self.dice.random() < share else "false" for _ in range(self.questions)]
         self.checks = ["true", "false"] * 10
+        nature = random.Random(f"nature {self.seed}")
+        self.ability = [nature.gauss(0, self.world.spread) for _ in self.people]
+        self.ease = [nature.gauss(0, self.world.hardness) for _ in (*self.truth, *self.checks)]
+        self.usual = level(self.accuracy, math.hypot(self.world.spread, self.world.hardness))
+        self.lapses = [nature.randrange(2 * self.quota) if self.world.lapse else math.inf for _ in self.people]
         self.given: list[dict[str, Any]] = []
         self.holders: dict[int, list[int]] = {q: [] for q in range(self.questions)}
         self.mine: dict[int, set[int]] = defaultdict(set)
@@ -69,19 +99,28 @@ class Simulated:
         self.agreed = [self.dice.choice(["true", "false"]) for _ in range(self.questions)]  #: among colluders
         self.once: dict[int, str] = {}  #: what the person with two accounts says
 
-    def answer(self, who: int, question: int) -> str:
-        kind = self.people[who]
+    def guess(self) -> str:
+        return "true" if self.dice.random() < self.world.guess_true else "false"
+
+    def honest_answer(self, who: int, question: int) -> str:
+        """The right answer, as often as the person's ability and the question's ease say; a guess in a lapse."""
+        if 0 <= len(self.mine[who]) - self.lapses[who] < self.world.lapse:
+            return self.guess()
         truth = self.truth[question] if question < self.questions else self.checks[question - self.questions]
-        right = truth if self.dice.random() < self.accuracy else {"true": "false", "false": "true"}[truth]
+        right = self.dice.random() < 1 / (1 + math.exp(-self.usual - self.ability[who] - self.ease[question]))
+        return truth if right else {"true": "false", "false": "true"}[truth]
+
+    def answer(self, who: int, question: int) -> str:
+        kind, right = self.people[who], self.honest_answer(who, question)
         if kind in ("true", "false"):
             return kind
         if kind == "bot":
-            return ("true", "false")[question * 7919 % 13 % 2]
+            return ("true", "false")[question * 7919 % self.world.bot % 2]
         if kind == "colluder" and question < self.questions:
             return self.agreed[question]
-        if kind == "twin":
-            return self.once.setdefault(question, right)
-        return right if kind == "honest" else self.dice.choice(["true", "false"])
+        if kind == "random":
+            return self.guess()
+        return self.once.setdefault(question, right) if kind == "twin" else right
 
     def put(self, who: int, question: int) -> None:
         row = {"question": question, "annotator": str(who), "event": "answer", "comment": "", "turn": len(self.given)}
@@ -121,8 +160,9 @@ class Simulated:
                 return
             self.put(who, ranked[0])
             done = len(self.mine[who])
-            if done % EVERY == 0 and done // EVERY <= len(self.checks):
-                self.put(who, self.questions + done // EVERY - 1)
+            number, rest = divmod(done, self.world.every)
+            if not rest and number <= len(self.checks):
+                self.put(who, self.questions + number - 1)
 
     def exclude(self, people: set[int]) -> None:
         """Leave people out and give their questions to others."""
@@ -165,18 +205,43 @@ def judge(study: Simulated, rounds: int = 3) -> None:
         study.fill()
 
 
-def wrong_alone(accuracy: float, questions: int) -> float:
-    """How many majorities of honest people are wrong on average, with as many answers.
+def level(accuracy: float, spread: float) -> float:
+    """The mean log-odds at which people and questions that vary so much are right with this mean accuracy.
 
-    >>> round(wrong_alone(0.95, 1000), 2)  # two or three of three: 3 · 0.05² · 0.95 + 0.05³
+    >>> round(level(0.75, 0.0), 4), round(level(0.75, 1.0), 4)
+    (1.0986, 1.3149)
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    low, high = -10.0, 10.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        mean = float(weights @ (1 / (1 + np.exp(-middle - spread * nodes)))) / float(weights.sum())
+        low, high = (middle, high) if mean < accuracy else (low, middle)
+    return low
+
+
+def wrong_alone(accuracy: float, questions: int, n: int) -> float:
+    """How many majorities of `n` honest people, all equally good, are wrong on average.
+
+    >>> round(wrong_alone(0.95, 1000, 3), 2)  # two or three of three: 3 · 0.05² · 0.95 + 0.05³
     7.25
     """
-    n = OVERLAP[accuracy]
     wrong = range(n // 2 + 1, n + 1)
     return questions * sum(math.comb(n, k) * (1 - accuracy) ** k * accuracy ** (n - k) for k in wrong)
 
 
-def scenario(name: str, accuracy: float, seeds: Sequence[int], quota: int = QUOTA) -> dict[str, Any]:
+@cache
+def wrong_without_cheats(people: int, accuracy: float, seeds: range, world: World) -> float:
+    """The mean number of wrong verdicts when everybody is honest and nobody is excluded."""
+    if not world.spread:
+        return wrong_alone(accuracy, people * world.quota // world.overlap[accuracy], world.overlap[accuracy])
+    studies = [Simulated(["honest"] * people, accuracy, seed, world) for seed in seeds]
+    for study in studies:
+        study.work()
+    return sum(study.wrong() for study in studies) / len(seeds)
+
+
+def scenario(name: str, accuracy: float, seeds: range, world: World = WORLDS["plain"]) -> dict[str, Any]:
     """Mean figures of one scenario over seeds."""
     cheats = SCENARIOS[name]
     honest = ["honest"] * (20 if len(cheats) > 5 else 25 - len(cheats))
@@ -185,12 +250,13 @@ def scenario(name: str, accuracy: float, seeds: Sequence[int], quota: int = QUOT
         people = [*cheats, *honest]
         if "first" not in name:
             random.Random(seed).shuffle(people)
-        study = Simulated(people, accuracy, seed, quota)
+        study = Simulated(people, accuracy, seed, world)
         judge(study)
         wrong += study.wrong()
         excluded += sum(people[n] == "honest" for n in study.gone)
         caught += sum(people[n] != "honest" for n in study.gone)
-    counts = {"wrong": wrong / len(seeds), "wrong_alone": wrong_alone(accuracy, study.questions)}
+    alone = wrong_without_cheats(len(people), accuracy, seeds, world)
+    counts = {"wrong": wrong / len(seeds), "wrong_alone": alone}
     counts |= {"honest_excluded": excluded, "honest": len(honest) * len(seeds)}
     return {"scenario": name, "accuracy": accuracy, **counts, "caught": caught, "cheats": len(cheats) * len(seeds)}
 
@@ -204,8 +270,11 @@ def holds(row: dict[str, Any]) -> bool:
 def main(say: Callable[[str], None] = print) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
-    seeds = range(parser.parse_args().seeds)
-    rows = [scenario(name, accuracy, seeds) for name in SCENARIOS for accuracy in OVERLAP]
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--world", choices=WORLDS, default="plain")
+    options = parser.parse_args()
+    world, seeds = WORLDS[options.world], range(options.first_seed, options.first_seed + options.seeds)
+    rows = [scenario(name, accuracy, seeds, world) for name in SCENARIOS for accuracy in world.overlap]
     say(json.dumps(rows, indent=1))
     return 0 if all(map(holds, rows)) else 1
 

@@ -11,7 +11,7 @@ from creperie.annotation import state
 from creperie.annotation.assignment import Desk
 from creperie.annotation.database import Database
 from creperie.annotation.export import study_record
-from creperie.annotation.links import Visitor
+from creperie.annotation.links import Participant
 from creperie.annotation.outcome import Judged, judged
 from creperie.annotation.schema import Annotator, Link, StudyRow
 from creperie.annotation.state import study_named
@@ -23,7 +23,7 @@ def desk_for(db: Database, session: Session, who: int, now: float | None = None)
     link = session.scalars(select(Link).where(Link.annotator_id == who)).first()
     assert link is not None
     own = select(StudyRow).where(StudyRow.id == annotator.study_id).with_for_update(read=True)
-    return Desk(db, session, Visitor(link, annotator, session.scalars(own).one()), now)
+    return Desk(db, session, Participant(link, annotator, session.scalars(own).one()), now)
 
 
 def set_state(db: Database, name: str, to: str, actor: str = "test") -> None:

@@ -216,7 +216,7 @@ def test_bodies_that_drip_do_not_keep_others_from_their_turn(site: Site, monkeyp
         return status[0]
 
     async def siege() -> tuple[int, list[int]]:
-        drips = [asyncio.create_task(call("/api/next", "POST", True)) for _ in range(2 * guard.AT_A_TIME)]
+        drips = [asyncio.create_task(call("/api/next", "POST", True)) for _ in range(60)]
         await asyncio.sleep(0.1)
         page = await call("/", "GET", False)
         assert not any(one.done() for one in drips)  # the page came while all of them were dripping
@@ -246,7 +246,7 @@ def test_a_closed_study_is_frozen(browser: Callable[..., Any], study: Any, db: D
         change_settings(db, "s", pay=3.0)
 
 
-@pytest.mark.parametrize("state", ["open", "paused", "closed", "archived"])
+@pytest.mark.parametrize("state", ["open", "paused", "closed"])
 def test_what_may_happen_in_every_state(db: Database, bench: Benchmark, state: str) -> None:
     """Every action from every state, against the table."""
     who, _ = _study(db, bench)
@@ -377,7 +377,8 @@ def test_a_comment_cannot_leave_its_cell(browser: Callable[..., Any], study: Any
     slot = who.api("next").json()["question"]["slot"]
     body = {"slot": slot, "key": "key-00000001", "fields": {"verdict": "false"}, "comment": "fine\r=1+cmd|'/C calc'!A0"}
     assert who.api("answer", body).status_code == 200
-    text = browser().log_in().get("/owner/studies/s/answers.csv").text
+    text = browser().log_in().get("/owner/studies/s/export.csv").text
+    assert "=1+cmd" in text
     assert "\r" not in text
     for row in csv.reader(io.StringIO(text)):
         assert not any(cell.startswith(("=", "+", "@", "\t")) for cell in row)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.people_cheats import OVERLAP, SCENARIOS, holds, scenario
+from benchmarks.people_cheats import SCENARIOS, WORLDS, holds, scenario
 
 from creperie.annotation.competence import Votes, dawid_skene, habit_odds
 
@@ -45,14 +45,16 @@ def test_a_habit_shows_where_all_questions_but_the_checks_have_one_answer() -> N
 
 @pytest.mark.parametrize(("name", "accuracy"), [("random", 0.95), ("9 of 29", 0.95)])
 def test_cheats_do_little_harm(name: str, accuracy: float) -> None:
-    row = scenario(name, accuracy, range(2))
+    row = scenario(name, accuracy, range(4))
     assert holds(row), row
     assert row["honest_excluded"] == 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("accuracy", OVERLAP)
+@pytest.mark.parametrize(("world", "accuracy"), [(name, a) for name, one in WORLDS.items() for a in one.overlap])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_no_kind_of_cheat_does_much_harm(name: str, accuracy: float) -> None:
-    row: dict[str, Any] = scenario(name, accuracy, range(20))
+def test_no_kind_of_cheat_does_much_harm(name: str, world: str, accuracy: float) -> None:
+    """The thresholds were chosen in the plain world; the varied one, with other seeds, has never seen them."""
+    first = 0 if world == "plain" else 1000
+    row: dict[str, Any] = scenario(name, accuracy, range(first, first + 20), WORLDS[world])
     assert holds(row), row

@@ -1,4 +1,4 @@
-"""The server behind a real nginx with the configuration that is shipped: host name, sub-path, identity proxy."""
+"""The server behind a real nginx with the configuration that is shipped: host name, identity proxy."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _serving(db: Database, url: str) -> Iterator[int]:
 
 
 @contextmanager
-def _nginx(folder: Path, port: int, tls: int, prefix: str, user: str) -> Iterator[None]:
-    """nginx as we ship it; names of files, ports, the sub-path and who was recognised are filled in."""
+def _nginx(folder: Path, port: int, tls: int, user: str) -> Iterator[None]:
+    """nginx as we ship it; names of files, ports and who was recognised are filled in."""
     for part in ("conf", "logs", "tmp"):
         (folder / part).mkdir(parents=True)
     certificate = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={HOST}"]
@@ -67,7 +67,6 @@ def _nginx(folder: Path, port: int, tls: int, prefix: str, user: str) -> Iterato
         ("listen 443 ssl;", f"listen 127.0.0.1:{tls} ssl;"),
         ("/etc/ssl/people", str(folder)),
         ("127.0.0.1:8765", f"127.0.0.1:{port}"),
-        ("location / {", f"location {prefix}/ {{"),
         (f'{HEADER} "";', f'{HEADER} "{user}";'),
     ):
         assert old in site
@@ -91,14 +90,14 @@ def _nginx(folder: Path, port: int, tls: int, prefix: str, user: str) -> Iterato
 
 
 @contextmanager
-def _visitor(db: Database, prefix: str = "", user: str = "") -> Iterator[httpx.Client]:
+def _visitor(db: Database, user: str = "") -> Iterator[httpx.Client]:
     """A client of the address that people use, through nginx."""
     if not Path(NGINX).exists():
         pytest.skip("nginx is not installed here")
     tls = _free_port()
-    folder, url = Path(f"/tmp/creperie-nginx-{tls}"), f"https://{HOST}:{tls}{prefix}"
+    folder, url = Path(f"/tmp/creperie-nginx-{tls}"), f"https://{HOST}:{tls}"
     try:
-        with _serving(db, url) as port, _nginx(folder, port, tls, prefix, user):
+        with _serving(db, url) as port, _nginx(folder, port, tls, user):
             base, headers = f"https://127.0.0.1:{tls}", {"Host": f"{HOST}:{tls}", "Accept": "text/html"}
             with httpx.Client(base_url=base, headers=headers, verify=False, trust_env=False, timeout=60) as client:
                 yield client
@@ -106,22 +105,21 @@ def _visitor(db: Database, prefix: str = "", user: str = "") -> Iterator[httpx.C
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.parametrize("prefix", ["", "/study"])
-def test_an_annotator_works_behind_nginx(db: Database, bench: Benchmark, prefix: str) -> None:
+def test_an_annotator_works_behind_nginx(db: Database, bench: Benchmark) -> None:
     store_study(db, "s", bench, StudyPlan("foil-check", practice=0))
     token = invite(db, "s", 1)[0].token
-    with _visitor(db, prefix) as client:
-        page = client.get(f"{prefix}/join/{token}")
+    with _visitor(db) as client:
+        page = client.get(f"/join/{token}")
         csrf = page.text.partition('name="csrf" content="')[2].partition('"')[0]
-        entered = client.post(f"{prefix}/join/{token}", data={"csrf": csrf})
-        assert (entered.status_code, entered.headers["location"]) == (303, f"{prefix}/work")
+        entered = client.post(f"/join/{token}", data={"csrf": csrf})
+        assert (entered.status_code, entered.headers["location"]) == (303, "/work")
         assert entered.headers["set-cookie"].startswith("__Host-creperie_session")
         assert "max-age" in page.headers["strict-transport-security"]
-        work = client.get(f"{prefix}/work").text
-        assert f'src="{prefix}/static/work.js"' in work
+        work = client.get("/work").text
+        assert 'src="/static/work.js"' in work
         csrf = work.partition('name="csrf" content="')[2].partition('"')[0]
-        question = client.post(f"{prefix}/api/next", json={}, headers={"X-CSRF-Token": csrf}).json()["question"]
-        assert client.get(f"{prefix}/picture/{question['slot']}/0").headers["content-type"] == "image/png"
+        question = client.post("/api/next", json={}, headers={"X-CSRF-Token": csrf}).json()["question"]
+        assert client.get(f"/picture/{question['slot']}/0").headers["content-type"] == "image/png"
 
 
 def test_the_name_of_an_identity_proxy_is_believed_and_a_callers_is_not(db: Database) -> None:

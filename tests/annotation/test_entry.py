@@ -18,6 +18,7 @@ from creperie.annotation.server import Address
 from creperie.annotation.state import study_named
 from creperie.annotation.web.guard import MAX_BODY
 from creperie.annotation.web.pictures import encode
+from creperie.core import UsageError
 
 Browsers = Callable[..., Any]
 Studies = Callable[..., list[str]]
@@ -62,7 +63,7 @@ def test_a_revoked_invitation_ends_at_once(browser: Browsers, study: Studies, db
     question = who.api("next").json()["question"]
     with db.read() as session:
         pseudonym = session.scalars(select(Annotator.pseudonym).order_by(Annotator.id)).first()
-    revoke(db, "s", str(pseudonym))
+    revoke(db, str(pseudonym), "s")
     assert send(who, question).status_code == 401
     assert who.get("/work").status_code == 401
     assert who.get(f"/picture/{question['slot']}/0").status_code == 401
@@ -145,7 +146,9 @@ def test_every_answer_carries_a_strict_policy(browser: Browsers, study: Studies)
 def test_the_server_listens_to_this_machine_only_unless_told() -> None:
     assert Address().host == "127.0.0.1"
     assert Address().names == ("127.0.0.1", "127.0.0.1", "localhost", "::1")
-    assert Address(url="https://people.example/x").names[0] == "people.example"
+    assert Address(url="https://people.example/").names[0] == "people.example"
+    with pytest.raises(UsageError, match="without a path"):
+        Address(url="https://people.example/x")
     assert Address(url="https://people.example").base.startswith("https://")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import random
 import socket
 import threading
 import time
@@ -13,7 +11,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from sqlalchemy import select, text
+from sqlalchemy import select
 from tests.annotation.acting import desk_for, set_state
 
 from creperie.annotation.answers import WorkError, answer, skip
@@ -28,7 +26,6 @@ from creperie.annotation.study import StudyPlan, store_study
 from creperie.annotation.tasks import TASKS
 from creperie.annotation.tasks.form import PageForm
 from creperie.annotation.view import form_of
-from creperie.annotation.web import guard
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.pictures import StudyPictures
 from creperie.annotation.web.site import Site
@@ -74,17 +71,6 @@ def work(db: Database, who: int, n: int = 10_000, choose: Callable[[Any], dict[s
 
 
 # -- guessing the truth ----------------------------------------------------------------------------------------------
-
-
-def _shuffled(key: object) -> int:
-    """Where the third of three captions would stand, if this key were the seed of the order."""
-    order = [0, 1, 2]
-    random.Random(key).shuffle(order)  # type: ignore[arg-type]
-    return order.index(2)
-
-
-def _hashed(key: object) -> int:
-    return hashlib.sha256(str(key).encode()).digest()[0] % 3
 
 
 def test_two_studies_of_the_same_seed_and_name_ask_different_checks(bench: Benchmark, tmp_path: Path) -> None:
@@ -176,29 +162,6 @@ def test_fewer_answers_than_asked_for_decide_nothing(db: Database, bench: Benchm
     fates = apply_study(db, "s", bench.only(["pair"])).document["fates"]
     assert fates["confirmed"] >= 8
     assert fates["removed"] >= 4
-
-
-# -- files that come in and go out -----------------------------------------------------------------------------------
-
-
-def row_of(db: Database, **changes: Any) -> dict[str, Any]:
-    with db.read() as session:
-        first = session.scalars(select(Question).where(Question.kind == MAIN).order_by(Question.ordinal)).first()
-    assert first is not None
-    row = {"question": first.ordinal, "subset": first.subset, "id": first.item, "annotator": "a", "event": "answer"}
-    return row | {"key": "k", "value": None} | changes
-
-
-# -- chains ----------------------------------------------------------------------------------------------------------
-
-
-def _tamper(db: Database, *statements: str) -> None:
-    with db.write() as session:
-        for table in ("answer", "decision", "event"):
-            for verb in ("update", "delete"):
-                session.execute(text(f"DROP TRIGGER IF EXISTS {table}_no_{verb}"))
-        for statement in statements:
-            session.execute(text(statement))
 
 
 # -- the server ------------------------------------------------------------------------------------------------------
@@ -327,7 +290,6 @@ def test_a_locked_database_gives_503_and_static_files_still_come(
 ) -> None:
     tokens = study(people=1)
     who = browser().join(tokens[0])
-    monkeypatch.setattr(guard, "PATIENCE", 0.2)
 
     def wait(*args: Any) -> Any:
         raise BusyError("the database is busy")

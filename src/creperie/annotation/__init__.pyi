@@ -22,7 +22,6 @@ from creperie.annotation.links import invite as invite
 from creperie.annotation.links import link_for as link_for
 from creperie.annotation.links import local_owner_link as local_owner_link
 from creperie.annotation.links import revoke as revoke
-from creperie.annotation.links import revoke_link as revoke_link
 from creperie.annotation.links import served_at as served_at
 from creperie.annotation.outcome import disagreements as disagreements
 from creperie.annotation.outcome import judged as judged

@@ -5,7 +5,6 @@ Requests are idempotent: a repeated key returns what was stored under it. Rows a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +45,7 @@ def answer(
     value = desk.task.mean(payload, order, fields)
     _add(desk, ticket, ANSWER, key, comment, given=fields, value=value, visible=visible)
     ticket.slot.state, ticket.slot.lease_until = DONE, None
-    desk.session.flush()
+    desk.save()
     return _receipt(desk, key, ticket.question, value)
 
 
@@ -61,7 +60,7 @@ def skip(desk: Desk, token: str, key: str, comment: str) -> None:
         desk.put_down(ticket.slot)
     else:
         ticket.slot.state, ticket.slot.lease_until = DONE, None
-        desk.session.flush()
+        desk.save()
 
 
 def undo(desk: Desk, key: str) -> None:
@@ -80,7 +79,7 @@ def undo(desk: Desk, key: str) -> None:
         desk.put_down(current.slot) if current.slot.state != FREE else None
     _add(desk, ticket, UNDO, key, "")
     if slot.state == DONE:  # as it was shown before; the time in view begins anew
-        desk.shown[slot.id], slot.shown = time.monotonic(), desk.now
+        slot.shown = desk.now
     desk.hold(ticket)
 
 
@@ -144,19 +143,13 @@ def _add(
             revision=desk.study.revision,
         )
     )
-    desk.session.flush()
+    desk.save()
 
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
-    """Time in view, but never more than has passed here: clocks jump, pages can lie."""
-    begun = desk.shown.pop(slot.id, None)
-    if begun is not None:
-        passed = time.monotonic() - begun
-    elif slot.shown is not None and 0 <= desk.now - slot.shown <= 86400:  # the server was started again since
-        passed = desk.now - slot.shown
-    else:
-        return visible
-    return passed if visible is None else min(visible, passed)
+    """Time in view, as the page measured it, but not more than has passed here: pages can lie, and clocks jump."""
+    passed = desk.now - slot.shown if slot.shown is not None else -1.0
+    return visible if visible is None or passed < 0 else min(visible, passed)
 
 
 def skipped(desk: Desk) -> int:

@@ -17,13 +17,14 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from sqlalchemy import exists, func, or_, select
+from sqlalchemy import Select, and_, bindparam, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from creperie.annotation.database import Database
-from creperie.annotation.links import Visitor
+from creperie.annotation.links import Participant
 from creperie.annotation.schema import (
     ATTENTION,
     COMPLETED,
@@ -104,23 +105,28 @@ class AnnotatorProgress:
 
     done: int
     total: int | None
-    practice_left: int
     stopped: bool = False
     waiting: bool = False  #: more questions open when more people have begun
 
 
 class Desk:
-    """One annotator's side of one transaction."""
+    """One annotator's side of one transaction. What is read stays valid in it: the annotator's row is locked."""
 
-    def __init__(self, db: Database, session: Session, who: Visitor, now: float | None = None) -> None:
-        assert who.annotator is not None
-        assert who.study is not None
+    def __init__(self, db: Database, session: Session, who: Participant, now: float | None = None) -> None:
         self.now = time.time() if now is None else now
-        self.session, self.shown = session, db.shown
-        self.me, self.study = who.annotator, who.study
+        self.session, self.me, self.study = session, who.annotator, who.study
         self.plan, self.settings = StudyPlan(**who.study.plan), settings_of(who.study.settings)
         self.task = task_named(who.study.task)
+        if self.study.id not in db.questions:  # they are never added or removed
+            db.questions[self.study.id] = count_questions(session, self.study)
+        self.questions: Mapping[str, int] = db.questions[self.study.id]
         self.waiting = False
+        self._counts: Counter[tuple[str, str]] | None = None
+
+    def save(self) -> None:
+        """Write what has changed."""
+        self.session.flush()
+        self._counts = None
 
     # -- taking a slot ---------------------------------------------------------------------------------------------
 
@@ -139,81 +145,70 @@ class Desk:
 
     def mine(self) -> Ticket | None:
         """A slot of my own: held, or put down by an undo."""
-        own = self._slots().where(Slot.annotator_id == self.me.id, Slot.state.in_((HELD, FREE)))
+        own = _SLOTS.where(Slot.annotator_id == self.me.id, Slot.state.in_((HELD, FREE)))
         return self._ticket(own.order_by(Slot.state.desc(), Slot.id).limit(1))
 
     def hold(self, ticket: Ticket) -> None:
-        """Take a slot, or keep it for longer. A question that is given out anew is shuffled anew."""
+        """Take a slot, or hold it for longer. A question that is given out anew is shuffled anew."""
         slot = ticket.slot
         again = slot.annotator_id == self.me.id and slot.state != FREE
         if not again:
-            self.shown[slot.id] = time.monotonic()
             slot.shown, slot.token = self.now, secrets.token_urlsafe(16)
         if slot.order is None or (not again and slot.kind == MAIN):
             order = list(range(self.task.shuffled(ticket.question.payload)))
             secrets.SystemRandom().shuffle(order)  # an order that could be computed would tell what is true
             slot.order = order
         slot.state, slot.annotator_id, slot.lease_until = HELD, self.me.id, self.now + self.plan.lease
-        self.session.flush()
+        self.save()
 
     def put_down(self, slot: Slot) -> None:
         """Let go of a slot without an answer: main slots go back to everybody, the others stay mine."""
-        self.shown.pop(slot.id, None)
         slot.state, slot.lease_until, slot.token = FREE, None, None
         if slot.kind == MAIN:
             slot.annotator_id, slot.order = None, None
-        self.session.flush()
+        self.save()
 
-    def _slots(self) -> Any:
-        joined = select(Slot, Question).join(Question, Question.id == Slot.question_id)
-        return joined.with_for_update(of=Slot)
-
-    def _ticket(self, wanted: Any) -> Ticket | None:
+    def _ticket(self, wanted: Select[Any]) -> Ticket | None:
         row = self.session.execute(wanted.execution_options(populate_existing=True)).first()
         return None if row is None else Ticket(*row)
 
     def ticket_of(self, number: int) -> Ticket:
         """The slot with an id, locked."""
-        ticket = self._ticket(self._slots().where(Slot.id == number))
+        ticket = self._ticket(_SLOTS.where(Slot.id == number))
         assert ticket is not None  # slots of rows stay
         return ticket
 
     def ticket_named(self, token: str) -> Ticket | None:
         """The slot of a token, if I hold it."""
-        own = self._slots().where(Slot.token == token, Slot.annotator_id == self.me.id, Slot.state == HELD)
-        return self._ticket(own)
+        return self._ticket(_SLOTS.where(Slot.token == token, Slot.annotator_id == self.me.id, Slot.state == HELD))
 
     # -- practice and checks -----------------------------------------------------------------------------------------
 
     def _own_slot(self, kind: str) -> Ticket | None:
         """A slot that only I can have; practice and attention questions are asked of everybody."""
-        mine = select(Slot.question_id).where(Slot.annotator_id == self.me.id)
+        if self._had(kind) >= self.questions[kind]:
+            return None
         asked = select(Question).where(Question.study_id == self.study.id, Question.kind == kind)
         questions = self.session.scalars(asked.order_by(Question.ordinal)).all()
-        had = set(self.session.scalars(mine)) if questions else set()
+        had = set(self.session.scalars(select(Slot.question_id).where(Slot.annotator_id == self.me.id)))
         left = [q for q in questions if q.id not in had]
-        if not left:
-            return None
         question = left[0]
         if kind == ATTENTION:  # every known answer as often as the others, otherwise in an order of my own
-            seen = Counter(json.dumps(q.expected, sort_keys=True) for q in questions if q.id in had)
-            question = min(
-                left, key=lambda q: (seen[json.dumps(q.expected, sort_keys=True)], self._secret(f"check {q.id}"))
-            )
+            seen = Counter(json.dumps(q.expected) for q in questions if q.id in had)
+            question = min(left, key=lambda q: (seen[json.dumps(q.expected)], self._secret(f"check {q.id}")))
         own = {"study_id": self.study.id, "question_id": question.id, "kind": kind, "annotator_id": self.me.id}
         slot = Slot(**own, copy=self.me.id, rank=0, state=FREE)
         self.session.add(slot)
-        self.session.flush()
+        self.save()
         return Ticket(slot, question)
 
     def _attention(self) -> Ticket | None:
         """Somewhere in each block of questions comes a check; where, only the study's secret says."""
-        counts, every = self._counts(), self.plan.attention_every
-        had = sum(n for (kind, _), n in counts.items() if kind == ATTENTION)
+        had, every = self._had(ATTENTION), self.plan.attention_every
         if not self.plan.attention or (self.me.quota is not None and had >= self.me.quota // every):
             return None
         due = had * every + 1 + self._secret(f"position {had}") % every
-        return self._own_slot(ATTENTION) if counts[MAIN, DONE] >= due else None
+        return self._own_slot(ATTENTION) if self.counts()[MAIN, DONE] >= due else None
 
     def _secret(self, what: str) -> int:
         digest = hmac.digest(self.study.secret.encode(), f"{self.me.id}/{what}".encode(), hashlib.sha256)
@@ -222,19 +217,16 @@ class Desk:
     # -- the next question -------------------------------------------------------------------------------------------
 
     def _next(self) -> Ticket | None:
-        if self.me.quota is not None and self._counts()[MAIN, DONE] >= self.me.quota:
+        if self.me.quota is not None and self.counts()[MAIN, DONE] >= self.me.quota:
             return None
-        arrived, people = arrivals(self.session, self.study, self.settings, self.me)
-        bound = depth(self.plan.overlap, arrived, people)
-        rows = self._open_slots(bound)
-        questions = {row.question_id for row in rows}
+        arrived, people = self._people
+        rows = self._open_slots(depth(self.plan.overlap, arrived, people))
         first = {row.question_id: row.id for row in reversed(rows)}
-        total = self._questions(MAIN)
         ranked = preferred(
             [(row.copy, row.question_id) for row in rows if first[row.question_id] == row.id],
-            self._holders(questions),
-            self._met(),
-            pair_cap(total, self.plan.overlap, people),
+            self._holders(first),
+            dict(self.session.execute(_MET, {"me": self.me.id}).all()),
+            pair_cap(self.questions[MAIN], self.plan.overlap, people),
         )
         for question in ranked:
             ticket = self.ticket_of(first[question])
@@ -247,89 +239,97 @@ class Desk:
 
     def _open_slots(self, bound: int) -> Sequence[Any]:
         """Slots that are free or abandoned, about questions that I have neither had nor skipped."""
-        mine = select(Slot.question_id).where(Slot.annotator_id == self.me.id)
-        skipped = select(Answer.question_id).where(Answer.annotator_id == self.me.id, Answer.kind == SKIP)
-        wanted = (
-            select(Slot.id, Slot.copy, Slot.question_id)
-            .where(Slot.study_id == self.study.id, Slot.kind == MAIN)
-            .where(or_(Slot.copy < bound, Slot.copy >= self.plan.overlap))
-            .where(Slot.question_id.not_in(mine), Slot.question_id.not_in(skipped))
-            .order_by(Slot.rank)
-            .limit(CANDIDATES)
-        )
-        lapsed = self.session.execute(wanted.where(Slot.state == HELD, Slot.lease_until < self.now)).all()
-        return [*lapsed, *self.session.execute(wanted.where(Slot.state == FREE)).all()]
+        own = {"study": self.study.id, "me": self.me.id, "bound": bound, "overlap": self.plan.overlap, "now": self.now}
+        return [row for wanted in (_LAPSED, _FREE) for row in self.session.execute(wanted, own)]
 
-    def _holders(self, questions: set[int]) -> dict[int, list[int]]:
-        taken = select(Slot.question_id, Slot.annotator_id).where(
-            Slot.question_id.in_(questions), Slot.annotator_id.is_not(None), Slot.state != VOID
-        )
+    def _holders(self, questions: Iterable[int]) -> dict[int, list[int]]:
+        """Who has or had each question, people who are excluded aside."""
+        taken = select(Slot.question_id, Slot.annotator_id).where(Slot.annotator_id.is_not(None), Slot.state != VOID)
         holders: dict[int, list[int]] = defaultdict(list)
-        for question, person in self.session.execute(taken):
-            holders[question].append(int(person or 0))
+        for question, person in self.session.execute(taken.where(Slot.question_id.in_(questions))):
+            holders[question].append(person)
         return holders
-
-    def _met(self) -> dict[int, int]:
-        """With how many questions I have in common with each of the others."""
-        mine, other = aliased(Slot), aliased(Slot)
-        together = (
-            select(other.annotator_id, func.count())
-            .join(mine, mine.question_id == other.question_id)
-            .where(mine.annotator_id == self.me.id, mine.kind == MAIN, other.annotator_id != self.me.id)
-            .where(other.state != VOID)  # who is excluded does not count
-            .group_by(other.annotator_id)
-        )
-        return {person: n for person, n in self.session.execute(together) if person is not None}
-
-    def _questions(self, kind: str) -> int:
-        return count_questions(self.session, self.study, kind)
 
     # -- how far I am --------------------------------------------------------------------------------------------------
 
-    def _counts(self) -> Counter[tuple[str, str]]:
+    @cached_property
+    def _people(self) -> tuple[int, int]:
+        return arrivals(self.session, self.study, self.settings, self.me.id)
+
+    def counts(self) -> Counter[tuple[str, str]]:
         """My slots by kind and state."""
-        own = select(Slot.kind, Slot.state, func.count()).where(Slot.annotator_id == self.me.id)
-        rows = self.session.execute(own.group_by(Slot.kind, Slot.state))
-        return Counter({(kind, state): n for kind, state, n in rows})
+        if self._counts is None:
+            own = select(Slot.kind, Slot.state, func.count()).where(Slot.annotator_id == self.me.id)
+            rows = self.session.execute(own.group_by(Slot.kind, Slot.state))
+            self._counts = Counter({(kind, state): n for kind, state, n in rows})
+        return self._counts
+
+    def _had(self, kind: str) -> int:
+        return sum(n for (own, _), n in self.counts().items() if own == kind)
 
     def answered(self) -> int:
         """How many questions I have answered, practice aside."""
-        counts = self._counts()
-        return counts[MAIN, DONE] + counts[ATTENTION, DONE]
+        return self.counts()[MAIN, DONE] + self.counts()[ATTENTION, DONE]
 
     def standing(self) -> AnnotatorProgress:
         total = self.me.quota
-        if total is None and arrivals(self.session, self.study, self.settings, self.me)[1] <= self.plan.overlap:
-            total = self._questions(MAIN)  # everybody answers everything
+        if total is None and self._people[1] <= self.plan.overlap:
+            total = self.questions[MAIN]  # everybody answers everything
         if total is not None:
             total += min(self.plan.attention, total // self.plan.attention_every)
-        left = self._questions(PRACTICE) - self._counts()[PRACTICE, DONE]
-        return AnnotatorProgress(self.answered(), total, left, self.study.state != OPEN, self.waiting)
+        return AnnotatorProgress(self.answered(), total, self.study.state != OPEN, self.waiting)
 
     def ending(self) -> str | None:
         """Where an annotator who is done goes on; None for one who is not done."""
         return self.settings.completion_url if self.me.outcome else None
 
 
-def arrivals(
-    session: Session, study: StudyRow, settings: StudySettings, me: Annotator | None = None
-) -> tuple[int, int]:
-    """How many people have begun a study, and how many are expected to in all.
+# -- statements --------------------------------------------------------------------------------------------------------
+
+_SLOTS = select(Slot, Question).join(Question, Question.id == Slot.question_id).with_for_update(of=Slot)
+_ME, _NOW = bindparam("me"), bindparam("now")
+_MINE, _OTHER = aliased(Slot), aliased(Slot)
+_OPEN = (
+    select(Slot.id, Slot.copy, Slot.question_id)
+    .where(Slot.study_id == bindparam("study"), Slot.kind == MAIN)
+    .where(or_(Slot.copy < bindparam("bound"), Slot.copy >= bindparam("overlap")))
+    .where(Slot.question_id.not_in(select(_MINE.question_id).where(_MINE.annotator_id == _ME)))
+    .where(Slot.question_id.not_in(select(Answer.question_id).where(Answer.annotator_id == _ME, Answer.kind == SKIP)))
+    .order_by(Slot.rank)
+    .limit(CANDIDATES)
+)
+_LAPSED, _FREE = _OPEN.where(Slot.state == HELD, Slot.lease_until < _NOW), _OPEN.where(Slot.state == FREE)
+#: How many questions I have in common with each of the others, people who are excluded aside.
+_MET = (
+    select(_OTHER.annotator_id, func.count())
+    .join(_MINE, _MINE.question_id == _OTHER.question_id)
+    .where(_MINE.annotator_id == _ME, _MINE.kind == MAIN, _OTHER.annotator_id != _ME, _OTHER.state != VOID)
+    .group_by(_OTHER.annotator_id)
+)
+_TAKING_PART = and_(
+    Annotator.study_id == bindparam("study"), Annotator.excluded.is_(None), Annotator.withdrawn.is_(None)
+)
+_BEGUN = or_(Annotator.id == _ME, exists().where(Slot.annotator_id == Annotator.id))
+_LINKED = exists().where(Link.annotator_id == Annotator.id, Link.revoked.is_(None), Link.expires > _NOW)
+#: How many people have begun, how many have begun or have a link, and how many ids are listed.
+_ARRIVED = select(
+    select(func.count()).where(_TAKING_PART, _BEGUN).scalar_subquery(),
+    select(func.count()).where(_TAKING_PART, or_(_BEGUN, _LINKED)).scalar_subquery(),
+    select(func.count()).where(Listed.study_id == bindparam("study")).scalar_subquery(),
+)
+
+
+def arrivals(session: Session, study: StudyRow, settings: StudySettings, me: int = 0) -> tuple[int, int]:
+    """How many people have begun a study (with `me`), and how many are expected to in all.
 
     Expected are as many as the owner says, else all who have a link or an id on the list, or the cap. Where nothing
     says it, a crowd is as large as the quota makes it.
     """
-    taking_part = (Annotator.study_id == study.id, Annotator.excluded.is_(None), Annotator.withdrawn.is_(None))
-    count = select(func.count()).select_from(Annotator).where(*taking_part)
-    begun = exists().where(Slot.annotator_id == Annotator.id)
-    arrived = int(session.scalar(count.where(begun if me is None else or_(begun, Annotator.id == me.id))) or 0)
+    own = {"study": study.id, "me": me, "now": time.time()}
+    arrived, invited, listed = session.execute(_ARRIVED, own).one()
     if settings.expected is not None:
         return arrived, max(arrived, settings.expected)
-    linked = exists().where(Link.annotator_id == Annotator.id, Link.revoked.is_(None), Link.expires > time.time())
-    invited = int(session.scalar(count.where(or_(begun, linked))) or 0)
-    listed = session.scalar(select(func.count()).select_from(Listed).where(Listed.study_id == study.id)) or 0
-    crowd = max(settings.cap or 0, int(listed))
-    quota = study.plan.get("per_annotator")
+    crowd, quota = max(settings.cap or 0, listed), study.plan.get("per_annotator")
     if not crowd and settings.crowd_address and quota:
-        crowd = math.ceil(study.plan["overlap"] * count_questions(session, study) / quota)
+        crowd = math.ceil(study.plan["overlap"] * count_questions(session, study)[MAIN] / quota)
     return arrived, max(arrived, invited, crowd)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, select, text
-from sqlalchemy.engine import make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
@@ -22,7 +22,7 @@ from creperie.core import CreperieError, DataError, UsageError
 
 DEFAULT_DATABASE = "creperie-people.db"
 #: What a URL may begin with, and the driver that speaks to it.
-SCHEMES = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
+DRIVERS = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 #: How long a writer waits for another process that writes into the same SQLite file.
 BUSY_MS = 10_000
 #: Connections; as many requests work at a time.
@@ -43,8 +43,8 @@ class Database:
         self._writers = engine.execution_options(creperie_writes=True)
         # SQLite has one writer; waiting here is fair and cheap, waiting in SQLite is polling.
         self._turn = threading.Lock()
-        #: when each held slot was shown, by a clock that never jumps
-        self.shown: dict[int, float] = {}
+        #: how many questions of each kind a study has
+        self.questions: dict[int, Counter[str]] = {}
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -72,61 +72,49 @@ class Database:
 def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
     """The database at a path or URL, with its tables brought up to date."""
     url = _url(str(place))
+    where = url.render_as_string(hide_password=True)
     try:
-        _keep_private(url)
         engine = create_engine(url, **_engine_options(url))
         if engine.dialect.name == "sqlite":
             _set_up_sqlite(engine)
-        upgrade(engine)
-    except ArgumentError as e:
-        raise UsageError(f"not a database URL ({e})", where=_shown(url), hint="postgresql://user@host/name") from None
+        upgrade(engine, where)
     except OperationalError as e:
         reason = str(e.orig).splitlines()[0]
-        raise UsageError(f"cannot be opened ({reason})", where=_shown(url), hint="is the server running?") from None
+        raise UsageError(f"cannot be opened ({reason})", where=where, hint="is the server running?") from None
     except DBAPIError as e:
-        raise DataError(f"not a creperie database ({e.orig})", where=_shown(url)) from None
-    return Database(engine, _shown(url))
+        raise DataError(f"not a creperie database ({e.orig})", where=where) from None
+    return Database(engine, where)
 
 
-def _keep_private(url: str) -> None:
-    """A SQLite file holds what people said: only its owner may read it."""
-    path = Path(url.partition(":///")[2])
-    if url.startswith("sqlite:///") and path.name:
-        with suppress(OSError):
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            path.chmod(0o600)  # SQLite gives its journal files the mode of the database
-
-
-def _engine_options(url: str) -> dict[str, Any]:
-    if url.startswith("sqlite"):
+def _engine_options(url: URL) -> dict[str, Any]:
+    if url.drivername == "sqlite":
         return {"connect_args": {"check_same_thread": False, "timeout": BUSY_MS / 1000}, "pool_size": POOL}
     waits = {"options": f"-c lock_timeout={BUSY_MS}"}  # for a row that somebody else changes
     return {"connect_args": waits, "pool_size": POOL, "max_overflow": 8, "pool_pre_ping": True}
 
 
-def _url(place: str) -> str:
+def _url(place: str) -> URL:
     """A URL of SQLAlchemy; plain paths are SQLite files, `postgresql://` is spoken by psycopg 3.
 
-    >>> _url("people.db"), _url("postgresql://me@db/people")
+    >>> str(_url("people.db")), str(_url("postgresql://me@db/people"))
     ('sqlite:///people.db', 'postgresql+psycopg://me@db/people')
     """
-    if "://" not in place:
-        Path(place).absolute().parent.mkdir(parents=True, exist_ok=True)
-        return f"sqlite:///{place}"
-    scheme, _, rest = place.partition("://")
-    if scheme not in SCHEMES:
-        raise UsageError(
-            f"unknown database scheme {scheme[:40]!r}", hint="give a path for SQLite, or postgresql://user@host/name"
-        )
-    return f"{SCHEMES[scheme]}://{rest}"
-
-
-def _shown(url: str) -> str:
-    """The place without its password."""
     try:
-        return make_url(url).render_as_string(hide_password=True)
+        url = make_url(place) if "://" in place else URL.create("sqlite", database=place)
     except ArgumentError:
-        return url.partition("://")[0] + "://…"
+        url = URL.create("unreadable")
+    if url.drivername not in DRIVERS:
+        raise UsageError(
+            f"not a database ({place.partition('://')[0][:40]!r})",
+            hint="give a path for SQLite, or postgresql://user@host/name",
+        )
+    if url.drivername == "sqlite" and url.database:  # it holds what people said: only its owner may read it
+        path = Path(url.database)
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            path.chmod(0o600)  # SQLite gives its journal files the mode of the database
+    return url.set(drivername=DRIVERS[url.drivername])
 
 
 def _set_up_sqlite(engine: Engine) -> None:
@@ -149,7 +137,7 @@ def _set_up_sqlite(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def upgrade(engine: Engine) -> None:
+def upgrade(engine: Engine, where: str) -> None:
     """Make the tables, or bring those of an earlier version up to date; refuse a database of a later one."""
     from alembic import command
     from alembic.config import Config
@@ -170,9 +158,7 @@ def upgrade(engine: Engine) -> None:
             else:
                 command.upgrade(config, "head")
         except CommandError as e:
-            raise DataError(
-                f"was written by another version of creperie ({e})", where=_shown(str(engine.url))
-            ) from None
+            raise DataError(f"was written by another version of creperie ({e})", where=where) from None
         if before == "0001":
             _tell_of_links(connection)
 

@@ -21,13 +21,13 @@ from sqlalchemy.orm import Session
 from creperie.annotation.database import Database
 from creperie.annotation.outcome import StudyRecord
 from creperie.annotation.schema import (
-    ARCHIVED,
     CLOSED,
     Annotator,
     Answer,
     Decision,
     Question,
     Revision,
+    SchemaTable,
     StudyRow,
 )
 from creperie.annotation.state import record as record_event
@@ -51,48 +51,43 @@ def study_record(session: Session, study: StudyRow) -> StudyRecord:
     numbers = {q.id: q.ordinal for q in questions}
     annotators = session.scalars(select(Annotator).where(Annotator.study_id == study.id).order_by(Annotator.id)).all()
     names = {one.id: one.pseudonym for one in annotators}
-    said = select(Answer).where(Answer.study_id == study.id).order_by(Answer.annotator_id, Answer.turn)
+    answers = select(Answer).where(Answer.study_id == study.id).order_by(Answer.annotator_id, Answer.turn)
     decided = select(Decision).join(Question).where(Question.study_id == study.id).order_by(Decision.id)
     revisions = select(Revision).where(Revision.study_id == study.id).order_by(Revision.number)
-    asked = ("ordinal", "kind", "source", "subset", "item", "payload", "expected")
     return {
         "format": FORMAT,
         "study": study.name,
-        "task": study.task,
-        "state": study.state,
-        "created": study.created,
+        **_part(study, "task", "state", "created", "plan"),
         "bench": {k: v for k, v in study.bench.items() if k not in ("images", "spec")},
-        "plan": study.plan,
         "revisions": [_revision(one) for one in session.scalars(revisions)],
-        "questions": [{name: getattr(q, name) for name in asked} for q in questions],
-        "people": [
-            {"annotator": a.pseudonym, **{k: getattr(a, k) for k in _PERSON}, "why": a.excluded_why} for a in annotators
+        "questions": [
+            _part(q, "ordinal", "kind", "source", "subset", "item", "payload", "expected") for q in questions
         ],
+        "people": [{"annotator": a.pseudonym, **_part(a, *_PERSON), "why": a.excluded_why} for a in annotators],
         "answers": [
             {
                 "question": numbers[row.question_id],
                 "annotator": names[row.annotator_id],
                 "event": row.kind,
-                **{k: getattr(row, k) for k in _ANSWER},
+                **_part(row, *_ANSWER),
             }
-            for row in session.scalars(said)
+            for row in session.scalars(answers)
         ],
         "decisions": [
-            {"question": numbers[d.question_id], "by": d.by, "value": d.value, "comment": d.comment, "at": d.at}
+            {"question": numbers[d.question_id], **_part(d, "by", "value", "comment", "at")}
             for d in session.scalars(decided)
         ],
     }
 
 
+def _part(row: SchemaTable, *names: str) -> dict[str, Any]:
+    """Columns of a row by their names."""
+    return {name: getattr(row, name) for name in names}
+
+
 def _revision(one: Revision) -> dict[str, Any]:
     settings = {k: v for k, v in one.settings.items() if k != "crowd_address"}
-    return {
-        "number": one.number,
-        "at": one.at,
-        "actor": one.actor,
-        "settings": settings,
-        "instructions": one.instructions,
-    }
+    return {**_part(one, "number", "at", "actor", "instructions"), "settings": settings}
 
 
 def exported(record: StudyRecord) -> dict[str, Any]:
@@ -100,7 +95,7 @@ def exported(record: StudyRecord) -> dict[str, Any]:
 
     In which order captions were shown stays out until the study is closed: it could tell others what is true.
     """
-    over = record["state"] in (CLOSED, ARCHIVED)
+    over = record["state"] == CLOSED
     answers = [row if over else {**row, "shown_order": None} for row in record["answers"]]
     document = {**record, "answers": answers, "erased": sum(row["erased"] is not None for row in answers)}
     return {**document, "digest": digest_of(document)}

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from itsdangerous import Signer
 from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 from sqlalchemy import Select, delete, select
 from sqlalchemy.orm import Session
 
@@ -60,31 +58,30 @@ class TooManyError(DeniedError):
     """Not let in, because of too many attempts."""
 
 
-class Limiter:
-    """Counts attempts by address of the network, in memory."""
-
-    def __init__(self) -> None:
-        self._window = MovingWindowRateLimiter(MemoryStorage())
-
-    def hit(self, limit: RateLimitItem, address: str) -> None:
-        """Count an attempt; an error when there were too many."""
-        if not self._window.hit(limit, address):
-            raise TooManyError("too many attempts; please try again later")
-
-
 @dataclass(frozen=True)
 class Visitor:
-    """Who is calling, by which link. An annotator has a study, an adjudicator one, an owner all of them."""
+    """Who is calling, by which link."""
 
     link: Link
-    annotator: Annotator | None = None
-    study: StudyRow | None = None
+
+    @property
+    def actor(self) -> str:
+        """The name under which the audit trail lists what they do."""
+        return f"{self.link.kind}:{self.link.name}"
 
     def may(self, kind: str, study: int | None = None) -> bool:
         """Whether an owner's or adjudicator's link allows something in a study."""
         if self.link.kind == OWNER:
             return True
         return kind == ADJUDICATOR == self.link.kind and study is not None and self.link.study_id == study
+
+
+@dataclass(frozen=True)
+class Participant(Visitor):
+    """An annotator who is calling, with their study."""
+
+    annotator: Annotator
+    study: StudyRow
 
 
 @dataclass(frozen=True)
@@ -148,6 +145,9 @@ def make_link(
     return token
 
 
+_OWNERS = select(Link).where(Link.kind != ANNOTATOR)
+
+
 def _links_of(kind: str, name: str, study: int | None) -> Select[Link]:
     return select(Link).where(Link.kind == kind, Link.name == name, Link.study_id == study)
 
@@ -183,17 +183,20 @@ def local_owner_link(db: Database) -> str:
     return token
 
 
-def revoke_link(db: Database, name: str, actor: str = "cli") -> int:
-    """End all links of an owner or adjudicator; how many there were."""
+def revoke(db: Database, name: str, study: str = "", actor: str = "cli") -> int:
+    """End all links of an owner or adjudicator, or, with `study`, of its annotator of this name; how many there were.
+
+    Their browsers are out at once. Answers stay.
+    """
     with db.write() as session:
-        own = select(Link).where(Link.kind != ANNOTATOR, Link.name == name, Link.revoked.is_(None))
-        ended = session.scalars(own).all()
-        if not ended:
-            known = session.scalars(select(Link.name).where(Link.kind != ANNOTATOR)).all()
-            raise unknown("link", name, sorted(set(known)))
+        row = study_named(session, study) if study else None
+        own = select(Link).where(Link.kind == ANNOTATOR, Link.study_id == row.id) if row else _OWNERS
+        if name not in (known := {link.name for link in session.scalars(own)}):
+            raise unknown("link", name, sorted(known), where=study)
+        ended = [link for link in session.scalars(own) if link.name == name and link.revoked is None]
         for link in ended:
             _end(session, link)
-        record(session, actor, "revoke link", None, {"name": name})
+        record(session, actor, "revoke", row, {"name": name})
     return len(ended)
 
 
@@ -239,14 +242,6 @@ def reissue(db: Database, name: str, pseudonym: str, *, days: float = DAYS, acto
     return Invitation(pseudonym, token)
 
 
-def revoke(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None:
-    """End the link of an annotator at once, with its visits. Answers stay."""
-    with db.write() as session:
-        study = study_named(session, name)
-        end_links(session, annotator_named(session, study, pseudonym))
-        record(session, actor, "revoke", study, {"annotator": pseudonym})
-
-
 def end_links(session: Session, annotator: Annotator) -> None:
     """End every link of an annotator."""
     for link in session.scalars(select(Link).where(Link.annotator_id == annotator.id)):
@@ -289,7 +284,7 @@ def visitor(session: Session, cookie: str) -> Visitor | None:
 
 def visitor_named(session: Session, name: str) -> Visitor | None:
     """The owner or adjudicator whom an identity proxy names."""
-    return _visitor(session, select(Link).where(Link.kind != ANNOTATOR, Link.name == name))
+    return _visitor(session, _OWNERS.where(Link.name == name))
 
 
 def _visitor(session: Session, wanted: Select[Link]) -> Visitor | None:
@@ -306,7 +301,7 @@ def _visitor(session: Session, wanted: Select[Link]) -> Visitor | None:
     annotator = session.scalars(mine).one()
     if annotator.excluded or annotator.withdrawn:
         return None
-    return Visitor(link, annotator, session.scalars(shared.where(StudyRow.id == annotator.study_id)).one())
+    return Participant(link, annotator, session.scalars(shared.where(StudyRow.id == annotator.study_id)).one())
 
 
 def open_visit(session: Session, link: Link) -> str:
@@ -318,8 +313,8 @@ def open_visit(session: Session, link: Link) -> str:
     return token
 
 
-def leave(db: Database, cookie: str) -> None:
-    """End a visit."""
+def end_visit(db: Database, cookie: str) -> None:
+    """End the visit of a browser."""
     with db.write() as session:
         session.execute(delete(Visit).where(Visit.token_hash == hashed(cookie)))
 

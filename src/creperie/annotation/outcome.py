@@ -47,11 +47,6 @@ class LastAnswer:
     comment: str
     seconds: float | None
     at: float
-    turn: int
-    order: list[int] | None = None
-
-
-_GIVEN = {name: name for name in LastAnswer.__dataclass_fields__} | {"order": "shown_order"}
 
 
 @dataclass(frozen=True)
@@ -99,7 +94,9 @@ def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> 
     questions = {q.ordinal: Judged(q, [], decisions.get(q.ordinal), needed) for q in asked if q.kind == kind}
     for row in last_words(record):
         if row["question"] in questions and row["annotator"] in names:
-            questions[row["question"]].answers.append(LastAnswer(**{k: row[v] for k, v in _GIVEN.items()}))
+            questions[row["question"]].answers.append(
+                LastAnswer(**{k: row[k] for k in LastAnswer.__dataclass_fields__})
+            )
     return list(questions.values())
 
 

@@ -139,11 +139,7 @@ def _erase(session: Session, study: StudyRow, annotator: Annotator) -> int:
 
 
 def data_of(session: Session, study: StudyRow, annotator: Annotator) -> dict[str, Any]:
-    rows = session.execute(
-        select(Answer, Question, Slot)
-        .join(Question, Question.id == Answer.question_id)
-        .join(Slot, Slot.id == Answer.slot_id)
-        .where(Answer.annotator_id == annotator.id)
-        .order_by(Answer.turn)
-    ).all()
-    return dict(own_data(study, annotator, [(row[0], row[1], row[2]) for row in rows]))
+    """Everything that is stored about an annotator, as they may see it."""
+    asked = select(Answer, Question).join(Question, Question.id == Answer.question_id)
+    rows = session.execute(asked.where(Answer.annotator_id == annotator.id).order_by(Answer.turn)).all()
+    return own_data(study, annotator, [(row[0], row[1]) for row in rows])

@@ -7,7 +7,7 @@ a slot says what holds: an answer, a skip, or an undo that takes back the row be
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from sqlalchemy import JSON, Double, ForeignKey, Index, Integer, MetaData, String, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -24,7 +24,7 @@ NAMES = {
 FREE, HELD, DONE, VOID = "free", "held", "done", "void"
 MAIN, PRACTICE, ATTENTION = "main", "practice", "attention"
 ANSWER, SKIP, UNDO = "answer", "skip", "undo"
-OPEN, PAUSED, CLOSED, ARCHIVED = "open", "paused", "closed", "archived"
+OPEN, PAUSED, CLOSED = "open", "paused", "closed"
 #: How the work of an annotator ended; empty while it has not.
 COMPLETED = "completed"
 #: What a link lets its holder do. An adjudicator's is for one study.
@@ -33,12 +33,18 @@ OWNER, ADJUDICATOR, ANNOTATOR = "owner", "adjudicator", "annotator"
 #: count in no result and are owed nothing.
 INVITED, SIGNED, LISTED, UNVERIFIED = "invited", "signed", "listed", "unverified"
 
+Word, Name = Annotated[str, mapped_column(String(16))], Annotated[str, mapped_column(String(64))]
+OfStudy = Annotated[int, mapped_column(ForeignKey("study.id"))]
+OfQuestion = Annotated[int, mapped_column(ForeignKey("question.id"))]
+Document = Annotated[dict[str, Any], mapped_column(JSON(none_as_null=True))]
+Order = Annotated[list[int], mapped_column(JSON(none_as_null=True))]
+
 
 class SchemaTable(DeclarativeBase):
     """What all tables share. Times are seconds since 1970, UTC."""
 
     metadata = MetaData(naming_convention=NAMES)
-    type_annotation_map = {dict[str, Any]: JSON, list[int]: JSON, float: Double}  # noqa: RUF012  SQLAlchemy's own form
+    type_annotation_map = {dict[str, Any]: JSON, list[int]: JSON, float: Double, str: Text}  # noqa: RUF012  SQLAlchemy's own form
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
 
@@ -50,13 +56,13 @@ class StudyRow(SchemaTable):
 
     name: Mapped[str] = mapped_column(String(64), unique=True)
     task: Mapped[str] = mapped_column(String(32))
-    instructions: Mapped[str] = mapped_column(Text)
+    instructions: Mapped[str]
     plan: Mapped[dict[str, Any]]
     bench: Mapped[dict[str, Any]]
-    state: Mapped[str] = mapped_column(String(16))
+    state: Mapped[Word]
     created: Mapped[float]
     #: Drawn at random for this study; places of checks and signatures of ids come from it. Never exported or shown.
-    secret: Mapped[str] = mapped_column(String(64))
+    secret: Mapped[Name]
     settings: Mapped[dict[str, Any]]  #: see `creperie.annotation.settings.StudySettings`
     revision: Mapped[int] = mapped_column(default=1)  #: of settings and instructions; see `Revision`
 
@@ -67,12 +73,12 @@ class Revision(SchemaTable):
     __tablename__ = "revision"
     __table_args__ = (UniqueConstraint("study_id", "number"),)
 
-    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
+    study_id: Mapped[OfStudy]
     number: Mapped[int]
     at: Mapped[float]
     actor: Mapped[str] = mapped_column(String(80))
     settings: Mapped[dict[str, Any]]
-    instructions: Mapped[str] = mapped_column(Text)
+    instructions: Mapped[str]
 
 
 class Question(SchemaTable):
@@ -81,14 +87,14 @@ class Question(SchemaTable):
     __tablename__ = "question"
     __table_args__ = (UniqueConstraint("study_id", "ordinal"),)
 
-    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
+    study_id: Mapped[OfStudy]
     ordinal: Mapped[int]
-    kind: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[Word]
     source: Mapped[str] = mapped_column(String(255))
-    subset: Mapped[str] = mapped_column(Text)
-    item: Mapped[str] = mapped_column(Text)
+    subset: Mapped[str]
+    item: Mapped[str]
     payload: Mapped[dict[str, Any]]
-    expected: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    expected: Mapped[Document | None]
 
 
 class Annotator(SchemaTable):
@@ -100,9 +106,9 @@ class Annotator(SchemaTable):
         Index("ix_annotator_worker", "study_id", "worker", unique=True),
     )
 
-    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
-    pseudonym: Mapped[str] = mapped_column(String(64))
-    note: Mapped[str] = mapped_column(Text)
+    study_id: Mapped[OfStudy]
+    pseudonym: Mapped[Name]
+    note: Mapped[str]
     entry: Mapped[str] = mapped_column(String(16), default=INVITED)
     quota: Mapped[int | None]
     created: Mapped[float]
@@ -111,7 +117,7 @@ class Annotator(SchemaTable):
     consented: Mapped[float | None]
     consent_version: Mapped[str | None] = mapped_column(String(16))
     excluded: Mapped[float | None]
-    excluded_why: Mapped[str] = mapped_column(Text, default="")
+    excluded_why: Mapped[str] = mapped_column(default="")
     withdrawn: Mapped[float | None]
     finished: Mapped[float | None]
     outcome: Mapped[str] = mapped_column(String(16), default="")
@@ -123,8 +129,8 @@ class Listed(SchemaTable):
     __tablename__ = "listed"
     __table_args__ = (UniqueConstraint("study_id", "worker"),)
 
-    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
-    worker: Mapped[str] = mapped_column(String(64))
+    study_id: Mapped[OfStudy]
+    worker: Mapped[Name]
 
 
 class Link(SchemaTable):
@@ -133,7 +139,7 @@ class Link(SchemaTable):
     __tablename__ = "link"
     __table_args__ = (Index("ix_link_name", "kind", "name"), Index("ix_link_annotator", "annotator_id"))
 
-    kind: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[Word]
     name: Mapped[str] = mapped_column(String(128))
     study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id"))
     annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotator.id"))
@@ -164,9 +170,9 @@ class Slot(SchemaTable):
         Index("ix_slot_holder", "annotator_id", "state"),
     )
 
-    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
-    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
-    kind: Mapped[str] = mapped_column(String(16))
+    study_id: Mapped[OfStudy]
+    question_id: Mapped[OfQuestion]
+    kind: Mapped[Word]
     copy: Mapped[int]
     rank: Mapped[int]
     state: Mapped[str] = mapped_column(String(8))
@@ -174,7 +180,7 @@ class Slot(SchemaTable):
     lease_until: Mapped[float | None]
     shown: Mapped[float | None]
     token: Mapped[str | None] = mapped_column(String(32), unique=True)
-    order: Mapped[list[int] | None] = mapped_column("shuffle", JSON(none_as_null=True))
+    order: Mapped[Order | None] = mapped_column("shuffle")
 
 
 class Answer(SchemaTable):
@@ -188,17 +194,17 @@ class Answer(SchemaTable):
         Index("ix_answer_slot", "slot_id"),
     )
 
-    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
-    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
+    study_id: Mapped[OfStudy]
+    question_id: Mapped[OfQuestion]
     slot_id: Mapped[int] = mapped_column(ForeignKey("slot.id"))
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
     turn: Mapped[int]
     kind: Mapped[str] = mapped_column(String(8))
-    key: Mapped[str] = mapped_column(String(64))
-    given: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-    value: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-    shown_order: Mapped[list[int] | None] = mapped_column(JSON(none_as_null=True))
-    comment: Mapped[str] = mapped_column(Text)
+    key: Mapped[Name]
+    given: Mapped[Document | None]
+    value: Mapped[Document | None]
+    shown_order: Mapped[Order | None]
+    comment: Mapped[str]
     seconds: Mapped[float | None]
     at: Mapped[float]
     revision: Mapped[int | None]
@@ -211,10 +217,10 @@ class Decision(SchemaTable):
     __tablename__ = "decision"
     __table_args__ = (Index("ix_decision_question", "question_id"),)
 
-    question_id: Mapped[int] = mapped_column(ForeignKey("question.id"))
+    question_id: Mapped[OfQuestion]
     by: Mapped[str] = mapped_column("decided_by", String(64))
     value: Mapped[dict[str, Any]]
-    comment: Mapped[str] = mapped_column(Text)
+    comment: Mapped[str]
     at: Mapped[float]
 
 
@@ -227,5 +233,5 @@ class Event(SchemaTable):
     study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id"))
     at: Mapped[float]
     actor: Mapped[str] = mapped_column(String(80))
-    what: Mapped[str] = mapped_column(String(64))
+    what: Mapped[Name]
     detail: Mapped[dict[str, Any]]

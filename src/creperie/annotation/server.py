@@ -90,7 +90,7 @@ def _is_in(address: str, networks: Sequence[Any]) -> bool:
 class Address:
     """Where the server listens, and how it is reached.
 
-    `url` is what links begin with, where a proxy stands in front; it may have a path. `proxies` are the addresses
+    `url` is what links begin with, where a proxy stands in front. `proxies` are the addresses
     whose X-Forwarded headers are believed, and `trusted_header`, which names the owner or adjudicator whom an identity
     proxy has recognised.
     """
@@ -104,8 +104,8 @@ class Address:
     key: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.url and (urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname):
-            raise UsageError(f"{self.url[:80]!r} is not an address", hint="https://people.example or …/sub")
+        if self.url and not re.fullmatch(r"https?://[^/\s]+/?", self.url):
+            raise UsageError(f"{self.url[:80]!r} is not an address without a path", hint="https://people.example")
         if self.trusted_header and not self.proxies:
             raise UsageError("a trusted header needs the proxy that sets it", hint="pass `proxies=`")
         if self.trusted_header and not re.fullmatch(r"[A-Za-z0-9-]{1,64}", self.trusted_header):

@@ -1,4 +1,4 @@
-"""What an owner can set about a study besides its questions: consent, crowds, exclusion, language."""
+"""What an owner can set about a study besides its questions: consent, crowds, exclusion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from creperie.core import UsageError
 
 PLATFORMS = ("", "prolific", "mturk")
-LANGUAGES = ("en", "de")
 LONGEST_TEXT = 20_000
 #: Bounds of the numbers; all of them but `pay` may also be None.
 BOUNDS: dict[str, tuple[type, float, float]] = {
@@ -30,7 +29,6 @@ class StudySettings:
     consent: str = ""  #: accepted before anything is stored
     information: str = ""  #: who runs the study, what for, what is kept
     contact: str = ""
-    language: str = "en"
     expected: int | None = None  #: people who will take part; None: as many as are invited or listed, or the cap
     # crowds
     crowd_address: str = ""  #: hash of the token of the address that all workers share; empty where there is none
@@ -46,8 +44,6 @@ class StudySettings:
     def __post_init__(self) -> None:
         if self.platform not in PLATFORMS:
             raise UsageError(f"unknown platform {self.platform!r}", hint="use prolific, mturk or nothing")
-        if self.language not in LANGUAGES:
-            raise UsageError(f"unknown language {self.language!r}", hint=f"use {' or '.join(LANGUAGES)}")
         for one in fields(self):
             if isinstance(one.default, str):
                 _check_text(one.name, getattr(self, one.name))

@@ -1,6 +1,6 @@
 """What may happen to a study, its slots and its answers: tables of transitions, enforced when rows are flushed.
 
-A study is open, paused, closed or archived. Closed means frozen: nothing is answered, taken back, adjudicated, excluded
+A study is open, paused or closed. Closed means frozen: nothing is answered, taken back, adjudicated, excluded
 or set; only what a person asks to be erased still is. `GuardedSession` refuses every row that the tables do not allow,
 whoever writes it: a page, the API, the command line or Python.
 """
@@ -16,7 +16,6 @@ from sqlalchemy.orm import Session
 
 from creperie.annotation.schema import (
     ANSWER,
-    ARCHIVED,
     CLOSED,
     DONE,
     FREE,
@@ -42,19 +41,13 @@ from creperie.annotation.tasks.task import Value
 from creperie.core import CreperieError, unknown
 
 #: From which states a study may go to which.
-STUDY_MOVES = {
-    OPEN: (PAUSED, CLOSED, ARCHIVED),
-    PAUSED: (OPEN, CLOSED, ARCHIVED),
-    CLOSED: (PAUSED, ARCHIVED),
-    ARCHIVED: (CLOSED,),
-}
+STUDY_MOVES = {OPEN: (PAUSED, CLOSED), PAUSED: (OPEN, CLOSED), CLOSED: (PAUSED,)}
 _OWNERS = ("adjudicate", "exclude", "include", "settings", "release", "void", "erase")
 #: What may be done while a study is in a state. A paused one still takes the answer to a question that was given out.
 PERMITTED = {
     OPEN: frozenset(("take", ANSWER, SKIP, UNDO, *_OWNERS)),
     PAUSED: frozenset((ANSWER, SKIP, *_OWNERS)),
     CLOSED: frozenset(("erase", "void", "release")),
-    ARCHIVED: frozenset(("erase", "void", "release")),
 }
 #: From which states a slot may go to which, and what that is called.
 SLOT_MOVES = {
@@ -159,7 +152,7 @@ def study_named(session: Session, name: str) -> StudyRow:
 
 
 def set_state(session: Session, study: StudyRow, state: str, actor: str) -> None:
-    """Pause, reopen, close or archive a study."""
+    """Pause, reopen or close a study."""
     if state not in STUDY_MOVES:
         raise unknown("state", state, STUDY_MOVES)
     if study.state != state:

@@ -6,6 +6,7 @@ import random
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,9 +15,8 @@ from typing import Any
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from creperie.annotation import schema
 from creperie.annotation.database import Database
-from creperie.annotation.schema import ATTENTION, FREE, MAIN, OPEN, PRACTICE, Question, Slot, StudyRow
+from creperie.annotation.schema import ATTENTION, DONE, FREE, MAIN, OPEN, PRACTICE, VOID, Question, Slot, StudyRow
 from creperie.annotation.state import record, write_revision
 from creperie.annotation.tasks import TASKS, task_named
 from creperie.annotation.tasks.preference import BIAS, FOILS, by_kind
@@ -364,31 +364,23 @@ def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
 # -- studies -----------------------------------------------------------------------------------------------------------
 
 
-def count_questions(session: Session, study: StudyRow, kind: str = MAIN) -> int:
-    """How many questions of a kind a study has."""
-    own = select(func.count()).select_from(Question).where(Question.study_id == study.id, Question.kind == kind)
-    return int(session.scalar(own) or 0)
+def count_questions(session: Session, study: StudyRow) -> Counter[str]:
+    """How many questions of each kind a study has."""
+    own = select(Question.kind, func.count()).where(Question.study_id == study.id).group_by(Question.kind)
+    return Counter(dict(session.execute(own).all()))
 
 
-def all_studies(session: Session, *, archived: bool = False) -> list[dict[str, Any]]:
-    """Every study that is not archived, or every one that is, with its number of answers, newest first."""
-    put_away = StudyRow.state == schema.ARCHIVED
-    shown = put_away if archived else ~put_away
-    counted: dict[tuple[int, str], int] = {
-        (study, state): n
-        for study, state, n in session.execute(
-            select(Slot.study_id, Slot.state, func.count()).where(Slot.kind == MAIN).group_by(Slot.study_id, Slot.state)
-        )
-    }
+def all_studies(session: Session) -> list[dict[str, Any]]:
+    """Every study with its number of answers, newest first."""
+    done = func.count().filter(Slot.state == DONE)
+    rows = session.execute(
+        select(StudyRow, func.count(Slot.id), done)
+        .join(Slot, (Slot.study_id == StudyRow.id) & (Slot.kind == MAIN) & (Slot.state != VOID))
+        .group_by(StudyRow.id)
+        .order_by(StudyRow.id.desc())
+    )
+    about = ("id", "task", "state")
     return [
-        {
-            "id": study.id,
-            "study": study.name,
-            "task": study.task,
-            "benchmark": study.bench["name"],
-            "state": study.state,
-            "slots": sum(n for (own, state), n in counted.items() if own == study.id and state != schema.VOID),
-            "done": counted.get((study.id, schema.DONE), 0),
-        }
-        for study in session.scalars(select(StudyRow).where(shown).order_by(StudyRow.id.desc()))
+        {"study": s.name, "benchmark": s.bench["name"], **{k: getattr(s, k) for k in about}, "slots": n, "done": count}
+        for s, n, count in rows
     ]

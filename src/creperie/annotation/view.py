@@ -6,16 +6,14 @@ from the shuffled form alone, and pages, API, pictures and people's own data are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from creperie.annotation.schema import PRACTICE, Annotator, Answer, Question, Slot, StudyRow
-from creperie.annotation.settings import settings_of
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import Field, PageForm
 from creperie.annotation.tasks.performance import picture_order
-from creperie.annotation.tasks.task import speaking
 
 
 @dataclass(frozen=True)
@@ -30,17 +28,10 @@ class SlotView:
     fields: tuple[Field, ...]
 
 
-def view_of(study: StudyRow, question: Question, slot: Slot, say: Callable[[str], str] = str) -> SlotView:
-    """The view of a slot, in the language of the moment."""
+def view_of(study: StudyRow, question: Question, slot: Slot) -> SlotView:
+    """The view of a slot."""
     form = form_of(study, question, slot.order)
-    return SlotView(
-        slot=slot.token or "",
-        practice=slot.kind == PRACTICE,
-        ask=form.ask,
-        texts=tuple((say(label), text) for label, text in form.texts),
-        pictures=tuple(say(label) for label in form.pictures),
-        fields=tuple(replace(f, label=say(f.label), ends=(say(f.ends[0]), say(f.ends[1]))) for f in form.fields),
-    )
+    return SlotView(slot.token or "", slot.kind == PRACTICE, form.ask, form.texts, form.pictures, form.fields)
 
 
 def form_of(study: StudyRow, question: Question, order: Sequence[int] | None) -> PageForm:
@@ -54,35 +45,22 @@ def picture_at(question: Question, slot: Slot, place: int) -> str | None:
 
 
 #: What an annotator is told about themselves.
+OWN_ANSWER = ("given", "comment", "seconds", "at", "revision", "erased")
 OWN = ("pseudonym", "entry", "created", "consented", "consent_version", "excluded", "withdrawn", "finished", "outcome")
 
 
-def own_data(study: StudyRow, annotator: Annotator, rows: Sequence[tuple[Answer, Question, Slot]]) -> Mapping[str, Any]:
-    """Everything that is stored about an annotator, what they said in the terms of their own pages."""
-    with speaking(settings_of(study.settings).language):
-        answers = [_own_answer(study, *row) for row in rows]
+def own_data(study: StudyRow, annotator: Annotator, rows: Sequence[tuple[Answer, Question]]) -> dict[str, Any]:
+    """Everything that is stored about an annotator; answers are in the terms of their own pages."""
+    answers = [_own_answer(study, *row) for row in rows]
     return {"study": study.name, **{name: getattr(annotator, name) for name in OWN}, "answers": answers}
 
 
-def _own_answer(study: StudyRow, answer: Answer, question: Question, slot: Slot) -> dict[str, Any]:
+def _own_answer(study: StudyRow, answer: Answer, question: Question) -> dict[str, Any]:
     """A row as the page showed it; the order in which it was shown is that of the answer, not of the slot today."""
     shown = None
     if answer.shown_order is not None:
         form = form_of(study, question, answer.shown_order)
         options = [[option.label for option in f.options] for f in form.fields]
         shown = {"ask": form.ask, "texts": [text for _, text in form.texts], "options": options}
-    return {
-        "number": answer.turn + 1,
-        "event": answer.kind,
-        "shown": shown,
-        "given": answer.given,
-        "comment": answer.comment,
-        "seconds": answer.seconds,
-        "at": answer.at,
-        "revision": answer.revision,
-        "erased": answer.erased,
-    }
-
-
-def as_document(view: SlotView) -> dict[str, Any]:
-    return asdict(view)
+    stored = {name: getattr(answer, name) for name in OWN_ANSWER}
+    return {"number": answer.turn + 1, "event": answer.kind, "shown": shown, **stored}

@@ -94,7 +94,8 @@ def new(
         with db.write() as session:
             change_settings(session, study_named(session, study), "cli", text)
     with db.read() as session:
-        counts = {kind: count_questions(session, made, kind) for kind in ("main", "practice", "attention")}
+        number = count_questions(session, made)
+    counts = {kind: number[kind] for kind in ("main", "practice", "attention")}
     document = {
         "study": study,
         "task": plan.task,
@@ -145,7 +146,7 @@ def revoke(study: str, annotator: str, db: Database) -> CommandResult:
     """End the invitation of ANNOTATOR at once. Answers stay."""
     from creperie.annotation import revoke as end
 
-    end(db, study, annotator)
+    end(db, annotator, study)
     return CommandResult({"study": study, "revoked": annotator}, lambda: say(f"{annotator}: invitation ended"))
 
 
@@ -160,10 +161,11 @@ def revoke(study: str, annotator: str, db: Database) -> CommandResult:
 @answers
 def link(name: str, role: str, study: str, days: float, url: str, ends: bool, db: Database) -> CommandResult:
     """Give the owner or adjudicator NAME a new link to the owners' pages. It is shown once."""
-    from creperie.annotation import link_for, revoke_link, served_at
+    from creperie.annotation import link_for, served_at
+    from creperie.annotation import revoke as end
 
     if ends:
-        count = revoke_link(db, name)
+        count = end(db, name)
         return CommandResult({"name": name, "revoked": count}, lambda: say(f"{name}: {count} links ended"))
     token = link_for(db, name, role, study, days)
     with db.read() as session:

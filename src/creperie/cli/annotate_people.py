@@ -203,19 +203,4 @@ def withdraw(study: str, annotator: str, yes: bool, db: Database) -> CommandResu
     return CommandResult({"study": study, "withdrawn": annotator, "erased": n}, lambda: say(f"{n} rows erased"))
 
 
-@click.command()
-@click.argument("study")
-@click.option("--back", is_flag=True, help="Put an archived study back on the list.")
-@database
-@answers
-def archive(study: str, back: bool, db: Database) -> CommandResult:
-    """Close STUDY and take it off the list."""
-    from creperie.annotation import set_state, study_named
-
-    state = "closed" if back else "archived"
-    with db.write() as session:
-        set_state(session, study_named(session, study), state, "cli")
-    return CommandResult({"study": study, "state": state}, lambda: say(f"{study}: {state}"))
-
-
-COMMANDS: tuple[click.Command, ...] = (exclude, include, settings, crowd, payments, withdraw, archive)
+COMMANDS: tuple[click.Command, ...] = (exclude, include, settings, crowd, payments, withdraw)

@@ -1,4 +1,4 @@
-// The owner's pages: copy links, save them as CSV, follow the progress of a study without a reload.
+// The owner's pages: copy links, save them as CSV.
 "use strict";
 (() => {
   document.addEventListener("click", async (event) => {
@@ -17,24 +17,4 @@
     }
   });
 
-
-  const live = document.querySelector("[data-live]");
-  const put = (root, part, value) => { for (const node of root.querySelectorAll(`[data-part="${part}"]`)) node.textContent = value; };
-  async function follow() {
-    if (document.visibilityState !== "visible") return;
-    try {
-      const reply = await fetch(live.dataset.live);
-      if (!reply.ok) return;
-      const now = await reply.json();
-      put(live, "done", now.done);
-      put(live, "held", now.held);
-      for (const row of document.querySelectorAll("[data-subset]")) {
-        const one = now.subsets.find((s) => s.subset === row.dataset.subset);
-        if (!one) continue;
-        put(row, "done", one.done);
-        row.querySelector("progress").value = one.done;
-      }
-    } catch { /* the next time, then */ }
-  }
-  if (live) setInterval(follow, 5000);
 })();

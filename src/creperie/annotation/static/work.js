@@ -5,7 +5,6 @@
   const $ = (id) => document.getElementById(id);
   if (!$("stage")) return;
   const csrf = document.querySelector("meta[name=csrf]").content;
-  const base = document.documentElement.dataset.base;   // the path under which a proxy shows these pages
   const words = JSON.parse($("stage").dataset.words);
   const panels = ["stage", "feedback", "done", "trouble"];
   let question = null;   // what is shown
@@ -62,7 +61,7 @@
     let response, reply;
     onItsWay = true;
     try {
-      response = await fetch(base + path, {
+      response = await fetch(path, {
         method: "POST",
         headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf },
         body: JSON.stringify(body),
@@ -166,7 +165,7 @@
   }
 
   function picture(label, place) {
-    const image = make("img", { src: `${base}/picture/${question.slot}/${place}`, alt: label });
+    const image = make("img", { src: `/picture/${question.slot}/${place}`, alt: label });
     const button = make("button", { type: "button", class: "shot", "aria-label": `${label}: ${words.enlarge}` }, image);
     button.addEventListener("click", () => zoom(image));
     image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth <= 128));

@@ -197,32 +197,17 @@ def _checks_triplet(own: Payload, other: Payload | None) -> list[tuple[dict[str,
     return known
 
 
-def _nothing(payload: Payload) -> int:
-    return 0
-
-
-_FALSE, _ACCEPTED = {"verdict": "false"}, {"verdict": "accept"}
 CHECKS = (
     StudyTask(
-        FOIL,
-        _draft_foils,
-        _nothing,
-        _show_foil,
-        _as_read,
-        _say_foil,
-        lambda _: _FALSE,
-        _known_foil,
-        (_verdict(FOIL),),
-        "check",
+        FOIL, _draft_foils, lambda payload: 0, _show_foil, _as_read, _say_foil, _known_foil, (_verdict(FOIL),), "check"
     ),
     StudyTask(
         POSITIVE,
         _draft_positives,
-        _nothing,
+        lambda payload: 0,
         _show_positive,
         _as_read,
         _say_positive,
-        lambda _: _ACCEPTED,
         _known_positive,
         (_verdict(POSITIVE),),
         "check",
@@ -235,7 +220,6 @@ CHECKS = (
         _show_triplet,
         _mean_triplet,
         _say_triplet,
-        _known_triplet,
         _checks_triplet,
         (_verdict(TRIPLET),),
         "check",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -63,8 +61,6 @@ class StudyTask:
     mean: Callable[[Payload, Order, Value], Value]
     #: an answer in words
     say: Callable[[Payload, Value], str]
-    #: the answer that the match matrix gives, None where there is none
-    truth: Callable[[Payload], Value | None]
     #: questions whose answer is known, made of a real item and of another one whose captions contradict it: one for
     #: each answer that can be told apart
     known: Callable[[Payload, Payload | None], list[tuple[dict[str, Any], Value]]]
@@ -79,41 +75,18 @@ class StudyTask:
         return texts()[self.name]
 
 
-_LANGUAGE: ContextVar[str] = ContextVar("language", default="en")
-
-
-@contextmanager
-def speaking(language: str) -> Iterator[None]:
-    """Questions are put in this language while the block runs."""
-    token = _LANGUAGE.set(language)
-    try:
-        yield
-    finally:
-        _LANGUAGE.reset(token)
-
-
+@cache
 def texts() -> Mapping[str, Mapping[str, Any]]:
-    """What the pages say, by task, in the language of the moment."""
-    return _texts(_LANGUAGE.get())
+    """What the pages say, by task."""
+    path = resources.files("creperie.annotation.tasks") / "texts.yaml"
+    words: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return words
 
 
 @cache
-def _texts(language: str) -> Mapping[str, Mapping[str, Any]]:
-    folder = resources.files("creperie.annotation.tasks")
-    own = folder / f"texts.{language}.yaml"
-    path = own if own.is_file() else folder / "texts.yaml"
-    read: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return read
-
-
 def options_of(task: str, key: str = "options") -> tuple[AnswerOption, ...]:
     """The fixed options of a task."""
-    return _options(_LANGUAGE.get(), task, key)
-
-
-@cache
-def _options(language: str, task: str, key: str) -> tuple[AnswerOption, ...]:
-    return tuple(AnswerOption(**o) for o in _texts(language)[task][key])
+    return tuple(AnswerOption(**o) for o in texts()[task][key])
 
 
 def label_of(options: Sequence[AnswerOption], value: str) -> str:

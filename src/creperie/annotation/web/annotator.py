@@ -12,17 +12,15 @@ from sqlalchemy import select
 
 from creperie.annotation.answers import Receipt, WorkError, answer, skip, undo
 from creperie.annotation.assignment import AnnotatorProgress, Desk
-from creperie.annotation.links import visitor
+from creperie.annotation.links import Participant, visitor
 from creperie.annotation.schema import DONE, HELD, Question, Slot, StudyRow
-from creperie.annotation.tasks.task import speaking
 from creperie.annotation.view import SlotView, picture_at, view_of
 from creperie.annotation.web.entry import TOKEN, Token
-from creperie.annotation.web.language import translator
-from creperie.annotation.web.site import SESSION, AnnotatorHere, SiteHere, Text, check_csrf, cookie, site_of
+from creperie.annotation.web.site import CSRF, SESSION, AnnotatorHere, SiteHere, Text, cookie
 from creperie.bench import ImageError
 from creperie.core import DataError, UsageError
 
-router = APIRouter()
+router = APIRouter(dependencies=CSRF)
 
 Place = Annotated[int, Path(ge=0, le=15)]
 Key = Annotated[str, Field(pattern=TOKEN, description="made by the page; a repeated request has the same")]
@@ -62,26 +60,22 @@ class AnswerIn(SkipIn):
 
 
 def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
-    """Do something and take the next slot, in one transaction; answers when it is on disk."""
-    check_csrf(request, request.headers.get("x-csrf-token"))
-    db = site_of(request).db
+    """Do something and take the next slot, in one transaction; returns when it is on disk."""
+    db = request.app.state.site.db
     with db.write() as session:
         who = visitor(session, cookie(request, SESSION))
-        if who is None or who.annotator is None:
+        if not isinstance(who, Participant):
             raise HTTPException(401, "open your invitation link first")
         desk = Desk(db, session, who)
         if desk.settings.consent_version not in ("", desk.me.consent_version):
             raise WorkError("consent", "please read and accept the consent text first")
-        with speaking(desk.settings.language):
-            receipt = act(desk)
-            ticket = desk.take()
-            say = translator(desk.settings.language)
-            return StateOut(
-                question=view_of(desk.study, ticket.question, ticket.slot, say) if ticket else None,
-                standing=desk.standing(),
-                receipt=receipt,
-                ending=desk.ending() if ticket is None else None,
-            )
+        receipt, ticket = act(desk), desk.take()
+        return StateOut(
+            question=view_of(desk.study, ticket.question, ticket.slot) if ticket else None,
+            standing=desk.standing(),
+            receipt=receipt,
+            ending=desk.ending() if ticket is None else None,
+        )
 
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -127,7 +121,6 @@ def take_undo(request: Request, one: UndoIn) -> StateOut:
 )
 def picture(site: SiteHere, who: AnnotatorHere, token: Token, place: Place) -> Response:
     """A picture of a slot that the caller holds or has answered."""
-    assert who.annotator is not None
     with site.db.read() as session:
         row = session.execute(
             select(Slot, Question, StudyRow.bench)

@@ -38,38 +38,39 @@ def create_app(site: Site, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
         openapi_url="/api/openapi.json",
     )
     app.state.site = site
-    app.include_router(annotator.router)
-    app.include_router(entry.router)
-    app.include_router(owner.router)
-    app.include_router(router)
+    for routes in (annotator.router, entry.router, owner.router, router):
+        app.include_router(routes)
     app.mount("/static", StaticFiles(directory=static_folder()), name="static")
-    app.add_middleware(Guard, hosts=tuple(hosts), prefix=site.prefix)
+    app.add_middleware(Guard, hosts=tuple(hosts))
     _explain_errors(app)
     return app
 
 
+#: The status that says an error to a browser; the first class that fits counts.
+STATUS: dict[type[CreperieError], int] = {
+    WorkError: 409,
+    StateError: 409,
+    AnswerError: 422,
+    TooManyError: 429,
+    DeniedError: 404,
+    EntryError: 403,
+    BusyError: 503,
+    CreperieError: 400,
+}
+
+
 def _explain_errors(app: FastAPI) -> None:
-    @app.exception_handler(WorkError)
-    @app.exception_handler(StateError)
-    def work(request: Request, error: WorkError | StateError) -> Response:
-        if _wants_page(request):
-            return _say(request, 409, str(error))
-        return JSONResponse({"code": error.code, "message": error.what}, 409)
+    @app.exception_handler(CreperieError)
+    def refused(request: Request, error: CreperieError) -> Response:
+        status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
+        if status == 503:
+            return busy()
+        if status == 422:
+            return JSONResponse({"detail": [{"loc": ["body", "fields"], "msg": error.what, "type": "answer"}]}, 422)
+        if isinstance(error, (WorkError, StateError)) and not _wants_page(request):
+            return JSONResponse({"code": error.code, "message": error.what}, status)
+        return _say(request, status, f"{str(error)[:1].upper()}{str(error)[1:]}.")
 
-    @app.exception_handler(AnswerError)
-    def answer(request: Request, error: AnswerError) -> Response:
-        detail = [{"loc": ["body", "fields"], "msg": error.what, "type": "answer"}]
-        return JSONResponse({"detail": detail}, 422)
-
-    @app.exception_handler(DeniedError)
-    def denied(request: Request, error: DeniedError) -> Response:
-        return _say(request, 429 if isinstance(error, TooManyError) else 404, error.what)
-
-    @app.exception_handler(EntryError)
-    def not_entered(request: Request, error: EntryError) -> Response:
-        return _say(request, 403, f"{error.what[:1].upper()}{error.what[1:]}.")
-
-    @app.exception_handler(BusyError)
     @app.exception_handler(OperationalError)
     @app.exception_handler(InterfaceError)
     @app.exception_handler(PoolTimeoutError)
@@ -81,10 +82,6 @@ def _explain_errors(app: FastAPI) -> None:
         response = _say(request, 500, "The server made a mistake. It has been logged; nothing that you did is lost.")
         response.headers.update(HEADERS)  # this answer does not pass the guard
         return response
-
-    @app.exception_handler(CreperieError)
-    def mistake(request: Request, error: CreperieError) -> Response:
-        return _say(request, 400, str(error))
 
     @app.exception_handler(StarletteHTTPException)
     def http(request: Request, error: StarletteHTTPException) -> Response:

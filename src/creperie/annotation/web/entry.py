@@ -6,35 +6,42 @@ import time
 from typing import Annotated
 
 from fastapi import APIRouter, Form, HTTPException, Path, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import JSONResponse, Response
 
 from creperie.annotation.crowd import enter, entrant_of, study_of_address, worker_hash
-from creperie.annotation.links import ENTRIES, LASTS, WRONG_LINKS, DeniedError, Invitation, Visitor, link_of, open_visit
-from creperie.annotation.links import leave as end_visit
+from creperie.annotation.links import (
+    ENTRIES,
+    LASTS,
+    WRONG_LINKS,
+    DeniedError,
+    Invitation,
+    Participant,
+    TooManyError,
+    Visitor,
+    end_visit,
+    link_of,
+    open_visit,
+)
 from creperie.annotation.people import data_of, withdraw
 from creperie.annotation.schema import ANNOTATOR, OPEN, Annotator, StudyRow
 from creperie.annotation.settings import settings_of
 from creperie.annotation.tasks import task_named
-from creperie.annotation.tasks.task import speaking
 from creperie.annotation.web.site import (
+    CSRF,
     OWNED,
     SESSION,
     AnnotatorHere,
-    Csrf,
-    Posted,
     SiteHere,
-    check_csrf,
     client_address,
     cookie,
     current_visitor,
-    drop_cookie,
     message,
     page,
     set_cookie,
     to,
 )
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=CSRF)
 
 TOKEN = r"^[A-Za-z0-9_-]{8,64}$"
 Token = Annotated[str, Path(pattern=TOKEN)]
@@ -45,56 +52,55 @@ Consent = Annotated[str, Form(max_length=16)]
 
 
 def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
-    """Whose link this is. Links that do not exist are counted; so many cannot be tried."""
+    """Whose link this is. Links that do not exist are counted, and only so many can be tried."""
     with site.db.read() as session:
         who = link_of(session, token)
     if who is None:
-        site.limiter.hit(WRONG_LINKS, client_address(request))
+        if not site.limiter.hit(WRONG_LINKS, client_address(request)):
+            raise TooManyError("too many attempts; please try again later")
         raise DeniedError("this link has ended, or it is incomplete")
     return who
 
 
 @router.get("/join/{token}")
 def join_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """What an invitation is about: looking at it changes nothing, as programs that preview links do. Owners go in."""
+    """What an invitation is about. Programs that preview links see it too, so it changes nothing. Owners go in."""
     who = _linked(request, site, token)
-    if who.annotator is None:
+    if not isinstance(who, Participant):
         return _let_in(request, site, who)
-    assert who.study is not None
-    consented = who.annotator.consent_version == (settings_of(who.study.settings).consent_version or None)
+    wanted = settings_of(who.study.settings).consent_version
+    consented = who.annotator.consent_version == (wanted or None)
     return _entry_page(request, who.study, f"/join/{token}", name=who.annotator.pseudonym, consented=consented)
 
 
 def _entry_page(
     request: Request, study: StudyRow, action: str, *, name: str = "", refused: bool = False, consented: bool = False
 ) -> Response:
-    settings = settings_of(study.settings)
-    with speaking(settings.language):
-        words = dict(task_named(study.task).words)
-    own = {"study": study, "task": words, "settings": settings, "language": settings.language}
+    own = {"study": study, "task": task_named(study.task).words, "settings": settings_of(study.settings)}
     own |= {"action": action, "name": name, "refused": refused, "consented": consented}
     return page(request, "enter.html", 400 if refused else 200, **own)
 
 
 @router.post("/join/{token}")
-def join(request: Request, site: SiteHere, token: Token, csrf: Csrf = "", consent: Consent = "") -> Response:
+def join(request: Request, site: SiteHere, token: Token, consent: Consent = "") -> Response:
     """Begin: the link is exchanged for a cookie."""
-    check_csrf(request, csrf)
     who = _linked(request, site, token)
-    if who.annotator is None or who.study is None:
-        return _let_in(request, site, who)
-    wanted = settings_of(who.study.settings).consent_version
-    if wanted and wanted not in (consent, who.annotator.consent_version):
+    if isinstance(who, Participant) and not _consents(site, who, consent):
         return _entry_page(request, who.study, f"/join/{token}", name=who.annotator.pseudonym, refused=True)
-    if wanted and who.annotator.consent_version != wanted:
-        _accept(site, who.annotator.id, wanted)
     return _let_in(request, site, who)
 
 
-def _accept(site: SiteHere, annotator: int, version: str) -> None:
+def _consents(site: SiteHere, who: Participant, given: str) -> bool:
+    """True if the consent text of the moment was accepted, now or before; what is accepted now is stored."""
+    wanted = settings_of(who.study.settings).consent_version
+    if wanted in ("", who.annotator.consent_version):
+        return True
+    if given != wanted:
+        return False
     with site.db.write() as session:
-        own = session.get_one(Annotator, annotator)
-        own.consented, own.consent_version = time.time(), version
+        own = session.get_one(Annotator, who.annotator.id)
+        own.consented, own.consent_version = time.time(), wanted
+    return True
 
 
 def _let_in(request: Request, site: SiteHere, who: Visitor, response: Response | None = None) -> Response:
@@ -125,31 +131,30 @@ def crowd_page(request: Request, site: SiteHere, token: Token) -> Response:
     here = current_visitor(request, SESSION)
     with site.db.read() as session:
         who = entrant_of(session, study, request.query_params)
-    if here is not None and here.annotator is not None and here.annotator.worker == worker_hash(study, who.worker):
+    if isinstance(here, Participant) and here.annotator.worker == worker_hash(study, who.worker):
         return to("/work")
     return _entry_page(request, study, f"/crowd/{token}?{request.url.query}")
 
 
 @router.post("/crowd/{token}")
-def enter_by_address(request: Request, site: SiteHere, token: Token, given: Posted) -> Response:
+def enter_by_address(request: Request, site: SiteHere, token: Token, consent: Consent = "") -> Response:
     """Exchange a signed or listed id for a personal link, and show the link: it is the way back."""
-    check_csrf(request, given.get("csrf"))
     study = _crowd_study(site, token)
-    settings, action = settings_of(study.settings), f"/crowd/{token}?{request.url.query}"
-    if settings.consent_version and given.get("consent") != settings.consent_version:
-        return _entry_page(request, study, action, refused=True)
-    site.limiter.hit(ENTRIES, client_address(request))
+    wanted = settings_of(study.settings).consent_version
+    if wanted and consent != wanted:
+        return _entry_page(request, study, f"/crowd/{token}?{request.url.query}", refused=True)
+    if not site.limiter.hit(ENTRIES, client_address(request)):
+        raise TooManyError("too many people entered from here; please try again later")
     annotator, made = enter(site.db, study.id, request.query_params)
     link = Invitation(annotator.pseudonym, made).link(site.url or str(request.base_url))
-    who = _linked(request, site, made)
-    shown = page(request, "entered.html", language=settings.language, name=annotator.pseudonym, link=link)
-    return _let_in(request, site, who, shown)
+    shown = page(request, "entered.html", name=annotator.pseudonym, link=link)
+    return _let_in(request, site, _linked(request, site, made), shown)
 
 
 # -- while taking part -----------------------------------------------------------------------------------------------
 
 
-@router.get("/", response_class=HTMLResponse)
+@router.get("/")
 def home(request: Request) -> Response:
     if current_visitor(request, SESSION) is not None:
         return to("/work")
@@ -161,59 +166,45 @@ def home(request: Request) -> Response:
 @router.get("/work")
 def work_page(request: Request, who: AnnotatorHere) -> Response:
     """The page on which everything happens; the consent text first, where it has changed."""
-    assert who.study is not None
-    assert who.annotator is not None
     settings = settings_of(who.study.settings)
     if settings.consent_version not in ("", who.annotator.consent_version):
         return _entry_page(request, who.study, "/consent", name=who.annotator.pseudonym)
-    with speaking(settings.language):
-        words = dict(task_named(who.study.task).words)
-    own = {"study": who.study, "task": words, "settings": settings, "language": settings.language}
+    own = {"study": who.study, "task": task_named(who.study.task).words, "settings": settings}
     return page(request, "work.html", **own, annotator=who.annotator, stopped=who.study.state != OPEN)
 
 
 @router.post("/consent")
-def accept_consent(
-    request: Request, site: SiteHere, who: AnnotatorHere, csrf: Csrf = "", consent: Consent = ""
-) -> Response:
+def accept_consent(request: Request, site: SiteHere, who: AnnotatorHere, consent: Consent = "") -> Response:
     """Accept a consent text that has changed."""
-    check_csrf(request, csrf)
-    assert who.study is not None
-    assert who.annotator is not None
-    if consent != settings_of(who.study.settings).consent_version:
+    if not _consents(site, who, consent):
         return _entry_page(request, who.study, "/consent", name=who.annotator.pseudonym, refused=True)
-    _accept(site, who.annotator.id, consent)
     return to("/work")
 
 
 @router.post("/withdraw")
-def withdraw_now(request: Request, site: SiteHere, who: AnnotatorHere, csrf: Csrf = "") -> Response:
-    """Leave the study for good: what was said is erased."""
-    check_csrf(request, csrf)
-    assert who.study is not None
-    assert who.annotator is not None
+def withdraw_now(request: Request, site: SiteHere, who: AnnotatorHere) -> Response:
+    """Leave the study for good: what the annotator said is erased."""
     withdraw(site.db, who.study.name, who.annotator.pseudonym, "annotator")
     text = "Your answers have been erased and count in no result. Thank you."
-    response = message(request, "You have withdrawn", text, language=settings_of(who.study.settings).language)
-    drop_cookie(response, request, SESSION)
+    response = message(request, "You have withdrawn", text)
+    set_cookie(response, request, SESSION, "", 0)
     return response
 
 
 @router.get("/my-data")
 def my_data(site: SiteHere, who: AnnotatorHere) -> Response:
     """Everything that is stored about the caller, in the terms of their own pages."""
-    assert who.study is not None
-    assert who.annotator is not None
     with site.db.read() as session:
         document = data_of(session, who.study, session.get_one(Annotator, who.annotator.id))
     return JSONResponse(document, headers={"Content-Disposition": 'attachment; filename="my-data.json"'})
 
 
 @router.post("/leave")
-def leave_page(request: Request, site: SiteHere, csrf: Csrf = "") -> Response:
+@router.post("/owner/logout")
+def leave(request: Request, site: SiteHere) -> Response:
     """End the visit of this browser; the link opens it again."""
-    check_csrf(request, csrf)
-    end_visit(site.db, cookie(request, SESSION))
+    area = OWNED if request.url.path.startswith("/owner") else SESSION
+    end_visit(site.db, cookie(request, area))
     response = to("/")
-    drop_cookie(response, request, SESSION)
+    set_cookie(response, request, area, "", 0)
     return response

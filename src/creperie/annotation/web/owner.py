@@ -10,17 +10,17 @@ from dataclasses import fields
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, HTTPException, Path, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import Response
 from sqlalchemy import select
 
 from creperie.annotation.crowd import WORKER_PARAMETER, crowd_address, list_workers
 from creperie.annotation.export import answer_rows, as_csv, exported, study_record
-from creperie.annotation.links import DAYS, Invitation, invite, leave, reissue, revoke
-from creperie.annotation.outcome import disagreements, judged, settle
+from creperie.annotation.links import DAYS, Invitation, invite, reissue, revoke
+from creperie.annotation.outcome import Judged, disagreements, judged, settle
 from creperie.annotation.people import exclude, exclude_by_rules, include
-from creperie.annotation.quality import overview, progress
-from creperie.annotation.schema import ADJUDICATOR, ARCHIVED, OWNER, Event, Question, StudyRow
-from creperie.annotation.settings import BOUNDS, LANGUAGES, PLATFORMS, StudySettings, settings_of
+from creperie.annotation.quality import overview
+from creperie.annotation.schema import ADJUDICATOR, OWNER, Event, Question, StudyRow
+from creperie.annotation.settings import BOUNDS, PLATFORMS, StudySettings, settings_of
 from creperie.annotation.state import (
     STUDY_MOVES,
     OldRevisionError,
@@ -34,9 +34,8 @@ from creperie.annotation.tasks import TASKS, task_named
 from creperie.annotation.tasks.form import AnswerError, PageForm, read_form
 from creperie.annotation.web.annotator import Place, picture_response
 from creperie.annotation.web.site import (
-    OWNED,
+    CSRF,
     AdjudicatorHere,
-    Csrf,
     Name,
     OwnerHere,
     Posted,
@@ -44,30 +43,16 @@ from creperie.annotation.web.site import (
     Site,
     SiteHere,
     Text,
-    actor_of,
-    check_csrf,
-    cookie,
-    drop_cookie,
     page,
     to,
 )
 from creperie.core import CreperieError, UsageError
 
-router = APIRouter(prefix="/owner", default_response_class=HTMLResponse, include_in_schema=False)
+router = APIRouter(prefix="/owner", include_in_schema=False, dependencies=CSRF)
 
 SHOWN_EVENTS = 30
 
 Ordinal = Annotated[int, Path(ge=0, le=2**31 - 1)]
-
-
-@router.post("/logout")
-def logout(request: Request, site: SiteHere, csrf: Csrf = "") -> Response:
-    """End the visit of this browser; the link opens it again."""
-    check_csrf(request, csrf)
-    leave(site.db, cookie(request, OWNED))
-    response = to("/")
-    drop_cookie(response, request, OWNED)
-    return response
 
 
 @router.get("")
@@ -75,8 +60,7 @@ def studies_page(request: Request, site: SiteHere, who: ReaderHere) -> Response:
     """All studies that the caller may see."""
     with site.db.read() as session:
         studies = [s for s in all_studies(session) if who.may(ADJUDICATOR, s["id"])]
-    titles = {name: task.words["title"] for name, task in TASKS.items()}
-    return page(request, "studies.html", who=who.link, studies=studies, titles=titles)
+    return page(request, "studies.html", who=who.link, studies=studies, tasks=TASKS)
 
 
 # -- dashboard -------------------------------------------------------------------------------------------------------
@@ -86,14 +70,6 @@ def studies_page(request: Request, site: SiteHere, who: ReaderHere) -> Response:
 def study_page(request: Request, site: SiteHere, who: AdjudicatorHere, name: Name) -> Response:
     """Progress, agreement, annotators, disagreements, the audit trail."""
     return _dashboard(request, site, who, name)
-
-
-@router.get("/studies/{name}/progress.json", response_model=None, response_class=JSONResponse)
-def live_progress(site: SiteHere, who: AdjudicatorHere, name: Name) -> dict[str, Any]:
-    """What the dashboard asks for every few seconds."""
-    with site.db.read() as session:
-        rows = progress(session, study_named(session, name))
-    return {"subsets": rows, **{part: sum(row[part] for row in rows) for part in ("done", "slots", "held")}}
 
 
 def _dashboard(
@@ -125,19 +101,11 @@ def _dashboard(
 
 
 @router.post("/studies/{name}/state")
-def change_state(
-    request: Request,
-    site: SiteHere,
-    who: OwnerHere,
-    name: Name,
-    state: Annotated[str, Form(pattern=f"^({'|'.join(STUDY_MOVES)})$")],
-    csrf: Csrf = "",
-) -> Response:
-    """Pause, go on, close or archive."""
-    check_csrf(request, csrf)
+def change_state(site: SiteHere, who: OwnerHere, name: Name, state: Annotated[Text, Form(max_length=16)]) -> Response:
+    """Pause, go on or close."""
     with site.db.write() as session:
-        set_state(session, study_named(session, name), state, actor_of(who))
-    return to("/owner" if state == ARCHIVED else f"/owner/studies/{name}")
+        set_state(session, study_named(session, name), state, who.actor)
+    return to(f"/owner/studies/{name}")
 
 
 # -- people ------------------------------------------------------------------------------------------------------------
@@ -153,12 +121,10 @@ def make_invitations(
     count: Annotated[int, Form(ge=1, le=200)] = 1,
     days: Annotated[float, Form(gt=0, le=3650, allow_inf_nan=False)] = DAYS,
     note: Annotated[Text, Form(max_length=200)] = "",
-    csrf: Csrf = "",
 ) -> Response:
     """New links. Only their hashes are stored; a form that is sent again shows the same links."""
-    check_csrf(request, csrf)
     if once not in site.shown_links:
-        site.shown_links[once] = invite(site.db, name, count, days=days, note=note, actor=actor_of(who))
+        site.shown_links[once] = invite(site.db, name, count, days=days, note=note, actor=who.actor)
         while len(site.shown_links) > 20:
             site.shown_links.pop(next(iter(site.shown_links)))
     return _dashboard(request, site, who, name, links=site.shown_links[once])
@@ -172,24 +138,23 @@ def change_annotator(
     name: Name,
     annotator: Annotated[Text, Form(max_length=64)],
     action: Annotated[str, Form(pattern="^(revoke|exclude|include|reissue)$")],
-    csrf: Csrf = "",
 ) -> Response:
     """End an invitation, exclude somebody, take that back, or replace a lost link."""
-    check_csrf(request, csrf)
     if action == "reissue":
-        return _dashboard(request, site, who, name, [reissue(site.db, name, annotator, actor=actor_of(who))])
+        return _dashboard(request, site, who, name, [reissue(site.db, name, annotator, actor=who.actor)])
     if action == "exclude":
-        exclude(site.db, name, annotator, "by hand", actor_of(who))
+        exclude(site.db, name, annotator, "by hand", who.actor)
+    elif action == "revoke":
+        revoke(site.db, annotator, name, who.actor)
     else:
-        (revoke if action == "revoke" else include)(site.db, name, annotator, actor_of(who))
+        include(site.db, name, annotator, who.actor)
     return to(f"/owner/studies/{name}#annotators")
 
 
 @router.post("/studies/{name}/rules")
-def run_rules(request: Request, site: SiteHere, who: OwnerHere, name: Name, csrf: Csrf = "") -> Response:
+def run_rules(site: SiteHere, who: OwnerHere, name: Name) -> Response:
     """Exclude whom the rules rule out."""
-    check_csrf(request, csrf)
-    exclude_by_rules(site.db, name, actor_of(who))
+    exclude_by_rules(site.db, name, who.actor)
     return to(f"/owner/studies/{name}#annotators")
 
 
@@ -198,7 +163,7 @@ def run_rules(request: Request, site: SiteHere, who: OwnerHere, name: Name, csrf
 
 @router.get("/studies/{name}/settings")
 def settings_page(request: Request, site: SiteHere, who: OwnerHere, name: Name) -> Response:
-    """Instructions, consent, crowd, qualification, exclusion."""
+    """Instructions, consent, crowd, exclusion rules."""
     return _settings_page(request, site, who, name)
 
 
@@ -207,20 +172,19 @@ def _settings_page(request: Request, site: Site, who: OwnerHere, name: str, stat
         study = study_named(session, name)
     settings = settings_of(study.settings)
     own = {"who": who.link, "study": study, "settings": settings, "platforms": PLATFORMS}
-    own |= {"languages": LANGUAGES, "parameter": WORKER_PARAMETER[settings.platform]}
-    return page(request, "settings.html", status, **own, **{"problem": "", "link": "", "both": {}, **more})
+    own |= {"parameter": WORKER_PARAMETER[settings.platform], "problem": "", "link": "", "both": {}}
+    return page(request, "settings.html", status, **(own | more))
 
 
 @router.post("/studies/{name}/settings")
 def save_settings(request: Request, site: SiteHere, who: OwnerHere, name: Name, given: Posted) -> Response:
     """Change the settings, unless somebody else did since the page was loaded: then both values are shown."""
-    check_csrf(request, given.get("csrf"))
     if not re.fullmatch(r"[0-9]{1,9}", given.get("revision", "")):
         raise HTTPException(400, "the form lacks the revision of the settings; load the page again")
     try:
         with site.db.write() as session:
             study = study_named(session, name)
-            change_settings(session, study, actor_of(who), _read_settings(given), int(given["revision"]))
+            change_settings(session, study, who.actor, _read_settings(given), int(given["revision"]))
     except OldRevisionError as e:
         return _settings_page(request, site, who, name, 409, both=e.both)
     except CreperieError as e:
@@ -244,19 +208,13 @@ def _read_settings(given: dict[str, str]) -> dict[str, Any]:
 
 @router.post("/studies/{name}/crowd")
 def change_crowd(
-    request: Request,
-    site: SiteHere,
-    who: OwnerHere,
-    name: Name,
-    ids: Annotated[Text, Form(max_length=60_000)] = "",
-    csrf: Csrf = "",
+    request: Request, site: SiteHere, who: OwnerHere, name: Name, ids: Annotated[Text, Form(max_length=60_000)] = ""
 ) -> Response:
     """Add ids to the list, or make the shared address."""
-    check_csrf(request, csrf)
     if ids.strip():
-        list_workers(site.db, name, ids.splitlines(), actor_of(who))
+        list_workers(site.db, name, ids.splitlines(), who.actor)
         return to(f"/owner/studies/{name}/settings")
-    token = crowd_address(site.db, name, actor_of(who))
+    token = crowd_address(site.db, name, who.actor)
     link = f"{(site.url or str(request.base_url)).rstrip('/')}/crowd/{token}"
     return _settings_page(request, site, who, name, link=link)
 
@@ -267,12 +225,24 @@ def change_crowd(
 @router.get("/studies/{name}/adjudicate")
 def next_dispute(request: Request, site: SiteHere, who: AdjudicatorHere, name: Name) -> Response:
     """The next disagreement that nobody has decided."""
-    with site.db.read() as session:
-        study = study_named(session, name)
-        left = disagreements(task_named(study.task), judged(study_record(session, study)), undecided_only=True)
+    study, questions = _judged(site, name)
+    left = disagreements(task_named(study.task), questions, undecided_only=True)
     if not left:
         return _dashboard(request, site, who, name, notice="There is nothing left to decide.")
     return to(f"/owner/studies/{name}/questions/{left[0].question.ordinal}")
+
+
+def _judged(site: Site, name: str) -> tuple[StudyRow, list[Judged]]:
+    with site.db.read() as session:
+        study = study_named(session, name)
+        return study, judged(study_record(session, study))
+
+
+def _asked(questions: Sequence[Judged], ordinal: int) -> Judged:
+    one = next((one for one in questions if one.question.ordinal == ordinal), None)
+    if one is None:
+        raise HTTPException(404, "there is no such question")
+    return one
 
 
 @router.get("/studies/{name}/questions/{ordinal}")
@@ -280,13 +250,8 @@ def question_page(
     request: Request, site: SiteHere, who: AdjudicatorHere, name: Name, ordinal: Ordinal, problem: str = ""
 ) -> Response:
     """A question with what everybody said, and the form to decide it."""
-    with site.db.read() as session:
-        study = study_named(session, name)
-        questions = judged(study_record(session, study))
-    task = task_named(study.task)
-    one = next((one for one in questions if one.question.ordinal == ordinal), None)
-    if one is None:
-        raise HTTPException(404, "there is no such question")
+    study, questions = _judged(site, name)
+    task, one = task_named(study.task), _asked(questions, ordinal)
     return page(
         request,
         "question.html",
@@ -294,7 +259,7 @@ def question_page(
         who=who.link,
         study=study,
         one=one,
-        form=_plain_form(study, one.question.payload),
+        form=_plain_form(study, one),
         settled=settle(task, one),
         say=lambda value: task.say(one.question.payload, value),
         left=len(disagreements(task, questions, undecided_only=True)),
@@ -302,10 +267,10 @@ def question_page(
     )
 
 
-def _plain_form(study: StudyRow, payload: dict[str, Any]) -> PageForm:
+def _plain_form(study: StudyRow, one: Judged) -> PageForm:
     """A question in the benchmark's own order."""
     task = task_named(study.task)
-    return task.show(payload, range(task.shuffled(payload)))
+    return task.show(one.question.payload, range(task.shuffled(one.question.payload)))
 
 
 @router.post("/studies/{name}/questions/{ordinal}")
@@ -313,28 +278,18 @@ def decide(
     request: Request, site: SiteHere, who: AdjudicatorHere, name: Name, ordinal: Ordinal, given: Posted
 ) -> Response:
     """Decide a question. Earlier decisions stay on record."""
-    check_csrf(request, given.get("csrf"))
     comment = given.get("comment", "")[:2000].replace("\0", "")
-    study, question = _question(site, name, ordinal)
-    task, form = task_named(study.task), _plain_form(study, question.payload)
+    study, questions = _judged(site, name)
+    task, one = task_named(study.task), _asked(questions, ordinal)
+    form, payload = _plain_form(study, one), one.question.payload
     try:
         read = read_form(form, _typed(form, given))
     except AnswerError as e:
         return question_page(request, site, who, name, ordinal, e.what)
-    value = task.mean(question.payload, range(task.shuffled(question.payload)), read)
+    value = task.mean(payload, range(task.shuffled(payload)), read)
     with site.db.write() as session:
-        adjudicate(session, study_named(session, name), ordinal, value, comment, actor_of(who))
+        adjudicate(session, study_named(session, name), ordinal, value, comment, who.actor)
     return to(f"/owner/studies/{name}/adjudicate")
-
-
-def _question(site: Site, name: str, ordinal: int) -> tuple[StudyRow, Question]:
-    with site.db.read() as session:
-        study = study_named(session, name)
-        own = select(Question).where(Question.study_id == study.id, Question.ordinal == ordinal)
-        question = session.scalar(own)
-    if question is None:
-        raise HTTPException(404, "there is no such question")
-    return study, question
 
 
 def _typed(form: PageForm, given: dict[str, str]) -> dict[str, str | int]:
@@ -344,19 +299,22 @@ def _typed(form: PageForm, given: dict[str, str]) -> dict[str, str | int]:
     return {k: int(v) if k in scales and re.fullmatch(r"-?[0-9]{1,6}", v) else v for k, v in texts.items()}
 
 
-@router.get("/studies/{name}/pictures/{ordinal}/{place}", response_class=Response)
+@router.get("/studies/{name}/pictures/{ordinal}/{place}")
 def question_picture(site: SiteHere, who: AdjudicatorHere, name: Name, ordinal: Ordinal, place: Place) -> Response:
     """A picture of a question, in the benchmark's own order."""
-    study, question = _question(site, name, ordinal)
-    if place >= len(question.payload["images"]):
+    with site.db.read() as session:
+        study = study_named(session, name)
+        own = select(Question.payload).where(Question.study_id == study.id, Question.ordinal == ordinal)
+        images = (session.scalar(own) or {"images": []})["images"]
+    if place >= len(images):
         raise HTTPException(404, "no such picture")
-    return picture_response(site, study.bench, question.payload["images"][place])
+    return picture_response(site, study.bench, images[place])
 
 
 # -- export ------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/studies/{name}/export.{kind}", response_class=Response)
+@router.get("/studies/{name}/export.{kind}")
 def download(
     site: SiteHere, who: OwnerHere, name: Name, kind: Annotated[str, Path(pattern="^(json|csv)$")]
 ) -> Response:
