@@ -42,7 +42,7 @@ PAIRS_UP_TO = 6
 #: A setting for checks says nothing about somebody who had fewer.
 FEWEST_CHECKS = 2
 #: An annotator is ruled out when a habit explains their answers so many times better than honest work.
-ODDS = 2.0
+ODDS = 5.0
 #: Answers are too regular when their times vary by less than this share, over so many answers.
 REGULAR, FEWEST_TIMES = 0.05, 10
 #: Two accounts keep the same pace when their answers to so many common questions lie the same seconds apart, nearly.
