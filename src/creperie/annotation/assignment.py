@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, exists, func, or_, select
+from sqlalchemy import BindParameter, Select, and_, bindparam, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from creperie.annotation.database import Database
@@ -168,7 +168,7 @@ class Desk:
             slot.annotator_id, slot.order = None, None
         self.save()
 
-    def _ticket(self, wanted: Select[Any]) -> Ticket | None:
+    def _ticket(self, wanted: Select[Slot, Question]) -> Ticket | None:
         row = self.session.execute(wanted.execution_options(populate_existing=True)).first()
         return None if row is None else Ticket(*row)
 
@@ -225,7 +225,7 @@ class Desk:
         ranked = preferred(
             [(row.copy, row.question_id) for row in rows if first[row.question_id] == row.id],
             self._holders(first),
-            dict(self.session.execute(_MET, {"me": self.me.id}).all()),
+            {person: n for person, n in self.session.execute(_MET, {"me": self.me.id}) if person},
             pair_cap(self.questions[MAIN], self.plan.overlap, people),
         )
         for question in ranked:
@@ -247,7 +247,7 @@ class Desk:
         taken = select(Slot.question_id, Slot.annotator_id).where(Slot.annotator_id.is_not(None), Slot.state != VOID)
         holders: dict[int, list[int]] = defaultdict(list)
         for question, person in self.session.execute(taken.where(Slot.question_id.in_(questions))):
-            holders[question].append(person)
+            holders[question].append(person or 0)
         return holders
 
     # -- how far I am --------------------------------------------------------------------------------------------------
@@ -287,7 +287,8 @@ class Desk:
 # -- statements --------------------------------------------------------------------------------------------------------
 
 _SLOTS = select(Slot, Question).join(Question, Question.id == Slot.question_id).with_for_update(of=Slot)
-_ME, _NOW = bindparam("me"), bindparam("now")
+_ME: BindParameter[int] = bindparam("me")
+_NOW: BindParameter[float] = bindparam("now")
 _MINE, _OTHER = aliased(Slot), aliased(Slot)
 _OPEN = (
     select(Slot.id, Slot.copy, Slot.question_id)

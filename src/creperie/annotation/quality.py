@@ -126,25 +126,23 @@ class AnswerEvidence:
 def evidence_of(record: StudyRecord) -> AnswerEvidence | None:
     """What the answers say; None where there are none. Ratings on a scale count by their sign."""
     dimension = task_named(record["task"]).dimensions[0]
-    questions, checks = judged(record), judged(record, ATTENTION)
+    questions = judged(record)
+    asked = [*questions, *judged(record, ATTENTION)]
 
     def code(one: Judged, value: Any) -> float:
         number = dimension.code(one.question.payload, value)
         return float(np.sign(number)) if dimension.scale == "interval" else number
 
-    asked = [*questions, *checks]
-    rows = [(n, s.annotator, code(one, s.value)) for n, one in enumerate(asked) for s in one.answers]
+    given = [(n, s.annotator, code(one, s.value)) for n, one in enumerate(asked) for s in one.answers]
     known = {n: code(one, one.question.expected) for n, one in enumerate(asked) if one.question.expected is not None}
-    if not rows:
+    if not given:
         return None
-    codes = sorted({row[2] for row in rows} | set(known.values()))
-    names = sorted({row[1] for row in rows})
-    truth = np.full(len(asked), -1)
-    for n, value in known.items():
-        truth[n] = codes.index(value)
-    label, person = {c: n for n, c in enumerate(codes)}, {name: n for n, name in enumerate(names)}
-    question, by, said = np.array([(n, person[name], label[c]) for n, name, c in rows], np.int64).T
-    votes = Votes(question, by, said, truth, len(names), max(2, len(codes)))
+    codes = sorted({row[2] for row in given} | set(known.values()))
+    names = sorted({row[1] for row in given})
+    truth = np.array([codes.index(known[n]) if n in known else -1 for n in range(len(asked))])
+    numbers = [(n, names.index(name), codes.index(c)) for n, name, c in given]
+    question, person, label = np.array(numbers, np.int64).T
+    votes = Votes(question, person, label, truth, len(names), max(2, len(codes)))
     return AnswerEvidence(questions, names, codes, votes, dawid_skene(votes))
 
 
@@ -163,22 +161,23 @@ def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
 def measured(record: StudyRecord) -> list[dict[str, Any]]:
     """Per annotator: answers, skips, speed, checks passed, competence, the log-odds of a habit, and flags."""
     task, evidence = task_named(record["task"]), evidence_of(record)
-    names = evidence.names if evidence else []
-    odds = dict(zip(names, habit_odds(evidence.votes, evidence.estimate).tolist())) if evidence else {}
-    knows = dict(zip(names, evidence.estimate.accuracy.tolist())) if evidence else {}
-    own, passed, asked = defaultdict(list), Counter[str](), Counter[str]()
+    estimates: dict[str, tuple[float, float]] = {}
+    if evidence:
+        odds = habit_odds(evidence.votes, evidence.estimate).tolist()
+        estimates = dict(zip(evidence.names, zip(evidence.estimate.accuracy.tolist(), odds)))
+    own, checks = defaultdict(list), defaultdict(list)
     for one in judged(record, everyone=True):
         for given in one.answers:
             own[given.annotator].append(given)
     for one in judged(record, ATTENTION, everyone=True):
         for given in one.answers:
-            asked[given.annotator] += 1
-            passed[given.annotator] += task.right(given.value, one.question.expected or {})
+            checks[given.annotator].append(task.right(given.value, one.question.expected or {}))
     skips, flags = _skips(record), flagged(record, evidence)
     rows = []
     for person in record["people"]:
         name = person["annotator"]
         seconds = [s.seconds for s in own[name] if s.seconds is not None]
+        competence, odds_of_habit = estimates.get(name, (math.nan, math.nan))
         rows.append(
             {
                 "annotator": name,
@@ -189,10 +188,10 @@ def measured(record: StudyRecord) -> list[dict[str, Any]]:
                 "comments": sum(bool(s.comment) for s in own[name]),
                 "median_seconds": statistics.median(seconds) if seconds else math.nan,
                 "active_seconds": sum(seconds),
-                "attention_passed": passed[name],
-                "attention_asked": asked[name] + skips[name, ATTENTION],  # whoever skips a check does not pass it
-                "competence": knows.get(name, math.nan),
-                "odds_of_habit": odds.get(name, math.nan),
+                "attention_passed": sum(checks[name]),
+                "attention_asked": len(checks[name]) + skips[name, ATTENTION],  # who skips a check does not pass it
+                "competence": competence,
+                "odds_of_habit": odds_of_habit,
                 "flags": flags.get(name, []),
                 "last": max((s.at for s in own[name]), default=None),
             }

@@ -33,7 +33,8 @@ OWNER, ADJUDICATOR, ANNOTATOR = "owner", "adjudicator", "annotator"
 #: count in no result and are owed nothing.
 INVITED, SIGNED, LISTED, UNVERIFIED = "invited", "signed", "listed", "unverified"
 
-Word, Name = Annotated[str, mapped_column(String(16))], Annotated[str, mapped_column(String(64))]
+Word = Annotated[str, mapped_column(String(16))]
+Name = Annotated[str, mapped_column(String(64))]
 OfStudy = Annotated[int, mapped_column(ForeignKey("study.id"))]
 OfQuestion = Annotated[int, mapped_column(ForeignKey("question.id"))]
 Document = Annotated[dict[str, Any], mapped_column(JSON(none_as_null=True))]

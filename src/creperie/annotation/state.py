@@ -119,7 +119,7 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
 
 
 def _check_study(session: Session, row: StudyRow, before: dict[str, Any]) -> None:
-    old = before.get("state", row.state)
+    old = str(before.get("state", row.state))
     if old != row.state and row.state not in STUDY_MOVES[old]:
         raise StateError(f"a study that is {old} cannot become {row.state}", where=row.name)
     if "settings" in before or "instructions" in before:

@@ -132,12 +132,9 @@ def check_name(name: str) -> None:
 
 def _about(bench: Benchmark, other: Benchmark | None) -> dict[str, Any]:
     """Which content the study is about, and where its images lie."""
-    about: dict[str, Any] = {"name": bench.name, "hash": bench.hash, "images": _place(bench)}
+    place = bench.images.location
+    about = {"name": bench.name, "hash": bench.hash, "images": str(Path(place).resolve()) if place else ""}
     return about | ({"other": {"name": other.name, "hash": other.hash}} if other else {})
-
-
-def _place(bench: Benchmark) -> str:
-    return str(Path(bench.images.location).resolve()) if bench.images.location else ""
 
 
 def _check_pictures(bench: Benchmark, drafts: Sequence[QuestionDraft]) -> None:
@@ -306,38 +303,19 @@ def _store_questions(
     apart: tuple[Sequence[Prepared], Sequence[Prepared], Sequence[Prepared]],
     dice: random.Random,
 ) -> None:
+    """Store the questions, and a slot for every answer that is wanted; each copy of them has an order of its own."""
     kinds = zip((MAIN, PRACTICE, ATTENTION), apart, strict=True)
-    rows = [_row(study, kind, *one) for kind, some in kinds for one in some]
-    session.execute(insert(Question), [{**row, "ordinal": ordinal} for ordinal, row in enumerate(rows)])
-    add_slots(session, study, dice)
-
-
-def _row(study: StudyRow, kind: str, draft: QuestionDraft, payload: dict[str, Any], expected: Any) -> dict[str, Any]:
-    return {
-        "study_id": study.id,
-        "kind": kind,
-        "source": draft.source,
-        "subset": draft.subset,
-        "item": draft.item,
-        "payload": payload,
-        "expected": expected,
-    }
-
-
-def add_slots(session: Session, study: StudyRow, dice: random.Random) -> None:
-    """A slot for every answer that is wanted; each copy of the questions has an order of its own."""
-    own = select(Question.id, Question.subset).where(Question.study_id == study.id, Question.kind == MAIN)
-    asked = session.execute(own.order_by(Question.ordinal)).all()
-    subsets = [row.subset for row in asked]
+    drafted = enumerate((kind, *one) for kind, some in kinds for one in some)
+    rows = [
+        {**vars(draft), "study_id": study.id, "ordinal": n, "kind": kind, "payload": payload, "expected": expected}
+        for n, (kind, draft, payload, expected) in drafted
+    ]
+    session.execute(insert(Question), rows)
+    own = select(Question.id).where(Question.study_id == study.id, Question.kind == MAIN)
+    asked = session.scalars(own.order_by(Question.ordinal)).all()
+    subsets = [draft.subset for draft, *_ in apart[0]]
     slots = [
-        {
-            "study_id": study.id,
-            "question_id": asked[n].id,
-            "kind": MAIN,
-            "copy": copy,
-            "rank": rank,
-            "state": FREE,
-        }
+        {"study_id": study.id, "question_id": asked[n], "kind": MAIN, "copy": copy, "rank": rank, "state": FREE}
         for copy in range(study.plan["overlap"])
         for rank, n in enumerate(balanced_order(subsets, dice))
     ]

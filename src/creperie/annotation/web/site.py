@@ -46,7 +46,8 @@ class Site:
 
 
 async def site_of(request: Request) -> Site:  # as a coroutine it needs no thread of its own
-    return request.app.state.site  # type: ignore[no-any-return]
+    site: Site = request.app.state.site
+    return site
 
 
 def _storable(text: str) -> str:
