@@ -81,6 +81,7 @@ def undo(desk: Desk, key: str) -> None:
     if slot.state == DONE:  # as it was shown before; the time in view begins anew
         slot.shown = desk.now
     desk.hold(ticket)
+    desk.save()
 
 
 def _held(desk: Desk, token: str, key: str, kind: str) -> Ticket | Receipt:
@@ -143,7 +144,6 @@ def _add(
             revision=desk.study.revision,
         )
     )
-    desk.save()
 
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:

@@ -159,7 +159,7 @@ class Desk:
             secrets.SystemRandom().shuffle(order)  # an order that could be computed would tell what is true
             slot.order = order
         slot.state, slot.annotator_id, slot.lease_until = HELD, self.me.id, self.now + self.plan.lease
-        self.save()
+        self.session.flush()  # as many slots are done as before
 
     def put_down(self, slot: Slot) -> None:
         """Let go of a slot without an answer: main slots go back to everybody, the others stay mine."""
