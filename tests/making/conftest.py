@@ -69,12 +69,6 @@ def good_answer(q: Question) -> dict[str, Any]:
             return {"possible": "no", "first": "NA", "second": "NA", "sentence": "NA"}
         swapped = caption.replace(one, "\0").replace(two, one).replace("\0", two)
         return {"possible": "yes", "first": one, "second": two, "sentence": swapped}
-    if q.step == "name":
-        one, two = {"object": ("A brown dog", "a white cat"), "attribute": ("brown", "white")}[q.template[5:]]
-        return {"possible": "yes", "first": one, "second": two}
-    if q.step == "words":
-        added = {"add-attribute": "spotted", "add-object": "with a parrot"}
-        return {"few": [q.given["selected"], added.get(q.template) or NEW[q.given["selected"]]]}
     if q.step == "write":
         return {"plan": "turn it round", "paraphrase": f"There we see: {caption}"}
     if q.step == "validate":

@@ -78,20 +78,6 @@ def test_prompts_of_ones_own_replace_the_shipped_ones(tmp_path: Path) -> None:
         read_template("swap-object", str(tmp_path / "nowhere"))
 
 
-def test_the_most_similar_demonstrations_are_shown_last() -> None:
-    step = read_template("swap-object", shown=3)["swap"]
-    caption = "The nurse shows the photograph to the child."
-    chosen = [given["caption"] for given, _ in step.chosen({"caption": caption})]
-    assert len(chosen) == 3
-    assert chosen[-1] == "The nurse shows the picture to the child."
-    assert len(read_template("swap-object")["swap"].chosen({"caption": caption})) >= 7
-
-
-def test_steps_know_their_order() -> None:
-    steps = read_template("replace-object").steps
-    assert [steps[name].order for name in ("locate", "propose", "compose")] == [0, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("source", "foil", "ok"),
     [

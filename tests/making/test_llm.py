@@ -19,9 +19,7 @@ from click.testing import CliRunner
 from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import cli
 from creperie.core.errors import CreperieError
-from creperie.lang import parse
 from creperie.making.llm import question
-from creperie.making.llm.assemble import swaps_of
 from creperie.making.llm.estimate import cost_sentence, estimate_cost
 from creperie.making.llm.maker import LLMMaker
 from creperie.making.llm.question import TRIES
@@ -29,7 +27,6 @@ from creperie.making.options import MakerOptions
 from creperie.making.registry import MAKERS, build_maker
 from creperie.making.run import preview
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.swaps import agreement, exchange_spans
 
 DOG = "A brown dog chases a white cat."
 
@@ -64,53 +61,6 @@ def test_foils(chat: Any, maker: str, foil: set[str], steps: int) -> None:
     assert temperatures == ([0.0, 1.5, 0.0] if steps == 3 else [0.0])
 
 
-@pytest.mark.parametrize(
-    ("maker", "caption", "foil"),
-    [
-        ("replace-object", DOG, {"A brown goat chases a white cat.", "A brown dog chases a white hen."}),
-        ("replace-attribute", DOG, {"A black dog chases a white cat.", "A brown dog chases a grey cat."}),
-        ("replace-relation", DOG, {"A brown dog feeds a white cat."}),
-        ("swap-object", DOG, {"A white cat chases a brown dog."}),
-        ("swap-attribute", DOG, {"A white dog chases a brown cat."}),
-        ("add-object", "A dog sleeps in the kitchen.", {"A dog with a parrot sleeps."}),
-        ("add-attribute", DOG.replace("white ", ""), {"A dog chases a spotted cat."}),
-    ],
-)
-def test_a_model_names_and_creperie_writes(chat: Any, maker: str, caption: str, foil: set[str]) -> None:
-    made = made_by(f"llm:{maker}", chat.uri + "&structured=true", caption, assemble=True)
-    assert (made.report["made"], made.report["calls"], len(chat.bodies)) == (1, 1, 1)
-    assert made.items[0].captions[1] in foil
-    if maker == "swap-object":
-        schema = chat.asked[0].body["response_format"]["json_schema"]["schema"]
-        assert schema["properties"]["first"]["enum"] == ["A brown dog", "NA"]  # nothing else can change places
-        assert schema["properties"]["second"]["enum"] == ["a white cat", "NA"]
-
-
-def test_what_is_named_must_fit_and_make_the_caption_false(chat: Any) -> None:
-    for word, why in (("animals", "a kind of the other"), ("dog", "already"), ("quickly", "not a noun")):
-        chat.script = lambda q, word=word: json.dumps({"few": [word]})
-        made = made_by("llm:replace-object", chat.uri, "Two dogs are sleeping.", assemble=True, seed=ord(word[0]))
-        assert why in outcome_rows(made)[0][2]
-    chat.script = lambda q: json.dumps({"few": ["puppy", "A horse."]})  # the first that fits is taken
-    made = made_by("llm:replace-object", chat.uri, "Two dogs are sleeping.", assemble=True)
-    assert made.items[0].captions[1] == "Two horses are sleeping."
-
-
-def test_agreement_follows_a_swap() -> None:
-    doc = next(iter(parse(["A woman is chasing two boys."])))
-    one, other = swaps_of(doc, "swap-object")[0]
-    found = exchange_spans(doc, one[:2], other[:2], True, agreement(one[2], other[2]))
-    assert found == "Two boys are chasing a woman."
-
-
-@pytest.mark.parametrize(
-    "text", ["People are playing a game.", "A man is feeding a horse.", "A cup stands on a table."]
-)
-def test_only_what_could_be_the_other_way_round_is_offered_for_a_swap(text: str) -> None:
-    """A small model that is offered them takes them: `A horse is feeding a man.`"""
-    assert not swaps_of(next(iter(parse([text]))), "swap-object")
-
-
 def test_several_foils_and_the_seed(chat: Any) -> None:
     both = {"A brown goat chases a white cat.", "A brown dog chases a white hen."}
     made = made_by("llm:replace-object", chat.uri, DOG, foils=2)
@@ -139,6 +89,16 @@ def test_an_addition_without_a_true_one_drops_filler(chat: Any) -> None:
     chat.script = lambda q: '{"true_sentence": "NA"}' if q.step == "compose-true" else None
     made = made_by("llm:add-object", chat.uri, "A very big dog sleeps.", others=("There is a dog",))
     assert made.items[0].captions == ("A very big dog sleeps.", "A dog and goat sleeps.")
+
+
+def test_a_swap_that_is_true_as_well_is_rejected_and_foils_carry_their_evidence(chat: Any) -> None:
+    pytest.importorskip("spacy")
+    made = made_by("llm:swap-object", chat.uri, "A dog faces a cat.", "A dog chases a cat.")
+    assert [(text, why.partition(":")[0]) for _, text, why in outcome_rows(made)] == [
+        ("A cat faces a dog.", "true as well"),
+        ("A cat chases a dog.", ""),
+    ]
+    assert [item.tags["evidence"] for item in made.items] == ["likely"]
 
 
 def test_nothing_to_swap_is_said(chat: Any) -> None:
@@ -280,7 +240,7 @@ def test_structured_output_is_asked_for_by_option(chat: Any) -> None:
 
 
 def test_requests_in_flight_are_as_many_as_configured(chat: Any) -> None:
-    chat.delay = 0.05
+    chat.delay = 0.3
     made_by("llm:replace-object", chat.uri + "&concurrency=6", *[f"A dog behind boat {i}." for i in range(18)])
     assert chat.most_in_flight == 6
     assert len(chat.bodies) == 54
@@ -305,6 +265,15 @@ def run(*args: str) -> tuple[int, Any]:
     if result.exception is not None:
         raise result.exception
     return int(result.return_value), json.loads(result.stdout)
+
+
+def test_nothing_made_is_exit_code_3_with_advice(chat: Any, tmp_path: Path) -> None:
+    chat.script = lambda q: "I cannot."
+    base = ("make", "llm:swap-object", "--captions", str(captions_file(tmp_path, 1)), "--model", chat.uri)
+    code, document = run(*base, "--out", str(tmp_path / "out"))
+    assert code == 3
+    assert "quarantined: no JSON object (1)" in document["advice"]
+    assert "larger model" in document["advice"]
 
 
 def test_command_ledger_and_estimate(chat: Any, tmp_path: Path) -> None:

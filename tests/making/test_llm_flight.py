@@ -1,4 +1,4 @@
-"""Requests in flight and the ledger: talks do not wait for each other, chunks overlap, nothing is paid twice."""
+"""Requests in flight and the ledger: talks do not wait for each other, nothing is paid twice."""
 
 from __future__ import annotations
 
@@ -65,25 +65,6 @@ def test_a_talk_does_not_wait_for_another(chat: Any, tmp_path: Path) -> None:
     assert ledger["calls"] == 9
 
 
-def test_the_next_chunk_begins_before_the_last_answer_of_a_chunk(
-    chat: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(makers, "SERVER_CHUNK", 2)
-    next_chunk = threading.Event()
-    waited = []
-
-    def script(q: Any) -> None:
-        if "boat 2" in q.given["caption"]:
-            next_chunk.set()
-        if q.step == "compose" and "boat 1" in q.given["caption"]:
-            waited.append(next_chunk.wait(PATIENCE))
-
-    chat.script = script
-    made, _ = making(chat.uri + "&concurrency=2", captions(6), tmp_path / "out")
-    assert waited == [True]
-    assert [o.source for o in made.outcomes] == list("012345")
-
-
 def test_timing_changes_nothing(chat: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(makers, "SERVER_CHUNK", 3)
     found = []
@@ -95,15 +76,6 @@ def test_timing_changes_nothing(chat: Any, tmp_path: Path, monkeypatch: pytest.M
         making(chat.uri + f"&concurrency={4 * number + 1}", captions(10), place)
         found.append(digest(place))
     assert found[0] == found[1] == found[2]
-
-
-def test_the_first_chunk_goes_first(chat: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A talk that has begun is finished before new ones begin, so chunks end in order and little is open at a time."""
-    monkeypatch.setattr(makers, "SERVER_CHUNK", 4)
-    making(chat.uri + "&concurrency=1", captions(12), tmp_path / "out")
-    last = [max(k for k, q in enumerate(chat.asked) if f"boat {i}." in q.given["caption"]) for i in range(12)]
-    assert max(last[:4]) < max(last[4:8]) < max(last[8:])
-    assert max(last[:4]) < 20  # of 36: the other chunks have hardly begun
 
 
 def test_a_budget_stops_all_chunks_and_keeps_what_was_answered(

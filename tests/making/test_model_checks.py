@@ -1,4 +1,4 @@
-"""Checks by models: entailment, and blind scores of source and candidate."""
+"""Checks by models and by the truth layer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import cli
 from creperie.core.errors import ModelError, UsageError
 from creperie.making.candidate import Candidate
-from creperie.making.checks import NotEntailed, ScoredAlike, entailment
+from creperie.making.checks import NotEntailed, entailment
 from creperie.making.options import MakerOptions
+from creperie.making.plausibility import gaps
 from creperie.making.source import SourceCaption
 from creperie.testing.tiny import tiny_bert
 
@@ -65,30 +66,34 @@ def test_a_classifier_of_something_else_is_refused(tmp_path: Path) -> None:
         NotEntailed(f"hf:{folder}").review([(SOURCE, candidate("a cat"))])
 
 
-def test_a_blind_model_rejects_what_it_finds_worse() -> None:
-    """`length-words` likes longer captions; `blind:` gives its score as it stands."""
-    longer, shorter = candidate("a man rides a very brown horse"), candidate("a man rides")
-    check = ScoredAlike("blind:length-words", 0.0, "worse")
-    reasons = check.review([(SOURCE, longer), (SOURCE, shorter)])
-    assert sorted(map(str, reasons)) == ["None", "worse"]
-    generous = ScoredAlike("blind:length-words", 10.0, "worse")
-    assert generous.review([(SOURCE, longer), (SOURCE, shorter)]) == [None, None]
-
-
 def test_a_model_that_does_not_score_texts_is_refused(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "bert")
     with pytest.raises(UsageError, match="does not score texts"):
-        ScoredAlike(f"hf:{folder}", 0.0, "worse").review([(SOURCE, candidate("a cat"))])
+        gaps("a dog", ["a cat"], f"hf:{folder}")
 
 
 def test_options_name_the_checks() -> None:
-    named = MakerOptions(grammar="blind:grammar", fluency="lm:x", nli="hf:y", margin=0.5)
-    assert named.model_checks == (
-        ScoredAlike("blind:grammar", 0.5, "less grammatical than the source"),
-        ScoredAlike("lm:x", 0.5, "less fluent than the source"),
-        NotEntailed("hf:y"),
-    )
+    assert MakerOptions(nli="hf:y").model_checks == (NotEntailed("hf:y"),)
     assert MakerOptions().model_checks == ()
+
+
+def test_validate_by_the_truth_layer(tmp_path: Path) -> None:
+    """`creperie validate --truth` finds symmetric swaps and contradicting positives without a model."""
+    pytest.importorskip("spacy")
+    pair, triple = ((True, False),), ((True, True, False),)
+    items = [
+        Item("1", "s", (), ("A man hugs a woman.", "A woman hugs a man."), pair),
+        Item("2", "s", (), ("A man chases a woman.", "A woman chases a man."), pair),
+        Item("3", "s", (), ("Two dogs bark.", "Three dogs bark.", "A cat sleeps."), triple),
+    ]
+    save(from_items("b", items), tmp_path / "b")
+    result = CliRunner().invoke(cli, ["validate", str(tmp_path / "b"), "--truth", "--json"], standalone_mode=False)
+    document = json.loads(result.stdout)
+    assert [(f["item"], f["code"]) for f in document["findings"]] == [
+        ("1", "negative-equivalent"),
+        ("3", "not-equivalent"),
+    ]
+    assert "holds both ways" in document["findings"][0]["message"]
 
 
 def test_validate_by_entailment(tmp_path: Path) -> None:

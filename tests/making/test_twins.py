@@ -11,8 +11,8 @@ from PIL import Image
 
 from creperie.bench import PAIRED, Item, from_items, load, open_store
 from creperie.core import CreperieError, UnknownNameError
-from creperie.making import MakerOptions, build_maker, captions_of, make
-from creperie.making.twins_join import ORDER, PHRASE, JoinLimits, TwinJoin
+from creperie.making import MakerOptions, build_maker, captions_of, make, twins_join
+from creperie.making.twins_join import ORDER, PHRASE, neighbours
 from creperie.making.twins_match import CrossedCell, Edge, matched, weigh
 from creperie.making.twins_words import Contrast, table_contrast, words_of
 
@@ -227,29 +227,24 @@ def brute_force(texts):
     return found
 
 
-def test_the_join_finds_what_brute_force_finds():
+def test_the_join_finds_what_brute_force_finds(monkeypatch):
     rng = np.random.default_rng(3)
     words = ["dog", "cat", "red", "runs", "on", "grass", "two", "in front of"]
     texts = ["A " + " ".join(rng.choice(words, rng.integers(2, 6))) + " ." for _ in range(150)]
-    join = TwinJoin(limits=JoinLimits(per_filler=1000, per_key=100_000, files=7))
-    rows = np.concatenate(list(join.pairs([texts[:40], texts[40:41], texts[41:]])))
-    assert set(map(tuple, rows.tolist())) == brute_force(texts)
-    assert join.counts.captions == 150
-    assert join.counts.repeated == join.counts.crowded == 0
+    monkeypatch.setattr(twins_join, "PER_FILLER", 1000)
+    assert set(neighbours(texts)) == brute_force(texts)
 
 
-def test_what_a_crowded_key_leaves_out_is_counted():
+def test_a_crowded_key_is_cut(monkeypatch):
     colours = ["red", "blue", "green", "black", "white"]
     texts = [f"a {c} dog runs" for c in colours for _ in range(4)]
-    join = TwinJoin(limits=JoinLimits(per_filler=2, per_key=10, files=2))
-    rows = np.concatenate(list(join.pairs([texts])))
-    assert 0 < len(rows) < 2 * 40  # two keys, of the spans "red" and "red dog", with forty pairs each
-    assert join.counts.repeated > 0
-    assert join.counts.crowded > 0
+    monkeypatch.setattr(twins_join, "PER_FILLER", 2)
+    monkeypatch.setattr(twins_join, "PER_KEY", 10)
+    assert 0 < len(neighbours(texts)) < 40 < len(brute_force(texts))
 
 
 def test_an_empty_corpus_joins_nothing():
-    assert list(TwinJoin().pairs([[], ["", "  ", "."]])) == []
+    assert neighbours(["", "  ", "."]) == neighbours([]) == []
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ class MakeCommand(click.Command):
         from creperie.making import MAKERS
 
         with formatter.section("Makers"):
-            formatter.write_dl([(name, entry.help) for name, entry in MAKERS.items()])
+            needs = {name: f" Needs {entry.needs}." if entry.needs else "" for name, entry in MAKERS.items()}
+            formatter.write_dl([(name, entry.help + needs[name]) for name, entry in MAKERS.items()])
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def make(
     expected = _estimate(chosen, sources, said=not output.dry_run)
     if output.dry_run:
         return _dry(maker, expected)
-    engine = _engine(where, chosen, sources, output.out) if output.out else None
+    engine = _engine(where, chosen, sources) if output.out else None
     made = make_benchmark(chosen, sources, output.out, options=options, job=job, engine=engine, progress=bar)
     document = {"out": output.out, "maker": maker, "shard": job.shard, **made.report, **expected}
     if isinstance(chosen, Metered):
@@ -79,19 +80,21 @@ def make(
         document["html"] = str(output.html)
     if output.show:
         document["candidates"] = _candidates(sources, made)
-    nothing = not made.report["made"] and not isinstance(chosen, Metered)  # what a model answered is in quarantine
+    nothing = not made.report["made"]
     if nothing:
-        document["advice"] = _advice(document)
+        document["advice"] = _advice(document, chosen)
     return CommandResult(document, lambda: _show(document), code=3 if nothing else None)
 
 
-def _advice(document: dict[str, Any]) -> str:
-    """Why nothing was made, and what to do."""
-    reasons = Counter(document["skipped"])
+def _advice(document: dict[str, Any], maker: Maker) -> str:
+    """Return why nothing was made, and what to do."""
+    reasons = Counter(document["skipped"]) + Counter(document["reasons"])
     for why in document["missing"].values():
         reasons.update(why)
     top = "; ".join(f"{reason} ({n:,})" for reason, n in reasons.most_common(3))
     steps = "try more captions, `creperie make all` for every kind, or --band 12 for less likely foils"
+    if maker.name.startswith("llm:"):
+        steps = "name a larger model, or hold it to a schema (api:MODEL?structured=true); --show shows its answers"
     return f"nothing was made: {top or 'there are no captions'}. To get foils, {steps}."
 
 
@@ -116,17 +119,14 @@ def _dry(name: str, expected: dict[str, Any]) -> CommandResult:
     return CommandResult({"maker": name, "dry_run": True, **expected}, lambda: say(cost_sentence(expected["estimate"])))
 
 
-def _engine(where: EngineOptions, maker: Maker, captions: Captions, out: str) -> Engine:
+def _engine(where: EngineOptions, maker: Maker, captions: Captions) -> Engine:
     """Return the engine that was asked for; without a number of workers, all cores where there is much to do."""
-    if maker.name.startswith("llm:"):
+    if maker.name.startswith("llm:") and where.engine == "ray":
         from creperie.making import LLMMaker
 
         if isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
-            if where.engine == "ray":
-                what, hint = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
-                raise UsageError(what, hint=f"{hint}: &concurrency= of the model says how many requests are in flight")
-            where.choose()  # a wrong name or address is an error here as elsewhere
-            return maker.engine(captions, Path(out))
+            what, hint = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
+            raise UsageError(what, hint=f"{hint}: &concurrency= of the model says how many requests are in flight")
     return where.choose(many=len(captions.sources) >= FEW)
 
 

@@ -27,6 +27,7 @@ class ValidateOptions(ImageOptions):
 
     model: str = option("", "A language model that compares captions, such as api:gpt-4o-mini.", metavar="URI")
     nli: str = option("", "A classifier of natural language inference that does, such as hf:NAME.", metavar="URI")
+    truth: bool = option(False, "The truth layer of the makers compares captions, without a model.")
     seer: str = option(
         "", "A model that looks at the images: vlm:, api:, hf:NAME?score=itm.", flags="--with", metavar="URI"
     )
@@ -44,22 +45,24 @@ class ValidateOptions(ImageOptions):
 def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> CommandResult:
     """Check that the true captions of an item are true and agree, and that its false ones are false.
 
-    --model and --nli compare captions, --with looks at the images, at every caption of an item with every image. Exit
-    code 1 if something is in doubt. The validator's corrections are kept beside its verdicts.
+    --model, --nli and --truth compare captions, --with looks at the images, at every caption of an item with every
+    image. Exit code 1 if something is in doubt. The validator's corrections are kept beside its verdicts.
     """
     from creperie.bench import load
     from creperie.making import all_pairs, cost_sentence, estimate_pairs
     from creperie.making import validate as validate_benchmark
 
-    uri = options.model or options.nli or options.seer
-    if not uri or sum(map(bool, (options.model, options.nli, options.seer))) > 1:
-        raise UsageError("expected one of --model, --nli and --with", hint="run the command once for each")
+    ways = [uri for uri in (options.model, options.nli, options.seer, "truth" if options.truth else "") if uri]
+    if len(ways) != 1:
+        raise UsageError("expected one of --model, --nli, --truth and --with", hint="run the command once for each")
+    uri = ways[0]
     if options.seer:
         return _look(load(bench, images=options.images), bench, options)
     loaded = load(bench)
     pairs = all_pairs(loaded, options.limit)[0]
-    expected = {"calls": 2 * len(pairs), "cost": 0.0} if options.nli else estimate_pairs(pairs, uri, options.prompts)
-    price = f"{2 * len(pairs):,} pairs of captions to classify" if options.nli else cost_sentence(expected)
+    asks = bool(options.model)
+    expected = estimate_pairs(pairs, uri, options.prompts) if asks else {"calls": 2 * len(pairs), "cost": 0.0}
+    price = cost_sentence(expected) if asks else f"{2 * len(pairs):,} pairs of captions to compare"
     if options.dry_run:
         return CommandResult({"bench": loaded.name, "dry_run": True, "estimate": expected}, lambda: say(price))
     click.echo(price, err=True)

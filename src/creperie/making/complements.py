@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from creperie.lang import gender_of, lemma
-from creperie.making.phrases import Phrase, dictionary_form, glued, has_possessor, named, phrase_of
+from creperie.lang import lemma
+from creperie.making.phrases import Phrase, dictionary_form, glued, named, phrase_of
 from creperie.making.plain import is_read_whole, noun_phrase, words_of
 from creperie.making.verbs import (
     hits_against,
@@ -85,29 +85,17 @@ def _said(event: TwoComplements, one: Phrase, link: str, other: Phrase, simple: 
 
 
 def find_giving(doc: Any) -> TwoComplements | str:
-    """Someone gives someone something, in one of two ways; or why that is not found."""
-    reason = NO_RECIPIENT
-    for verb in (t for t in doc if t.tag_.startswith("VB")):
-        link = recipient_preposition(dictionary_form(verb))
-        if link is None or not takes_two_objects(dictionary_form(verb)) or _is_passive(verb):
-            continue
-        found = _giving(verb, link)
-        if not isinstance(found, str):
-            return found
-        reason = found
-    return (plain_giving(doc) if reason in (NO_RECIPIENT, *SECOND_CLAUSE) else None) or reason
+    """Return who is given what, read word by word, or why there is no such event.
 
-
-def plain_giving(doc: Any) -> TwoComplements | None:
-    """A caption read word by word: a verb that takes a recipient, then either recipient and thing, or thing, `to` (or
-    `for`) and recipient; more only after a recipient with its preposition, or behind `, but` and `, and`."""
+    A verb that takes a recipient, then either recipient and thing, or thing, `to` (or `for`) and recipient; more only
+    behind `, but` and `, and`."""
     tokens, end = words_of(doc)
     tail = next((i for i, t in enumerate(tokens[:-1]) if t.text == "," and tokens[i + 1].tag_ == "CC"), len(tokens))
     tokens, told = tokens[:tail], tokens[tail:]
     place = tokens[:1] and tokens[0].tag_ in ("RB", "IN")  # `Here, a man …`, `in the scene, a man …`
     first = next((i + 1 for i, t in enumerate(tokens[:4]) if place and t.text == ","), 0)
     if not is_read_whole(tokens[first:]) or any(t.tag_.startswith("PRP") for t in told):
-        return None
+        return NO_RECIPIENT
     for at in range(first + 1, len(tokens) - 1):
         base = _giving_verb(tokens, at)
         link = recipient_preposition(base)
@@ -118,17 +106,15 @@ def plain_giving(doc: Any) -> TwoComplements | None:
             continue
         voice, a, b, last = found
         rest = tokens[last:]
-        if a.head == b.head or is_dative_idiom(b.head) or not (a.pronoun or is_animate(lemma(a.head, "NNS"))):
+        living = a.pronoun or is_animate(lemma(a.head, "NNS"))
+        if a.head == b.head or is_dative_idiom(b.head) or b.pronoun or not living:
             continue
-        if b.pronoun or any(t.tag_.startswith("VB") or t.tag_ in ("CC", "PRP$") for t in rest):
-            continue
-        if rest and (voice == "ditransitive" or rest[0].tag_ != "IN"):
-            continue
+        if rest:
+            return "words that may belong to either argument"  # hand a boy some cake on a plate
         before = glued(tokens[: at + 1])
         links = ("", link)
-        after = (*glued(rest), *glued(told))
-        return TwoComplements(voice, before, a, b, links, base, after, end, tokens[0].text, plain=True)
-    return None
+        return TwoComplements(voice, before, a, b, links, base, glued(told), end, tokens[0].text, plain=True)
+    return NO_RECIPIENT
 
 
 def _giving_verb(tokens: list[Any], at: int) -> str:
@@ -164,40 +150,6 @@ def _read_linked(tokens: list[Any], at: int, link: str) -> Reading | None:
         return None
     person = noun_phrase(tokens, thing[1] + 1, animate=True)
     return ("dative", person[0], thing[0], person[1]) if person else None
-
-
-def _giving(verb: Any, link: str) -> TwoComplements | str:
-    things = [c for c in verb.rights if c.dep_ == "dobj"]
-    if len(things) != 1:
-        return NO_RECIPIENT
-    thing = things[0]
-    bare = [c for c in verb.rights if c.dep_ == "dative" and c.tag_ != "IN" and c.i < thing.i]
-    if bare:
-        found = _built(verb, (bare[0], thing), (), ("ditransitive", ("", link)))
-    else:
-        preposition, person = _linked(verb, thing, link)
-        if person is None:
-            return NO_RECIPIENT
-        if thing.tag_ == "PRP":
-            return "a pronoun that cannot be moved"  # give her it
-        found = _built(verb, (person, thing), (preposition,), ("dative", ("", link)))
-    if isinstance(found, str):
-        return found
-    person = bare[0] if bare else person
-    if person.tag_ != "PRP" and not is_animate(dictionary_form(person)):
-        return "the recipient is not a living being"
-    if is_dative_idiom(thing.text.lower()):
-        return "an idiom"
-    return "an argument belongs to the other" if has_possessor(thing) and not _is_own(verb, thing, person) else found
-
-
-def _is_own(verb: Any, thing: Any, person: Any) -> bool:
-    """`a boy gives a girl his ball`: the possessive can only be the giver's, by gender."""
-    doer = next((c for c in verb.lefts if c.dep_ == "nsubj"), None)
-    owners = {"his": "m", "her": "f"}
-    own = next((owners.get(t.text.lower(), "") for t in thing.lefts if t.tag_ == "PRP$"), "")
-    genders = [gender_of(dictionary_form(t)) if t is not None else "" for t in (doer, person)]
-    return bool(own) and genders[0] == own and genders[1] not in ("", own)
 
 
 # -- with and against ------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def with_against(name: str, options: MakerOptions, captions: Captions) -> Parsed
 
 def _maker(alternation: Alternation, options: MakerOptions) -> ParsedMaker:
     propose = Proposer(alternation)
-    checks = (RolesConfirmed(options.parser), *options.rule_checks)
+    checks = (RolesConfirmed(options.parser), *options.model_checks)
     return ParsedMaker(alternation.name, propose, options, checks, Builder(alternation), whole=True, chunk=1024)
 
 
@@ -168,6 +168,8 @@ class Builder:
                 "verb": first["verb"],
                 "reversible": first["reversible"],
             }
+            weighed = next((c.tags for c in members if "evidence" in c.tags), {})
+            tags |= {name: weighed[name] for name in ("evidence", "because") if name in weighed}
             items.append(Item(source.id, group, source.images, captions, choice(2, len(captions) - 2), tags))
         return items
 

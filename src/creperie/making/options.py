@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from creperie.core import option
-from creperie.making.candidate import BatchCheck, Candidate, Check
-from creperie.making.checks import NotEntailed, ScoredAlike
-from creperie.making.source import SourceCaption
+from creperie.making.candidate import BatchCheck, Check
+from creperie.making.checks import NotEntailed
 
 #: The language model that judges plausibility unless another one is named: small, quick, inside a package.
 TRIGRAM = "lm:pkg:pocketsphinx?reduce=sum"
@@ -46,10 +45,6 @@ class MakerOptions:
     prompts: str = option(
         "", "llm: makers: prompt files of your own, in place of those of the same name.", metavar="DIR"
     )
-    demonstrations: int = option(
-        0, "llm: makers: examples per prompt, those most like the caption; 0: all, in one order.", minimum=0
-    )
-    assemble: bool = option(False, "llm: makers: the model names the edit, creperie writes the caption.")
     evidence: str = option(
         "likely",
         "mine:twins: how sure it must be that a caption is false of the other image.",
@@ -65,10 +60,6 @@ class MakerOptions:
     corpus: str = option(
         "", "Captions that show which words people use where (default: the given ones).", metavar="FILE|BENCH"
     )
-    reversible_only: bool = option(False, "Only foils whose two arguments could be exchanged.")
-    grammar: str = option("", "A blind model that must find candidates as grammatical as their caption.", metavar="URI")
-    fluency: str = option("", "A blind model that must find candidates as likely as their caption.", metavar="URI")
-    margin: float = option(0.0, "How much worse `grammar=` and `fluency=` may find them.")
     nli: str = option("", "An entailment classifier: foils must not follow from their caption.", metavar="URI")
 
     def __post_init__(self) -> None:
@@ -82,19 +73,6 @@ class MakerOptions:
         return {k: v for k, v in asdict(self).items() if k == "seed" or v != getattr(plain, k)}
 
     @property
-    def model_checks(self) -> tuple[BatchCheck, ...]:
-        """Checks by blind models, where models were named."""
-        named = ((self.grammar, "less grammatical than the source"), (self.fluency, "less fluent than the source"))
-        alike: list[BatchCheck] = [ScoredAlike(uri, self.margin, reason) for uri, reason in named if uri]
-        return (*alike, NotEntailed(self.nli)) if self.nli else tuple(alike)
-
-    @property
-    def rule_checks(self) -> tuple[Check | BatchCheck, ...]:
-        """Checks of rule makers: by models, and that a foil is reversible where that is wanted."""
-        return (*((is_reversible,) if self.reversible_only else ()), *self.model_checks)
-
-
-def is_reversible(source: SourceCaption, candidate: Candidate) -> str | None:
-    """The two arguments of a foil could also be the other way round, as its maker tags it."""
-    ok = candidate.role == "positive" or candidate.tags.get("reversible")
-    return None if ok else "not reversible"
+    def model_checks(self) -> tuple[Check | BatchCheck, ...]:
+        """Return the checks by models that were named."""
+        return (NotEntailed(self.nli),) if self.nli else ()

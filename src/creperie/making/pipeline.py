@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from creperie.bench import Item, Tag, choice
-from creperie.lang import tidy_together
+from creperie.core import MissingExtraError
+from creperie.lang import COMPATIBLE, CONTRADICTED, ENTAILED, UNKNOWN, Truth, tidy_together, truth
 from creperie.making.candidate import BatchCheck, Candidate, Check, Maker, Proposal
 from creperie.making.checks import ALWAYS, why_unfit, word_key
 from creperie.making.source import SourceCaption
+
+#: How sure it is that a foil is false, by the word of the truth layer.
+EVIDENCE = {CONTRADICTED: "likely", UNKNOWN: "unchecked", COMPATIBLE: "not entailed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +69,25 @@ def judge(
         for k, reason in zip(left, _applied(check, [pairs[k] for k in left]), strict=True):
             reasons[k] = reason or ""
     verdicts: dict[str, list[CandidateVerdict]] = {s.id: [] for s in sources}
+    published = bool(maker.settings.get("as_published"))
     for (s, c), reason in zip(pairs, reasons):
-        verdicts[s.id].append(CandidateVerdict(c, reason))
+        verdicts[s.id].append(CandidateVerdict(c, reason) if reason or published else with_evidence(s, c))
     return {key: _consistent(found, maker.whole) for key, found in verdicts.items()}
+
+
+def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdict:
+    """Return the verdict of the truth layer on a foil: rejected if its caption entails it, else with tags that say how
+    sure it is that it is false. Makers that asked the layer themselves have set the tags."""
+    if candidate.role == "positive" or "evidence" in candidate.tags:
+        return CandidateVerdict(candidate)
+    try:
+        verdict = truth(source.text, candidate.text, source.others)
+    except MissingExtraError:
+        verdict = Truth(UNKNOWN, "the packages of the truth layer are not installed")
+    if verdict.word == ENTAILED:
+        return CandidateVerdict(candidate, f"true as well: {verdict.reason.partition(':')[0]}")
+    tags = {**candidate.tags, "evidence": EVIDENCE[verdict.word], "because": verdict.reason}
+    return CandidateVerdict(replace(candidate, tags=tags))
 
 
 def _applied(check: Check | BatchCheck, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> Sequence[str | None]:

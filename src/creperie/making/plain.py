@@ -44,7 +44,8 @@ def noun_phrase(tokens: Sequence[Any], start: int, *, animate: bool = False) -> 
     while at < len(tokens) and (tokens[at].tag_ in _MODIFIERS or (at > begin and _is_being(tokens[at]))):
         at += 1
         named = tokens[at - 1].tag_ in NOUN_TAGS or _is_being(tokens[at - 1])
-        if animate and named and is_animate(lemma(tokens[at - 1].text, "NNS")):
+        further = at < len(tokens) and is_animate(lemma(tokens[at].text, "NNS"))  # `a white bear`
+        if animate and named and not further and is_animate(lemma(tokens[at - 1].text, "NNS")):
             break
     if (
         at == begin

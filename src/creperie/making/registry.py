@@ -19,6 +19,7 @@ class MakerEntry(NamedTuple):
     module: str
     factory: str
     help: str
+    needs: str = ""  #: what a user must have or name besides captions
 
 
 MAKERS = {name: MakerEntry(**record) for name, record in packaged_toml("creperie.making", "makers.toml").items()}

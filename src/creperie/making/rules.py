@@ -30,6 +30,7 @@ from creperie.making.corpus import WordCounts, corpus_of
 from creperie.making.edits import CaptionEdit, other_attributes, other_objects, other_relations
 from creperie.making.options import MakerOptions
 from creperie.making.parsed import ParsedMaker
+from creperie.making.pipeline import EVIDENCE
 from creperie.making.plausibility import gaps, within_band
 from creperie.making.published import PublishedReplacer, other_verbs, propose_swaps
 from creperie.making.source import Captions, SourceCaption
@@ -56,7 +57,6 @@ WANTED: Mapping[str, tuple[str, ...]] = {
     "add": (COMPATIBLE,),
     "relation": (CONTRADICTED, UNKNOWN),
 }
-EVIDENCE = {CONTRADICTED: "likely", UNKNOWN: "unchecked", COMPATIBLE: "not entailed"}
 #: Edits of a kind that are judged, and candidates of a kind that are left to choose from.
 MOST_JUDGED, MOST_KEPT = 40, 8
 
@@ -64,7 +64,7 @@ MOST_JUDGED, MOST_KEPT = 40, 8
 def replace(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
     """The maker `rules:replace`: an object, an attribute or a relation replaced by one that excludes it."""
     open_wordnet()  # says now that it is missing, not after an hour
-    checks = (EditSize(1, 4), LengthMatched(2), *options.rule_checks)
+    checks = (EditSize(1, 4), LengthMatched(2), *options.model_checks)
     if options.as_published:
         return ParsedMaker(name, PublishedReplacer(name), options, checks)
     return ParsedMaker(
@@ -85,7 +85,7 @@ def vl_checklist(name: str, options: MakerOptions, captions: Captions) -> Parsed
 def swap(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
     """The maker `rules:swap`: two things, attributes or phrases exchanged where that changes the scene."""
     open_wordnet()
-    checks = (vocabulary_followed, *options.rule_checks)
+    checks = (vocabulary_followed, *options.model_checks)
     if options.as_published:
         return ParsedMaker(name, propose_swaps, options, checks)
     return ParsedMaker(
@@ -97,7 +97,7 @@ def add(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
     """The maker `rules:add`: an object or an attribute that the caption does not say, length kept."""
     open_wordnet()
     proposer = RuleProposer(name, corpus_of(options, captions), tuple(ADDED))
-    return ParsedMaker(name, proposer, options, (LengthMatched(1), *options.rule_checks), chooses=True)
+    return ParsedMaker(name, proposer, options, (LengthMatched(1), *options.model_checks), chooses=True)
 
 
 def _any_verb(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from creperie.bench import (
     ITEMS_FILE,
@@ -109,18 +109,6 @@ def preview(maker: Maker, captions: Captions) -> Made:
     )
 
 
-@runtime_checkable
-class BringsEngine(Protocol):
-    """A maker that knows best where it runs, as one that waits for a server does."""
-
-    def engine(self, captions: Captions, out: Path) -> Engine: ...
-
-
-def usual_engine(maker: Maker, captions: Captions, out: Path) -> Engine:
-    """Where a generation job runs by default."""
-    return maker.engine(captions, out) if isinstance(maker, BringsEngine) else Local()
-
-
 def make_folder(
     maker: Maker,
     captions: Captions,
@@ -133,9 +121,11 @@ def make_folder(
     """Make a benchmark folder from captions. If it is killed, the same call resumes with the next chunk."""
     folder = Path(out)
     check_target(folder, force, WRITTEN)
-    with opened(folder, job_of(maker, captions), force=force) as parts:
-        chosen = engine or usual_engine(maker, captions, folder)
-        make_parts(maker, captions.sources, parts, chosen, progress)
+    job = job_of(maker, captions)
+    with opened(folder, job, force=force) as parts:
+        if isinstance(maker, Metered):
+            maker.keep_books(parts, job)
+        make_parts(maker, captions.sources, parts, engine or Local(), progress)
         made = finish(maker, captions, kept_outcomes(maker, captions.sources, parts), folder)
         remove_parts(folder)
     return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from dataclasses import replace as changed
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -55,26 +55,36 @@ Shuffle = Callable[[str, Any, Random], str]
 
 
 def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool) -> str:
-    """A shuffle. One that leaves the words in their order is tried again: moving the full stop shuffles nothing.
+    """Return a shuffled caption. A shuffle that leaves the words in their order is tried again.
 
     The published way's tokens stand apart; else marks and blanks stay where they are, for a comma set apart would tell
     the foil by its length.
     """
-    if as_published:
-        tries = [SHUFFLES[kind](text, doc, rng)]
-        while word_order(tries[-1]) == word_order(text) and len(tries) < TRIES:
-            tries.append(SHUFFLES[kind](text, doc, rng))
-        return tries[-1]
-    slots = slots_of(doc)
+    slots = _published_slots(kind, text, doc) if as_published else slots_of(doc)
     words = [s.word for s in slots]
-    found = words
     for _ in range(TRIES):
-        found = [words[k] for k in PERMUTATIONS[kind](slots, rng)]
-        if found != words:
+        order = [words[k] for k in PERMUTATIONS[kind](slots, rng)]
+        if word_order("".join(order)) != word_order("".join(words)):
             break
+    if as_published:
+        return " ".join(order)
     lead = len(slots[0].before) if slots else 0  # a quote, perhaps
-    written = "".join(s.before + word + s.after for s, word in zip(slots, found))
+    written = "".join(s.before + word + s.after for s, word in zip(slots, order))
     return written[:lead] + first_letter_like(written[lead:], text[lead:])
+
+
+def published_shuffle(kind: str, text: str, doc: Any, rng: Random) -> str:
+    """Return what ARO's shuffle of this kind makes of a caption, which may be the caption itself."""
+    slots = _published_slots(kind, text, doc)
+    return " ".join(slots[k].word for k in PERMUTATIONS[kind](slots, rng))
+
+
+def _published_slots(kind: str, text: str, doc: Any) -> list[WordSlot]:
+    """Return the units that ARO shuffles: spaCy's tokens, Penn Treebank tokens in threes, or words between blanks."""
+    if kind in ("shuffle-nouns-adjectives", "shuffle-others"):
+        return [WordSlot("", t.text, "", t.tag_) for t in doc]
+    units = text.split(" ") if kind == "shuffle-all" else word_tokens(text)
+    return [WordSlot("", unit, "", "") for unit in units]
 
 
 def word_order(text: str) -> str:
@@ -166,57 +176,12 @@ PERMUTATIONS: dict[str, Callable[[Sequence[WordSlot], Random], list[int]]] = {
 }
 
 
-# -- as published ----------------------------------------------------------------------------------------------------
-
-
-def shuffle_nouns_and_adjectives(text: str, doc: Any, rng: Random) -> str:
-    """Nouns change places with nouns, adjectives with adjectives."""
-    return " ".join(_permuted([t.text for t in doc], [_slots(doc, NOUNS), _slots(doc, ADJECTIVES)], rng))
-
-
-def shuffle_other_words(text: str, doc: Any, rng: Random) -> str:
-    """All words but nouns and adjectives change places."""
-    kept = {*_slots(doc, NOUNS), *_slots(doc, ADJECTIVES)}
-    return " ".join(_permuted([t.text for t in doc], [[t.i for t in doc if t.i not in kept]], rng))
-
-
-def shuffle_within_trigrams(text: str, doc: Any, rng: Random) -> str:
-    """Words change places within each group of three."""
-    groups = trigrams(word_tokens(text))
-    for group in groups:
-        rng.shuffle(group)
-    return " ".join(word for group in groups for word in group)
-
-
-def shuffle_trigrams(text: str, doc: Any, rng: Random) -> str:
-    """Groups of three words change places."""
-    groups = trigrams(word_tokens(text))
-    rng.shuffle(groups)
-    return " ".join(word for group in groups for word in group)
-
-
-def shuffle_all_words(text: str, doc: Any, rng: Random) -> str:
-    """All words, as they stand between blanks, change places."""
-    parts = text.split(" ")
-    rng.shuffle(parts)
-    return " ".join(parts)
-
-
-SHUFFLES: dict[str, Shuffle] = {
-    "shuffle-nouns-adjectives": shuffle_nouns_and_adjectives,
-    "shuffle-others": shuffle_other_words,
-    "shuffle-within-trigrams": shuffle_within_trigrams,
-    "shuffle-trigrams": shuffle_trigrams,
-    "shuffle-all": shuffle_all_words,
-}
-
-
-def _slots(doc: Any, tags: frozenset[str]) -> list[int]:
-    return [t.i for t in doc if t.tag_ in tags]
+SHUFFLES: dict[str, Shuffle] = {kind: partial(published_shuffle, kind) for kind in PERMUTATIONS}
 
 
 def _permuted(words: list[T], slot_groups: Sequence[list[int]], rng: Random) -> list[T]:
-    """
+    """Return the words with those of each group of places exchanged among themselves.
+
     >>> _permuted(["a", "b", "c"], [[0, 2]], Random(1))
     ['c', 'b', 'a']
     """
@@ -277,7 +242,7 @@ def _as_published_items(source: SourceCaption, accepted: Sequence[Candidate]) ->
 def rebuild(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
     """The maker `rules:rebuild`."""
     rules = (make(name, options, captions).propose_one for make in (replace_maker, swap_maker))
-    return ParsedMaker(name, Rebuilder(*rules), options, options.rule_checks)
+    return ParsedMaker(name, Rebuilder(*rules), options, options.model_checks)
 
 
 @dataclass(frozen=True)
@@ -293,7 +258,7 @@ class Rebuilder:
         for type_, rule in {"replace": self.replace, "swap": self.swap, "negate": propose_negations}.items():
             found = rule(source, doc, options).candidates
             if found:
-                candidates.append(changed(rng.choice(found), maker="rules:rebuild", group=type_))
+                candidates.append(replace(rng.choice(found), maker="rules:rebuild", group=type_))
         kind = rng.choice([k for k in SHUFFLES if k != "shuffle-all"])
         text = shuffled(kind, source.text, doc, rng, as_published=options.as_published)
         edit = kind.replace("-", " ")

@@ -21,7 +21,7 @@ from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.checks import why_unfit
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.twins_join import ORDER, TwinJoin
+from creperie.making.twins_join import ORDER, neighbours
 from creperie.making.twins_match import (
     NEAR_BITS,
     CrossedCell,
@@ -43,7 +43,6 @@ from creperie.making.twins_typing import (
 from creperie.making.twins_words import Contrast, are_opposite, depends_on_viewpoint, words_of
 
 NAME = "mine:twins"
-BATCH = 50_000
 _FILE_NAME = re.compile(r"\S+\.(?:jpe?g|png|gif|webp|bmp|tiff?)", re.IGNORECASE)
 NOTHING = Evidence()
 
@@ -142,36 +141,28 @@ class TwinSearch:
     def pairs(self) -> list[TwinPair]:
         joined = self._joined()
         self._read(joined)
-        typed = self._typed([self._screened(*row) for row in joined.tolist()])
+        typed = self._typed([self._screened(*row) for row in joined])
         weighed = [self._weighed(pair) for pair in typed]
         return self._matched(self._seen(weighed, self.captions.images))
 
-    def _joined(self) -> np.ndarray:
-        """Neighbours by number; captions of the same image are told apart later, when they are read."""
-        join = TwinJoin()
-        found = list(join.pairs(self._batches()))
-        if not found:
-            return np.zeros((0, 3), dtype=np.int64)
-        rows = np.unique(np.concatenate(found), axis=0)
-        same = np.r_[False, (rows[1:, :2] == rows[:-1, :2]).all(axis=1)]  # joined by order and by a phrase: once
-        return rows[~same]
+    def _joined(self) -> list[tuple[int, int, int]]:
+        """Return neighbours by number; captions of the same image are told apart later, when they are read."""
+        pairs: dict[tuple[int, int], int] = {}
+        for left, right, kind in neighbours(self._texts()):
+            pairs.setdefault((left, right), kind)  # joined by order and by a phrase: once
+        return [(*pair, kind) for pair, kind in pairs.items()]
 
-    def _batches(self) -> Iterator[list[str]]:
-        """The captions' texts; those that cannot be mined are empty, and say why."""
-        batch: list[str] = []
+    def _texts(self) -> Iterator[str]:
+        """Yield the captions' texts; those that cannot be mined are empty, and the reason is noted."""
         times: Counter[str] = Counter()
         images: set[str] = set()
         for source in self.captions.sources:
             reason = _why_not(source)
             if reason:
                 self.skipped[source.id] = reason
-            batch.append("" if reason else source.text)
+            yield "" if reason else source.text
             images.update(source.images[:1] if len(images) < 2 else ())
             times[source.text] += 1
-            if len(batch) == BATCH:
-                yield batch
-                batch = []
-        yield batch
         self._note_repeats(times, images)
 
     def _note_repeats(self, times: Counter[str], images: set[str]) -> None:
@@ -181,8 +172,8 @@ class TwinSearch:
             elif source.id not in self.skipped and times[source.text] > 1:
                 self.skipped[source.id] = "the same caption stands beside other images"
 
-    def _read(self, joined: np.ndarray) -> None:
-        wanted = set(joined[:, :2].ravel().tolist())
+    def _read(self, joined: Sequence[tuple[int, int, int]]) -> None:
+        wanted = {number for left, right, _ in joined for number in (left, right)}
         for number, source in enumerate(self.captions.sources):
             if number in wanted:
                 self.sources[number] = source

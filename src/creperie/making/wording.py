@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from creperie.lang import article_for, lemma, open_wordnet
@@ -20,19 +19,13 @@ def reworded(doc: Any, changes: Mapping[int, str], *, repair: bool = True) -> st
     Repaired, `a` and `an` fit the new words and the first letter keeps its case.
     """
     pieces: list[Piece] = []
-    said, old = _pieces(doc)
-    for i, (word, blank) in enumerate(old):
-        text = changes.get(i, word)
+    for token in doc:
+        text = changes.get(token.i, token.text)
         if text:
-            pieces.append((text, blank))
-        elif pieces and not blank:
+            pieces.append((text, token.whitespace_))
+        elif pieces and not token.whitespace_:
             pieces[-1] = (pieces[-1][0], "")
-    return written(pieces, like=said if repair else "")
-
-
-@lru_cache(maxsize=2)
-def _pieces(doc: Any) -> tuple[str, list[Piece]]:
-    return doc.text, [(t.text, t.whitespace_) for t in doc]
+    return written(pieces, like=doc.text if repair else "")
 
 
 def written(pieces: Sequence[Piece], *, like: str = "") -> str:

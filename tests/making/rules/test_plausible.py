@@ -131,12 +131,6 @@ def test_an_attribute_comes_for_one_that_goes(previewed: Preview, parser: str) -
         assert item.subset in ("add-attribute", "add-object")
 
 
-def test_only_reversible_foils(previewed: Preview, parser: str) -> None:
-    options = MakerOptions(parser=parser, matched=False, band=50, reversible_only=True)
-    assert previewed("rules:replace", SCENES[:4], options).items == ()
-    assert previewed("rules:swap", ["A dog chases a cat."], options).items
-
-
 def test_numbers_and_dimensions_stay_within_their_own(previewed: Preview, parser: str) -> None:
     texts = ["Two red buses.", "Three big dogs sleep."]
     made = previewed("rules:replace", texts, MakerOptions(parser=parser, matched=False, band=50, foils=20))

@@ -50,8 +50,6 @@ def usual_steps(maker: LLMMaker, source: SourceCaption) -> list[PromptStep]:
     steps, count = maker.task.template.steps, maker.task.count
     if maker.family == "paraphrase":
         return [steps["write"], read_template("validate")["validate"]]
-    if maker.task.assemble:
-        return [maker.task.naming] * (1 if maker.family == "swap" else count)
     if "locate" not in steps:
         return [next(iter(steps.values()))]
     compose = ["compose"]

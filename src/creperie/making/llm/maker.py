@@ -10,22 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench import Benchmark, Item, choice
-from creperie.engine import Engine, Local
-from creperie.lang import parse
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed
-from creperie.making.llm.assemble import assembled
-from creperie.making.llm.flight import InFlight, generator, hold, no_generator, spent
+from creperie.making.llm.flight import generator, hold, keep_ledger, no_generator, spent
 from creperie.making.llm.paraphrase import enrich, second_positive
 from creperie.making.llm.prompts import read_template
 from creperie.making.llm.workflow import Workflow, WorkflowTask, replace_or_add, swap
 from creperie.making.options import MakerOptions
-from creperie.making.parts import parts_folder
 from creperie.making.pipeline import with_source, without_source
 from creperie.making.source import Captions, SourceCaption
 from creperie.models import ModelURI, parse_uri
 
-#: captions talked about at once: many for servers, so that the last answers of a round are waited for seldom
+#: Captions talked about at once: many for servers, so that few requests wait for the last answers of a chunk.
 SERVER_CHUNK, LOCAL_CHUNK = 128, 8
 #: options of an endpoint that say how hard or how dear it is used, not what it answers
 HOW_NOT_WHAT = frozenset(("concurrency", "rpm", "retries", "timeout", "price_in", "price_out", "budget", "key_env"))
@@ -80,22 +76,15 @@ class LLMMaker:
         nothing, and is not loaded to say so."""
         return spent(generator(self.options.model)) if self.options.model.startswith("api:") else {}
 
-    def engine(self, captions: Captions, out: Path) -> Engine:
-        """With a server, one that keeps its requests in flight and its books in the folder of parts, under a name that
-        no other job has."""
-        if not self.options.model.startswith("api:"):
-            return Local()
-        job = json.dumps([self.name, dict(self.settings), captions.digest], sort_keys=True, default=str)
-        name = f"ledger-{hashlib.sha256(job.encode()).hexdigest()[:16]}.jsonl"
-        return InFlight(generator(self.options.model), self.chunk, parts_folder(out) / name)
+    def keep_books(self, folder: Path, job: Mapping[str, Any]) -> None:
+        """With a server, book what is paid in a file of this folder, under a name that no other job has."""
+        if self.options.model.startswith("api:"):
+            digest = hashlib.sha256(json.dumps(job, sort_keys=True, default=str).encode()).hexdigest()
+            keep_ledger(generator(self.options.model), folder / f"ledger-{digest[:16]}.jsonl")
 
     def propose(self, sources: Sequence[SourceCaption]) -> list[Proposal]:
         workflow = WORKFLOWS[self.family]
-        talks = [workflow(self.task, s) for s in sources]
-        if self.task.assemble:
-            docs = parse([s.text for s in sources], self.options.parser)
-            talks = [assembled(self.task, s, doc) for s, doc in zip(sources, docs, strict=True)]
-        return hold(talks, generator(self.options.model))
+        return hold([workflow(self.task, s) for s in sources], generator(self.options.model))
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
         if source.id in self.task.items:
@@ -114,12 +103,11 @@ def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
     task = WorkflowTask(
         maker=name,
         kind=kind,
-        template=read_template(kind, options.prompts, options.demonstrations),
+        template=read_template(kind, options.prompts),
         seed=options.seed,
         count=options.foils,
         matched=not options.as_published,
         prompts=options.prompts,
-        assemble=options.assemble and kind.split("-")[0] in ("replace", "swap", "add"),
     )
     if captions.bench is None or kind not in ("paraphrase", "enrich"):
         return LLMMaker(name, task, options)

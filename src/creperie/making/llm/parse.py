@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 MOST_CHARACTERS = 2_000
-#: kinds of fields: a text of one line, a list of such (may be empty), one to four of them, a text or NA, yes or no
-KINDS = ("text", "texts", "few", "text-or-na", "yesno")
-MOST_OF_FEW = 4
+#: Kinds of fields: a text of one line, a list of such (may be empty), a text or NA, yes or no.
+KINDS = ("text", "texts", "text-or-na", "yesno")
 _FENCE = re.compile(r"\A```[a-zA-Z]*[ \t]*\n(.*?)\n?[ \t]*```\Z", re.DOTALL)
 
 Fields = dict[str, Any]
@@ -72,8 +71,8 @@ def _no_constant(name: str) -> Any:
 
 
 def _value(name: str, value: Any, kind: str) -> Any:
-    if kind in ("texts", "few"):
-        if not isinstance(value, list) or (kind == "few" and not value):
+    if kind == "texts":
+        if not isinstance(value, list):
             raise MalformedError(f"the field {name!r} is not a list")
         return [_text(name, v) for v in value]
     text = _text(name, value)
@@ -109,19 +108,14 @@ def is_na(text: str) -> bool:
     return text.strip().rstrip(".").casefold() in ("na", "n/a")
 
 
-def schema_of(wanted: Mapping[str, str], choices: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
+def schema_of(wanted: Mapping[str, str]) -> dict[str, Any]:
     """The JSON schema of the wanted fields, for servers that hold a model to one."""
     text = {"type": "string"}
     types: dict[str, Any] = {
         "text": text,
         "text-or-na": text,
         "texts": {"type": "array", "items": text},
-        "few": {"type": "array", "items": text, "minItems": 1, "maxItems": MOST_OF_FEW},
         "yesno": {"type": "string", "enum": ["yes", "no"]},
     }
     properties = {name: types[kind] for name, kind in wanted.items()}
-    for name, said in (choices or {}).items():
-        if said:
-            one = {"type": "string", "enum": list(said)}
-            properties[name] = {**properties[name], "items": one} if wanted[name] in ("texts", "few") else one
     return {"type": "object", "properties": properties, "required": list(wanted), "additionalProperties": False}

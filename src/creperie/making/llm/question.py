@@ -8,7 +8,7 @@ one, which matters where a server or a cache would repeat itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from creperie.making.llm.parse import Fields, MalformedError, read_answer
@@ -30,7 +30,6 @@ class Ask:
     seed: int = 0
     temperature: float | None = None  #: other than the step's
     objection: Callable[[Fields], str] | None = None
-    choices: Mapping[str, Sequence[str]] = field(default_factory=dict)  #: what a field may say; nothing: anything
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class PendingQuestion:
             temperature=temperature,
             max_tokens=step.max_tokens,
             seed=self.ask.seed + self.tries,
-            schema=step.schema(self.ask.choices),
+            schema=step.schema(),
         )
 
     def refuse(self) -> None:

@@ -15,9 +15,10 @@ import pyarrow as pa
 from creperie.bench import Benchmark, Item, new_folder, reweighed, save, write_table
 from creperie.core import Progress, UsageError, silent, write_json
 from creperie.engine import Engine, Held, Local
+from creperie.lang import CONTRADICTED, ENTAILED, truth
 from creperie.making.checks import entailment
 from creperie.making.llm.estimate import count
-from creperie.making.llm.flight import InFlight, generator, hold, spent
+from creperie.making.llm.flight import generator, hold, spent
 from creperie.making.llm.maker import LOCAL_CHUNK, SERVER_CHUNK, what_answers
 from creperie.making.llm.paraphrase import is_duplicate
 from creperie.making.llm.parse import is_na
@@ -25,6 +26,7 @@ from creperie.making.llm.prompts import read_template
 from creperie.making.llm.question import TRIES, Ask, Talk
 
 Wanted = Literal["same", "different", "crossed"]
+TRUTH_LAYER = "truth"  #: in the place of a model's URI: no model, but the rules of `creperie.lang.truth`
 SURE = 0.5  #: P(entailment) from which on a caption follows from another
 #: what a verdict can be besides right, and what to say of it
 FINDINGS = {
@@ -173,8 +175,9 @@ def validate(
 ) -> Validation:
     """Ask the validator about every pair. With `out`, write a folder with all verdicts.
 
-    With `nli`, the model is a classifier of natural language inference (`hf:`): true captions of an image must follow
-    from each other, a false one must not follow from a true one, and captions of two images not from each other.
+    With "truth" in the place of a URI the truth layer judges, without a model. With `nli`, the model is a classifier of
+    natural language inference (`hf:`): true captions of an image must follow from each other, a false one must not
+    follow from a true one, and captions of two images not from each other.
 
     Killed and called again, answers that a server has given are not asked for again, nor, with `out`, those of a local
     model. `prompts` is a folder with a validate.toml of your own. With an engine, every worker
@@ -190,9 +193,7 @@ def validate(
         )
     pairs, skipped = all_pairs(bench, limit)
     pieces = Held(pair_table(pairs), SERVER_CHUNK if served else LOCAL_CHUNK)
-    if served:
-        engine = InFlight(generator(uri), SERVER_CHUNK)
-    stage = EntailStage(uri) if nli else ValidateStage(uri, prompts)
+    stage = ValidateStage(uri, prompts, nli)
     job = {"pairs": pairs_digest(pairs), "chunk": pieces.size, **stage.settings}
     found: dict[int, list[PairVerdict]] = {}
     with KeptVerdicts(None if out is None else Path(out), job) as kept, progress("validate", len(pairs), "pairs") as go:
@@ -260,40 +261,50 @@ class KeptVerdicts:
 
 @dataclass(frozen=True)
 class ValidateStage:
-    """Pairs in, verdicts out, one row each."""
+    """Pairs in, verdicts out, one row each: by a language model, by a classifier of inference or by the truth layer."""
 
     uri: str
     prompts: str = ""
+    nli: bool = False
     name: str = "validate"
 
     @property
     def settings(self) -> dict[str, Any]:
+        if self.nli or self.uri == TRUTH_LAYER:
+            return {"model": self.uri, "sure": SURE}
         return {"model": what_answers(self.uri), "prompts": read_template("validate", self.prompts).digest}
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         pairs = [CaptionPair(**row) for row in batch.to_pylist()]
-        verdicts = hold([ask_about(p, self.prompts) for p in pairs], generator(self.uri))  # loaded once a process
-        return pa.table({"verdict": pa.array([json.dumps(asdict(v)) for v in verdicts], pa.string())})
+        rows = [json.dumps(asdict(verdict)) for verdict in self.verdicts(pairs)]
+        return pa.table({"verdict": pa.array(rows, pa.string())})
 
-
-@dataclass(frozen=True)
-class EntailStage:
-    """Pairs in, verdicts by natural language inference out, one row each."""
-
-    uri: str
-    name: str = "entail"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"nli": self.uri, "sure": SURE}
-
-    def __call__(self, batch: pa.Table) -> pa.Table:
-        pairs = [CaptionPair(**row) for row in batch.to_pylist()]
+    def verdicts(self, pairs: Sequence[CaptionPair]) -> list[PairVerdict]:
+        """Return the verdicts on some pairs; the model is loaded once per process."""
+        if self.uri == TRUTH_LAYER:
+            return [judged_by_truth(pair) for pair in pairs]
+        if not self.nli:
+            return hold([ask_about(p, self.prompts) for p in pairs], generator(self.uri))
         judge = entailment(self.uri)
         forth = judge.probabilities([(p.first, p.second) for p in pairs])
         back = judge.probabilities([(p.second, p.first) for p in pairs])
-        verdicts = [entailed(*row) for row in zip(pairs, forth, back, strict=True)]
-        return pa.table({"verdict": pa.array([json.dumps(asdict(v)) for v in verdicts], pa.string())})
+        return [entailed(*row) for row in zip(pairs, forth, back, strict=True)]
+
+
+def judged_by_truth(pair: CaptionPair) -> PairVerdict:
+    """Return the verdict of the truth layer: true captions must not contradict each other, a false one must not follow.
+
+    >>> judged_by_truth(CaptionPair("s", "1", "A man hugs a woman.", "A woman hugs a man.", "different")).code
+    'negative-equivalent'
+    """
+    if is_duplicate(pair.first, pair.second):
+        return PairVerdict(pair, "identical-positives" if pair.wanted == "same" else "positive-equals-negative")
+    both = [truth(pair.first, pair.second), truth(pair.second, pair.first)]
+    if pair.wanted == "same":
+        wrong = next((v for v in both if v.word == CONTRADICTED), None)
+        return PairVerdict(pair, "not-equivalent" if wrong else "", (wrong or both[0]).reason)
+    wrong = next((v for v in both[: 2 if pair.wanted == "crossed" else 1] if v.word == ENTAILED), None)
+    return PairVerdict(pair, "negative-equivalent" if wrong else "", (wrong or both[0]).reason)
 
 
 def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:

@@ -10,7 +10,7 @@ from creperie.bench import Item
 from creperie.making.candidate import Candidate, Proposal, Role, dice_for
 from creperie.making.checks import word_key
 from creperie.making.llm.parse import Fields, is_na
-from creperie.making.llm.prompts import PromptStep, Template
+from creperie.making.llm.prompts import Template
 from creperie.making.llm.question import Ask, Reply, Talk
 from creperie.making.source import SourceCaption
 
@@ -29,14 +29,8 @@ class WorkflowTask:
     matched: bool = True  #: additions keep the number of words
     rounds: int = 4  #: of second positives
     prompts: str = ""  #: a folder of prompt files of the user's own
-    assemble: bool = False  #: the model names an edit, creperie writes the caption
     items: Mapping[str, Item] = field(default_factory=dict)  #: sources that stand for all captions of an item
     covered: frozenset[str] = frozenset()  #: sources that another one stands for
-
-    @property
-    def naming(self) -> PromptStep:
-        """The one question of edits that are only named."""
-        return self.template["name" if self.kind.startswith("swap") else "words"]
 
     def candidate(self, source: SourceCaption, text: str, role: Role, edit: str, refused: str = "") -> Candidate:
         return Candidate(source.id, text, role, self.kind, self.maker, edit, refused=refused)
@@ -169,7 +163,7 @@ def _gate_objection(caption: str) -> Callable[[Fields], str]:
         if fields["possible"] == "yes" and not all(given):
             return "possible is yes but something is NA"
         if fields["possible"] == "no" and any(given):
-            return "possible is not a but something is not NA"
+            return "possible is no but something is not NA"
         same = fields["possible"] == "yes" and word_key(fields["sentence"]) == word_key(caption)
         return "the sentence is the caption itself: nothing changed places" if same else ""
 

@@ -9,7 +9,7 @@
     max_tokens = 120
     instruction = "…"
     given = ["caption"]                 # what the model is told
-    answer = { concepts = "texts" }     # what it must answer: text, texts, few, text-or-na, yesno
+    answer = { concepts = "texts" }     # what it must answer: text, texts, text-or-na, yesno
 
     [[demonstration]]
     caption = "…"
@@ -23,15 +23,14 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from creperie.core import DataError, UsageError, unknown
-from creperie.lang import word_jaccard
 from creperie.making.llm.parse import KINDS, schema_of
 
 LEAST_DEMONSTRATIONS = 7
@@ -48,26 +47,16 @@ class PromptStep:
     given: tuple[str, ...]
     answer: Mapping[str, str]  #: field → kind
     demonstrations: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...]
-    order: int = 0  #: which step of its file it is
-    shown: int = 0  #: how many demonstrations are shown, the most similar ones; 0: all
 
     def text(self, given: Mapping[str, Any]) -> str:
         """The whole question. What changes stands last, so that servers can keep what they read before it."""
-        shown = [f"Input: {_json(i)}\nOutput: {_json(o)}" for i, o in self.chosen(given)]
+        shown = [f"Input: {_json(i)}\nOutput: {_json(o)}" for i, o in self.demonstrations]
         asked = _json({name: given[name] for name in self.given})
         return "\n\n".join([self.head, "Examples:", *shown, f"Now yours.\n\nInput: {asked}\nOutput:"])
 
-    def chosen(self, given: Mapping[str, Any]) -> Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-        """The demonstrations that are shown: all, or those most like what is asked about, the most similar one last."""
-        if not self.shown:
-            return self.demonstrations
-        asked = _json({name: given[name] for name in self.given})
-        return sorted(self.demonstrations, key=lambda d: word_jaccard(asked, _json(d[0])))[-self.shown :]
-
-    def schema(self, choices: Mapping[str, Sequence[str]] | None = None) -> str:
-        """The JSON schema of the answer, as JSON text; `choices` are what its fields may say."""
-        schema = schema_of(self.answer, choices)
-        return json.dumps({"name": self.name, "strict": True, "schema": schema})
+    def schema(self) -> str:
+        """Return the JSON schema of the answer, as JSON text."""
+        return json.dumps({"name": self.name, "strict": True, "schema": schema_of(self.answer)})
 
 
 @dataclass(frozen=True)
@@ -98,11 +87,11 @@ def written_prompts(name: str, caption: str, folder: str = "") -> list[dict[str,
     return questions
 
 
-def read_template(name: str, folder: str = "", shown: int = 0) -> Template:
+def read_template(name: str, folder: str = "") -> Template:
     """A prompt file by name, from a folder of your own where it has one of that name.
 
     >>> sorted(read_template("replace-object").steps)
-    ['compose', 'locate', 'propose', 'words']
+    ['compose', 'locate', 'propose']
     """
     if name not in template_names():
         raise unknown("prompt file", name, template_names())
@@ -110,11 +99,7 @@ def read_template(name: str, folder: str = "", shown: int = 0) -> Template:
     if folder and not Path(folder).is_dir():
         raise UsageError("expected a folder of prompt files", where=folder, hint="see docs/llm-making.md")
     place = own if folder and own.is_file() else files(__name__) / f"{name}.toml"
-    found = parse_template(name, place.read_text(encoding="utf-8"), where=str(own) if place is own else "")
-    if not shown:
-        return found
-    steps = {key: replace(step, shown=shown) for key, step in found.steps.items()}
-    return Template(found.id, steps, f"{found.digest}/{shown}")
+    return parse_template(name, place.read_text(encoding="utf-8"), where=str(own) if place is own else "")
 
 
 def parse_template(name: str, text: str, where: str = "") -> Template:
@@ -122,7 +107,7 @@ def parse_template(name: str, text: str, where: str = "") -> Template:
     where = where or f"{name}.toml"
     try:
         document = tomllib.loads(text)
-        steps = {s["name"]: _step(s, k, document, where) for k, s in enumerate(document["step"])}
+        steps = {s["name"]: _step(s, document, where) for s in document["step"]}
     except tomllib.TOMLDecodeError as e:
         raise DataError(f"is not TOML: {e}", where=where) from None
     except KeyError as e:
@@ -130,7 +115,7 @@ def parse_template(name: str, text: str, where: str = "") -> Template:
     return Template(name, steps, hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
-def _step(step: Mapping[str, Any], order: int, document: Mapping[str, Any], where: str) -> PromptStep:
+def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> PromptStep:
     given, answer = tuple(step["given"]), dict(step["answer"])
     for kind in answer.values():
         if kind not in KINDS:
@@ -147,9 +132,8 @@ def _step(step: Mapping[str, Any], order: int, document: Mapping[str, Any], wher
     rules = [f"{n}. {rule}" for n, rule in enumerate([*document["rules"], *step.get("rules", [])], 1)]
     last = "Answer with one JSON object, written as in the examples, and nothing else."
     head = "\n".join([document["role"], "", step["instruction"].strip(), "", "Rules:", *rules, "", last])
-    return PromptStep(
-        step["name"], float(step["temperature"]), int(step["max_tokens"]), head, given, answer, demonstrations, order
-    )
+    temperature, most = float(step["temperature"]), int(step["max_tokens"])
+    return PromptStep(step["name"], temperature, most, head, given, answer, demonstrations)
 
 
 def _json(value: Mapping[str, Any]) -> str:
