@@ -77,8 +77,6 @@ def good_answer(q: Question) -> dict[str, Any]:
 
 
 def _composed(q: Question, caption: str) -> dict[str, Any]:
-    if q.step == "compose-true":
-        return {"true_sentence": caption.rstrip(".") + " in rain."}
     old, new = q.given["selected"], q.given["new"]
     if q.template.startswith("replace"):
         return {"sentence": caption.replace(old, new, 1)}

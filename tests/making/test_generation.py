@@ -16,7 +16,6 @@ from creperie.lang.parser import default_parser
 from creperie.making.candidate import Candidate
 from creperie.making.checks import vocabulary_followed
 from creperie.making.llm.prompts import read_template
-from creperie.making.llm.validate import CaptionPair, KeptVerdicts, PairVerdict
 from creperie.making.source import SourceCaption
 from creperie.models import Prompt, load_model
 from creperie.models.api import queue
@@ -113,25 +112,6 @@ def test_requests_take_the_form_that_a_server_asks_for(monkeypatch: pytest.Monke
     sent = queue.as_accepted(body, "http://a")
     assert sent["response_format"] == {"type": "json_object", "schema": {"type": "object"}}
     assert queue.as_accepted(body, "http://b") == body
-
-
-def test_verdicts_of_a_killed_validation_are_kept(tmp_path: Path) -> None:
-    verdict = PairVerdict(CaptionPair("s", "1", "a dog", "a cat", "different"), calls=1)
-    job = {"model": "lm:x", "pairs": "abc"}
-    with KeptVerdicts(tmp_path / "out", job) as kept:
-        kept.add(0, [verdict])
-        kept.add(1, [verdict])
-    path = tmp_path / ".out.verdicts.jsonl"
-    path.write_text(path.read_text()[:-20])  # killed while the second line was written
-    with KeptVerdicts(tmp_path / "out", job) as kept:
-        assert kept.read() == {0: [verdict]}
-        kept.add(1, [verdict])
-    with KeptVerdicts(tmp_path / "out", job) as kept:
-        assert kept.read() == {0: [verdict], 1: [verdict]}
-    with KeptVerdicts(tmp_path / "out", {**job, "model": "lm:y"}) as kept:
-        assert kept.read() == {}
-        kept.remove()
-    assert not path.exists()
 
 
 def test_the_scripted_writer_enriches_captions_and_nothing_else() -> None:

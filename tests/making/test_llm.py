@@ -77,18 +77,8 @@ def test_additions_keep_their_length(chat: Any) -> None:
         ("A very big dog sleeps.", "A dog and goat sleeps."),
         ("A dog sleeps.", "A dog and goat sleeps."),
     ]
-    grown = made_by("llm:add-attribute", chat.uri, "A dog sleeps.", others=("A dog in the rain",))
-    assert grown.items[0].captions == ("A dog sleeps in rain.", "A spotted dog sleeps.")
-    assert grown.items[0].subset == "add-attribute-grown"
-    assert grown.items[0].tags["original"] == "A dog sleeps."
     published = made_by("llm:add-object", chat.uri, "A dog sleeps.", as_published=True)
     assert published.items[0].captions == ("A dog sleeps.", "A dog and goat sleeps.")
-
-
-def test_an_addition_without_a_true_one_drops_filler(chat: Any) -> None:
-    chat.script = lambda q: '{"true_sentence": "NA"}' if q.step == "compose-true" else None
-    made = made_by("llm:add-object", chat.uri, "A very big dog sleeps.", others=("There is a dog",))
-    assert made.items[0].captions == ("A very big dog sleeps.", "A dog and goat sleeps.")
 
 
 def test_a_swap_that_is_true_as_well_is_rejected_and_foils_carry_their_evidence(chat: Any) -> None:
@@ -316,7 +306,7 @@ def test_unprintable_answers_are_kept_in_quarantine(chat: Any, tmp_path: Path, b
     chat.script = lambda q: bad
     file, out = captions_file(tmp_path, 1), tmp_path / "out"
     code, document = run("make", "llm:swap-object", "--captions", str(file), "--model", chat.uri, "--out", str(out))
-    assert code == 0
+    assert code == 3  # nothing was made
     assert document["rejected"] == 1
     row = pq.read_table(out / "candidates.parquet").to_pylist()[0]
     assert row["text"] == bad.replace("\ud800", "\ufffd")
@@ -415,13 +405,7 @@ def test_real_captions(chat: Any, shared_data: Path, tmp_path: Path, maker: str)
     captions = f"sugarcrepe:{shared_data / 'sugarcrepe'}"
     args = ("make", maker, "--captions", captions, "--limit", "8", "--model", chat.uri, "--out", str(tmp_path / "o"))
     code, document = run(*args)
-    assert code == 0
+    assert code == (0 if document["made"] else 3)
     assert document["sources"] == 8
     assert document["ledger"]["calls"] == len(chat.bodies) == len(set(chat.bodies))
     assert len(load(tmp_path / "o")) == document["items"]
-
-
-def test_questions_of_one_round_follow_each_other(chat: Any) -> None:
-    """So that a server that remembers the beginning of its last prompt reads it once, whichever file it comes from."""
-    made_by("llm:paraphrase", f"{chat.uri}&concurrency=1", "A dog sleeps on a mat.", "Two cats sit on a wall.")
-    assert [q.step for q in chat.asked] == ["write", "write", "validate", "validate"]

@@ -44,7 +44,7 @@ class AllKinds:
         for name, alternation in ALTERNATIONS.items():
             proposal = Proposer(alternation)(source, doc, options)
             long = [c for c in proposal.candidates if not c.tags["simplified"]]
-            wrong = any(RolesConfirmed(options.parser).review([(source, c) for c in long]))
+            wrong = any(RolesConfirmed(alternation, options.parser).review([(source, c) for c in long]))
             candidates += [] if wrong else long
             missing |= proposal.missing
             if wrong or not long:

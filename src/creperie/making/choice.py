@@ -3,7 +3,7 @@
 For every caption and kind a maker leaves several foils. Captions with the fewest are served first. Each takes the foil
 whose edit was taken least, whose words have come and gone about as often, and that makes foils neither longer, rarer
 nor less likely than captions on the whole. From 1,000 foils of a kind on no edit is more than 2 % of them, and the 20
-most frequent ones together are at most 25 % (relations: 40 %); what is above that is left out.
+most frequent ones together are at most 25 % (relations: 40 %, from 100 foils on); what is above that is left out.
 """
 
 from __future__ import annotations
@@ -131,9 +131,8 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
         dropped = {id(o) for o in less[: max(0, len(less) - max(most, FEW // 2))]}
         taken = [o for o in taken if id(o) not in dropped]
     counts = Counter(option.edit for option in taken)
-    top = OF_RELATIONS if kind.endswith("relation") else MOST_OF_TOP
     limits = range(max(counts.values(), default=1), 0, -1)
-    limit = next((n for n in limits if _is_within(counts, n, top)), 1)
+    limit = next((n for n in limits if _is_within(counts, n, kind.endswith("relation"))), 1)
     used: Counter[str] = Counter()
     left = []
     for option in sorted(taken, key=lambda o: abs(o.gap)):
@@ -143,8 +142,10 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
     return left
 
 
-def _is_within(counts: Counter[str], limit: int, top: float) -> bool:
-    """Whether edits keep to their shares if none is made more than `limit` times."""
+def _is_within(counts: Counter[str], limit: int, relations: bool) -> bool:
+    """True if edits keep to their shares when none is made more than `limit` times; relations must from 100 on."""
     cut = sorted((min(n, limit) for n in counts.values()), reverse=True)
-    total = sum(cut)
-    return total < MANY or (cut[0] <= MOST_OF_ALL * total and sum(cut[:TOP]) <= top * total)
+    total, top = sum(cut), sum(cut[:TOP])
+    if total < MANY:
+        return not relations or total < FEW or top <= OF_RELATIONS * total
+    return cut[0] <= MOST_OF_ALL * total and top <= (OF_RELATIONS if relations else MOST_OF_TOP) * total

@@ -264,7 +264,7 @@ def _is_fixed(preposition: Any, span: Sequence[Any]) -> bool:
 def holder_of(link: Any) -> Any:
     """The noun whose place a preposition tells: its head, or the subject of the verb that it hangs on."""
     head = link.head
-    if head.lower_ in ("front", "top", "next", "close"):
+    if head.lower_ in ("front", "top", "next", "close") and head.head != head:
         return holder_of(head.head if head.head.dep_ == "prep" else head)
     if head.tag_.startswith("VB"):
         return doer_of(head)

@@ -69,7 +69,7 @@ def with_against(name: str, options: MakerOptions, captions: Captions) -> Parsed
 
 def _maker(alternation: Alternation, options: MakerOptions) -> ParsedMaker:
     propose = Proposer(alternation)
-    checks = (RolesConfirmed(options.parser), *options.model_checks)
+    checks = (RolesConfirmed(alternation, options.parser), *options.model_checks)
     return ParsedMaker(alternation.name, propose, options, checks, Builder(alternation), whole=True, chunk=1024)
 
 
@@ -81,8 +81,8 @@ class Proposer:
 
     def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
         event = self.alternation.find(doc)
-        if isinstance(event, str):
-            return Proposal(skipped=event)
+        if isinstance(event, str) or event.doubt:
+            return Proposal(skipped=event if isinstance(event, str) else event.doubt)
         foils = options.as_published or self._exchanges(source, event, options)
         found = [c for simple in (False, True) for c in self._candidates(source, event, simple=simple)]
         kept = [c for c in found if foils or c.role == "positive"]
@@ -179,83 +179,20 @@ OTHER_ROLES = "parsed again, the roles are others"
 
 @dataclass(frozen=True)
 class RolesConfirmed:
-    """A check: every written sentence is parsed again, and the parser must find the roles that were meant."""
+    """A check: every written sentence is parsed again, and the same event must be found in it."""
 
+    alternation: Alternation
     parser: str = ""
 
     def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> list[str | None]:
         unsure = [c for _, c in pairs if not c.tags.get("plain")]
         texts = list(dict.fromkeys(c.text for c in unsure))  # short captions are their own simplification
         docs = dict(zip(texts, parse(texts, self.parser), strict=True))
-        return [None if c.tags.get("plain") or _holds(docs[c.text], c) else OTHER_ROLES for _, c in pairs]
+        return [None if c.tags.get("plain") or self._is_same(docs[c.text], c) else OTHER_ROLES for _, c in pairs]
 
-
-def _holds(doc: Any, candidate: Candidate) -> bool:
-    tests = {
-        "active": _is_active,
-        "passive": _is_passive,
-        "ditransitive": _is_ditransitive,
-        "dative": _is_linked("to", "for"),
-        "with": _is_linked("with"),
-        "against": _is_linked("against"),
-    }
-    return tests[candidate.kind](doc, str(candidate.tags["first"]), str(candidate.tags["second"]))
-
-
-def _verbs(doc: Any) -> list[Any]:
-    """The root verb, or participles on a root noun."""
-    root = next((t for t in doc if t.dep_ == "ROOT"), None)
-    if root is None:
-        return []
-    return [root] if root.tag_.startswith("VB") else [c for c in root.children if c.dep_ == "acl"]
-
-
-def _child(token: Any, *relations: str) -> str:
-    return next((c.text.lower() for c in token.children if c.dep_ in relations), "")
-
-
-def _subject(verb: Any, relation: str) -> str:
-    return str(verb.head.text.lower()) if verb.dep_ == "acl" else _child(verb, relation)
-
-
-def _is_active(doc: Any, agent: str, patient: str) -> bool:
-    return any(_same(_subject(v, "nsubj"), agent) and _same(_child(v, "dobj"), patient) for v in _verbs(doc))
-
-
-def _is_passive(doc: Any, agent: str, patient: str) -> bool:
-    for verb in _verbs(doc):
-        by = next((c for c in verb.children if c.dep_ == "agent"), None)
-        if by is not None and _same(_subject(verb, "nsubjpass"), patient) and _same(_child(by, "pobj"), agent):
-            return True
-    return False
-
-
-def _is_ditransitive(doc: Any, recipient: str, thing: str) -> bool:
-    """Both are complements of one verb, in this order; which of two objects is the recipient, order alone tells."""
-    for verb in (t for t in doc if t.tag_.startswith("VB")):
-        found = [c.text.lower() for c in verb.rights if c.dep_ in ("dative", "dobj", "npadvmod", "oprd", "iobj")]
-        if len(found) == 2 and _same(found[0], recipient) and _same(found[1], thing):
-            return True
-    return False
-
-
-def _is_linked(*links: str) -> Callable[[Any, str, str], bool]:
-    """`b to a`, `a with b`, `b against a`: an object, then a preposition with its own."""
-
-    def test(doc: Any, first: str, second: str) -> bool:
-        thing, governed = (first, second) if "with" in links else (second, first)
-        for verb in (t for t in doc if t.tag_.startswith("VB")):
-            for noun in (c for c in verb.rights if c.dep_ == "dobj" and _same(c.text.lower(), thing)):
-                after = [p for p in (*verb.rights, *noun.rights) if p.text.lower() in links]
-                if any(_same(_child(p, "pobj"), governed) for p in after):
-                    return True
-        return False
-
-    return test
-
-
-_CASES = {"me": "i", "him": "he", "her": "she", "us": "we", "them": "they"}
-
-
-def _same(found: str, meant: str) -> bool:
-    return _CASES.get(found, found) == _CASES.get(meant, meant)
+    def _is_same(self, doc: Any, candidate: Candidate) -> bool:
+        event = self.alternation.find(doc)
+        if isinstance(event, str):
+            return False
+        wanted = {name: candidate.tags[name] for name in ("first", "second", "verb")}
+        return event.voice == candidate.kind and {name: event.roles[name] for name in wanted} == wanted

@@ -8,7 +8,18 @@ from functools import cache
 from typing import Any
 
 from creperie.core import MissingExtraError
-from creperie.lang import CONTRADICTED, HYPERNYM, HYPONYM, Synset, facts, in_one_group, lemma, open_wordnet, truth
+from creperie.lang import (
+    CONTRADICTED,
+    HYPERNYM,
+    HYPONYM,
+    excludes,
+    facts,
+    in_one_group,
+    kind_of,
+    lemma,
+    open_wordnet,
+    truth,
+)
 from creperie.making.data import read_data
 
 #: Words without which a caption says the same: articles, and forms of "be" before a participle.
@@ -16,6 +27,8 @@ SILENT = frozenset({"a", "an", "the", "is", "are", "was", "were", "being"})
 _TOKEN = re.compile(r"[\w'-]*\w")
 #: How many senses of a word are looked at; rare senses join what nobody would join.
 SENSES = 3
+#: Kinds of things of which a photograph that shows one need not show another beside it.
+ONE_THING = frozenset(("animal", "vehicle", "gear", "furniture", "handheld", "food"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,54 +177,17 @@ def is_asymmetric(word: str) -> bool:
 
 
 @cache
-def related(left: str, right: str, pos: str) -> bool:
-    """True where WordNet makes one word a synonym, a kind or a part of a kind of the other.
-
-    >>> related("man", "person", "n"), related("dog", "cat", "n")
-    (True, False)
-    """
-    net = open_wordnet()
-    ours, theirs = (net.senses(word, pos)[:SENSES] for word in (left, right))
-    if not ours or not theirs:
-        return True  # what WordNet does not know is not shown to be different
-    keys = [{(s.pos, s.offset) for s in senses} for senses in (ours, theirs)]
-    above = [{(s.pos, s.offset) for sense in senses for s in net.above(sense)} for senses in (ours, theirs)]
-    return bool(keys[0] & keys[1] or keys[0] & above[1] or keys[1] & above[0])
-
-
-#: Lexicographer files of WordNet whose members are seen in a photograph: animals, artifacts, food, plants, persons.
-SEEN_TOPICS = frozenset({5, 6, 13, 18, 20})
-#: Two nouns are of one sort where they have a hypernym this far below "entity": vehicles are, artifacts are not.
-SPECIFIC = 7
-
-
-@cache
 def disjoint_nouns(left: str, right: str) -> bool:
-    """True where both nouns name things one can see, of the same sort, and neither is a kind of the other.
+    """True where both nouns name things of one kind and neither can be said of what the other names.
 
     >>> disjoint_nouns("dog", "horse"), disjoint_nouns("man", "person"), disjoint_nouns("dog", "idea")
     (True, False, False)
     """
     try:
-        net = open_wordnet()
+        kinds = {kind_of(left), kind_of(right)}
+        return kinds <= ONE_THING and len(kinds) == 1 and excludes(left, right) and not are_compatible(left, right)
     except MissingExtraError:
         return False
-    senses = [net.senses(word, "n")[:1] for word in (left, right)]
-    if not all(senses) or related(left, right, "n") or are_compatible(left, right):
-        return False
-    if any(s[0].topic not in SEEN_TOPICS for s in senses) or any(
-        "person" in _table().get(w, {}) for w in (left, right)
-    ):
-        return False
-    above = [{(s.pos, s.offset): s for s in net.above(found[0])} for found in senses]
-    return any(_depth(above[0][key]) >= SPECIFIC for key in above[0].keys() & above[1].keys())
-
-
-@cache
-def _depth(synset: Synset) -> int:
-    """How many steps a synset is below the root, by its first hypernyms."""
-    above = open_wordnet().follow(synset, HYPERNYM)
-    return 1 + _depth(above[0]) if above else 0
 
 
 @cache

@@ -46,6 +46,7 @@ class ActionClause:
     rest: tuple[str, ...] = ()
     end: str = ""
     text: str = ""  #: the source, whose first letter is followed
+    doubt: str = ""  #: why it is not turned round, although its roles are clear
 
     def exchanged(self) -> ActionClause:
         """The same event with its roles exchanged: a foil."""
@@ -94,37 +95,26 @@ def _sentence(words: list[str], event: ActionClause) -> str:
 
 
 def _active_verb(event: ActionClause) -> list[str]:
-    plural, first = bool(event.agent.plural), event.agent.first_person
-    adverbs = list(event.adverbs)
-    if event.aspect == "progressive":
-        return [be(event.tense, plural=plural, first_person=first), *adverbs, inflected(event.verb, "VBG")]
-    if event.aspect == "perfect":
-        return [_have(event.tense, plural or first), *adverbs, inflected(event.verb, "VBN")]
-    if event.aspect == "modal":
-        return [event.tense, *adverbs, event.verb]
-    if event.aspect in ("reduced", "bare"):
-        return [*adverbs, inflected(event.verb, "VBG")]
-    tag = "VBD" if event.tense == "past" else "VBP" if plural or first else "VBZ"
-    return [*adverbs, event.verb if tag == "VBP" else inflected(event.verb, tag)]
+    """Return the words of the verb for the agent: `rides`, `is riding`, `has ridden`, `will ride`, `riding`."""
+    form = {"progressive": "VBG", "perfect": "VBN", "modal": "VB", "reduced": "VBG", "bare": "VBG"}
+    many = event.agent.plural or event.agent.first_person
+    simple = "VBD" if event.tense == "past" else "VBP" if many else "VBZ"
+    tag = form.get(event.aspect, simple)
+    verb = event.verb if tag in ("VB", "VBP") else inflected(event.verb, tag)
+    return [*_auxiliaries(event, event.agent, passive=False), *event.adverbs, verb]
 
 
 def _passive_verb(event: ActionClause) -> list[str]:
-    plural, first = bool(event.patient.plural), event.patient.first_person
-    participle = [*event.adverbs, inflected(event.verb, "VBN")]
-    form = be(event.tense, plural=plural, first_person=first)
-    if event.aspect == "progressive":
-        return [form, "being", *participle]
-    if event.aspect == "perfect":
-        return [_have(event.tense, plural or first), "been", *participle]
-    if event.aspect == "modal":
-        return [event.tense, "be", *participle]
-    if event.aspect == "bare":
-        return participle
-    return ["being", *participle] if event.aspect == "reduced" else [form, *participle]
+    """Return the words of the verb for the patient: `is ridden`, `is being ridden`, `being ridden`."""
+    return [*_auxiliaries(event, event.patient, passive=True), *event.adverbs, inflected(event.verb, "VBN")]
 
 
-def _have(tense: str, many: bool) -> str:
-    return "had" if tense == "past" else "have" if many else "has"
+def _auxiliaries(event: ActionClause, subject: Phrase, *, passive: bool) -> list[str]:
+    form = be(event.tense, plural=bool(subject.plural), first_person=subject.first_person)
+    have = "had" if event.tense == "past" else "have" if subject.plural or subject.first_person else "has"
+    first = {"progressive": form, "perfect": have, "modal": event.tense}.get(event.aspect, "")
+    second = {"progressive": "being", "perfect": "been", "modal": "be", "reduced": "being", "simple": form}
+    return [word for word in (first, second.get(event.aspect, "") if passive else "") if word]
 
 
 # -- finding events --------------------------------------------------------------------------------------------------
@@ -199,7 +189,7 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
         objects = [next(c for c in link.children if c.dep_ == "pobj")] if link is not None else []
     if subject is None or len(objects) != 1:
         return "no transitive clause"
-    form = _active_form(verb)
+    form = _form(verb, passive=False)
     if isinstance(form, str):
         return form
     thing = objects[0]
@@ -249,7 +239,7 @@ def _passive_event(verb: Any, body: list[Any]) -> ActionClause | str:
     subject = verb.head if verb.dep_ == "acl" else next((c for c in verb.lefts if c.dep_ == "nsubjpass"), None)
     if subject is None or agent is None:
         return "no transitive clause"
-    form = _passive_form(verb)
+    form = _form(verb, passive=True)
     if isinstance(form, str):
         return form
     base = dictionary_form(verb)
@@ -258,61 +248,41 @@ def _passive_event(verb: Any, body: list[Any]) -> ActionClause | str:
     if has_possessor(agent) or lacks_determiner(subject):
         return "an argument belongs to the other, or lacks its article"
     after = [c for c in verb.rights if c.i > agent.i and c.dep_ == "prep" and c.text.lower() in ("in", "with")]
-    if after or (agent.tag_ != "PRP" and any(t.tag_ == "PRP" for t in agent.subtree)):
-        return "words that may belong to the agent"  # ridden by a man in a hat
     event = _event(verb, agent, subject, form, body)
-    return event if isinstance(event, str) else replace(event, voice="passive")
+    if isinstance(event, str):
+        return event
+    unclear = after or (agent.tag_ != "PRP" and any(t.tag_ == "PRP" for t in agent.subtree))  # by a man in a hat
+    return replace(event, voice="passive", doubt="words that may belong to the agent" if unclear else "")
 
 
 Form = tuple[Aspect, str]
 
 
-def _active_form(verb: Any) -> Form | str:
-    """Aspect and tense of an active verb, or why it is not one that can be turned round."""
-    helpers = [c for c in verb.lefts if c.dep_ == "aux"]
-    names = [dictionary_form(h) for h in helpers]
-    if any(c.dep_ == "auxpass" for c in verb.lefts) or len(helpers) > 1:
-        return "more than one auxiliary"
-    if verb.dep_ == "acl":
-        return ("reduced", "present") if verb.tag_ == "VBG" and not helpers else "not a plain participle"
-    if not helpers:
-        if verb.tag_ not in _FINITE:
-            return "no finite verb"
-        past = verb.tag_ == "VBD" and verb.text.lower() == inflected(dictionary_form(verb), "VBD")
-        return "simple", "past" if past else "present"
-    tense = "past" if helpers[0].tag_ == "VBD" else "present"
-    if helpers[0].text.startswith(("'", "’")):
-        return "a contracted auxiliary"
-    if names == ["be"] and verb.tag_ == "VBG":
-        return "progressive", tense
-    if names == ["have"] and verb.tag_ in ("VBN", "VBD"):
-        return "perfect", tense
-    if helpers[0].tag_ == "MD" and verb.tag_ == "VB":
-        return "modal", helpers[0].text.lower()
-    return "an auxiliary that is not understood"
-
-
-def _passive_form(verb: Any) -> Form | str:
+def _form(verb: Any, *, passive: bool) -> Form | str:
+    """Return aspect and tense of a verb, or why it is not one that can be turned round."""
     helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass")]
-    if verb.dep_ == "acl":
-        if not helpers:
-            return "bare", "present"
-        return ("reduced", "present") if [h.text.lower() for h in helpers] == ["being"] else "not a plain participle"
-    if not helpers or helpers[0].text.startswith(("'", "’")):
-        return "no finite verb"
-    names = [h.text.lower() for h in helpers]
-    tense = "past" if helpers[0].tag_ == "VBD" else "present"
-    if names == ["being"]:
-        return "reduced", "present"
-    if len(helpers) == 1 and dictionary_form(helpers[0]) == "be" and helpers[0].tag_ in _FINITE:
-        return "simple", tense
-    if len(helpers) == 2 and names[1] == "being":
-        return "progressive", tense
-    if len(helpers) == 2 and names[1] == "been" and names[0] in ("has", "have", "had"):
-        return "perfect", tense
-    if len(helpers) == 2 and names[1] == "be" and helpers[0].tag_ == "MD":
-        return "modal", names[0]
-    return "an auxiliary that is not understood"
+    names = [dictionary_form(h) if h.text.lower() not in ("being", "been") else h.text.lower() for h in helpers]
+    if any(h.text.startswith(("'", "’")) for h in helpers):
+        return "a contracted auxiliary"
+    if verb.dep_ == "acl" or names == ["being"]:
+        shapes: dict[tuple[str, ...], Aspect] = {(): "bare", ("being",): "reduced"} if passive else {(): "reduced"}
+        fits = verb.tag_ == ("VBN" if passive else "VBG") and tuple(names) in shapes
+        return (shapes[tuple(names)], "present") if fits else "not a plain participle"
+    tense = "past" if (helpers or [verb])[0].tag_ == "VBD" else "present"
+    if helpers and helpers[0].tag_ == "MD":
+        rest = [*names[1:], verb.tag_]
+        return ("modal", helpers[0].text.lower()) if rest in (["be", "VBN"], ["VB"]) else NOT_UNDERSTOOD
+    if not names and not passive:
+        misread = verb.tag_ == "VBD" and verb.text.lower() != inflected(dictionary_form(verb), "VBD")
+        return ("simple", "present" if misread else tense) if verb.tag_ in _FINITE else "no finite verb"
+    shapes = {("be", "being"): "progressive", ("have", "been"): "perfect", ("be",): "simple"}
+    if not passive:
+        shapes = {("be",): "progressive" if verb.tag_ == "VBG" else "", ("have",): "perfect"}  # type: ignore[dict-item]
+    aspect = shapes.get(tuple(names))
+    return (aspect, tense) if aspect and helpers[0].tag_ in _FINITE else NOT_UNDERSTOOD
+
+
+NOT_UNDERSTOOD = "an auxiliary that is not understood"
 
 
 def _event(

@@ -254,3 +254,20 @@ def test_no_edit_is_made_too_often() -> None:
     assert few["man → woman"] < 1000  # without another edit beside it, it is no benchmark of thousands
     small = Counter(c.edit for o in choose(maker, lambda: outcomes[:60]) for c in o.accepted)
     assert (small.total(), max(small.values())) == (60, 2)
+
+
+def test_twenty_relations_are_two_fifths_at_most_from_a_hundred_on() -> None:
+    rng = Random(1)
+    tags = {"edit_kind": "replace-relation", "lm_gap": 0.0, "frequency_gap": 0.0}
+
+    def outcome(k: int) -> SourceOutcome:
+        edit = f"on → under{int(rng.paretovariate(0.7))}"
+        foil = Candidate(str(k), f"{k} {edit}", "negative", "replace-relation", "m", edit, tags=tags)
+        return SourceOutcome(str(k), verdicts=(CandidateVerdict(foil),))
+
+    outcomes = [outcome(k) for k in range(600)]
+    assert sum(n for _, n in Counter(o.accepted[0].edit for o in outcomes).most_common(20)) > 0.6 * 600
+    maker = ParsedMaker("rules:replace", lambda *_: Proposal(), MakerOptions(), chooses=True)
+    made = Counter(c.edit for o in choose(maker, lambda: outcomes) for c in o.accepted)
+    assert made.total() >= 100
+    assert sum(n for _, n in made.most_common(20)) <= 0.4 * made.total()

@@ -11,7 +11,7 @@ from creperie.making.checks import why_unfit
 from creperie.making.llm.flight import generator
 from creperie.making.llm.maker import LLMMaker
 from creperie.making.llm.prompts import PromptStep, read_template
-from creperie.making.llm.question import MOST_QUOTED, TRIES
+from creperie.making.llm.question import TRIES
 from creperie.making.source import SourceCaption
 from creperie.models import parse_uri
 
@@ -19,69 +19,49 @@ CHARACTERS_A_TOKEN = 4.0  #: of English, about
 
 
 def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str, Any]:
-    """Calls, tokens and dollars if every answer is good at once; and at worst, if all are asked for to the last try."""
-    fit = [s for s in sources if not why_unfit(s.text)]
-    usual = [(step, s.text) for s in fit for step in usual_steps(maker, s)]
-    worst = [(step, s.text) for s in fit for step in worst_steps(maker, s)]
-    return count(maker.options.model, usual, worst)
+    """Return calls, tokens and dollars if every answer is good at once; a bad one is asked for again."""
+    asked = [(step, s.text) for s in sources if not why_unfit(s.text) for step in usual_steps(maker)]
+    rounds = maker.task.rounds if maker.family == "paraphrase" else 1
+    return count(maker.options.model, asked, rounds * TRIES)
 
 
-def count(uri: str, usual: Sequence[tuple[PromptStep, str]], worst: Sequence[tuple[PromptStep, str]]) -> dict[str, Any]:
-    """The estimate of questions about captions."""
-    expected = _totals(uri, usual, full=False)
-    return {**expected, "worst": _totals(uri, worst, full=True)}
-
-
-def cost_sentence(estimate: Mapping[str, Any]) -> str:
-    """The estimate in one line for people."""
-    said = [
-        f"{e['calls']:,} calls, {e['tokens_in']:,} tokens read, {e['tokens_out']:,} written, {_dollars(e['cost'])}"
-        for e in (estimate, estimate["worst"])
-    ]
-    return f"estimate: {said[0]} (at worst {said[1]})"
-
-
-def _dollars(cost: float | None) -> str:
-    return "price not known (?price_in= and ?price_out= tell it)" if cost is None else f"${cost:.4f}"
-
-
-def usual_steps(maker: LLMMaker, source: SourceCaption) -> list[PromptStep]:
-    """The questions about one caption when all goes well."""
-    steps, count = maker.task.template.steps, maker.task.count
-    if maker.family == "paraphrase":
-        return [steps["write"], read_template("validate")["validate"]]
-    if "locate" not in steps:
-        return [next(iter(steps.values()))]
-    compose = ["compose"]
-    if maker.family == "add" and maker.task.matched:
-        compose = ["compose", "compose-true"] if source.others else ["compose-matched"]
-    return [steps["locate"], *(steps[name] for name in ("propose", *compose) for _ in range(count))]
-
-
-def worst_steps(maker: LLMMaker, source: SourceCaption) -> list[PromptStep]:
-    """All questions that may be asked about one caption, each as often as it may be."""
-    steps = usual_steps(maker, source)
-    if maker.family == "paraphrase":
-        write, validate = steps
-        steps = [write, validate] * maker.task.rounds
-    elif maker.family == "add" and maker.task.matched and source.others:
-        steps = [*steps, *[maker.task.template["compose-matched"]] * maker.task.count]
-    return steps * TRIES
-
-
-def _totals(uri: str, asked: Iterable[tuple[PromptStep, str]], *, full: bool) -> dict[str, Any]:
+def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES) -> dict[str, Any]:
+    """Return the estimate of questions about captions, each of which may be asked up to `tries` times."""
     fixed: dict[str, tuple[float, float]] = {}
-    again = (MOST_QUOTED + 200) * (TRIES - 1) / TRIES  # a bad answer is quoted in the next try
     calls, tokens_in, tokens_out = 0, 0.0, 0.0
     for step, caption in asked:
         if step.head not in fixed:
             fixed[step.head] = _step_tokens(step)
         reads, writes = fixed[step.head]
         calls += 1
-        tokens_in += reads + (len(caption) + (again if full else 0)) / CHARACTERS_A_TOKEN
-        tokens_out += step.max_tokens if full else writes
+        tokens_in += reads + len(caption) / CHARACTERS_A_TOKEN
+        tokens_out += writes
     cost = _cost(uri, tokens_in, tokens_out)
-    return {"calls": calls, "tokens_in": round(tokens_in), "tokens_out": round(tokens_out), "cost": cost}
+    worst = None if cost is None else round(cost * tries, 6)
+    figures = {"calls": calls, "tokens_in": round(tokens_in), "tokens_out": round(tokens_out), "cost": cost}
+    return {**figures, "worst": {"calls": calls * tries, "cost": worst}}
+
+
+def cost_sentence(estimate: Mapping[str, Any]) -> str:
+    """Return the estimate in one line for people."""
+    calls, tokens = f"{estimate['calls']:,} calls", f"{estimate['tokens_in']:,} tokens read"
+    paid = f"{estimate['tokens_out']:,} written, {_dollars(estimate['cost'])}"
+    return f"estimate: {calls}, {tokens}, {paid} (at worst {estimate['worst']['calls']:,} calls)"
+
+
+def _dollars(cost: float | None) -> str:
+    return "price not known (?price_in= and ?price_out= tell it)" if cost is None else f"${cost:.4f}"
+
+
+def usual_steps(maker: LLMMaker) -> list[PromptStep]:
+    """Return the questions about one caption when all goes well."""
+    steps = maker.task.template.steps
+    if maker.family == "paraphrase":
+        return [steps["write"], read_template("validate")["validate"]]
+    if "locate" not in steps:
+        return [next(iter(steps.values()))]
+    compose = "compose-matched" if maker.family == "add" and maker.task.matched else "compose"
+    return [steps["locate"], *(steps[name] for name in ("propose", compose) for _ in range(maker.task.count))]
 
 
 def _step_tokens(step: PromptStep) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from creperie.making.llm.paraphrase import enrich, second_positive
 from creperie.making.llm.prompts import read_template
 from creperie.making.llm.workflow import Workflow, WorkflowTask, replace_or_add, swap
 from creperie.making.options import MakerOptions
-from creperie.making.pipeline import with_source, without_source
+from creperie.making.pipeline import with_source
 from creperie.making.source import Captions, SourceCaption
 from creperie.models import ModelURI, parse_uri
 
@@ -89,10 +89,8 @@ class LLMMaker:
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
         if source.id in self.task.items:
             return _enriched(self.task.items[source.id], accepted)
-        own = [c for c in accepted if not c.group]
-        grown = [item for item in without_source(source, [c for c in accepted if c.group]) if item.negatives]
         foils = self.foils.get(source.id, ())
-        return [*(_with_foils(item, foils) for item in with_source(source, own)), *grown]
+        return [_with_foils(item, foils) for item in with_source(source, accepted)]
 
 
 def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
@@ -148,7 +146,7 @@ def what_answers(uri: str) -> str:
     >>> what_answers("api:m?base_url=http://x/v1&budget=2")
     'api:m?base_url=http%3A%2F%2Fx%2Fv1'
     """
-    parsed = parse_uri(uri) if uri else None
+    parsed = parse_uri(uri) if ":" in uri else None
     if parsed is None or parsed.kind != "api":
         return uri
     options = {k: v for k, v in parsed.options.items() if k not in HOW_NOT_WHAT}
@@ -161,7 +159,7 @@ def _checks(family: str, matched: bool) -> tuple[Check, ...]:
     if family == "replace":
         return (EditSize(1, 8), LengthMatched(3))
     if family == "add":
-        return (added_alike,) if matched else (vocabulary_extended,)
+        return (LengthMatched(2),) if matched else (vocabulary_extended,)
     return (_extends_its_own,) if family == "enrich" else ()
 
 
@@ -169,11 +167,6 @@ def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
     """An enriched caption keeps the words of the caption that it enriches, which need not be the source."""
     own = replace(source, text=str(candidate.tags.get("original", source.text)))
     return vocabulary_extended(own, candidate)
-
-
-def added_alike(source: SourceCaption, candidate: Candidate) -> str | None:
-    """A foil that stands alone is as long as its source; one beside a truth that has grown too is an addition."""
-    return vocabulary_extended(source, candidate) if candidate.group else LengthMatched(2)(source, candidate)
 
 
 def _foils_of(bench: Benchmark) -> dict[str, tuple[str, ...]]:

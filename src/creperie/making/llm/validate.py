@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -23,7 +22,7 @@ from creperie.making.llm.maker import LOCAL_CHUNK, SERVER_CHUNK, what_answers
 from creperie.making.llm.paraphrase import is_duplicate
 from creperie.making.llm.parse import is_na
 from creperie.making.llm.prompts import read_template
-from creperie.making.llm.question import TRIES, Ask, Talk
+from creperie.making.llm.question import Ask, Talk
 
 Wanted = Literal["same", "different", "crossed"]
 TRUTH_LAYER = "truth"  #: in the place of a model's URI: no model, but the rules of `creperie.lang.truth`
@@ -159,7 +158,7 @@ def estimate_pairs(pairs: Sequence[CaptionPair], uri: str, prompts: str = "") ->
     """What asking about the pairs will take."""
     step = read_template("validate", prompts)["validate"]
     asked = [(step, p.first + p.second) for p in pairs if not is_duplicate(p.first, p.second)]
-    return count(uri, asked, asked * TRIES)
+    return count(uri, asked)
 
 
 def validate(
@@ -179,9 +178,9 @@ def validate(
     natural language inference (`hf:`): true captions of an image must follow from each other, a false one must not
     follow from a true one, and captions of two images not from each other.
 
-    Killed and called again, answers that a server has given are not asked for again, nor, with `out`, those of a local
-    model. `prompts` is a folder with a validate.toml of your own. With an engine, every worker
-    loads the model once; a server needs none, for one process has enough requests in flight.
+    If it is killed and called again, answers that a server has given are not asked for again. `prompts` is a folder
+    with a validate.toml of your own. With an engine, every worker loads the model once; a server needs none, for one
+    process has enough requests in flight.
     """
     if out is not None and Path(out).exists():
         raise UsageError("this folder exists", where=str(out), hint="choose another, or remove it")
@@ -194,69 +193,16 @@ def validate(
     pairs, skipped = all_pairs(bench, limit)
     pieces = Held(pair_table(pairs), SERVER_CHUNK if served else LOCAL_CHUNK)
     stage = ValidateStage(uri, prompts, nli)
-    job = {"pairs": pairs_digest(pairs), "chunk": pieces.size, **stage.settings}
-    found: dict[int, list[PairVerdict]] = {}
-    with KeptVerdicts(None if out is None else Path(out), job) as kept, progress("validate", len(pairs), "pairs") as go:
-        found |= kept.read()
-        go(sum(map(len, found.values())))
-        left = [k for k in range(len(pieces)) if k not in found]
-        for number, table in (engine or Local()).run(stage, pieces, left):
-            found[number] = [verdict_of(text) for text in table.column("verdict").to_pylist()]
-            kept.add(number, found[number])
-            go(len(found[number]))
-    verdicts = tuple(v for k in range(len(pieces)) for v in found[k])
+    chunks: dict[int, list[PairVerdict]] = {}
+    with progress("validate", len(pairs), "pairs") as advance:
+        for number, table in (engine or Local()).run(stage, pieces, range(len(pieces))):
+            chunks[number] = [verdict_of(text) for text in table.column("verdict").to_pylist()]
+            advance(len(chunks[number]))
+    verdicts = tuple(v for k in range(len(pieces)) for v in chunks[k])
     validation = Validation(bench.name, uri, verdicts, skipped, (spent(generator(uri)) or None) if served else None)
     if out is not None:
         write(validation, bench, Path(out))
-        kept.remove()
     return validation
-
-
-def pairs_digest(pairs: Sequence[CaptionPair]) -> str:
-    """The same for the same pairs in the same order."""
-    return hashlib.sha256(json.dumps([asdict(p) for p in pairs]).encode()).hexdigest()
-
-
-class KeptVerdicts:
-    """Verdicts beside the folder that will hold them all, one line per chunk, so that a killed job goes on."""
-
-    def __init__(self, out: Path | None, job: Mapping[str, Any]) -> None:
-        self.path = out.parent / f".{out.name}.verdicts.jsonl" if out is not None else None
-        self.job = json.dumps(job, sort_keys=True)
-        self._file: IO[str] | None = None
-
-    def __enter__(self) -> KeptVerdicts:
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
-            fresh = not lines or lines[0] != self.job  # those of another job are of no use
-            self._file = self.path.open("w" if fresh else "a", encoding="utf-8")
-            print(self.job if fresh else "", file=self._file, flush=True)  # a line that was cut off ends here
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def read(self) -> dict[int, list[PairVerdict]]:
-        """The chunks that are kept; a line that a kill cut off is not."""
-        found: dict[int, list[PairVerdict]] = {}
-        for line in self.path.read_text(encoding="utf-8").splitlines()[1:] if self.path is not None else ():
-            try:
-                number, verdicts = json.loads(line)
-                found[number] = [verdict_of(text) for text in verdicts]
-            except ValueError:
-                continue
-        return found
-
-    def add(self, number: int, verdicts: Sequence[PairVerdict]) -> None:
-        if self._file is not None:
-            line = json.dumps([number, [json.dumps(asdict(v)) for v in verdicts]])
-            print(line, file=self._file, flush=True)
-
-    def remove(self) -> None:
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

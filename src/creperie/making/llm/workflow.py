@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from creperie.bench import Item
 from creperie.making.candidate import Candidate, Proposal, Role, dice_for
@@ -80,66 +80,28 @@ def _choose(task: WorkflowTask, source: SourceCaption, concepts: Sequence[str]) 
 
 
 def _replaced(task: WorkflowTask, source: SourceCaption, pairs: Sequence[tuple[str, str]]) -> Talk[Proposal]:
-    replies = yield [_compose(task, source, "compose", "sentence", pair) for pair in pairs]
-    found = []
-    for (old, new), reply in zip(pairs, replies):
+    return (yield from _composed(task, source, pairs, ("compose", "sentence", " → ")))
+
+
+def _composed(
+    task: WorkflowTask, source: SourceCaption, pairs: Sequence[tuple[str, str]], how: tuple[str, str, str]
+) -> Talk[Proposal]:
+    """A caption with each new concept: `how` is the step, the field of its answer, and the sign of the edit."""
+    step, field, sign = how
+    replies = yield [_compose(task, source, step, field, pair) for pair in pairs]
+    foils = []
+    for pair, reply in zip(pairs, replies):
         if reply.fields is None:
-            found.append(task.quarantine(source, reply, "compose"))
+            foils.append(task.quarantine(source, reply, step))
         else:
-            found.append(task.candidate(source, reply.fields["sentence"], "negative", f"{old} → {new}"))
-    return Proposal(tuple(found), calls=sum(r.calls for r in replies))
+            foils.append(task.candidate(source, reply.fields[field], "negative", sign.join(pair)))
+    return Proposal(tuple(foils), calls=sum(r.calls for r in replies))
 
 
 def _added(task: WorkflowTask, source: SourceCaption, pairs: Sequence[tuple[str, str]]) -> Talk[Proposal]:
-    """Additions. A foil that alone is longer gives itself away, so the true caption grows too, by something that
-    another caption of the image says; where there is none, the foil drops filler."""
-    found: list[Candidate] = []
-    calls = 0
-    for pair in pairs:
-        if not task.matched:
-            made = yield from _foil(task, source, pair, "compose", "sentence")
-        elif source.others:
-            made = yield from _grown_pair(task, source, pair)
-        else:
-            made = yield from _foil(task, source, pair, "compose-matched", "matched")
-        found += made.candidates
-        calls += made.calls
-    return Proposal(tuple(found), calls=calls)
-
-
-def _foil(task: WorkflowTask, source: SourceCaption, pair: tuple[str, str], step: str, field: str) -> Talk[Proposal]:
-    reply = (yield [_compose(task, source, step, field, pair)])[0]
-    if reply.fields is None:
-        return Proposal((task.quarantine(source, reply, step),), calls=reply.calls)
-    foil = task.candidate(source, reply.fields[field], "negative", " + ".join(pair))
-    return Proposal((foil,), calls=reply.calls)
-
-
-def _grown_pair(task: WorkflowTask, source: SourceCaption, pair: tuple[str, str]) -> Talk[Proposal]:
-    """A foil and a true caption that has grown as much, in an item of their own; a foil without filler where no
-    true addition is found."""
-    first = yield from _foil(task, source, pair, "compose", "sentence")
-    foil = first.candidates[0]
-    if foil.refused:
-        return first
-    other = dice_for(task.seed, task.maker, f"{source.id}\0other").choice(source.others)
-    words = max(1, len(word_key(foil.text)) - len(word_key(source.text)))
-    asked = Ask(
-        task.template["compose-true"],
-        {"caption": source.text, "other": other, "words": words},
-        objection=_as_long_as(foil.text),
-    )
-    reply = (yield [asked])[0]
-    calls = first.calls + reply.calls
-    if reply.fields is None or is_na(reply.fields["true_sentence"]):
-        last = yield from _foil(task, source, pair, "compose-matched", "matched")
-        bad = () if reply.fields else (task.quarantine(source, reply, "compose-true", "positive"),)
-        return Proposal((*bad, *last.candidates), calls=calls + last.calls)
-    edit = f"true addition from: {other}"
-    true = task.candidate(source, reply.fields["true_sentence"], "positive", edit)
-    pair_group = f"{task.kind}-grown"
-    grown = replace(true, group=pair_group, tags={"original": source.text})
-    return Proposal((grown, replace(foil, group=pair_group)), calls=calls)
+    """Additions. A foil that alone is longer gives itself away, so it leaves out filler, unless made as published."""
+    step, field = ("compose-matched", "matched") if task.matched else ("compose", "sentence")
+    return (yield from _composed(task, source, pairs, (step, field, " + ")))
 
 
 def swap(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
@@ -166,17 +128,6 @@ def _gate_objection(caption: str) -> Callable[[Fields], str]:
             return "possible is no but something is not NA"
         same = fields["possible"] == "yes" and word_key(fields["sentence"]) == word_key(caption)
         return "the sentence is the caption itself: nothing changed places" if same else ""
-
-    return objection
-
-
-def _as_long_as(foil: str) -> Callable[[Fields], str]:
-    wanted = len(word_key(foil))
-
-    def objection(fields: Fields) -> str:
-        text = fields["true_sentence"]
-        apart = 0 if is_na(text) else abs(len(word_key(text)) - wanted)
-        return "the number of added words is not the one given" if apart > 2 else ""
 
     return objection
 
