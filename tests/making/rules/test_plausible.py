@@ -271,3 +271,9 @@ def test_twenty_relations_are_two_fifths_at_most_from_a_hundred_on() -> None:
     made = Counter(c.edit for o in choose(maker, lambda: outcomes) for c in o.accepted)
     assert made.total() >= 100
     assert sum(n for _, n in made.most_common(20)) <= 0.4 * made.total()
+
+
+@pytest.mark.parametrize("text", ["A roof top near a street.", "A close up in a kitchen."])
+def test_a_caption_that_is_about_a_top_is_read(text: str, previewed: Preview, parser: str) -> None:
+    """The word whose place is told is the root itself: nothing stands above it."""
+    assert previewed("rules:add", [text], MakerOptions(parser=parser)).report["sources"] == 1
