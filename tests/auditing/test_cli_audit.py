@@ -105,8 +105,8 @@ class Tags(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.add(tag)
         named = [value or "" for name, value in attrs if name in ("src", "href", "action")]
-        self.fetched += [value for value in named if not value.startswith("#")]
-        if tag not in ("meta", "br", "rect", "line", "wbr"):
+        self.fetched += [value for value in named if not value.startswith(("#", "data:"))]
+        if tag not in ("meta", "link", "br", "rect", "line", "wbr"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -122,7 +122,9 @@ def test_the_page_stands_alone_and_escapes(capsys: pytest.CaptureFixture[str], l
     tags.feed(text)
     assert tags.open == []
     assert tags.fetched == []
-    assert "script" not in tags.seen
+    assert "default-src 'none'; script-src 'sha256-" in text
+    assert "unsafe" not in text
+    assert ' style="' not in text
     assert "url(" not in text
     assert "<b>over</b>" not in text
     assert "&lt;b&gt;" in text
@@ -172,7 +174,7 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     assert f"creperie audit {leaky} --attackers length-words,length-chars,surface" in page
     tags = Tags()
     tags.feed((tmp_path / "a.html").read_text(encoding="utf-8"))
-    assert (tags.open, tags.fetched, "script" in tags.seen) == ([], [], False)
+    assert (tags.open, tags.fetched) == ([], [])
     second = json.loads(out)  # with slow attackers, which were asked about a sample
     row = {**second["results"][0], "n": 30, "accuracy": 0.987}
     second["results"] = [*second["results"], {**row, "attacker": "ensemble"}, {**row, "attacker": "lm-mean"}]

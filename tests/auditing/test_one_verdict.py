@@ -12,12 +12,13 @@ import pytest
 
 import creperie
 from creperie.auditing import audit, audit_document, pairs_of
+from creperie.auditing.document import blind_rows
 from creperie.auditing.measure import AttackerMargins, calibrated, measure_attacker
 from creperie.auditing.verdict import EXIT_CODES, AuditRow, Judgement, judge, judge_all, judge_validation, unjudged
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, load, record_audit, save
 from creperie.cli import main
 from creperie.reporting import badge_svg, junit_xml, markdown_summary, standing_audit
-from creperie.reporting.html_tables import audit_part
+from creperie.reporting.html_tables import part
 from creperie.world import World, make_world
 
 CHEAP = "length-words,surface,negation"
@@ -109,7 +110,7 @@ def stated(folder: Path, text: str) -> None:
     for card in ("README.md", "DATASHEET.md"):
         assert f"{text}.\n" in (folder / card).read_text(encoding="utf-8")
         assert "run `creperie audit`" not in (folder / card).read_text(encoding="utf-8").lower()
-    pages = [audit_part(document), markdown_summary(document), junit_xml(document)]
+    pages = [part("audit", document, blind_rows(document)), markdown_summary(document), junit_xml(document)]
     plain = [str(p).replace("&#39;", "'").replace("&#34;", '"').replace("&quot;", '"') for p in pages]
     assert [text in page for page in plain] == [True] * 3
     assert document["verdict"] in badge_svg(document)

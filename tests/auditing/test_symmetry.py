@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from creperie.auditing import audit, audit_document, symmetry_of
-from creperie.auditing.document import page
+from creperie.auditing.document import audit_page
 from creperie.bench import PAIRED, Item, choice, from_items
 from creperie.refining import RefinePlan, refine
 from creperie.refining.pair import ItemSurplus, surplus_of_item, symmetric_part
@@ -81,11 +81,11 @@ def test_the_audit_says_it():
     assert {r.measure.accuracy for r in found.rows} == {0.5}
     assert audit_document(found)["symmetry"][-1]["balanced"] is True
     assert found.whole.power == "captions alone are right exactly half of the time, so nothing is left for an attacker"
-    shown = page(found)
+    shown = audit_page(audit_document(found))
     assert "Symmetry" in shown
     assert "Balanced by design: captions alone, or images alone, are right exactly half of the time." in shown
     assert "would be found" not in shown
-    assert "<small>1 item</small>" in page(audit(from_items("b", [TWIN]), ["length-words"]))
+    assert "<small>1 item</small>" in audit_page(audit_document(audit(from_items("b", [TWIN]), ["length-words"])))
 
 
 def test_refine_pair_keeps_the_largest_symmetric_part():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -196,6 +197,32 @@ def test_version_option() -> None:
     done = run("--version")
     assert done.returncode == 0
     assert done.stdout.startswith("creperie ")
+
+
+def test_no_word_is_broken_in_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The audit's table broke "surface" into "surfac" and "e"."""
+    from creperie.cli.output import print_table
+
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    names = [
+        "length\nwords",
+        "length\nchars",
+        "surface",
+        "negation",
+        "frequency",
+        "lm\nmean",
+        "plausibility",
+        "ensemble",
+    ]
+    print_table(
+        "", ["subset", "n", *names, "headline\n95 %"], [["replace_rel_triple", "60", *["100.0*"] * 8, "94.0–100.0"]]
+    )
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert all(len(line) <= 80 for line in plain.splitlines())
+    words = set(plain.split())
+    assert {"surface", "negation", "frequency", "plausibility", "ensemble", "headline", "94.0–100.0"} <= words
+    assert plain.count("replace_rel_triple") > 1
 
 
 def test_a_wide_matrix_is_printed_in_parts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from creperie.bench import Item, from_items, save
-from creperie.cli.report import report, serve
+from creperie.cli.report import report
+from creperie.cli.studio import studio
 from creperie.metrics import MetricSettings
 from creperie.models import Fingerprint
 from creperie.reporting import Contents, gather_runs, report_page, runs_in
@@ -85,7 +86,7 @@ def test_ranks_find_the_order_that_was_put_in(zoo: Path) -> None:
 
 
 def test_a_site_of_plain_files(zoo: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(serve, [str(zoo / "runs"), "--export", str(tmp_path / "site"), "--json"])
+    done = CliRunner().invoke(studio, [str(zoo / "runs"), "--export", str(tmp_path / "site"), "--json"])
     assert done.exit_code == 0, done.output
     pages = json.loads(done.stdout)["pages"]
     assert len(pages) == 2 + BENCHES

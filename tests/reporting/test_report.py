@@ -19,7 +19,7 @@ from creperie.bench import Benchmark, Item, choice, from_items, load, save
 from creperie.cli.report import report
 from creperie.core.errors import CreperieError, UsageError
 from creperie.metrics import margins
-from creperie.reporting.browser import PagePictures, browser_data
+from creperie.reporting.browser import browser_data
 from creperie.reporting.gather import gather_runs, runs_in
 from creperie.reporting.html_tables import result_cell
 from creperie.reporting.page import Contents, report_page
@@ -129,7 +129,7 @@ def test_pictures_that_cannot_be_read_are_counted(bench: Benchmark, tmp_path: Pa
 
 def test_the_columns_are_the_run(runs: list[Run], bench: Benchmark) -> None:
     (group,) = gather_runs(runs, benches=[bench])
-    data = browser_data(group, PagePictures({"0.png": 0}))
+    data = browser_data(group, {"0.png": 0})
     texts, codes = data["texts"], numbers(data["cap"], "<u4")
     flat = [c for item in bench for c in item.captions]
     assert [texts[k] for k in codes] == flat
@@ -151,7 +151,7 @@ def test_the_columns_are_the_run(runs: list[Run], bench: Benchmark) -> None:
 
 def test_captions_with_captions_are_the_upper_triangle(runs: list[Run]) -> None:
     run = next(r for r in runs if r.model == "fake:alpha")
-    shown = next(r for r in browser_data(gather_runs([run])[0], PagePictures({}))["runs"])
+    shown = next(r for r in browser_data(gather_runs([run])[0], {})["runs"])
     got = numbers(shown["scores"]["text_text"], "<f4")
     cells = run.scores("text_text")[:9].reshape(3, 3)
     assert got[:3].tolist() == [cells[0, 1], cells[0, 2], cells[1, 2]]

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from creperie.auditing import atlas_page, audit, audit_document, write_audit_page
+from creperie.bench import Benchmark
 from creperie.metrics.rules import HIT, MISS
 from creperie.reporting.gather import gather_runs, runs_in
-from creperie.reporting.page import Contents, report_page, write_report
+from creperie.reporting.page import Contents, report_page
 from creperie.scoring.run import load_run
 
 pytestmark = pytest.mark.slow
@@ -20,8 +22,17 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def address(room: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     out = tmp_path_factory.mktemp("page") / "report.html"
-    write_report(report_page(gather_runs(runs_in([room / "runs"])), Contents(figures=False)).html, out)
+    out.write_text(report_page(gather_runs(runs_in([room / "runs"])), Contents(figures=False)).html, "utf-8")
     return out.as_uri()
+
+
+def until(page: Any, expression: str) -> None:
+    """Wait for a condition; `wait_for_function` needs `eval`, which the page's policy forbids."""
+    for _ in range(600):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(100)
+    pytest.fail(f"not true after a minute: {expression}")
 
 
 class Watched:
@@ -37,7 +48,7 @@ class Watched:
         self.page.on("pageerror", lambda e: self.trouble.append(str(e)))
         self.page.on("request", lambda r: self.asked.append(r.url))
         self.page.goto(address)
-        self.page.wait_for_function("document.getElementById('count').textContent !== ''")
+        until(self.page, "document.getElementById('count').textContent !== ''")
 
 
 @pytest.fixture
@@ -55,6 +66,34 @@ def test_a_portrait_is_shown_whole(opened: Watched) -> None:
         opened.page.locator("#items .pic img, .pic img").first.evaluate("i => getComputedStyle(i).objectFit")
         == "contain"
     )
+
+
+def test_an_opened_item_has_an_address_and_marks_what_differs(chromium: Any, address: str) -> None:
+    watched = Watched(chromium, f"{address}#items?item=swap%2F7")
+    assert watched.page.inner_text("#detail h2") == "swap · 7"
+    marked = watched.page.eval_on_selector_all("#detail li.no mark", "marks => marks.map((m) => m.textContent)")
+    assert [words.strip() for words in marked] == ["cat 7", "a dog"]
+    watched.page.keyboard.press("ArrowRight")
+    assert "item=swap%2F8" in watched.page.url
+    watched.page.keyboard.press("Escape")
+    until(watched.page, "!location.hash.includes('item=')")
+    watched.context.close()
+
+
+def test_axe_finds_no_violation(chromium: Any, address: str, bench: Benchmark, tmp_path: Path) -> None:
+    """axe-core, in light and dark: heat cells of every shade among them."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    document = audit_document(audit(bench, ["length-words", "surface"]))
+    shades = [{**document["results"][0], "subset": f"s{k}", "accuracy": 0.5 + k / 20} for k in range(11)]
+    write_audit_page({**document, "results": shades}, tmp_path / "audit.html")
+    (tmp_path / "atlas.html").write_text(atlas_page([{**document, "results": shades}]), "utf-8")
+    for mode in ("light", "dark"):
+        context = chromium.new_context(color_scheme=mode, bypass_csp=True)
+        for place in (address, (tmp_path / "audit.html").as_uri(), (tmp_path / "atlas.html").as_uri()):
+            page = context.new_page()
+            page.goto(place)
+            assert [v["id"] for v in axe.run(page).response["violations"]] == [], f"{place} {mode}"
+        context.close()
 
 
 def count(page: Any) -> int:
@@ -96,7 +135,7 @@ def test_filters_count_what_the_runs_say(opened: Watched, room: Path) -> None:
     assert count(page) == int((np.isin(itt, [HIT]) != np.isin(beta.outcomes("itt"), [HIT])).sum())
     page.click("#clear")
     page.fill("#q", "CHASES CAT 7")
-    page.wait_for_function("document.getElementById('count').textContent.startsWith('1 ')")
+    until(page, "document.getElementById('count').textContent.startsWith('1 ')")
     page.fill("#q", "")
     page.select_option("#tag", "animal")
     page.select_option("#value", "cat")
@@ -120,14 +159,14 @@ def test_margins_bound_and_sort(opened: Watched, room: Path) -> None:
     assert all(v >= 0 for v in shown)
     before = count(page)
     page.fill("#mfrom", "0.5")
-    page.wait_for_function(f"!document.getElementById('count').textContent.startsWith('{before} ')")
+    until(page, f"!document.getElementById('count').textContent.startsWith('{before} ')")
     assert count(page) < before
 
 
 def test_an_item_opens_by_keys_and_shows_everything(opened: Watched) -> None:
     page = opened.page
     page.fill("#q", "onerror")
-    page.wait_for_function("document.getElementById('count').textContent.startsWith('10 ')")
+    until(page, "document.getElementById('count').textContent.startsWith('10 ')")
     page.focus("#list")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
@@ -178,7 +217,7 @@ def test_several_benchmarks_share_a_page(chromium: Any, room: Path, tmp_path: Pa
     groups = gather_runs([*runs_in([room / "runs"]), score(part, "blind:length")], benches=[room / "bench"])
     assert [len(g) for g in groups] == [38, 14]
     out = tmp_path / "two.html"
-    write_report(report_page(groups, Contents(figures=False)).html, out)
+    out.write_text(report_page(groups, Contents(figures=False)).html, "utf-8")
     both = Watched(chromium, out.as_uri())
     assert count(both.page) == 38
     both.page.select_option("#bench", "1")
@@ -199,7 +238,7 @@ def test_the_list_draws_only_what_is_seen(chromium: Any, tmp_path: Path, room: P
     bench = from_items("big", items)
     out = tmp_path / "big.html"
     page = report_page(gather_runs([score(bench, "blind:length")], benches=[bench]), Contents(figures=False))
-    write_report(page.html, out)
+    out.write_text(page.html, "utf-8")
     big = Watched(chromium, out.as_uri(), viewport={"width": 1280, "height": 900})
     assert count(big.page) == 10_000
     assert big.page.locator("#list .row").count() < 40

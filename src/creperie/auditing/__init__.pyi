@@ -10,6 +10,8 @@ from creperie.auditing.battery import make_attackers as make_attackers
 from creperie.auditing.battery import sendable as sendable
 from creperie.auditing.boosted import fit_boosted as fit_boosted
 from creperie.auditing.document import audit_document as audit_document
+from creperie.auditing.document import audit_page as audit_page
+from creperie.auditing.document import blind_rows as blind_rows
 from creperie.auditing.document import write_audit_page as write_audit_page
 from creperie.auditing.features import PairFeatures as PairFeatures
 from creperie.auditing.features import pair_features as pair_features

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from creperie.auditing.battery import ENSEMBLE
-from creperie.auditing.document import heat
 from creperie.auditing.registry import FAMILIES, LEARNED_FAMILIES, entry_of, family_of
 from creperie.core import percent, render
 
@@ -40,17 +39,32 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def atlas_page(audits: Sequence[Document]) -> str:
-    """The same as one HTML page: no script, nothing fetched. Every figure's title is the command that makes it."""
+    """Return the atlas as one HTML page that fetches nothing. The title of a cell is the command that computes it."""
     tables = []
     for audit in audits:
         families, chosen = _chosen(audit)
-        rows = [(_row(s, families, mine, audit), [mine.get(f) for f in families]) for s, mine in chosen.items()]
-        tables.append({"audit": audit, "sentence": _sentence(audit), "families": families, "rows": rows, "heads": HEAD})
-    intro = _intro(audits).replace("`", "")  # its marks are Markdown's
+        rows = [_cells(_row(s, families, mine, audit), families, mine, audit) for s, mine in chosen.items()]
+        about = {"name": audit["benchmark"], "sentence": _sentence(audit), "commands": [command_of(audit)]}
+        columns = [*HEAD[:2], *families, *HEAD[2:]]
+        tables.append({**about, "columns": columns, "rows": rows, "text": (HEAD[0], *HEAD[2:5])})
     families, summaries = _overview(audits)
-    overview = {"families": families, "rows": summaries, "heads": OVERVIEW}
-    values = {"intro": intro, "overview": overview, "tables": tables, "heat": heat, "command": command_of}
-    return render("auditing", "atlas.html", title="Atlas of blind audits", **values)
+    wholes = [_cells(row, families, whole, audit) for (row, whole), audit in zip(summaries, audits)]
+    columns = [*OVERVIEW[:2], *families, *OVERVIEW[2:]]
+    overview = {"columns": columns, "rows": wholes, "text": (OVERVIEW[0], *OVERVIEW[2:5])}
+    title = "Atlas: what released benchmarks give away without their images"
+    intro = _intro(audits).replace("`", "")  # Markdown's marks
+    return render("auditing", "atlas.html", title=title, intro=intro, overview=overview, tables=tables)
+
+
+def _cells(row: Sequence[str], families: Sequence[str], mine: Mapping[str, Document], audit: Document) -> list[Any]:
+    """Return a row of the page: the texts of the Markdown table, with a heat cell for each family."""
+    n = max(int(one["n"]) for one in mine.values())
+    figures: list[Any] = []
+    for family in families:
+        one = mine.get(family)
+        fewer = {"fewer": f"n = {one['n']:,}"} if one and one["n"] < n else {}
+        figures.append(one and {**one, "title": f"{one['choice']}: {command_of(audit, one)}", **fewer})
+    return [*row[:2], *figures, *row[2 + len(families) :]]
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
@@ -81,7 +95,7 @@ def _intro(audits: Sequence[Document]) -> str:
     )
 
 
-Rows = list[tuple[list[str], list[Document | None]]]
+Rows = list[tuple[list[str], Mapping[str, Document]]]
 
 
 def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
@@ -99,7 +113,7 @@ def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
         ]
         row[-4] = f"{sum(j['verdict'] == 'leaks' for j in judged)} of {len(judged)}"
         row[-3] = ", ".join(dict.fromkeys(str(j["fix"]) for j in judged if j["fix"]))
-        rows.append((row, [whole.get(family) for family in order]))
+        rows.append((row, whole))
     return order, rows
 
 

@@ -1,6 +1,6 @@
 """An audit as one JSON document, whose keys scripts rely on, and as one HTML page.
 
-The page has no script, fetches nothing, and is readable on a phone, light and dark.
+The page fetches nothing and is readable on a phone, light and dark.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from creperie.auditing.cues import Cue
 from creperie.auditing.likeness import Likeness
 from creperie.auditing.options import audit_command
 from creperie.auditing.run import Audit, ExamplePair
-from creperie.auditing.verdict import ALL, AuditRow, Judgement
+from creperie.auditing.verdict import AuditRow, Judgement
 from creperie.core import __version__, render, write_text
 
 if TYPE_CHECKING:
@@ -74,9 +74,19 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
         "items": judgement.items,
         "verdict": judgement.verdict,
         "text": judgement.text,
+        "power": judgement.power,
         "fix": judgement.fix,
         "through": [
-            {"attacker": r.attacker, "view": r.view, "choice": r.choice, "accuracy": r.measure.accuracy, "fix": r.fix}
+            {
+                "attacker": r.attacker,
+                "view": r.view,
+                "choice": r.choice,
+                "accuracy": r.measure.accuracy,
+                "fix": r.fix,
+                "repaired": r.repaired,
+                "kept": r.kept,
+                "bits": r.measure.bits,
+            }
             for r in judgement.through
         ],
         "strongest": strongest.attacker if strongest else None,
@@ -116,39 +126,43 @@ def _likeness(alike: Likeness) -> dict[str, Any]:
 _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
 
 
-def write_audit_page(found: Audit, path: Path) -> None:
-    """Write the page; it appears completely or not at all."""
+def write_audit_page(document: Mapping[str, Any], path: Path) -> None:
+    """Write the page of an audit's document; the file appears completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, page(found))
+    write_text(path, audit_page(document))
 
 
-def page(found: Audit) -> str:
-    """The whole page."""
-    cells: dict[tuple[str, str], dict[str, AuditRow]] = {}
-    for row in (*found.rows, *found.views):
-        cells.setdefault((row.view, row.subset), {})[row.attacker] = row
-    title = f"Audit of {found.name}"
-    values = {"heat": heat, "marked": _marked, "heat_rows": cells, "all": ALL}
-    return render("auditing", "audit.html", title=title, found=found, **values)
+def audit_page(document: Mapping[str, Any]) -> str:
+    """Return an audit's document as one HTML page."""
+    values = {"found": document, "rows": blind_rows(document), "marked": _marked, "visible": _visible}
+    return render("auditing", "audit.html", title=f"Audit of {document['benchmark']}", **values)
 
 
-def heat(accuracy: float) -> float:
-    """How strongly a cell is coloured: from none at chance."""
-    return max(0.0, min(1.0, (accuracy - 0.5) * 2)) * 0.75
+def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the rows of an audit's table: subset, one heat cell per attacker, the bits that the strongest reveals."""
+    cells: dict[str, dict[str, Any]] = {}
+    for row in (*document["results"], *document.get("views", ())):
+        cells.setdefault(f"{row['subset']} {row.get('view', '')}".rstrip(), {})[row["attacker"]] = row
+    names = [attacker["name"] for attacker in document["attackers"]]
+    bits = {subset: max(float(row.get("bits") or 0) for row in mine.values()) for subset, mine in cells.items()}
+    return [[subset, *(mine.get(name) for name in names), f"{bits[subset]:.2f}"] for subset, mine in cells.items()]
 
 
-def _marked(text: str, cue: Cue | None = None) -> Markup:
-    """A caption with the cue marked and stray blanks made visible."""
+def _visible(text: str) -> str:
+    """Return a caption with stray blanks made visible."""
+    return _BLANKS.sub(lambda blank: "␣" * len(blank[0]), text)
+
+
+def _marked(text: str, cue: Mapping[str, Any]) -> Markup:
+    """Return a caption with the words of a cue marked and stray blanks made visible."""
     from markupsafe import Markup, escape
 
     pattern = _BLANKS
-    if cue is not None and cue.kind == "words":
-        words = r"\W+".join(re.escape(w) for w in cue.text.split())
+    if cue["kind"] == "words":
+        words = r"\W+".join(re.escape(w) for w in cue["cue"].split())
         pattern = re.compile(f"{_BLANKS.pattern}|(?<!\\w){words}(?!\\w)", re.IGNORECASE)
     parts, last = [], 0
     for match in pattern.finditer(text):
-        inner = match.group()
-        shown = Markup("<mark>{}</mark>").format("␣" * len(inner) if inner.isspace() else inner)
-        parts += [escape(text[last : match.start()]), shown]
+        parts += [escape(text[last : match.start()]), Markup("<mark>{}</mark>").format(_visible(match.group()))]
         last = match.end()
     return Markup("").join([*parts, escape(text[last:])])

@@ -111,9 +111,9 @@ def audit(
         return _compare(parts[0], parts[1], options.attackers, models)
     found = _run(parts[0], options, models, engine)
     found = replace(found, whole=replace(found.whole, spec=bench[0]))
-    if html:
-        write_audit_page(found, html)
     document = audit_document(found, options=changed_options(options, part, models))
+    if html:
+        write_audit_page(document, html)
     keep_audit(document)
     record_audit(Path(bench[0]), document)
     shown = document | ({"html": str(html)} if html else {})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,29 +50,23 @@ def demo(
         return _photographs(photos, out, items, seed, model, llm)
     if model or llm:
         raise UsageError("models are named for photographs only", hint="pass --photos DIR")
-    bench = story.make_world_of(out / "world", items, seed, bar)
-    sheet = out / "world.png"
-    story.picture_book(bench, sheet)
-    errors = story.errors_in(bench, bar)
-    attacked = story.attack(bench, seed, bar)
+    tell = _told_on(bool(click.get_current_context().params.get("as_json")))
+    sheet, report = out / "world.png", out / "report.html"
+    bench, errors, attacked = _make_and_attack(out, sheet, items, seed, tell)
+    with tell():
+        _begin_mending()
     refined = story.refine_world(bench.only(story.GIVEAWAY), out / "refined", seed, bar)
+    with tell():
+        _show_mending(refined, out)
     skipped = story.left_out()
-    study = None if no_train or "training" in skipped else story.train_small(out / "train", seed, bar)
-    trained = [s.model for s in study.sat] if study else []
-    scored, absent = story.score_models(bench, out / "runs", trained, bar)
-    report = out / "report.html"
+    study = None if no_train or "training" in skipped else _train(out / "train", seed, tell)
+    scored, absent = _score(bench, out / "runs", study, tell)
     story.write_report(out / "runs", out / "world", report, bar)
     seconds = time.monotonic() - start
 
     def show() -> None:
         from rich.markup import escape
 
-        _show_world(bench, out, sheet, errors)
-        _show_attacks(attacked)
-        _show_mending(refined, out)
-        if study:
-            _show_training(study)
-        _show_scores(scored, absent, 5 if study else 4)
         for part, why in skipped.items():
             say(f"   [yellow]skipped[/yellow]: {part}: {escape(str(why))}")
         _show_next(out, report, seconds)
@@ -90,6 +86,58 @@ def demo(
         "seconds": round(seconds, 1),
     }
     return CommandResult(document, show, ok=errors == 0)
+
+
+#: a step of the story is told before its work, and its result after it
+Tell = Callable[[], AbstractContextManager[object]]
+
+
+def _told_on(as_json: bool) -> Tell:
+    """Return what a step of the story is told in: stdout, or with --json, whose document stands there alone, stderr."""
+    return (lambda: redirect_stdout(sys.stderr)) if as_json else nullcontext
+
+
+def _make_and_attack(out: Path, sheet: Path, items: int, seed: int, tell: Tell) -> tuple[Benchmark, int, list[Row]]:
+    """Steps 1 and 2: return the world, the number of errors in it, and how blind attackers do."""
+    from creperie.recipes import demo as story
+
+    with tell():
+        say("[bold]1. A world.[/bold] Drawn scenes; a caption is true or false only where the scene proves it.\n")
+    bench = story.make_world_of(out / "world", items, seed, bar)
+    story.picture_book(bench, sheet)
+    errors = story.errors_in(bench, bar)
+    with tell():
+        _show_world(bench, out, sheet, errors)
+        say("[bold]2. Blind attackers.[/bold] They see no image. On an honest benchmark they guess: 50 %.\n")
+    attacked = story.attack(bench, seed, bar)
+    with tell():
+        _show_attacks(attacked)
+    return bench, errors, attacked
+
+
+def _train(out: Path, seed: int, tell: Tell) -> TrainingStudy:
+    """Step 4: return the study of a small CLIP with and without hard negatives."""
+    from creperie.recipes import demo as story
+
+    with tell():
+        _begin_training()
+    study = story.train_small(out, seed, bar)
+    with tell():
+        _show_training(study)
+    return study
+
+
+def _score(bench: Benchmark, out: Path, study: TrainingStudy | None, tell: Tell) -> tuple[list[Row], list[str]]:
+    """The last step: return the scores of models, and the packages that are not installed."""
+    from creperie.recipes import demo as story
+
+    with tell():
+        number = 5 if study else 4
+        say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same items.\n")
+    scored, absent = story.score_models(bench, out, [s.model for s in study.sat] if study else [], bar)
+    with tell():
+        _show_scores(scored, absent)
+    return scored, absent
 
 
 def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str) -> CommandResult:
@@ -114,7 +162,6 @@ def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequenc
 def _show_world(bench: Benchmark, out: Path, sheet: Path, errors: int) -> None:
     from creperie.recipes import examples
 
-    say("[bold]1. A world.[/bold] Drawn scenes; a caption is called true or false only where the scene proves it.\n")
     for item in examples(bench):
         say(f"   [dim]{item.subset}[/dim]")
         say(f"   [green]✓ {item.captions[0]}[/green]")
@@ -124,7 +171,6 @@ def _show_world(bench: Benchmark, out: Path, sheet: Path, errors: int) -> None:
 
 
 def _show_attacks(attacked: list[Row]) -> None:
-    say("[bold]2. Blind attackers.[/bold] They see no image. On an honest benchmark they guess: 50 %.\n")
     names = list(attacked[0]["accuracy"])
     rows = []
     for a in attacked:
@@ -137,11 +183,14 @@ def _show_attacks(attacked: list[Row]) -> None:
     say()
 
 
-def _show_mending(refined: list[Row], out: Path) -> None:
+def _begin_mending() -> None:
     say("[bold]3. Repair and refine the biased ones.[/bold] One style for all captions of an item, then the largest")
     say(
         "   part in which length, style and negation words balance. What is built into foils cannot be selected away.\n"
     )
+
+
+def _show_mending(refined: list[Row], out: Path) -> None:
     rows = []
     for m in refined:
         before = m["before"]
@@ -154,9 +203,12 @@ def _show_mending(refined: list[Row], out: Path) -> None:
     say(f"   in {out / 'refined'}, every removal with its reason. `creperie refine` does this for your benchmark.\n")
 
 
-def _show_training(study: TrainingStudy) -> None:
+def _begin_training() -> None:
     say("[bold]4. Hard negatives.[/bold] A small CLIP, trained here; then trained on for a few steps with and without")
     say("   negated captions as hard negatives. Where does the gain show, and does it survive honest foils?\n")
+
+
+def _show_training(study: TrainingStudy) -> None:
     columns = ["benchmark", "foils", "without %", "with negations %", "gain, points"]
     rows = []
     for name in study.sat[0].values:
@@ -172,8 +224,7 @@ def _show_training(study: TrainingStudy) -> None:
 GAIN = 10
 
 
-def _show_scores(scored: list[Row], absent: list[str], number: int) -> None:
-    say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same items.\n")
+def _show_scores(scored: list[Row], absent: list[str]) -> None:
     for tasks in (("tot",), ("blind", "itt")):
         _show_task([s for s in scored if s["task"] in tasks])
     for package in absent:

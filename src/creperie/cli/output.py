@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ParamSpec
+from typing import Any, Literal, ParamSpec
 
 import click
 
@@ -73,11 +73,10 @@ def print_table(
     rows: Sequence[Sequence[str]],
     *,
     right: Sequence[str] = (),
-    in_parts: bool = False,
 ) -> None:
-    """A table on stdout; columns named in `right` are aligned to the right. Cells are text, not markup.
+    """Print a table; columns named in `right` are aligned to the right. Cells are text, not markup.
 
-    In parts: columns that do not fit beside the first follow below.
+    No word is broken: columns that do not fit beside the first, at the width of their longest word, follow below.
     """
     from rich.console import Console
     from rich.table import Table
@@ -86,16 +85,18 @@ def print_table(
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = max(console.width, 160)
-    widths = [max(map(len, (*name.split(), *(row[k] for row in rows)))) + 2 for k, name in enumerate(columns)]
+    words = [[w for cell in (name, *(row[k] for row in rows)) for w in cell.split()] for k, name in enumerate(columns)]
+    widths = [min(max(map(len, (*own, ""))), console.width // 2) + 2 for own in words]
     parts = [[0][: len(columns)]]
     for k in range(1, len(columns)):
-        if in_parts and parts[-1][1:] and sum(widths[j] for j in (*parts[-1], k)) > console.width + 2:
+        if parts[-1][1:] and sum(widths[j] for j in (*parts[-1], k)) > console.width + 2:
             parts.append([0])
         parts[-1].append(k)
     for part in parts:
         table = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
-        for name in (columns[k] for k in part):
-            table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+        for k in part:
+            side: Literal["left", "right"] = "right" if columns[k] in right else "left"
+            table.add_column(columns[k], justify=side, overflow="fold", min_width=widths[k] - 2)
         for row in rows:
             table.add_row(*[Text(printable(row[k])) for k in part])
         console.print(table)

@@ -28,7 +28,7 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
 
     def show() -> None:
         rows = [[r.name, *(f"{percent(v)} #{k}" for v, k in zip(r.values, r.ranks, strict=True))] for r in found.ranks]
-        print_table("accuracy in % and rank", ["model", *found.choices], rows, in_parts=True)
+        print_table("accuracy in % and rank", ["model", *found.choices], rows)
         pairs = [
             [p.a, p.b, points(p.difference, p.low, p.high), p_value(p.p_equivalent), "yes" if p.equivalent else "no"]
             + [f"{p.reversing:,}", "" if p.survives is None else "yes" if p.survives else "no"]

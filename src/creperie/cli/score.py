@@ -206,6 +206,10 @@ def _answer(cells: list[MatrixCell], zoo: Zoo, declared: bool, call: ScoreCall) 
 
     if call.table and ranked:
         write_text(call.table, matrix_text(ranked, TABLES[call.table.suffix], named))
+    if declared or call.site:
+        from creperie.reporting import remember_zoo
+
+        remember_zoo(Path(call.out), zoo.names(), [(c.model, c.benchmark, c.error) for c in named if c.error])
     if call.site and runs:
         from creperie.reporting import export_site
 

@@ -91,7 +91,7 @@ def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
     columns, rows = matrix_table(ranked, cells)
     brief = [re.sub(":/.*/", ":…/", str(row[0])) for row in rows]  # a folder by its last part, where that tells it
     shown = [[b if brief.count(b) == 1 else str(row[0]), *map(str, row[1:])] for b, row in zip(brief, rows)]
-    print_table("", columns, shown, right=["mean", "mean rank"], in_parts=True)
+    print_table("", columns, shown, right=["mean", "mean rank"])
     say(f"[dim]{RANKED}[/dim]")
     for note in ranked.notes:
         say(f"[yellow]note[/yellow]: {escape(note)}")

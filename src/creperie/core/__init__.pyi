@@ -48,6 +48,7 @@ from creperie.core.options import options_from as options_from
 from creperie.core.options import options_in as options_in
 from creperie.core.options import with_options as with_options
 from creperie.core.pages import fragment as fragment
+from creperie.core.pages import policy_of as policy_of
 from creperie.core.pages import render as render
 from creperie.core.plugins import RegisteredPlugin as RegisteredPlugin
 from creperie.core.plugins import installed_plugins as installed_plugins
@@ -69,4 +70,5 @@ from creperie.core.text import points as points
 from creperie.core.text import printable as printable
 from creperie.core.text import split_names as split_names
 from creperie.core.text import with_interval as with_interval
+from creperie.core.text import word_differences as word_differences
 from creperie.core.version import __version__ as __version__

@@ -1,11 +1,14 @@
-"""Pages from templates. What is put into HTML is text: markup in it is escaped. Markdown takes it as it is."""
+"""Pages from templates. Values are escaped in HTML; Markdown takes them as they are."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from creperie.core.text import percent
+from creperie.core.text import percent, word_differences
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,19 +28,63 @@ def _templates(room: str) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {"percent": percent, "form": format, "sentence": _sentence}
+    made.filters |= {"percent": percent, "form": format, "sentence": _sentence, "heat": heat_level}
+    made.filters |= {"differences": word_differences}
     return made
 
 
 def render(room: str, template: str, **values: Any) -> str:
-    """A template of a room, filled in. All share `page.html`, the frame of a page that fetches nothing."""
-    return _templates(room).get_template(template).render(values)
+    """Fill in a template of a room. Pages extend `page.html` and take their parts from `parts.html`, both of core.
+
+    A page that stands alone carries a policy that names its own scripts and style sheets by hash.
+    """
+    made = _templates(room).get_template(template).render(values)
+    return sealed(made) if "</head>" in made and "<style>" in made else made
 
 
 def fragment(room: str, template: str, macro: str, *values: Any) -> Markup:
-    """One macro of a template, as markup that other templates take as it is."""
-    made: Markup = getattr(_templates(room).get_template(template).module, macro)(*values)
+    """Return one macro of a template, or of `parts.html`, filled in, as markup that is not escaped again."""
+    modules = [_templates(room).get_template(name).module for name in (template, "parts.html")]
+    made: Markup = getattr(next(module for module in modules if hasattr(module, macro)), macro)(*values)
     return made
+
+
+def heat_level(accuracy: float | None) -> int:
+    """Return how strongly a cell is coloured: 0 at chance, 10 where an attacker is always right.
+
+    >>> heat_level(0.5), heat_level(0.75), heat_level(1.0), heat_level(None)
+    (0, 5, 10, 0)
+    """
+    return 0 if accuracy is None else round(max(0.0, min(1.0, (accuracy - 0.5) * 2)) * 10)
+
+
+_STYLED = re.compile(r' style="([^"<>]*)"')
+_INLINE = re.compile(r"<(script|style)(?:\s[^>]*)?>(.*?)</\1>", re.DOTALL)
+
+
+def sealed(page: str) -> str:
+    """Return a page with its policy in its head, and its style attributes, which have no hash, as rules.
+
+    >>> sealed('<head></head><p style="color: red">x</p>').partition("</head>")[2]
+    '<p data-s="0">x</p>'
+    """
+    known: dict[str, int] = {}
+    head, end, body = page.partition("</head>")
+    body = _STYLED.sub(lambda style: f' data-s="{known.setdefault(style[1], len(known))}"', body)
+    rules = "".join(f'[data-s="{n}"]{{{style}}}' for style, n in known.items())
+    whole = head + (f"<style>{rules}</style>" if known else "") + end + body
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy_of(whole)}">'
+    return whole.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n{meta}', 1)
+
+
+def policy_of(page: str) -> str:
+    """Return the policy under which nothing runs or loads in a page but its own scripts, style sheets and pictures."""
+    hashes: dict[str, set[str]] = {"script": set(), "style": set()}
+    for kind, text in _INLINE.findall(page):
+        hashes[kind].add(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
+    scripts, styles = (" ".join(sorted(hashes[kind])) or "'none'" for kind in ("script", "style"))
+    allowed = f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src 'self' data:"
+    return f"{allowed}; base-uri 'none'; form-action 'none'"
 
 
 def _sentence(text: str) -> str:

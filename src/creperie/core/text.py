@@ -82,6 +82,33 @@ def listing(names: Iterable[object], most: int = 3) -> str:
     return ", ".join(shown) if more <= 0 else f"{', '.join(shown[:most])} and {more:,} more"
 
 
+_WORDS = re.compile(r"\w+(?:['’-]\w+)*|\s+|[^\w\s]")
+
+
+def word_differences(text: str, other: str) -> list[tuple[str, bool]]:
+    """Split `text` into pieces, each with whether its words differ from those of `other`.
+
+    >>> word_differences("a dog chases a cat", "a cat chases a dog")
+    [('a ', False), ('dog', True), (' chases a ', False), ('cat', True)]
+    """
+    from difflib import SequenceMatcher
+
+    mine, theirs = _WORDS.findall(text), _WORDS.findall(other)
+    matcher = SequenceMatcher(None, [w.casefold() for w in mine], [w.casefold() for w in theirs], autojunk=False)
+    pieces: list[tuple[str, bool]] = []
+    for kind, start, end, *_ in matcher.get_opcodes():
+        if start == end:
+            continue
+        piece, differs = "".join(mine[start:end]), kind != "equal"
+        if len(pieces) > 1 and differs and pieces[-1][0].isspace():  # one mark from the first to the last word
+            piece = pieces.pop(-2)[0] + pieces.pop()[0] + piece
+        if differs and pieces and piece[0].isspace():  # the blank before a word does not differ
+            blank = piece[: len(piece) - len(piece.lstrip())]
+            pieces[-1], piece = (pieces[-1][0] + blank, pieces[-1][1]), piece.lstrip()
+        pieces.append((piece, differs))
+    return [piece for piece in pieces if piece[0]]
+
+
 def split_names(values: str | Iterable[str]) -> list[str]:
     """Names from an option that is given several times, or once with commas. A bare string is one option.
 

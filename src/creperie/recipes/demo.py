@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from creperie.bench import Benchmark, Item, check, save
-from creperie.core import MissingExtraError, Progress, missing_extra, silent
+from creperie.core import MissingExtraError, Progress, missing_extra, silent, write_text
 from creperie.recipes.kitchen import StageResult, Tell
 from creperie.recipes.preflight import cook
 from creperie.recipes.recipe import read_recipe
@@ -155,13 +155,13 @@ def train_small(folder: Path, seed: int, progress: Progress = silent) -> Trainin
 def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent, notes: tuple[str, ...] = ()) -> int:
     """Write all runs as one page, under these notes; return its size in bytes."""
     from creperie.auditing import audit, audit_document
-    from creperie.reporting import Contents, gather_runs, report_page, runs_in, write_report
+    from creperie.reporting import Contents, gather_runs, report_page, runs_in
 
     groups = [replace(g, notes=g.notes + notes) for g in gather_runs(runs_in([runs]), benches=[str(bench)])]
     benches = [g.bench for g in groups if g.bench is not None]
     audits = {bench.hash: audit_document(audit(bench, "quick", progress=progress)) for bench in benches}
     page = report_page(groups, Contents(title="creperie demo", audits=audits), progress=progress)
-    write_report(page.html, file)
+    write_text(file, page.html)
     return file.stat().st_size
 
 

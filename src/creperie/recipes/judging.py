@@ -65,8 +65,9 @@ def run_audit(job: StageJob) -> dict[str, Any]:
         bench, job.option("attackers"), models, threshold=threshold, engine=job.engine, progress=job.progress
     )
     job.out.mkdir(parents=True)
-    write_json(job.out / "audit.json", audit_document(report))
-    write_audit_page(report, job.out / "audit.html")
+    document = audit_document(report)
+    write_json(job.out / "audit.json", document)
+    write_audit_page(document, job.out / "audit.html")
     accuracies = {r.attacker: r.measure.accuracy for r in report.rows if r.subset == "all"}
     return {"verdict": report.verdict, "text": report.whole.text, "items": report.items, "attackers": accuracies}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,16 +32,8 @@ def packed(values: Sequence[int] | np.ndarray, kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=np.dtype(kind)).tobytes()).decode("ascii")
 
 
-@dataclass(frozen=True)
-class PagePictures:
-    """Where the page finds a picture: `lines` are the inlined ones by reference, `address` a prefix to ask for them."""
-
-    lines: Mapping[str, int]
-    address: str = ""
-
-
-def browser_data(group: RunGroup, pictures: PagePictures) -> dict[str, Any]:
-    """Everything that the browser shows of a group of runs."""
+def browser_data(group: RunGroup, pictures: Mapping[str, int]) -> dict[str, Any]:
+    """Return what the browser shows of a group of runs; `pictures` are the lines of inlined ones by reference."""
     first = group.runs[0]
     layout = first.layout
     subsets = first.table.column("subset").combine_chunks().dictionary_encode()
@@ -69,7 +60,7 @@ def _captions(group: RunGroup) -> dict[str, Any]:
     return {"texts": coded.dictionary.to_pylist(), "cap": packed(coded.indices.to_numpy(), "<u4")}
 
 
-def _images(run: Run, pictures: PagePictures) -> dict[str, Any]:
+def _images(run: Run, pictures: Mapping[str, int]) -> dict[str, Any]:
     column = run.table.column("images")
     flat = pc.list_flatten(column)
     coded = (flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat).dictionary_encode()
@@ -78,8 +69,7 @@ def _images(run: Run, pictures: PagePictures) -> dict[str, Any]:
         "images": names,
         "image": packed(coded.indices.to_numpy(), "<u4"),
         "nimages": packed(pc.list_value_length(column).to_numpy(), "<u2"),
-        "line": packed([pictures.lines.get(name, -1) for name in names], "<i4"),
-        "address": pictures.address,
+        "line": packed([pictures.get(name, -1) for name in names], "<i4"),
     }
 
 

@@ -27,8 +27,8 @@ class HtmlCell:
 
 
 def part(macro: str, *values: Any) -> Markup:
-    """A part of a page, by the name of its macro in parts.html."""
-    return fragment("reporting", "parts.html", macro, *values)
+    """Fill in a part of a page, named by its macro in report_parts.html."""
+    return fragment("reporting", "report_parts.html", macro, *values)
 
 
 def table(
@@ -138,8 +138,8 @@ def task_table(group: RunGroup, name: str) -> Markup:
 # -- comparisons -----------------------------------------------------------------------------------------------------
 
 
-def comparison_table(rows: Sequence[ComparisonRow], names: Mapping[str, str]) -> Markup:
-    """Paired tests; `names` are short names of models."""
+def comparison_table(rows: Sequence[ComparisonRow], names: Mapping[str, str], label: str) -> Markup:
+    """Return the table of paired tests; `names` are short names of models, `label` is unique on the page."""
     columns = ["task", "subset", "A", "B", "n", "A, %", "B, %", "A − B, points", "p", "p (Holm)", "only A", "only B"]
     shown = []
     for row in rows:
@@ -163,7 +163,7 @@ def comparison_table(rows: Sequence[ComparisonRow], names: Mapping[str, str]) ->
                 number(c.mcnemar.only_b),
             ]
         )
-    return table(columns, shown, label="Paired comparisons", text=("task", "subset", "A", "B"))
+    return table(columns, shown, label=label, text=("task", "subset", "A", "B"))
 
 
 def p_text(value: float) -> str:
@@ -199,23 +199,3 @@ def _standing(column: StandingsColumn, standing: Standing | None) -> HtmlCell:
         return HtmlCell("–")
     best = "result best" if standing.rank == 1 else "result"
     return HtmlCell(part("standing", column, standing), standing.accuracy, best)
-
-
-# -- the audit -------------------------------------------------------------------------------------------------------
-
-
-def audit_part(audit: Mapping[str, Any]) -> Markup:
-    """The verdict of an audit's document, and how well its attackers do."""
-    names = [a["name"] for a in audit["attackers"]]
-    cells = {(r["subset"], r["attacker"]): r for r in audit["results"]}
-    subsets = list(dict.fromkeys(r["subset"] for r in audit["results"]))
-    rows = [[text(s), *[_heat(cells.get((s, name))) for name in names]] for s in subsets]
-    shown = table(["subset", *names], rows, label="Blind accuracy", text=("subset",))
-    return part("audit", audit, audit["verdict"].capitalize(), shown)
-
-
-def _heat(row: Mapping[str, Any] | None) -> HtmlCell:
-    if row is None or row["accuracy"] is None:
-        return HtmlCell("–")
-    heat = max(0.0, min(1.0, (row["accuracy"] - 0.5) * 2)) * 0.75
-    return HtmlCell(part("heat", row, heat), row["accuracy"], "leak" if row["leaks"] else "")

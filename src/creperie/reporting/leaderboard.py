@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from creperie.bench import Benchmark, load
-from creperie.core import DataError, Progress, UsageError, read_json, silent, write_text
+from creperie.core import DataError, Progress, UsageError, counted, read_json, silent, write_json, write_text
 from creperie.metrics import task
 from creperie.reporting.gather import distinct, fits, gather_runs, model_tail, with_people
 from creperie.reporting.html_tables import HtmlCell, number, part, result_cell, standings_table, table, text
 from creperie.reporting.page import Contents, page_of, report_page
 from creperie.scoring import RUN_FILE, SCORES_FILE, RunHeader, human_level, load_run, rank_runs
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 
 @dataclass(frozen=True)
@@ -38,17 +44,19 @@ class LeaderboardEntry(RunHeader):
 
 @dataclass(frozen=True)
 class BoardLinks:
-    """Where the reports of a leaderboard are: a server makes them when asked, a static site has files."""
+    """The addresses that a leaderboard links to: in a static site the files, in the studio its pages."""
 
-    matrix: str = "matrix"
-    ending: str = ""
-    runs: bool = True  #: is there a page for every run, or only for every benchmark?
+    matrix: str = "matrix.html"
+    page: str = "bench/{bench}.html"  #: the report of all runs on a benchmark
+    one: str = "bench/{bench}.html"  #: the report of one run
 
-    def bench(self, digest: str) -> str:
-        return f"bench/{quote(digest)}{self.ending}"
+    def bench(self, slug: str) -> str:
+        """Return the address of the report on a benchmark."""
+        return self.page.format(bench=quote(slug))
 
-    def run(self, entry: LeaderboardEntry) -> str:
-        return f"run/{quote(entry.name)}{self.ending}" if self.runs else self.bench(entry.hash)
+    def run(self, entry: LeaderboardEntry, slug: str) -> str:
+        """Return the address of the report on a run."""
+        return self.one.format(bench=quote(slug), run=quote(entry.name))
 
 
 @dataclass(frozen=True)
@@ -58,12 +66,38 @@ class Board:
     entries: tuple[LeaderboardEntry, ...]
     unreadable: tuple[tuple[str, str], ...]  #: folder, why
     version: str
+    names: Mapping[str, str] = field(default_factory=dict)  #: the names that a zoo gives its models, by URI
+    failed: tuple[tuple[str, str, str], ...] = ()  #: model, benchmark, error
 
     def by_content(self) -> dict[str, list[LeaderboardEntry]]:
-        found: dict[str, list[LeaderboardEntry]] = {}
+        """Return the runs by the content hash of their benchmark."""
+        groups: dict[str, list[LeaderboardEntry]] = {}
         for entry in self.entries:
-            found.setdefault(entry.hash, []).append(entry)
-        return found
+            groups.setdefault(entry.hash, []).append(entry)
+        return groups
+
+    @cached_property
+    def slugs(self) -> dict[str, str]:
+        """Short names of benchmarks for addresses, by content hash; two of one name carry a part of the hash."""
+        names = {
+            entry.hash: re.sub(r"[^\w.+-]+", "-", entry.benchmark).strip("-.") or "benchmark" for entry in self.entries
+        }
+        several = Counter(names.values())
+        return {digest: name if several[name] == 1 else f"{name}-{digest[:8]}" for digest, name in names.items()}
+
+    def labels(self, entries: Sequence[LeaderboardEntry]) -> list[str]:
+        """Return a name for each run: the zoo's, or as much of the model's as tells it from the others."""
+        choices = [[self.names.get(e.model) or model_tail(e.model), e.model, e.name] for e in entries]
+        return [with_people(name, e.document) for name, e in zip(distinct(choices), entries, strict=True)]
+
+
+ZOO_FILE = ".zoo.json"  #: hidden, so that `creperie report runs/*` names runs only
+
+
+def remember_zoo(folder: Path, names: Mapping[str, str], failed: Sequence[tuple[str, str, str]]) -> None:
+    """Write beside the runs what they do not hold: the names of models by URI, and (model, benchmark, error)."""
+    if names or failed or (folder / ZOO_FILE).exists():
+        write_json(folder / ZOO_FILE, {"names": dict(names), "failed": [list(one) for one in failed]})
 
 
 class RunsFolder:
@@ -79,12 +113,17 @@ class RunsFolder:
         self._read = {path: self._known(path, state) for path, state in states.items()}
         entries = tuple(found for _, found in self._read.values() if isinstance(found, LeaderboardEntry))
         bad = tuple((path.parent.name, found) for path, (_, found) in self._read.items() if isinstance(found, str))
-        written = json.dumps([(str(p), *s) for p, s in states.items()])
-        return Board(entries, bad, hashlib.sha256(written.encode()).hexdigest()[:16])
+        about: dict[str, Any] = {"names": {}, "failed": []}
+        for zoo in (*self.folder.glob(ZOO_FILE), *self.folder.glob(f"*/{ZOO_FILE}")):
+            one = read_json(zoo)
+            about = {"names": {**about["names"], **one["names"]}, "failed": [*about["failed"], *one["failed"]]}
+        written = json.dumps([about, *((str(p), *s) for p, s in states.items())])
+        version = hashlib.sha256(written.encode()).hexdigest()[:16]
+        return Board(entries, bad, version, about["names"], tuple(map(tuple, about["failed"])))
 
     def _headers(self) -> Iterator[tuple[Path, tuple[int, int]]]:
-        for path in sorted(self.folder.glob(f"*/{RUN_FILE}")):
-            if path.parent.name.startswith("."):
+        for path in sorted((*self.folder.glob(f"*/{RUN_FILE}"), *self.folder.glob(f"*/*/{RUN_FILE}"))):
+            if any(part.startswith(".") for part in path.relative_to(self.folder).parts):
                 continue  # a run that is being written
             try:
                 about = path.stat()
@@ -111,23 +150,24 @@ def read_entry(path: Path) -> LeaderboardEntry | str:
     return entry if (path.parent / SCORES_FILE).is_file() else f"there is no {SCORES_FILE}"
 
 
-def board_html(board: Board, links: BoardLinks | None = None) -> str:
-    """The leaderboard: one table per benchmark, with one row per run and one column per task."""
-    links = links or BoardLinks()
-    benches = [_bench(digest, entries, links) for digest, entries in board.by_content().items()]
+def board_html(board: Board, links: BoardLinks) -> str:
+    """Return the leaderboard: one table per benchmark, with one row per run and one column per task."""
+    benches = [_bench(board, digest, entries, links) for digest, entries in board.by_content().items()]
     return part("board", board, links, benches)
 
 
-def _bench(digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) -> dict[str, Any]:
-    first = entries[0]
+def _bench(board: Board, digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) -> dict[str, Any]:
+    first, slug = entries[0], board.slugs[digest]
     tasks = _by_coverage(entries)
-    names = distinct([[model_tail(e.model), e.model, e.name] for e in entries])
-    labels = [with_people(name, e.document) for name, e in zip(names, entries, strict=True)]
-    ranked = sorted(zip(entries, labels, strict=True), key=lambda pair: _order(pair[0], tasks[0] if tasks else ""))
-    rows = [_row(entry, label, tasks, links) for entry, label in ranked]
+    pairs = zip(entries, board.labels(entries), strict=True)
+    ranked = sorted(pairs, key=lambda pair: _order(pair[0], tasks[0] if tasks else ""))
+    rows = [
+        _row(entry, part("run_link", links.run(entry, slug), entry.name, entry.model, label), tasks)
+        for entry, label in ranked
+    ]
     columns = ["model", *tasks, "weights", "ties", "findings", "written"]
     return {
-        "digest": digest,
+        "slug": slug,
         "name": first.benchmark,
         "about": first.document["benchmark"],
         "runs": len(entries),
@@ -136,8 +176,7 @@ def _bench(digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) 
     }
 
 
-def _row(entry: LeaderboardEntry, label: str, tasks: Sequence[str], links: BoardLinks) -> list[HtmlCell]:
-    link = part("run_link", links.run(entry), entry.name, entry.model, label)
+def _row(entry: LeaderboardEntry, link: Markup, tasks: Sequence[str]) -> list[HtmlCell]:
     results = [entry.result(t) for t in tasks]
     cells = [
         result_cell(r, human_level(entry.benchmark, t, "all")) if r else HtmlCell("–")
@@ -145,7 +184,7 @@ def _row(entry: LeaderboardEntry, label: str, tasks: Sequence[str], links: Board
     ]
     written = str(entry.document["created"])
     return [
-        HtmlCell(link, label, "name"),
+        HtmlCell(link, link.striptags(), "name"),
         *cells,
         _weights(entry.document["model"].get("parameters")),
         number(sum(r["ties"] for r in results if r)),
@@ -176,28 +215,26 @@ def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:
     return 0, value if task(task_name).value in ("mean-rank", "median-rank") else -value, entry.name
 
 
-STATIC = BoardLinks("matrix.html", ".html", runs=False)
+STATIC = BoardLinks()
 
 
-def board_site(board: Board, folder: Path, links: BoardLinks | None = None) -> str:
-    """The leaderboard page; without links it is live and asks its server for news."""
+def board_site(board: Board, folder: Path, links: BoardLinks) -> str:
+    """Return the leaderboard as a page."""
     title = f"Leaderboard of {folder.resolve().name}"
-    scripts = ["tables.js"] if links else ["tables.js", "leaderboard.js"]
-    values = {"count": len(board.entries), "version": board.version, "live": links is None}
-    return page_of(title, template="board.html", scripts=scripts, shown=board_html(board, links), **values)
+    return page_of(title, shown=board_html(board, links), notes=[counted(len(board.entries), "run")])
 
 
-def matrix_page(board: Board, folder: Path, links: BoardLinks | None = None) -> str:
-    """All models and benchmarks in one table."""
+def matrix_page(board: Board, folder: Path, links: BoardLinks) -> str:
+    """Return a page with all models and benchmarks in one table."""
     if not board.entries:
         raise UsageError("there are no runs yet", where=str(folder))
     urls = list(dict.fromkeys(entry.model for entry in board.entries))
-    names = dict(zip(urls, distinct([[model_tail(uri), uri] for uri in urls]), strict=True))
+    choices = [[board.names.get(uri) or model_tail(uri), uri] for uri in urls]
+    names = dict(zip(urls, distinct(choices), strict=True))
     ranked = rank_runs([load_run(entry.path) for entry in board.entries], names=names)
-    chosen = links or BoardLinks()
-    shown = standings_table(ranked, {digest: chosen.bench(digest) for digest in board.by_content()})
+    shown = standings_table(ranked, {digest: links.bench(slug) for digest, slug in board.slugs.items()})
     title = f"Models and benchmarks of {folder.resolve().name}"
-    return page_of(title, back="index.html" if links else "/", shown=shown)
+    return page_of(title, back="index.html", shown=shown)
 
 
 def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progress: Progress = silent) -> dict[str, int]:
@@ -210,8 +247,9 @@ def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progres
         for digest, entries in groups.items():
             fitting: list[Benchmark] = [bench for bench in given if fits(bench, load_run(entries[0].path))][:1]
             (group,) = gather_runs([entry.path for entry in entries], benches=fitting)
+            group = replace(group, labels=tuple(board.labels(entries)))
             page = report_page([group], Contents(title=group.name, back="../index.html"))
-            pages[STATIC.bench(digest)] = page.html
+            pages[STATIC.bench(board.slugs[digest])] = page.html
             advance(1)
     for name, html in pages.items():
         write_text(out / name, html)

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from creperie.auditing import audit, audit_document, keep_audit, kept_audit
+from creperie.auditing import audit, audit_document, blind_rows, keep_audit, kept_audit
 from creperie.bench import Benchmark, recorded_audit
 from creperie.core import DataError, Progress, UsageError, read_json, render, silent, write_text
 from creperie.metrics import task
-from creperie.reporting.browser import PagePictures, browser_data
+from creperie.reporting.browser import browser_data
 from creperie.reporting.gather import RunGroup, gather_runs, runs_in
 from creperie.reporting.html_tables import (
-    audit_part,
     comparison_table,
     part,
     standings_table,
@@ -32,6 +31,8 @@ from creperie.scoring import ComparisonRow, Run, compare, rank_runs
 
 #: more runs than this on one benchmark are ranked, not compared pair by pair
 MOST_COMPARED = 6
+#: more benchmarks than this are not audited by the report itself: that takes longer than everything else
+MOST_AUDITED = 2
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,12 @@ class Contents:
     comparisons: bool = True
     figures: bool = True
     thumbnail_bytes: int = BUDGET
-    address: str = ""  #: where a server gives the pictures; then none is inlined
     back: str = ""  #: a page to go back to
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page, and what can be said about it."""
+    """A page, and what it shows."""
 
     html: str
     items: int
@@ -68,10 +68,8 @@ def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *,
     lines = list(chain.from_iterable(t.pictures.values() for t in thumbs))
     starts = [sum(len(t.pictures) for t in thumbs[:k]) for k in range(len(groups))]
     benches = [
-        browser_data(
-            group, PagePictures({r: start + i for i, r in enumerate(t.pictures)}, _address(contents, k, group))
-        )
-        for k, (group, t, start) in enumerate(zip(groups, thumbs, starts, strict=True))
+        browser_data(group, {r: start + i for i, r in enumerate(t.pictures)})
+        for group, t, start in zip(groups, thumbs, starts, strict=True)
     ]
     notes = [f"{g.name}: {note}" for g in groups for note in g.notes]
     sections = [*_sections(groups, contents, progress), ("items", "Items", Markup(render("reporting", "items.html")))]
@@ -82,28 +80,16 @@ def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *,
         notes=notes,
         data=Markup(inlined({"benches": benches})),
         pictures=Markup("\n".join(lines)),
-        scripts=["tables.js", "columns.js", "browser.js"],
     )
     missing, left_out = sum(len(t.failed) for t in thumbs), sum(t.left_out for t in thumbs)
     return Page(html, sum(map(len, groups)), len(lines), missing, left_out, tuple(notes))
 
 
-def write_report(html: str, path: Path) -> None:
-    """Write a page, completely or not at all."""
-    write_text(path, html)
-
-
 def _pictures(group: RunGroup, contents: Contents, progress: Progress) -> Thumbnails:
-    if group.bench is None or contents.address:
+    if group.bench is None:
         return Thumbnails()
     references: list[str] = group.bench.ragged("images")[1].to_pylist()
     return thumbnails(group.bench.images, references, budget=contents.thumbnail_bytes, progress=progress)
-
-
-def _address(contents: Contents, number: int, group: RunGroup) -> str:
-    """Where a server gives the group's pictures; empty where there are none to give."""
-    at_hand = group.bench is not None and bool(group.bench.images.location)
-    return f"{contents.address}{number}/" if contents.address and at_hand else ""
 
 
 # -- sections --------------------------------------------------------------------------------------------------------
@@ -128,7 +114,7 @@ def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress) -> li
     if contents.comparisons and (compared := _comparisons(group, progress)):
         found.append(("comparisons", "Comparisons", compared))
     if audit := contents.audits.get(group.runs[0].hash):
-        found.append(("audit", "Audit", audit_part(audit)))
+        found.append(("audit", "Audit", part("audit", audit, blind_rows(audit))))
     return found
 
 
@@ -184,8 +170,10 @@ def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow]) -> tupl
     names = dict(zip([r.model for r in group.runs], group.labels, strict=True))
     names |= dict(zip([r.name for r in group.runs], group.labels, strict=True))
     whole, parts = ([r for r in rows if (r.subset == "all") is wanted] for wanted in (True, False))
-    shown = comparison_table(whole, names)
-    return name, "", shown + part("folded", "By subset", comparison_table(parts, names)) if parts else shown
+    shown = comparison_table(whole, names, f"Paired tests of {name}")
+    if parts:
+        shown += part("folded", "By subset", comparison_table(parts, names, f"Paired tests of {name} by subset"))
+    return name, "", shown
 
 
 # -- the document ----------------------------------------------------------------------------------------------------
@@ -193,7 +181,7 @@ def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow]) -> tupl
 
 def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
     """A page in the house style: sections of (id, heading, HTML) with tables that sort, or one thing that is shown."""
-    known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": "", "scripts": ["tables.js"]}
+    known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": ""}
     return render("reporting", template, title=title, **(known | values))
 
 
@@ -237,17 +225,20 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
 def make_audits(
     groups: Sequence[RunGroup], *, progress: Progress = silent
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Audits of every benchmark that is at hand, by content hash; and why some have none."""
-    found: dict[str, dict[str, Any]] = {}
+    """Audit every benchmark that is at hand; return the documents by content hash, and why some are missing."""
+    if len(groups) > MOST_AUDITED:
+        hint = "run `creperie audit BENCH --json > FILE` and pass --audit FILE for each"
+        return {}, [f"{len(groups)} benchmarks are not audited here; {hint}"]
+    documents: dict[str, dict[str, Any]] = {}
     notes = []
     for group in groups:
         if group.bench is None:
             continue
         try:
-            found[group.runs[0].hash] = standing_audit(group.bench, progress=progress)
+            documents[group.runs[0].hash] = standing_audit(group.bench, progress=progress)
         except DataError as e:
             notes.append(f"no audit: {e}")
-    return found, notes
+    return documents, notes
 
 
 def report(
@@ -265,11 +256,36 @@ def report(
     `runs` are runs, their folders, or folders that hold some. `audits` are files that `audit --json` wrote; without
     them the benchmark's own audit is found, or made; with an empty list there is none.
     """
+    contents = Contents(title=title)
+    report_document(runs, Path(html), contents, benches=benches, images=images, audits=audits, progress=progress)
+    return Path(html)
+
+
+def report_document(
+    runs: Sequence[Run | str | Path],
+    html: Path,
+    contents: Contents,
+    *,
+    benches: Sequence[str] = (),
+    images: str | Path | None = None,
+    audits: Sequence[Path] | None = None,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Write the page of `report`, and return what it shows: the document of `creperie report --json`."""
     given: list[Run | Path] = []
     for run in runs:
         given += [run] if isinstance(run, Run) else runs_in([str(run)])
-    groups = gather_runs(given, benches=tuple(benches), images=str(images) if images is not None else None)
-    documents = make_audits(groups, progress=progress)[0] if audits is None else read_audits(tuple(audits), groups)
-    page = report_page(groups, Contents(title=title, audits=documents), progress=progress)
-    write_report(page.html, Path(html))
-    return Path(html)
+    groups = gather_runs(given, benches=tuple(benches), images=images)
+    own, notes = make_audits(groups, progress=progress) if audits is None else (read_audits(tuple(audits), groups), [])
+    page = report_page(groups, replace(contents, audits=own), progress=progress)
+    write_text(html, page.html)
+    return {
+        "html": str(html),
+        "bytes": html.stat().st_size,
+        "items": page.items,
+        "runs": [run.name for group in groups for run in group.runs],
+        "benchmarks": [group.name for group in groups],
+        "pictures": {"shown": page.pictures, "unreadable": page.missing, "left_out": page.left_out},
+        "verdicts": {group.name: own[h]["verdict"] for group in groups if (h := group.runs[0].hash) in own},
+        "notes": [*page.notes, *notes],
+    }

@@ -188,10 +188,9 @@ def _gain(gains: Sequence[float]) -> HtmlCell:
     if not gains:
         return HtmlCell("–")
     mean, low, high = seed_interval(gains)
-    shade = min(0.4, abs(mean) / 60)
-    tone = "47, 93, 158" if mean > 0 else "196, 58, 36"
-    inner = part("tint", tone, shade, f"{mean:+.1f}", _span(gains, low, high, "+.1f"))
-    return HtmlCell(inner, mean, "sure" if mean > MARKED_GAIN else "")
+    level = min(6, round(abs(mean) / 4))
+    inner = part("tint", level, mean > 0, f"{mean:+.1f}", _span(gains, low, high, "+.1f"))
+    return HtmlCell(inner, mean, "heat sure" if mean > MARKED_GAIN else "heat")
 
 
 def _span(values: Sequence[float], low: float, high: float, form: str) -> str:

@@ -180,5 +180,7 @@ def test_a_contact_sheet_shows_what_was_made(
     text = page.read_text()
     assert re.sub(r"</?mark>", "", text).count("A cat chases a dog.") == 1
     assert "<mark>" in text
+    assert "Made(" not in text
+    assert "<h1>Foils and positives by rules:swap</h1>" in text
     assert "lm gap" in text
     assert "A dog sleeps." not in text  # nothing was made of it

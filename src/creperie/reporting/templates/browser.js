@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const $ = (id) => document.getElementById(id);
-  const { data, open, picture, taskOf, outcomes, caption, trueOf } = columns;
+  const { data, open, picture, taskOf, outcomes, caption, trueOf, differences, against } = columns;
   const WORDS = { 1: "right", 0: "wrong", 2: "tie", "-1": "not covered" };
   const SIGNS = { 1: "✓", 0: "✗", 2: "=", "-1": "·" };
   const KINDS = { 1: "hit", 0: "miss", 2: "tie", "-1": "void" };
@@ -15,8 +15,13 @@
     return made;
   };
 
+  const marked = (i, j) => {
+    const other = against(b, i, j), text = caption(b, i, j);
+    return other === null ? [text] : differences(text, other).map(([piece, differs]) => (differs ? el("mark", {}, piece) : piece));
+  };
+
   // -- state, kept in the address so that a view can be sent --------------------------------------------------------
-  const blank = () => ({ bench: 0, q: "", subset: "", sort: "", tag: "", value: "", from: "", to: "", mfrom: "", mto: "", conds: [] });
+  const blank = () => ({ bench: 0, q: "", subset: "", sort: "", tag: "", value: "", from: "", to: "", mfrom: "", mto: "", item: "", conds: [] });
   let state = blank(), shown = new Uint32Array(0), active = 0, b = null;
 
   const write = () => {
@@ -225,7 +230,7 @@
     const order = [...Array(b.cols[i]).keys()];
     const first = order.filter((j) => trueOf(b, i, j).length), last = order.filter((j) => !trueOf(b, i, j).length);
     const some = b.cols[i] <= 3 ? order : [...first.slice(0, 2), ...last.slice(0, 3 - Math.min(2, first.length))];
-    for (const j of some) words.append(el("span", { class: "cap " + (trueOf(b, i, j).length ? "yes" : "no") }, caption(b, i, j)));
+    for (const j of some) words.append(el("span", { class: "cap " + (trueOf(b, i, j).length ? "yes" : "no") }, ...marked(i, j)));
     const more = b.cols[i] > some.length ? ` · ${b.cols[i] - some.length} more` : "";
     words.append(el("small", {}, `${b.subsets[b.subset[i]]} · ${b.ids[i]}${more}`));
     const row = el("div", { class: "row" + (k === active ? " active" : ""), role: "option", id: "row-" + k, "data-k": k, "aria-selected": String(k === active),
@@ -315,7 +320,7 @@
     const captions = [...Array(b.cols[i]).keys()].map((j) => {
       const where = trueOf(b, i, j);
       const said = !where.length ? "false" : b.rows[i] > 1 ? "true of " + where.map((r) => r + 1).join(", ") : "true";
-      return el("li", { class: where.length ? "yes" : "no" }, el("b", {}, letter(j)), el("i", {}, said), el("span", { class: "caption" }, caption(b, i, j)));
+      return el("li", { class: where.length ? "yes" : "no" }, el("b", {}, letter(j)), el("i", {}, said), el("span", { class: "caption" }, ...marked(i, j)));
     });
     const runs = b.runs.map((r) => el("article", { class: "model" },
       el("header", {}, el("h3", { title: r.model }, r.label), ...r.tasks.map((t) => el("span", { class: "mark " + KINDS[t.outcome[i]], title: t.what },
@@ -330,7 +335,7 @@
     $("prev").disabled = active === 0;
     $("next").disabled = active === shown.length - 1;
   };
-  const show = (k) => { if (!shown.length) return; move(k); detail(); if (!$("item").open) $("item").showModal(); $("item").scrollTop = 0; };
+  const show = (k) => { if (!shown.length) return; move(k); detail(); if (!$("item").open) $("item").showModal(); $("item").scrollTop = 0; const i = shown[active]; state.item = `${b.subsets[b.subset[i]]}/${b.ids[i]}`; write(); };
 
   // -- events -------------------------------------------------------------------------------------------------------
   let waiting = 0;
@@ -357,6 +362,7 @@
   $("prev").addEventListener("click", () => show(active - 1));
   $("next").addEventListener("click", () => show(active + 1));
   $("close").addEventListener("click", () => $("item").close());
+  $("item").addEventListener("close", () => { state.item = ""; write(); });
   window.addEventListener("resize", () => { height = 0; draw(); });
   document.addEventListener("keydown", (e) => {
     if (e.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) { e.preventDefault(); $("q").focus(); }
@@ -367,5 +373,8 @@
   $("bench-label").hidden = data.benches.length < 2;
   read();
   $("bench").value = String(state.bench);
+  const asked = state.item;
   enter(state.bench);
+  const place = asked ? shown.findIndex((i) => `${b.subsets[b.subset[i]]}/${b.ids[i]}` === asked) : -1;
+  if (place >= 0) show(place);
 })();

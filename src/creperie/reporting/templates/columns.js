@@ -42,7 +42,6 @@ const columns = (() => {
   };
   let lines = null;
   const picture = (b, image) => {
-    if (b.address) return b.address + image;
     if (b.line[image] < 0) return null;
     lines = lines || document.getElementById("pictures").textContent.split("\n");
     return "data:image/webp;base64," + lines[b.line[image]];
@@ -55,6 +54,32 @@ const columns = (() => {
     for (let r = 0; r < b.rows[i]; r++) if (b.match[b.at.image_text[i] + r * b.cols[i] + j]) found.push(r);
     return found;
   };
-  return { data, open, picture, taskOf, outcomes, caption, trueOf };
+  // Pieces of a text, each with whether its words differ from those of another: the longest common subsequence.
+  const differences = (text, other) => {
+    const cut = (t) => t.match(/[\p{L}\p{N}_'’-]+|\s+|[^\p{L}\p{N}_\s]/gu) || [];
+    const a = cut(text), b = cut(other).map((w) => w.toLowerCase()), low = a.map((w) => w.toLowerCase());
+    const long = [...Array(a.length + 1)].map(() => new Uint16Array(b.length + 1));
+    for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--)
+      long[i][j] = low[i] === b[j] ? long[i + 1][j + 1] + 1 : Math.max(long[i + 1][j], long[i][j + 1]);
+    const pieces = [];
+    for (let i = 0, j = 0; i < a.length;) {
+      const same = j < b.length && low[i] === b[j];
+      if (!same && j < b.length && long[i + 1][j] < long[i][j + 1]) { j++; continue; }
+      const differs = !same;
+      if (differs && pieces.length > 1 && !pieces.at(-1)[0].trim()) pieces.at(-2)[0] += pieces.pop()[0]; // one mark for "cat 7"
+      const last = pieces.at(-1);
+      if (last && last[1] === differs) last[0] += a[i]; else pieces.push([a[i], differs]);
+      if (same) j++;
+      i++;
+    }
+    return pieces;
+  };
+  // What a caption is compared with: a false one with the first true one, a true one with the first false one.
+  const against = (b, i, j) => {
+    const mine = trueOf(b, i, j).length > 0, all = [...Array(b.cols[i]).keys()];
+    const other = b.texts ? all.find((k) => trueOf(b, i, k).length > 0 !== mine) : undefined;
+    return other === undefined ? null : caption(b, i, other);
+  };
+  return { data, open, picture, taskOf, outcomes, caption, trueOf, differences, against };
 })();
 

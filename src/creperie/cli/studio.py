@@ -1,0 +1,71 @@
+"""`creperie studio`, and its old name `creperie serve`: a folder in the browser, or a leaderboard as files."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from creperie.cli.output import bar, echo
+from creperie.core import UsageError, missing_extra
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=Path(), metavar="[FOLDER]")
+@click.option("--port", default=8766, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--export", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write a static site.")
+@click.option("--bench", "benches", multiple=True, help="With --export: the runs' benchmarks, if they are not found.")
+@click.option("--json", "as_json", is_flag=True, help="Print the link as one JSON document.")
+def studio(folder: Path, port: int, export: Path | None, benches: tuple[str, ...], as_json: bool) -> int:
+    """Open FOLDER (default: this one) in the browser: benchmarks, audits, foils, runs and studies. Ctrl-C ends it.
+
+    The studio answers on this machine only, and only to the link that it prints. With --export DIR the leaderboard of
+    FOLDER's runs and one report per benchmark are written as files that any web host can show; nothing is served.
+    """
+    if export is not None:
+        return _export(folder, export, benches, as_json)
+    for package in ("fastapi", "uvicorn"):
+        if find_spec(package) is None:
+            raise missing_extra(package, "report")
+    import uvicorn
+
+    from creperie.reporting import listen, make_studio
+
+    token = secrets.token_urlsafe(24)
+    app, bound = make_studio(folder, token), listen("127.0.0.1", port)
+    url = f"http://127.0.0.1:{bound.getsockname()[1]}/?token={token}"
+    echo(json.dumps({"url": url, "folder": str(folder)}) if as_json else f"Open {url}  (Ctrl-C ends it)")
+    sys.stdout.flush()
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    with suppress(KeyboardInterrupt):  # the way to end it, not a mishap
+        server.run(sockets=[bound])
+    return 0
+
+
+#: the old name, which stays for one release
+serve = click.Command(
+    "serve",
+    params=studio.params,
+    callback=studio.callback,
+    help="The old name of `creperie studio`.",
+    deprecated="use `creperie studio`",
+)
+
+
+def _export(runs: Path, out: Path, benches: tuple[str, ...], as_json: bool) -> int:
+    from creperie.reporting import export_site
+
+    if not runs.is_dir():
+        raise UsageError(
+            "there is no such folder", where=str(runs), hint="give the folder that `score --out` writes to"
+        )
+    written = export_site(runs, out, benches=benches, progress=bar)
+    size = sum(written.values())
+    told = f"{out / 'index.html'}: {len(written)} pages, {size / 2**20:.1f} MB"
+    echo(json.dumps({"site": str(out), "pages": written}) if as_json else told)
+    return 0

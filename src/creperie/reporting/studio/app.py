@@ -1,0 +1,152 @@
+"""The studio's server: five pages over one folder, for the person who holds the link with the token."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from hmac import compare_digest
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from creperie.bench import ImageError
+from creperie.core import CreperieError, UsageError, policy_of, render
+from creperie.reporting.studio.pages import Studio
+
+COOKIE = "creperie-studio"
+MOST_SENT = 4 * 2**20  #: bytes of a form
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+#: files of pages, by name: template and type
+STATIC = {
+    "page.css": ("page.css", "text/css"),
+    "page.js": ("page.js", "text/javascript"),
+    "studio.js": ("studio/studio.js", "text/javascript"),
+}
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+
+
+def make_studio(folder: str | Path, token: str = "", *, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
+    """Return the application over a folder. Without the token, or its cookie, every request is refused."""
+    token = token or secrets.token_urlsafe(24)
+    studio = Studio(Path(folder))
+    app = FastAPI(title="creperie studio", docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.middleware("http")
+    async def guarded(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        answer = _refused(request, token) or await call_next(request)
+        answer.headers.setdefault("Content-Security-Policy", POLICY)
+        answer.headers["X-Content-Type-Options"] = "nosniff"
+        answer.headers["Referrer-Policy"] = "same-origin"  # under "no-referrer" browsers send forms with Origin: null
+        answer.headers.setdefault("Cache-Control", "no-store")
+        return answer
+
+    # A page from elsewhere that points its own name at this machine is not answered.
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
+
+    @app.exception_handler(CreperieError)
+    async def mistaken(request: Request, error: CreperieError) -> HTMLResponse:
+        missing = isinstance(error, ImageError) or request.method == "GET"
+        return HTMLResponse(_message("This did not work", str(error)), 404 if missing else 400)
+
+    @app.get("/")
+    def entered(request: Request) -> Response:
+        answer = RedirectResponse("/benchmarks", 303)
+        answer.set_cookie(COOKIE, token, httponly=True, samesite="lax")
+        return answer
+
+    @app.get("/static/{name}")
+    def static(name: str) -> Response:
+        if name not in STATIC:
+            raise UsageError("there is no such file")
+        template, kind = STATIC[name]
+        return Response(render("reporting", template), media_type=kind)
+
+    @app.get("/picture")
+    def picture(name: str, image: str) -> Response:
+        data = studio.shelf.picture(name, image)
+        return Response(data, media_type="image/webp", headers={"Cache-Control": "private, max-age=3600"})
+
+    @app.get("/report")
+    def report(run: str = "", bench: str = "") -> HTMLResponse:
+        page = studio.report(run, bench)
+        return HTMLResponse(page, headers={"Content-Security-Policy": policy_of(page)})
+
+    _add_pages(app, studio)
+    return app
+
+
+def _add_pages(app: FastAPI, studio: Studio) -> None:
+    """Add the pages and the forms on them; a form answers with a page, or an address to go to."""
+    shown: dict[str, Callable[[Mapping[str, str]], str]] = {
+        "benchmarks": studio.benchmarks,
+        "items": studio.items,
+        "item": studio.item,
+        "audit": studio.audit,
+        "make": studio.make,
+        "runs": studio.runs,
+        "compare": studio.compare,
+        "studies": studio.studies,
+    }
+    sent = {
+        "item": studio.change_item,
+        "audit": studio.begin_audit,
+        "make": studio.propose,
+        "save": studio.save_made,
+        "studies": studio.begin_study,
+    }
+
+    @app.get("/{page}")
+    def show(page: str, request: Request) -> HTMLResponse:
+        if page not in shown:
+            raise UsageError("there is no such page")
+        return HTMLResponse(shown[page](request.query_params))
+
+    @app.post("/{page}")
+    async def take(page: str, request: Request) -> Response:
+        from starlette.concurrency import run_in_threadpool
+
+        if page not in sent:
+            raise UsageError("there is no such form")
+        body = await request.body()
+        if len(body) > MOST_SENT:
+            raise UsageError("the form is too large", hint="use the command line for so many captions")
+        form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        answer = await run_in_threadpool(sent[page], form)
+        return RedirectResponse(answer, 303) if answer.startswith("/") else HTMLResponse(answer)
+
+
+def _refused(request: Request, token: str) -> Response | None:
+    """Return the refusal of a request without the token, or of a form that another site sent."""
+    given = request.query_params.get("token") if request.url.path == "/" else None
+    known = given or request.cookies.get(COOKIE) or ""
+    if not compare_digest(known.encode(), token.encode()):
+        words = "Open the link that `creperie studio` printed: it holds a token that lets this browser in."
+        return HTMLResponse(_message("Who is there?", words), 403)
+    if request.method not in ("GET", "HEAD"):
+        origin = request.headers.get("origin", "")
+        if urlsplit(origin).netloc != request.headers.get("host", ""):
+            return HTMLResponse(_message("Refused", "The form was sent by another site."), 403)
+    return None
+
+
+def _message(title: str, words: str) -> str:
+    return render("reporting", "studio/message.html", title=title, words=words, page="")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a bound socket, so that port 0 has become a number before the link is printed."""
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except (OSError, OverflowError) as e:
+        made.close()
+        raise UsageError(f"cannot listen there ({e})", where=f"{host}:{port}", hint="choose another `port=`") from None
+    return made

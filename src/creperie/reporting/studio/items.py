@@ -1,0 +1,168 @@
+"""The items of a benchmark as the studio shows them: filtered by the server, changed into a new version."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from creperie.auditing import AttackerModels, item_wins, make_attackers, pairs_of
+from creperie.bench import TAG_PREFIX, Benchmark, Edit, Item, edit, items_of, save, table_of
+from creperie.core import UsageError, silent, unknown
+from creperie.metrics import HIT, VOID, task
+from creperie.reporting.studio.shelf import Shelf
+from creperie.scoring import Run, RunHeader
+
+PAGE = 60  #: items that are sent at once
+#: attackers that answer for 100,000 items in about a second; the answer is kept
+QUICK = ("length-words", "length-chars", "surface", "negation")
+
+
+@dataclass(frozen=True)
+class ItemFilter:
+    """Which items are asked for; the query of an address."""
+
+    name: str
+    subset: str = ""
+    words: str = ""
+    tag: str = ""  #: name=value
+    attacker: str = ""  #: items whose true captions this attacker prefers
+    right: str = ""  #: a run that is right on the items
+    wrong: str = ""  #: a run that is wrong on them
+    task: str = ""  #: the task that decides what is right; else the first one of the run
+
+    @staticmethod
+    def of(query: Mapping[str, str]) -> ItemFilter:
+        """Return the filter of an address's query."""
+        return ItemFilter(**{f.name: query.get(f.name, "") for f in fields(ItemFilter)})
+
+    def address(self, page: str = "/items", **more: Any) -> str:
+        """Return the address of what is asked for."""
+        return f"{page}?{urlencode({k: v for k, v in {**asdict(self), **more}.items() if v != ''})}"
+
+
+class ItemIndex:
+    """The items of one benchmark with what is computed once: which of them quick attackers win."""
+
+    def __init__(self, bench: Benchmark) -> None:
+        self.bench = bench
+        self.offsets, self.texts = bench.ragged("captions")
+        self._wins: dict[str, np.ndarray] = {}
+
+    def tags(self) -> list[str]:
+        """Return `name=value` of tags with few values, for the filter's list."""
+        listed = []
+        for name in (n for n in self.bench.columns if n.startswith(TAG_PREFIX)):
+            values = pc.unique(self.bench.column(name)).to_pylist()
+            if len(values) <= 20:
+                listed += [f"{name[len(TAG_PREFIX) :]}={value}" for value in values if value is not None]
+        return listed
+
+    def wins(self, attacker: str) -> np.ndarray:
+        """Return whether the attacker prefers the true captions, item by item."""
+        if attacker not in QUICK:
+            raise unknown("quick attacker", attacker, QUICK)
+        if attacker not in self._wins:
+            pairs = pairs_of(self.bench)
+            (made,) = make_attackers([attacker], AttackerModels())
+            margins = made.margins(pairs, silent)
+            self._wins[attacker] = item_wins(pairs, margins) > 0.5
+        return self._wins[attacker]
+
+    def rows(self, wanted: ItemFilter, shelf: Shelf) -> np.ndarray:
+        """Return the numbers of the items that the filter asks for."""
+        bench = self.bench
+        keep = np.ones(len(bench), dtype=bool)
+        if wanted.subset:
+            keep &= pc.equal(bench.column("subset"), wanted.subset).to_numpy()
+        if wanted.words:
+            hits = pc.match_substring(self.texts, wanted.words, ignore_case=True).to_numpy(zero_copy_only=False)
+            total = np.concatenate([[0], np.cumsum(hits)])
+            keep &= total[self.offsets[1:]] > total[self.offsets[:-1]]
+        if wanted.tag:
+            name, _, value = wanted.tag.partition("=")
+            if TAG_PREFIX + name not in bench.columns:
+                raise unknown("tag", name, [n[len(TAG_PREFIX) :] for n in bench.columns if n.startswith(TAG_PREFIX)])
+            texts = [str(v) for v in bench.column(TAG_PREFIX + name).to_pylist()]
+            keep &= np.asarray(texts) == value
+        if wanted.attacker:
+            keep &= self.wins(wanted.attacker)
+        for run, right in ((wanted.right, True), (wanted.wrong, False)):
+            if run:
+                outcomes = _outcomes(shelf.run(run), bench, wanted.task)
+                keep &= (outcomes == HIT) if right else ((outcomes != HIT) & (outcomes != VOID))
+        return np.flatnonzero(keep)
+
+    def items(self, rows: np.ndarray) -> list[Item]:
+        """Return the items of these rows."""
+        return list(items_of(self.bench.table.take(pa.array(rows))))
+
+
+def _outcomes(run: Run, bench: Benchmark, named: str) -> np.ndarray:
+    """Return a run's outcomes on the named task, or on the first of its tasks that is counted by item."""
+    if run.hash != bench.hash:
+        raise UsageError(f"the run {run.name} was computed on another benchmark", where=bench.name)
+    return run.outcomes(named or tasks_by_item(run)[0])
+
+
+def tasks_by_item(run: RunHeader) -> list[str]:
+    """Return the tasks of a run that are right or wrong item by item."""
+    return [name for name in run.document["tasks"] if task(name).by_item]
+
+
+def shared_tasks(first: RunHeader, second: RunHeader) -> list[str]:
+    """Return the tasks by which two runs can be compared item by item: none if their benchmarks differ."""
+    own = tasks_by_item(second) if first.hash == second.hash else []
+    return [name for name in tasks_by_item(first) if name in own]
+
+
+def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
+    """Return an item's captions for a card: whether each is true, its text, what it is compared with, a note."""
+    truths = [any(row[k] for row in item.match) for k in range(len(item.captions))]
+    several = len(item.match) > 1
+    captions = []
+    for k, text in enumerate(item.captions):
+        other = next((c for c, true in zip(item.captions, truths) if true != truths[k]), "")
+        if several:
+            other = next(c for j, c in enumerate(item.captions) if j != k)
+        of = ", ".join(str(r + 1) for r, row in enumerate(item.match) if row[k])
+        captions.append((truths[k], text, other, f"true of picture {of}" if several and of else ""))
+    return captions
+
+
+def exclusion(item: Item) -> str:
+    """Return the condition of `data edit --where` under which everything but this item is kept."""
+    return f"subset != {json.dumps(item.subset)} or id != {json.dumps(item.id)}"
+
+
+def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) -> tuple[Path, str]:
+    """Save the benchmark without the item, or with its captions or comment changed; return the folder and the command.
+
+    The benchmark itself stays as it is; the new one records the change in its provenance.
+    """
+    bench, place = shelf.bench(name), shelf.free(name, "edited")
+    command = f"creperie data show {shlex.quote(str(place))}"
+    if change["action"] == "exclude":
+        condition = exclusion(item)
+        made = edit(bench, Edit(where=condition))
+        command = shlex.join(["creperie", "data", "edit", name, "--where", condition, "--out", place.name])
+    else:
+        captions = tuple(change.get(f"caption-{k}", text) for k, text in enumerate(item.captions))
+        tags = {**item.tags, **({"comment": change["comment"]} if change.get("comment") else {})}
+        if captions == item.captions and tags == item.tags:
+            raise UsageError("nothing was changed", hint="change a caption or write a comment")
+        new = replace(item, captions=captions, tags=tags)
+        key = (item.subset, item.id)
+        table = table_of(new if (one.subset, one.id) == key else one for one in bench)
+        about = {"subset": item.subset, "id": item.id, "comment": change.get("comment", "")}
+        made = bench.with_table(table, "correct", **about, before=list(item.captions), after=list(captions))
+    save(made, place)
+    return place, command

@@ -1,0 +1,74 @@
+"""Work that takes longer than a page may wait: audits and refinements, one at a time, beside the server."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from creperie.auditing import AttackerModels, audit, audit_document, entry_of, sendable
+from creperie.bench import load, record_audit
+from creperie.core import CreperieError, percent
+from creperie.refining import refine, write_refined
+
+
+@dataclass
+class StudioJob:
+    """A piece of work, as the page that waits for it shows it."""
+
+    what: str
+    start: float = field(default_factory=time.monotonic)
+    lines: list[tuple[str, str, str]] = field(default_factory=list)  #: attacker, accuracy on all items, seconds
+    error: str = ""
+    done: bool = False
+    seconds: float = 0.0
+
+    def begin(self, work: Callable[[StudioJob], None]) -> StudioJob:
+        """Do the work in a thread; an error is kept for the page."""
+
+        def run() -> None:
+            try:
+                work(self)
+            except CreperieError as e:
+                self.error = str(e)
+            except Exception as e:  # a job that fails in an unforeseen way is told, and the studio goes on
+                self.error = f"{type(e).__name__}: {e}"
+            self.seconds, self.done = time.monotonic() - self.start, True
+
+        threading.Thread(target=run, daemon=True).start()
+        return self
+
+
+def audit_job(place: Path, attackers: Sequence[str]) -> StudioJob:
+    """Audit a benchmark: quick attackers one by one, cheapest first, then all together for the verdict."""
+    models = AttackerModels()
+
+    def work(job: StudioJob) -> None:
+        bench = load(place)
+        names, _ = sendable(tuple(attackers), models)
+        for name in sorted((n for n in names if not entry_of(n).sampled and not _learns(n)), key=names.index):
+            start = time.monotonic()
+            rows = [r for r in audit(bench, [name], models).rows if r.subset == "all"]
+            shown = percent(rows[0].measure.accuracy) if rows else "–"
+            job.lines.append((name, shown, f"{time.monotonic() - start:.1f}"))
+        document = audit_document(
+            audit(bench, attackers, models), place, {"attackers": list(attackers)} if attackers else {}
+        )
+        record_audit(place, document)
+
+    return StudioJob(f"Audit of {place.name}").begin(work)
+
+
+def _learns(name: str) -> bool:
+    return entry_of(name).family in ("n-grams", "ensemble")
+
+
+def refine_job(place: Path, out: Path, attackers: Sequence[str], *, repair: bool) -> StudioJob:
+    """Keep the largest part on which the attackers are no better than chance, and audit it."""
+
+    def work(job: StudioJob) -> None:
+        write_refined(refine(place, method="optimal", attackers=attackers, repair=repair), out)
+
+    return StudioJob(f"Refinement of {place.name}").begin(work)

@@ -1,0 +1,296 @@
+"""The studio: what its pages show, what they refuse, and its routes in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="fastapi is not installed")
+pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+
+from fastapi.testclient import TestClient
+
+from creperie.bench import Item, choice, from_items, load, save
+from creperie.core.errors import UsageError
+from creperie.reporting.leaderboard import STATIC, RunsFolder, board_html, remember_zoo
+from creperie.reporting.studio.app import listen, make_studio
+from creperie.reporting.studio.items import ItemFilter, ItemIndex
+from creperie.reporting.studio.shelf import Shelf
+
+TOKEN = "the-token"
+ORIGIN = {"Origin": "http://testserver"}
+
+
+@pytest.fixture
+def folder(room: Path, tmp_path: Path) -> Path:
+    """A folder with a benchmark with pictures and its runs."""
+    shutil.copytree(room / "bench", tmp_path / "mine")
+    shutil.copytree(room / "runs", tmp_path / "runs")
+    return tmp_path
+
+
+@pytest.fixture
+def client(folder: Path) -> TestClient:
+    client = TestClient(make_studio(folder, TOKEN, hosts=("testserver",)), headers=ORIGIN)
+    assert client.get("/", params={"token": TOKEN}).url.path == "/benchmarks"
+    return client
+
+
+# -- the leaderboard -------------------------------------------------------------------------------------------------
+
+
+def test_headers_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = RunsFolder(folder / "runs")
+    first = here.look()
+    monkeypatch.setattr("creperie.reporting.leaderboard.read_entry", lambda path: pytest.fail("read again"))
+    assert here.look() == first
+
+
+def test_runs_are_ordered_by_what_most_have(room: Path) -> None:
+    board = RunsFolder(room / "runs").look()
+    html = board_html(board, STATIC)
+    values = {e.name: e.result("itt") for e in board.entries}
+    ranked = sorted((n for n, r in values.items() if r), key=lambda n: -values[n]["accuracy"])  # type: ignore[index]
+    places = [html.index(f'data-run="{name}"') for name in ranked]
+    assert places == sorted(places)
+
+
+def test_weights_are_shown_in_thousands_or_millions(room: Path) -> None:
+    board = RunsFolder(room / "runs").look()
+    for count, shown in ((4_242, "4 k"), (151_277_313, "151.3 M"), (None, "")):
+        for entry in board.entries:
+            entry.document["model"]["parameters"] = count
+        html = board_html(board, STATIC)
+        assert ("0.0 M" in html, not shown or f">{shown}<" in html) == (False, True), shown
+
+
+def test_the_board_keeps_names_and_failures_of_a_zoo(folder: Path) -> None:
+    remember_zoo(folder / "runs", {"fake:alpha": "my model"}, [("hf:broken", "mine", "weights are <b>damaged</b>")])
+    html = board_html(RunsFolder(folder / "runs").look(), STATIC)
+    assert ">my model</a>" in html
+    assert "hf:broken" in html
+    assert "weights are &lt;b&gt;damaged" in html
+    assert 'href="bench/mine.html"' in html  # not a hash
+
+
+def test_the_board_keeps_up_and_names_broken_runs(client: TestClient, folder: Path) -> None:
+    shown = client.get("/runs").text
+    version = shown.split("/runs?version=")[1].split('"')[0]
+    assert client.get("/runs", params={"version": version}).text == ""
+    (folder / "runs" / "<b>odd").mkdir()
+    (folder / "runs" / "<b>odd" / "run.json").write_text('{"creperie": 1, "na', encoding="utf-8")
+    later = client.get("/runs", params={"version": version}).text
+    assert "&lt;b&gt;odd: run.json cannot be read" in later
+    assert "<b>odd" not in later
+
+
+# -- who is let in ---------------------------------------------------------------------------------------------------
+
+
+def test_only_the_link_lets_in(folder: Path) -> None:
+    app = make_studio(folder, TOKEN, hosts=("testserver",))
+    stranger = TestClient(app, headers=ORIGIN)
+    for path in ("/", "/benchmarks", "/items?name=mine", "/static/page.css", "/picture?name=mine&image=1.png"):
+        assert stranger.get(path).status_code == 403
+    assert stranger.get("/?token=other").status_code == 403
+    assert stranger.get("/benchmarks", params={"token": TOKEN}).status_code == 403  # the token is for the door only
+    assert stranger.post("/make", data={"captions": "x"}).status_code == 403
+
+
+def test_other_hosts_and_other_sites_are_refused(client: TestClient) -> None:
+    assert client.get("/benchmarks", headers={"Host": "evil.example"}).status_code == 400
+    for origin in ("http://evil.example", "", "null"):
+        assert client.post("/make", data={"captions": "a dog"}, headers={"Origin": origin}).status_code == 403
+    page = client.get("/items?name=mine")
+    assert "unsafe" not in page.headers["content-security-policy"]
+    assert "<script>" not in page.text
+    assert "http-equiv" not in page.text  # a second policy would forbid the studio's own files
+    assert ' style="' not in page.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/items?name=..", "/items?name=/etc", "/item?name=mine&subset=swap&id=none", "/picture?name=mine&image=../../x"]
+    + ["/static/../app.py", "/report?run=none", "/other", "/openapi.json", "/audit?name=../runs"],
+)
+def test_nothing_else_is_served(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+def test_a_taken_port_and_a_missing_folder_are_told(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(UsageError, match="cannot listen"):
+            listen("127.0.0.1", taken.getsockname()[1])
+    with pytest.raises(UsageError, match="no such folder"):
+        make_studio(tmp_path / "none")
+
+
+# -- pages -----------------------------------------------------------------------------------------------------------
+
+
+def test_items_are_filtered_by_the_server(client: TestClient) -> None:
+    assert "38 of 38 items" in client.get("/items?name=mine").text
+    assert "8 of 38 items" in client.get("/items?name=mine&tag=animal=cat").text
+    swap = client.get("/items?name=mine&subset=swap&words=CAT 7").text
+    assert "1 of 38 items" in swap
+    assert "<mark>" in swap
+    assert "&lt;img src=x" in client.get("/items?name=mine&subset=pairs").text
+    assert client.get("/picture?name=mine&image=2.png").content[8:12] == b"WEBP"
+
+
+def test_filters_of_many_items_take_less_than_a_fifth_of_a_second(tmp_path: Path) -> None:
+    items = [
+        Item(str(i), f"s{i % 9}", (), (f"a dog sees cat {i}", f"cat {i} sees a dog"), choice(1, 1))
+        for i in range(100_000)
+    ]
+    save(from_items("many", items), tmp_path / "many")
+    shelf = Shelf(tmp_path)
+    index = ItemIndex(shelf.bench("many"))
+    best = 9.0
+    for _ in range(3):
+        start = time.process_time()
+        rows = index.rows(ItemFilter("many", subset="s3", words="CAT 99"), shelf)
+        index.items(rows[:60])
+        best = min(best, time.process_time() - start)
+    assert len(rows) == sum("cat 99" in item.captions[0] and item.subset == "s3" for item in items)
+    assert best < 0.2
+
+
+def test_a_change_is_a_new_version(client: TestClient, folder: Path) -> None:
+    before = load(folder / "mine").hash
+    key = {"name": "mine", "subset": "swap", "id": "7"}
+    assert "37 of" not in client.get("/items?name=mine").text
+    gone = client.post("/item", data={**key, "action": "exclude"})
+    assert gone.url.params["name"] == "mine-edited"
+    assert len(load(folder / "mine-edited")) == 37
+    client.post("/item", data={**key, "action": "correct", "caption-2": "a horse", "comment": "was <odd>"})
+    corrected = load(folder / "mine-edited-2")
+    assert corrected.item("swap", "7").captions[2] == "a horse"
+    assert corrected.item("swap", "7").tags["comment"] == "was <odd>"
+    assert corrected.provenance[-1].op == "correct"
+    assert corrected.provenance[-1].inputs == (before,)
+    assert load(folder / "mine").hash == before
+    assert client.post("/item", data={**key, "action": "correct"}).status_code == 400
+
+
+def test_two_models_side_by_side(client: TestClient, folder: Path) -> None:
+    runs = {r.model: r for r in (Shelf(folder).run(p.name) for p in (folder / "runs").iterdir())}
+    alpha, beta = runs["fake:alpha"], runs["fake:beta"]
+    page = client.get("/compare", params={"a": alpha.name, "b": beta.name}).text
+    first = alpha.tasks[0]
+    only = int(((alpha.outcomes(first) == 1) & ~((beta.outcomes(first) == 1) | (beta.outcomes(first) == -1))).sum())
+    assert f"{only} item" in page.split("Only fake:alpha is right")[1][:60]
+    report = client.get("/report", params={"run": alpha.name})
+    assert report.status_code == 200
+    assert "← all runs" in report.text
+
+
+def test_an_audit_is_watched_and_refined(client: TestClient) -> None:
+    client.post("/audit", data={"name": "mine", "attackers": "length-words"})
+    until = time.monotonic() + 60
+    while "done in" not in (part := client.get("/audit?name=mine&part=1").text) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert '<td class="text">length-words</td>' in part
+    page = client.get("/audit?name=mine").text
+    assert "Blind accuracy" in page
+    assert "creperie audit mine" in page
+    assert "not audited" not in client.get("/benchmarks").text
+
+
+def test_accepted_foils_become_a_benchmark_and_a_study(client: TestClient, folder: Path) -> None:
+    one = {"of-0": "0", "role-0": "negative", "kind-0": "swap", "text-0": "a cat sees a dog", "keep-0": "yes"}
+    two = {"of-1": "0", "role-1": "negative", "kind-1": "swap", "text-1": "no <b>dog</b>"}  # not accepted
+    form = {"source-0": "a dog sees a cat", "name": "pasted", "then": "study", **one, **two}
+    page = client.post("/save", data=form).text
+    assert "The study is ready" in page
+    assert page.count("/join/") >= 2
+    (item,) = load(folder / "pasted")
+    assert (item.captions, item.subset) == (("a dog sees a cat", "a cat sees a dog"), "swap")
+    assert "pasted" in client.get("/studies").text
+    assert client.post("/save", data=form).status_code == 400  # the name is taken
+    assert client.post("/save", data={**form, "name": "../out"}).status_code == 400
+
+
+# -- in a browser ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def served(folder: Path) -> Iterator[str]:
+    """`creperie studio` on a free port, ended as a user would end it."""
+    command = [sys.executable, "-m", "creperie", "studio", str(folder), "--port", "0", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    assert process.stdout is not None
+    killer = threading.Timer(400, process.kill)
+    killer.start()
+    try:
+        yield json.loads(process.stdout.readline())["url"]
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert "Traceback" not in errors
+    finally:
+        killer.cancel()
+        process.kill()
+
+
+@pytest.mark.slow
+def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> None:
+    pytest.importorskip("spacy", reason="the makers need a parser")
+    context = chromium.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    trouble: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda m: trouble.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda e: trouble.append(str(e)))
+    page.on("request", lambda r: asked.append(r.url))
+    page.goto(served)
+    # an item by its address; markup in captions is text
+    page.click("a:has-text('mine')")
+    page.select_option("select[name=subset]", "pairs")
+    page.wait_for_selector("text=10 of 38 items")
+    page.click(".card header a >> nth=0")
+    assert page.locator(".card mark").count() > 0
+    assert page.evaluate("document.title") != "1"
+    # an audit: watched, leaking items, refined, both verdicts
+    page.goto(served.split("?")[0] + "audit?name=mine")
+    page.click("button:has-text('Audit')")
+    page.wait_for_selector("[aria-label='Blind accuracy']")
+    page.click("button:has-text('Refine')")
+    page.wait_for_selector("h2:has-text('mine-refined')")
+    assert page.locator(".verdict").count() == 2
+    # two runs
+    page.click("nav a:has-text('Runs')")
+    page.click("button:has-text('Compare')")
+    page.wait_for_selector("text=is right")
+    # captions to foils to a study
+    page.click("nav a:has-text('Make')")
+    page.fill("textarea", "\n".join(f"A dog number {k} chases a cat on the grass." for k in range(40)))
+    page.click("button:has-text('Show foils')")
+    page.wait_for_selector(".candidate")
+    page.keyboard.press("j")
+    page.keyboard.press("r")
+    assert not page.locator(".candidate [type=checkbox] >> nth=0").is_checked()
+    page.fill("input[name=name]", "pasted")
+    page.click("button:has-text('start a study')")
+    page.wait_for_selector("text=The study is ready")
+    assert page.locator("a[href*='/join/']").count() == 2
+    assert len(load(folder / "pasted")) > 20
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert trouble == []
+    assert all(a.startswith((served.split("?")[0], "data:")) for a in asked), asked
+    context.close()
