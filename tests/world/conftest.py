@@ -26,8 +26,7 @@ def _overlap(a: Box, b: Box) -> bool:
 
 def _touch(scene: Scene, i: int, j: int) -> bool:
     """Carried, held or handed: the two belong together, other words do not apply."""
-    event = scene.event
-    return event is not None and event.action in ("carries", "holds", "hands") and {i, j} == set(event.roles[:2])
+    return scene.action in ("carries", "holds", "hands", "throws") and {i, j} == {0, 1}
 
 
 def _within(a: Box, b: Box) -> bool:
@@ -44,9 +43,11 @@ def _on(a: Thing, b: Thing) -> bool:
 
 def plain_truth(scene: Scene, relation: str, args: tuple[int, ...]) -> bool:
     """Two-valued truth from boxes and events alone, without margins: closed world, no doubts."""
-    things, event = scene.things, scene.event
-    if relation in ("pushes", "pulls", "carries", "holds", "follows", "hands"):
-        return event is not None and event.action == relation and event.roles == args
+    things = scene.things
+    if relation in ("pushes", "pulls", "carries", "holds", "follows", "hands", "throws"):
+        return scene.action == relation and args == (0, 1, 2)[: len(args)]
+    if relation == "depth":
+        return all(plain_truth(scene, "front", args[k : k + 2]) for k in (0, 1))
     i, j = args
     a, b = things[i], things[j]
     x, y = a.box, b.box
@@ -90,7 +91,8 @@ def plain_verdict(form: LogicalForm, scene: Scene) -> bool:
         for chosen in permutations(range(len(scene.things)), len(form.things))
     )
     clear = not any(_describes(desc, thing) for desc in form.absent for thing in scene.things)
-    return (found and clear) != form.denied
+    counted = all(sum(_describes(desc, thing) for thing in scene.things) == n for desc, n in form.counts)
+    return (found and clear and counted) != form.denied
 
 
 @pytest.fixture(scope="session")

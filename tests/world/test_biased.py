@@ -9,7 +9,6 @@ from itertools import islice
 import pytest
 
 from creperie.world.biased import BIASED, biased_items
-from creperie.world.kinds import NAMES
 from creperie.world.parse import parse
 
 
@@ -36,24 +35,15 @@ def test_shuffles_keep_the_words(kind: str) -> None:
         assert true != false
 
 
-def test_what_each_shuffle_leaves_in_place() -> None:
-    nouns = set(NAMES)
-    for true, false in texts("shuffle_other_words"):
-        assert [w if w in nouns else "" for w in words(true)] == [w if w in nouns else "" for w in words(false)]
-    for true, false in texts("shuffle_nouns_adjectives"):
-        assert [w in nouns for w in words(true)] == [w in nouns for w in words(false)]
-    for true, false in texts("shuffle_within_trigrams"):
-        for k in range(0, len(words(true)), 3):
-            assert Counter(words(true)[k : k + 3]) == Counter(words(false)[k : k + 3])
+def test_shuffled_trigrams_stay_together() -> None:
     for true, false in texts("shuffle_trigrams"):
         groups = Counter(tuple(words(true)[k : k + 3]) for k in range(0, len(words(true)), 3))
         assert sum(tuple(words(false)[k : k + 3]) in groups for k in range(len(words(false)))) >= 1
 
 
 def test_longer_foils_are_longer() -> None:
-    for kind, least in (("add_obj_longer", 3), ("add_att_longer", 1)):
-        for true, false in texts(kind):
-            assert len(false.split()) - len(true.split()) >= least
+    for true, false in texts("add_obj_longer"):
+        assert len(false.split()) - len(true.split()) >= 3
 
 
 def test_rare_nouns_are_from_outside() -> None:

@@ -181,17 +181,44 @@ def test_all_relations_and_constructions_occur() -> None:
             relations.update(fact.relation for fact in claim.facts)
     assert set(relations) == {
         "left", "right", "above", "below", "inside", "on", "front", "behind", "near", "far",
-        "follows", "pushes", "pulls", "carries", "holds", "faces", "hands",
+        "follows", "pushes", "pulls", "carries", "holds", "faces", "hands", "throws", "depth",
     }  # fmt: skip
     assert min(relations.values()) >= 6
     assert {"plain", "turned", "to", "double", "with", "has", "fronted", "bare", "there"} <= set(plans)
 
 
 def test_forms_are_the_published_shapes() -> None:
-    shapes = {"choice": 2, "triple": 3, "quad": 4, "winoground": 2, "twins": 2}
+    shapes = {"choice": 2, "triple": 3, "quad": 4, "winoground": 2, "twins": 2, "half": 3}
     for form in FORMS:
-        made = next(clean_items("dative", form, "test", 0))
+        made = next(clean_items("add_obj" if form == "half" else "dative", form, "test", 0))
         assert len(made.captions) == shapes[form]
+
+
+def test_half_truths_add_one_true_or_one_false_detail() -> None:
+    for made in islice(clean_items("add_obj", "half", "test", 1), 40):
+        short, true, false = (caption.rstrip(".").split() for caption in made.captions)
+        assert len(true) == len(false) > len(short)
+        assert made.match == ((True, True, False),)
+
+
+def test_confusions_name_kinds_and_colours_that_the_picture_has_anyway() -> None:
+    for made in islice(clean_items("confusion", "choice", "test", 1), 40):
+        things = made.scenes[0].things
+        assert sorted(Counter(t.kind for t in things).values()) == [2, 2, 2]
+        assert sorted(Counter(t.colour for t in things).values()) == [2, 2, 2]
+        false = parse(made.captions[1])
+        assert false is not None
+        for desc in false.things:
+            assert any(t.kind == desc.kind for t in things)
+            assert any(t.colour == desc.colour for t in things)
+
+
+def test_scenes_hold_up_to_eight_things() -> None:
+    sizes = Counter(
+        len(m.scenes[0].things) for kind in CLEAN for m in islice(clean_items(kind, "choice", "test", 8), 30)
+    )
+    assert set(sizes) >= {2, 3, 5, 6}
+    assert max(sizes) <= 8
 
 
 @pytest.mark.parametrize("kind", list(CLEAN))

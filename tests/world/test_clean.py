@@ -32,7 +32,7 @@ def attackers() -> ModuleType:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", CLEAN)
 def test_clean_kinds_are_at_chance(attackers: ModuleType, kind: str) -> None:
-    """3.5 standard errors, because there are 11 kinds and several attackers: ± 3.9 points of 2,000 items."""
+    """3.5 standard errors, because there are 15 kinds and several attackers: ± 3.9 points of 2,000 items."""
     pairs = attackers.text_pairs(kind, "choice", ITEMS)[kind]
     thorough = kind in ("replace_rel", "swap_obj", "add_att", "negation")  # the pair attacker takes its time
     for attacker in ("words", "longer", "pair") if thorough else ("words", "longer"):
@@ -60,5 +60,5 @@ def test_longer_foils_fall_to_length_and_clean_ones_do_not(attackers: ModuleType
     for kind in ("add_obj", "add_att"):
         clean = attackers.text_pairs(kind, "choice", 300)[kind]
         assert abs(attackers.attack(clean, "longer") - 0.5) < 0.1
-        biased = attackers.text_pairs(f"{kind}_longer", "choice", 100)[f"{kind}_longer"]
-        assert attackers.attack(biased, "longer") == 0
+    biased = attackers.text_pairs("add_obj_longer", "choice", 100)["add_obj_longer"]
+    assert attackers.attack(biased, "longer") == 0

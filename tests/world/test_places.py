@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from creperie.world.scene import Scene, SceneEvent, Thing
+from creperie.world.scene import Scene, Thing
 from creperie.world.truth import Desc, Fact, Graph, LogicalForm, evaluate
 
 
@@ -21,16 +23,31 @@ IN_FRONT = Scene((thing("ball", 110, 230), thing("cup", 145, 208)))
 IN_BOX = Scene((thing("cat", 126, 210, size="small"), thing("box", 128, 232, size="big")))
 ON_TABLE = Scene((thing("cat", 128, 156), thing("table", 128, 220)))
 LOOKING = Scene((thing("cat", 60, 220, 1), thing("dog", 180, 220, 1)))
-PUSH = Scene((thing("cat", 60, 220, 1), thing("dog", 175, 220, 1)), SceneEvent("pushes", (0, 1)))
-PULL = Scene((thing("cat", 60, 220, -1), thing("dog", 190, 220, -1)), SceneEvent("pulls", (0, 1)))
-CARRY = Scene((thing("bear", 120, 230), thing("cat", 120, 131, size="small")), SceneEvent("carries", (0, 1)))
-FOLLOW = Scene((thing("cat", 60, 220, 1), thing("dog", 180, 220, 1)), SceneEvent("follows", (0, 1)))
+PUSH = Scene((thing("cat", 60, 220, 1), thing("dog", 175, 220, 1)), "pushes")
+PULL = Scene((thing("cat", 60, 220, -1), thing("dog", 190, 220, -1)), "pulls")
+CARRY = Scene((thing("bear", 120, 230), thing("cat", 120, 131, size="small")), "carries")
+FOLLOW = Scene((thing("cat", 60, 220, 1), thing("dog", 180, 220, 1)), "follows")
 GIVE = Scene(
     (thing("cat", 50, 220, 1), thing("cup", 128, 194, size="small"), thing("dog", 210, 220, -1)),
-    SceneEvent("hands", (0, 1, 2)),
+    "hands",
 )
 
+THROW = replace(GIVE, action="throws")
+OVERHEAD = Scene((thing("ball", 120, 150), thing("cup", 124, 240)))
+ROW = Scene((thing("ball", 110, 238), thing("cup", 145, 216), thing("box", 180, 192)))
+BACK_ROW = Scene((thing("cup", 100, 178, size="small"), thing("ball", 100, 250, size="small")))
+
 TABLE = [
+    (OVERHEAD, "above", (0, 1), True),
+    (OVERHEAD, "near", (0, 1), None),  # "next to" is not overhead
+    (ROW, "depth", (0, 1, 2), True),
+    (ROW, "depth", (2, 1, 0), False),
+    (ROW, "depth", (1, 0, 2), False),
+    (BACK_ROW, "above", (0, 1), None),  # further away on the ground
+    (THROW, "throws", (0, 1, 2), True),
+    (THROW, "hands", (0, 1, 2), None),  # what is thrown is also passed
+    (THROW, "hands", (2, 1, 0), False),
+    (GIVE, "throws", (2, 1, 0), False),
     (CAT_LEFT, "left", (0, 1), True),
     (CAT_LEFT, "right", (1, 0), True),
     (CAT_LEFT, "right", (0, 1), False),
@@ -124,6 +141,9 @@ RED, BLUE, CAT, STAR = Desc("cat", "red"), Desc("cat", "blue"), Desc("cat"), Des
         (PLAYGROUND, LogicalForm((RED, BLUE), (Fact("right", (0, 1), True),)), True),
         (PLAYGROUND, LogicalForm((RED, BLUE), (Fact("left", (0, 1)),), denied=True), False),
         (PLAYGROUND, LogicalForm((Desc("star", size="small"),)), None),  # small, compared with what?
+        (PLAYGROUND, LogicalForm((), counts=((CAT, 2), (STAR, 1))), True),
+        (PLAYGROUND, LogicalForm((), counts=((RED, 2),)), False),
+        (PLAYGROUND, LogicalForm((), counts=((Desc("star", size="small"), 1),)), None),
         (BIG_SMALL, LogicalForm((Desc("cat", size="big"),)), True),
         (BIG_SMALL, LogicalForm((Desc("cat", size="small"),)), False),
         (BIG_SMALL, LogicalForm((Desc("cup", size="small"),)), True),

@@ -72,14 +72,3 @@ def test_box(args: tuple[int, ...], inside: list[tuple[int, int]], outside: list
     mask = SHAPES["box"](X, Y, args, 0)
     assert all(mask[y, x] for x, y in inside)
     assert not any(mask[y, x] for x, y in outside)
-
-
-def test_ring_and_its_halves() -> None:
-    ring = SHAPES["ring"](X, Y, (50, 50, 30, 20, 6), 0)
-    arch, hook = (SHAPES[name](X, Y, (50, 50, 30, 20, 6), 0) for name in ("arch", "hook"))
-    assert ((arch | hook) == ring).all()
-    assert not ring[50, 50]
-    assert ring[50, 80]
-    assert arch[30, 50]
-    assert not arch[70, 50]
-    assert hook[70, 50]

@@ -16,13 +16,14 @@ from creperie.world.clean_items import MadeItem
 from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CLEAN
 from creperie.world.grammar import SentencePlan, write_sentence
-from creperie.world.kinds import COLOURS, KINDS, NAMES, PATTERNS
+from creperie.world.kinds import COLOURS, KINDS, NAMES
 from creperie.world.parse import parse
-from creperie.world.scene import Scene
+from creperie.world.scene import GIVING, Scene
+from creperie.world.sprites import TABLES
 from creperie.world.truth import Desc, Fact, Graph, LogicalForm, evaluate
 from creperie.world.twins import Twins, find_twins
 from creperie.world.wording import draw_style, sayable
-from creperie.world.words import AT, PATTERN_WORDS, SIZE_WORDS, VERBS, noun_phrase
+from creperie.world.words import AT, VERBS, noun_phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class BiasedKind:
 def negate_there(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     """ "There is no cat on a box.", or the caption with "There is no cat." after it."""
     form = shown.form
-    if dice.coin() and not form.absent and form.facts[0].relation != "hands" and len(form.things) == 2:
+    if dice.coin() and not form.absent and form.facts[0].relation not in GIVING and len(form.things) == 2:
         there = write_sentence(form, replace(shown.plan, construction="there", article="a", frame=0, finish=0))
         return shown.text, re.sub(r"^There is an? ", "There is no ", there)
     desc = form.things[dice.roll(len(form.facts[0].args))]
@@ -78,7 +79,7 @@ def negate_there(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 def negate_relation(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     """ "not" before the relation."""
     fact = shown.form.facts[0]
-    if fact.relation == "hands" or shown.plan.construction not in ("plain", "turned"):
+    if fact.relation in GIVING or shown.plan.construction not in ("plain", "turned"):
         return None
     denied = replace(shown.form, facts=(replace(fact, negated=True), *shown.form.facts[1:]))
     if shown.plan.construction not in sayable(denied):
@@ -86,54 +87,16 @@ def negate_relation(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     return shown.text, write_sentence(denied, shown.plan)
 
 
-# -- shuffles (ARO) ------------------------------------------------------------------------------------------------
-
-_NOUNS = frozenset(NAMES)
-_ADJECTIVES = frozenset(COLOURS).union(*SIZE_WORDS.values(), *PATTERN_WORDS.values())
+# -- a shuffle (ARO) -----------------------------------------------------------------------------------------------
 
 
-def _permuted(tokens: list[str], places: list[int], dice: Dice) -> None:
-    for place, token in zip(places, dice.shuffled([tokens[k] for k in places]), strict=True):
-        tokens[place] = token
-
-
-def shuffle_nouns_adjectives(tokens: list[str], dice: Dice) -> list[str]:
-    """Nouns change places with nouns and adjectives with adjectives."""
-    result = list(tokens)
-    for words in (_NOUNS, _ADJECTIVES):
-        _permuted(result, [k for k, token in enumerate(tokens) if token in words], dice)
-    return result
-
-
-def shuffle_other_words(tokens: list[str], dice: Dice) -> list[str]:
-    """Everything but nouns and adjectives is shuffled among itself."""
-    result = list(tokens)
-    _permuted(result, [k for k, token in enumerate(tokens) if token not in _NOUNS | _ADJECTIVES], dice)
-    return result
-
-
-def shuffle_within_trigrams(tokens: list[str], dice: Dice) -> list[str]:
-    """Every three words are shuffled among themselves."""
-    return [token for k in range(0, len(tokens), 3) for token in dice.shuffled(tokens[k : k + 3])]
-
-
-def shuffle_trigrams(tokens: list[str], dice: Dice) -> list[str]:
+def shuffle_trigrams(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     """Groups of three words change places."""
-    groups = [tokens[k : k + 3] for k in range(0, len(tokens), 3)]
-    return [token for group in dice.shuffled(groups) for token in group]
-
-
-def _shuffling(shuffle: Callable[[list[str], Dice], list[str]]) -> Spoil:
-    def spoil(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-        text = write_sentence(shown.form, replace(shown.plan, finish=1))
-        tokens = re.findall(r"\w+|,", text)
-        for _ in range(6):
-            mixed = shuffle(tokens, dice)
-            if mixed != tokens:
-                return text, " ".join(mixed)
-        return None
-
-    return spoil
+    text = write_sentence(shown.form, replace(shown.plan, finish=1))
+    tokens = re.findall(r"\w+|,", text)
+    groups = dice.shuffled([tokens[k : k + 3] for k in range(0, len(tokens), 3)])
+    mixed = [token for group in groups for token in group]
+    return (text, " ".join(mixed)) if mixed != tokens else None
 
 
 # -- templates -----------------------------------------------------------------------------------------------------
@@ -145,7 +108,7 @@ def swap_implausible(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     """The two noun phrases change places whatever they mean: "a box pushes a robot"."""
     fact, things = shown.form.facts[0], shown.form.things
     a, b = (KINDS[things[k].kind] for k in fact.args[:2])
-    odd = fact.relation in (*_LIVELY, "hands") and a.animate and not b.animate
+    odd = fact.relation in (*_LIVELY, *GIVING) and a.animate and not b.animate
     if not odd and (fact.relation not in ("inside", "on") or a.interior or a.surface):
         return None
     swapped = (fact.args[1], fact.args[0], *fact.args[2:])
@@ -166,10 +129,7 @@ def replace_ungrammatical(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     return (shown.text, text) if text != shown.text else None
 
 
-_RARE = (
-    "astrolabe", "samovar", "theremin", "ocelot", "pangolin", "armoire", "sextant", "zither", "gramophone", "bassoon",
-    "obelisk", "abacus", "dulcimer", "wombat", "tapir", "lectern", "trellis", "thimble", "harpsichord", "quokka",
-)  # fmt: skip
+_RARE: tuple[str, ...] = TABLES["rare"]["nouns"]
 
 
 def replace_rare(shown: Shown, dice: Dice) -> tuple[str, str] | None:
@@ -194,19 +154,6 @@ def add_obj_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     return shown.text, write_sentence(longer, shown.plan)
 
 
-def add_att_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """The foil says more: an attribute, which is not true."""
-    k = dice.roll(len(shown.form.facts[0].args))
-    desc = shown.form.things[k]
-    if desc.colour and desc.pattern:
-        return None
-    by_pattern = not desc.pattern and (desc.colour or dice.chance(30))
-    attribute, values = ("pattern", PATTERNS) if by_pattern else ("colour", COLOURS)
-    richer = replace(desc, **{attribute: dice.pick(values)})
-    things = tuple(richer if i == k else d for i, d in enumerate(shown.form.things))
-    return shown.text, write_sentence(replace(shown.form, things=things), shown.plan)
-
-
 def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     """The caption as people leave it, the foil always tidy: capital letter, full stop, no blank at the end."""
     fact = shown.form.facts[0]
@@ -226,14 +173,7 @@ BIASED: dict[str, BiasedKind] = {
     "negate_relation": BiasedKind(
         "crepe", '"not" before the relation', "negation", negate_relation, ("swap_obj", "spatial")
     ),
-    "shuffle_nouns_adjectives": BiasedKind(
-        "aro", "nouns and adjectives shuffled", "order", _shuffling(shuffle_nouns_adjectives)
-    ),
-    "shuffle_other_words": BiasedKind("aro", "all other words shuffled", "order", _shuffling(shuffle_other_words)),
-    "shuffle_within_trigrams": BiasedKind(
-        "aro", "every three words shuffled", "order", _shuffling(shuffle_within_trigrams)
-    ),
-    "shuffle_trigrams": BiasedKind("aro", "groups of three words shuffled", "order", _shuffling(shuffle_trigrams)),
+    "shuffle_trigrams": BiasedKind("aro", "groups of three words shuffled", "order", shuffle_trigrams),
     "swap_implausible": BiasedKind(
         "template",
         "noun phrases swapped against sense",
@@ -244,7 +184,6 @@ BIASED: dict[str, BiasedKind] = {
     "replace_ungrammatical": BiasedKind("template", "relation as a bare verb", "grammar", replace_ungrammatical),
     "replace_rare": BiasedKind("template", "a noun from outside the world", "frequency", replace_rare),
     "add_obj_longer": BiasedKind("sugarcrepe", "the foil adds an object", "length", add_obj_longer, _LONE),
-    "add_att_longer": BiasedKind("sugarcrepe", "the foil adds an attribute", "length", add_att_longer, _LONE),
     "replace_restyled": BiasedKind("sugarcrepe", "an untidy caption, a tidy foil", "surface", replace_restyled, _LONE),
 }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from creperie.bench import PAIRED, Match, Tag, choice
 from creperie.world.dice import Dice, key_of
-from creperie.world.foils import CHOICE, CLEAN, QUAD, TRIPLE, TWINS, WINOGROUND
+from creperie.world.foils import CHOICE, CLEAN, HALF, QUAD, TRIPLE, TWINS, WINOGROUND
 from creperie.world.grammar import SentencePlan, write_sentence
 from creperie.world.scene import Scene
 from creperie.world.twins import Twins, find_twins
@@ -46,26 +46,36 @@ def _choice(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
     plans = one_wording(twins, dice)
     shown = dice.roll(2)
     captions = say(twins, shown, plans), say(twins, 1 - shown, plans)
-    tags = _tags(kind, CHOICE, twins, dice, plans[shown], plans[1 - shown])
+    tags = _tags(kind, CHOICE, twins, plans[shown], plans[1 - shown])
     return _made((twins.scenes[shown],), captions, choice(1, 1), tags)
 
 
 def _triple(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    wordings = two_wordings(kind, twins, dice)
-    shown, foil = dice.roll(2), dice.roll(2)
-    captions = *(say(twins, shown, plans) for plans in wordings), say(twins, 1 - shown, wordings[foil])
-    tags = _tags(kind, TRIPLE, twins, dice, wordings[0][shown], wordings[foil][1 - shown])
-    tags["construction_2"] = wordings[1][shown].construction
-    return _made((twins.scenes[shown],), captions, choice(2, 1), tags)
+    return _in_two_wordings(kind, twins, dice, TRIPLE, (dice.roll(2),))
 
 
 def _quad(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
+    return _in_two_wordings(kind, twins, dice, QUAD, (0, 1))
+
+
+def _in_two_wordings(kind: str, twins: Twins, dice: Dice, form: str, foils: tuple[int, ...]) -> MadeItem | None:
+    """Two true captions, and foils in these of the two wordings."""
     wordings = two_wordings(kind, twins, dice)
     shown = dice.roll(2)
-    captions = tuple(say(twins, side, plans) for side in (shown, 1 - shown) for plans in wordings)
-    tags = _tags(kind, QUAD, twins, dice, wordings[0][shown], wordings[0][1 - shown])
+    captions = *(say(twins, shown, plans) for plans in wordings), *(say(twins, 1 - shown, wordings[k]) for k in foils)
+    tags = _tags(kind, form, twins, wordings[0][shown], wordings[foils[0]][1 - shown])
     tags["construction_2"] = wordings[1][shown].construction
-    return _made((twins.scenes[shown],), captions, choice(2, 2), tags)
+    return _made((twins.scenes[shown],), captions, choice(2, len(foils)), tags)
+
+
+def _half(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
+    """Half-truths: a short true caption, and the same with a true and with a false detail."""
+    plans = one_wording(twins, dice)
+    shown = dice.roll(2)
+    assert twins.base is not None
+    captions = write_sentence(twins.base, plans[shown]), say(twins, shown, plans), say(twins, 1 - shown, plans)
+    tags = _tags(kind, HALF, twins, plans[shown], plans[1 - shown])
+    return _made((twins.scenes[shown],), captions, choice(2, 1), tags)
 
 
 def _winoground(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
@@ -80,11 +90,11 @@ def _twins(kind: str, twins: Twins, dice: Dice, form: str = TWINS) -> MadeItem |
     first = dice.roll(2)
     sides = (first, 1 - first)
     captions = tuple(say(twins, side, plans) for side in sides)
-    tags = _tags(kind, form, twins, dice, plans[first], plans[1 - first])
+    tags = _tags(kind, form, twins, plans[first], plans[1 - first])
     return _made(tuple(twins.scenes[side] for side in sides), captions, PAIRED, tags)
 
 
-_SHAPES = {CHOICE: _choice, TRIPLE: _triple, QUAD: _quad, WINOGROUND: _winoground, TWINS: _twins}
+_SHAPES = {CHOICE: _choice, TRIPLE: _triple, QUAD: _quad, WINOGROUND: _winoground, TWINS: _twins, HALF: _half}
 
 
 def _bag(text: str) -> Counter[str]:
@@ -95,7 +105,7 @@ def _made(scenes: tuple[Scene, ...], captions: tuple[str, ...], match: Match, ta
     return MadeItem(scenes, captions, match, tags) if len(set(captions)) == len(captions) else None
 
 
-def _tags(kind: str, form: str, twins: Twins, dice: Dice, true: SentencePlan, false: SentencePlan) -> dict[str, Tag]:
+def _tags(kind: str, form: str, twins: Twins, true: SentencePlan, false: SentencePlan) -> dict[str, Tag]:
     tags: dict[str, Tag] = {
         "kind": kind,
         "family": CLEAN[kind].family,

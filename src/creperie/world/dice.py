@@ -28,8 +28,6 @@ class Dice:
     True
     """
 
-    __slots__ = ("_bits", "_block")
-
     def __init__(self, *key: int) -> None:
         self._bits = np.random.PCG64(np.random.SeedSequence(key))
         self._block: list[int] = []
@@ -63,14 +61,9 @@ class Dice:
             rest[i], rest[j] = rest[j], rest[i]
         return rest
 
-    def tape(self, length: int = 96) -> Tape:
+    def tape(self, length: int = 256) -> Tape:
         """The next rolls, recorded: they can be played several times, with the same outcome."""
-        while len(self._block) < length:
-            more = (self._bits.random_raw(_BLOCK) >> np.uint64(32)).tolist()
-            self._block = more + self._block
-        values = self._block[-length:]
-        del self._block[-length:]
-        return Tape(values)
+        return Tape([self.roll(1 << 32) for _ in range(length)])
 
 
 class TapeEnd(Exception):  # noqa: N818  (no error: the player gives up and the caller draws again)
@@ -79,8 +72,6 @@ class TapeEnd(Exception):  # noqa: N818  (no error: the player gives up and the 
 
 class Tape(Dice):
     """Recorded rolls. Two pictures laid out with the same tape differ only in what they show."""
-
-    __slots__ = ("_values",)
 
     def __init__(self, values: list[int]) -> None:
         self._values = values

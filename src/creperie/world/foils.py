@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from creperie.world.kinds import HANDED, KINDS, NAMES, PATTERNS
+from creperie.world.kinds import HANDED, KINDS, PATTERNS, UNWRITTEN
 from creperie.world.layout import Look, SceneDraft
 from creperie.world.sample import ACTIONS, RELATIONS, ROLES, SPATIAL, Mention, Sampler, change, describe
+from creperie.world.scene import GIVING
+from creperie.world.sprites import WORDS
 from creperie.world.truth import CONVERSE, Fact, LogicalForm
 from creperie.world.twins import Propose, TwinDrafts
 
-CHOICE, TRIPLE, QUAD, WINOGROUND, TWINS = "choice", "triple", "quad", "winoground", "twins"
-FORMS = (CHOICE, TRIPLE, QUAD, WINOGROUND, TWINS)
+CHOICE, TRIPLE, QUAD, WINOGROUND, TWINS, HALF = "choice", "triple", "quad", "winoground", "twins", "half"
+FORMS = (CHOICE, TRIPLE, QUAD, WINOGROUND, TWINS, HALF)
 _ONE_WAY = ("left", "right", "above", "below", "front", "behind", "pushes", "pulls", "carries", "follows", "faces")
 
 
@@ -38,10 +40,10 @@ def claim(draft: SceneDraft, mentions: Sequence[Mention], relation: str | None =
 
 
 def _any_relation(sampler: Sampler) -> str:
-    """Spatial relations and actions half and half; sometimes something is handed over."""
+    """Spatial relations and actions half and half; sometimes something is handed over or thrown."""
     dice = sampler.dice
     if dice.chance(7):
-        return "hands"
+        return dice.pick(GIVING)
     return dice.pick(SPATIAL) if dice.coin() else dice.pick(ACTIONS)
 
 
@@ -68,11 +70,9 @@ def _other_value(sampler: Sampler, draft: SceneDraft, k: int, attribute: str) ->
     look = draft.looks[k]
     if attribute == "colour":
         return {"colour": sampler.colour(look.kind, [x.colour for x in draft.looks])}
-    if attribute == "pattern":
-        if look.size == "small" or k >= draft.arity or not KINDS[look.kind].patterned:
-            return None
-        return {"pattern": sampler.dice.pick([p for p in PATTERNS if p != look.pattern])}
-    return None
+    if look.size == "small" or not KINDS[look.kind].patterned:
+        return None
+    return {"pattern": sampler.dice.pick([p for p in PATTERNS if p != look.pattern])}
 
 
 def replace_att(sampler: Sampler) -> TwinDrafts | None:
@@ -103,7 +103,8 @@ def replace_rel(sampler: Sampler) -> TwinDrafts | None:
 def _changed_relation(sampler: Sampler, draft: SceneDraft, relation: str) -> TwinDrafts:
     """The same things in another relation; sizes and patterns that one of the pictures cannot show go unsaid."""
     mentions = [replace(m, pattern=False, size=False) for m in sampler.mentions(draft)]
-    other = SceneDraft(tuple(replace(x, size=None, pattern="plain") for x in draft.looks), relation)
+    size = "small" if len(draft.looks) > 3 else None
+    other = SceneDraft(tuple(replace(x, size=size, pattern="plain") for x in draft.looks), relation)
     first = SceneDraft(other.looks, draft.relation)
     return TwinDrafts(
         (first, other), (claim(first, mentions), claim(other, mentions)), f"{draft.relation} to {relation}"
@@ -115,7 +116,11 @@ def _exchanged(draft: SceneDraft) -> SceneDraft:
     return replace(draft, looks=(replace(b, size=a.size), replace(a, size=b.size), *rest))
 
 
-def _role_exchange(sampler: Sampler, relation: str, note: str) -> TwinDrafts | None:
+def _exchange_in(*relations: str) -> Propose:
+    return lambda sampler: _role_exchange(sampler, sampler.dice.pick(relations))
+
+
+def _role_exchange(sampler: Sampler, relation: str) -> TwinDrafts | None:
     """The two main things change places: "a cat pushes a dog", "a dog pushes a cat"."""
     pool = tuple(n for n in ROLES[relation][0] if n in ROLES[relation][1])
     draft = sampler.draft(relation, (pool, pool))
@@ -126,12 +131,7 @@ def _role_exchange(sampler: Sampler, relation: str, note: str) -> TwinDrafts | N
         mentions = [replace(m, pattern=False) for m in mentions]
     other = _exchanged(draft)
     back = [mentions[1], mentions[0]]
-    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, back)), note)
-
-
-def swap_obj(sampler: Sampler) -> TwinDrafts | None:
-    relation = sampler.dice.pick(_ONE_WAY)
-    return _role_exchange(sampler, relation, relation)
+    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, back)), relation)
 
 
 def swap_att(sampler: Sampler) -> TwinDrafts | None:
@@ -164,10 +164,10 @@ def _both_patterned(a: Look, b: Look) -> bool:
 def add_obj(sampler: Sampler) -> TwinDrafts | None:
     """Both captions say the same and add a third thing; the true one adds what is there."""
     draft = sampler.draft(_any_relation(sampler), bystander=100)
-    if draft is None or len(draft.looks) < 3 or draft.relation == "hands":
+    if draft is None or draft.relation in GIVING:
         return None
     mentions = sampler.mentions(draft)
-    other = change(draft, 2, kind=sampler.kind(NAMES, [x.kind for x in draft.looks]))
+    other = change(draft, 2, kind=sampler.kind(UNWRITTEN, [x.kind for x in draft.looks]))
     if sampler.dice.coin():
         other = change(other, 2, colour=sampler.colour(other.looks[2].kind, [x.colour for x in draft.looks]))
     base = claim(draft, mentions)
@@ -214,7 +214,7 @@ def spatial(sampler: Sampler) -> TwinDrafts | None:
     if draft is None:
         return None
     if relation in CONVERSE and sampler.dice.chance(40):
-        return _role_exchange(sampler, relation, f"{relation}, exchanged")
+        return _role_exchange(sampler, relation)
     opposite = CONVERSE.get(relation) or {"near": "far", "far": "near"}.get(relation)
     if opposite and sampler.dice.chance(60):
         return _changed_relation(sampler, draft, opposite)
@@ -223,20 +223,14 @@ def spatial(sampler: Sampler) -> TwinDrafts | None:
     return _changed_relation(sampler, draft, sampler.dice.pick(options))
 
 
-def active_passive(sampler: Sampler) -> TwinDrafts | None:
-    relation = sampler.dice.pick(("pushes", "pulls", "carries", "follows"))
-    return _role_exchange(sampler, relation, relation)
-
-
 def dative(sampler: Sampler) -> TwinDrafts | None:
     """The giver and the taker change places."""
-    draft = sampler.draft("hands")
+    draft = sampler.draft(sampler.dice.pick(GIVING), bystander=25)
     if draft is None:
         return None
-    mentions = [replace(m, size=False) for m in sampler.mentions(draft)]
-    giver, gift, taker = draft.looks
-    other = replace(draft, looks=(taker, gift, giver))
-    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions[::-1])), "hands")
+    mentions = [replace(m, size=False) for m in sampler.mentions(draft)][:3]
+    other = replace(draft, looks=(*draft.looks[2::-1], *draft.looks[3:]))
+    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions[::-1])), draft.relation)
 
 
 def negation(sampler: Sampler) -> TwinDrafts | None:
@@ -246,7 +240,7 @@ def negation(sampler: Sampler) -> TwinDrafts | None:
     draft = sampler.draft(sampler.dice.pick(SPATIAL))
     if draft is None or draft.looks[0].kind == draft.looks[1].kind:
         return None
-    other = change(draft, 0, kind=sampler.kind(NAMES, [x.kind for x in draft.looks]))
+    other = change(draft, 0, kind=sampler.kind(UNWRITTEN, [x.kind for x in draft.looks]))
     if other.looks[0].kind not in ROLES[draft.relation][0] or not KINDS[other.looks[0].kind].patterned:
         return None
     mention = Mention(colour=sampler.dice.chance(40))
@@ -266,17 +260,81 @@ def _denied_relation(sampler: Sampler) -> TwinDrafts | None:
     return replace(pair, forms=(second, first), note="relation")
 
 
-_SAME_WORDS = FORMS
+def depth(sampler: Sampler) -> TwinDrafts | None:
+    """Three things, each hiding a part of the next: two of them change places."""
+    draft = sampler.draft("depth", bystander=25)
+    if draft is None:
+        return None
+    mentions = [replace(m, size=False, pattern=False) for m in sampler.mentions(draft)]
+    order = sampler.dice.pick(((2, 1, 0), (1, 0, 2), (0, 2, 1)))
+    other = replace(draft, looks=(*(draft.looks[k] for k in order), *draft.looks[3:]))
+    forms = claim(draft, mentions), claim(other, [mentions[k] for k in order])
+    return TwinDrafts((draft, other), forms, f"order {order}")
+
+
+def text(sampler: Sampler) -> TwinDrafts | None:
+    """Signs: two of them exchange their words, or one says something else."""
+    dice = sampler.dice
+    relation = dice.pick(("left", "right", "near"))
+    kinds = ["sign", "sign" if dice.coin() else dice.pick(UNWRITTEN)]
+    draft = SceneDraft(tuple(replace(x, size=None) for x in sampler.looks(kinds, relation)), relation)
+    first, second = dice.shuffled(WORDS)[:2]
+    draft, other = change(draft, 0, pattern=first), change(draft, 0, pattern=second)
+    if kinds[1] == "sign":
+        draft, other = change(draft, 1, pattern=second), change(other, 1, pattern=first)
+    mentions = [Mention(kinds[k] == "sign", kinds[k] == "sign") for k in (0, 1)]
+    return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{first}, {second}")
+
+
+def count(sampler: Sampler) -> TwinDrafts | None:
+    """Two kinds of things, so many of each: the numbers are exchanged, or one of them is another."""
+    dice = sampler.dice
+    a, b = dice.shuffled(UNWRITTEN)[:2]
+    n, m = dice.shuffled((2, 3, 4))[:2]
+    looks = [Look(kind, sampler.colour(kind, ()), size="small") for kind in (a, b)]
+    mentions = [Mention(dice.chance(40)) for _ in looks]
+    pairs = (n, m), ((m, n) if dice.chance(60) else (n, 9 - n - m))
+    descs = [describe(look, mention) for look, mention in zip(looks, mentions)]
+    drafts = tuple(SceneDraft((looks[0],) * i + (looks[1],) * j, "crowd") for i, j in pairs)
+    forms = tuple(LogicalForm((), counts=((descs[0], i), (descs[1], j))) for i, j in pairs)
+    return TwinDrafts((drafts[0], drafts[1]), (forms[0], forms[1]), f"{pairs[0]} to {pairs[1]}")
+
+
+def confusion(sampler: Sampler) -> TwinDrafts | None:
+    """Six things of three kinds in three colours, each kind and each colour twice: two exchange their colours.
+
+    All words of both captions fit something in the picture; only who has which colour tells them apart.
+    """
+    a, b, c = sampler.dice.shuffled(UNWRITTEN)[:3]
+    free = [x for x in sampler.colours(a) if x in sampler.colours(b) and x in sampler.colours(c)]
+    x, y, z = sampler.dice.shuffled(free)[:3]
+    rest = ((a, y), (b, y), (c, z), (c, x))
+    drafts, forms = [], []
+    for first, second in (((a, x), (b, z)), ((a, z), (b, x))):
+        looks = [Look(kind, colour, size="small") for kind, colour in (first, second, *rest)]
+        drafts.append(SceneDraft(tuple(looks), "crowd"))
+        forms.append(LogicalForm((describe(looks[0], Mention(True)), describe(looks[1], Mention(True)))))
+    return TwinDrafts((drafts[0], drafts[1]), (forms[0], forms[1]), f"{x} and {z}")
+
+
+_SAME_WORDS = FORMS[:5]
+_ADDED = (CHOICE, TRIPLE, QUAD, TWINS, HALF)
 CLEAN: dict[str, CleanKind] = {
     "replace_obj": CleanKind("sugarcrepe", "one thing is another kind of thing", replace_obj),
     "replace_att": CleanKind("sugarcrepe", "one thing has another colour or pattern", replace_att),
     "replace_rel": CleanKind("sugarcrepe", "the things stand in another relation", replace_rel),
-    "swap_obj": CleanKind("sugarcrepe", "two things change places", swap_obj, _SAME_WORDS),
+    "swap_obj": CleanKind("sugarcrepe", "two things change places", _exchange_in(*_ONE_WAY), _SAME_WORDS),
     "swap_att": CleanKind("sugarcrepe", "two things change colour, pattern or size", swap_att, _SAME_WORDS),
-    "add_obj": CleanKind("sugarcrepe", "a thing is added that is not there", add_obj),
-    "add_att": CleanKind("sugarcrepe", "an attribute is added that is not true", add_att),
+    "add_obj": CleanKind("sugarcrepe", "a thing is added that is not there", add_obj, _ADDED),
+    "add_att": CleanKind("sugarcrepe", "an attribute is added that is not true", add_att, _ADDED),
     "spatial": CleanKind("visla", "the things are in another place", spatial, _SAME_WORDS),
-    "active_passive": CleanKind("hit-or-be-hit", "agent and patient change roles", active_passive, _SAME_WORDS),
+    "active_passive": CleanKind(
+        "hit-or-be-hit", "agent and patient change roles", _exchange_in(*_ONE_WAY[6:10]), _SAME_WORDS
+    ),
     "dative": CleanKind("hit-or-be-hit", "giver and taker change roles", dative, _SAME_WORDS),
     "negation": CleanKind("negation", "something is denied that is true", negation, _SAME_WORDS),
+    "depth": CleanKind("crowd", "things stand in another order from front to back", depth, _SAME_WORDS),
+    "text": CleanKind("crowd", "a sign says another word, or two exchange theirs", text, _SAME_WORDS),
+    "count": CleanKind("crowd", "there are more or fewer of some things", count, _SAME_WORDS),
+    "confusion": CleanKind("crowd", "of six things two exchange colours that others have too", confusion, _SAME_WORDS),
 }

@@ -7,11 +7,14 @@ in other words.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from creperie.world.scene import GIVING
+from creperie.world.sprites import TABLES
 from creperie.world.truth import CONVERSE, SYMMETRIC, Desc, Fact, LogicalForm
-from creperie.world.words import AT, ITS, VERBS, noun_phrase
+from creperie.world.words import AT, ITS, NUMBERS, VERBS, noun_phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,11 @@ class SentencePlan:
     tail: int = 0  #: how further things and absences are joined
 
 
+T = TypeVar("T")
 FRAMES = ("", "in this picture, ", "here, ", "in the scene, ")
+CLAUSES: dict[str, dict[str, tuple[str, ...]]] = TABLES["clauses"]
+PRESENCE: dict[str, tuple[str, ...]] = TABLES["presence"]
+TAILS_BY: dict[str, tuple[str, ...]] = TABLES["tails"]
 FINISHES = 3
 FLAVOURS = 12
 TAILS = 6
@@ -37,6 +44,8 @@ TURNED = ("turned", "turned there", "turned bare", "with", "has")
 DATIVE = ("to", "to bare")
 DOUBLE = ("double", "double bare")
 GIVING_TURNED = ("theme passive", "taker passive")
+#: Lists of things, turned where they begin with the last.
+LISTING = ("plain", "bare", "turned", "turned bare")
 #: No whole clause: no frame before them, and tails without a verb.
 BARE = frozenset({"bare", "turned bare", "with", "to bare", "double bare"})
 #: Only with "a": "there is the cat" would say something else.
@@ -44,8 +53,10 @@ INDEFINITE = frozenset({"there", "turned there"})
 
 
 def family(relation: str) -> str:
-    """Which constructions a relation takes: spatial, action or giving."""
-    return "spatial" if relation in AT else "giving" if relation == "hands" else "action"
+    """Which constructions a relation takes: spatial, action, giving or depth."""
+    if relation == "depth":
+        return relation
+    return "spatial" if relation in AT else "giving" if relation in GIVING else "action"
 
 
 def constructions(relation: str, negated: bool = False) -> tuple[str, ...]:
@@ -57,10 +68,8 @@ def constructions(relation: str, negated: bool = False) -> tuple[str, ...]:
     ('plain', 'turned')
     """
     kind = family(relation)
-    if kind == "giving":
-        return () if negated else DATIVE + DOUBLE + GIVING_TURNED
-    if kind == "action":
-        return ("plain", "turned") if negated else ("plain", "there", "bare", "seen", *TURNED[:3])
+    if kind != "spatial":
+        return tuple(c.removeprefix("not ") for c in CLAUSES[kind] if c.startswith("not ") == negated)
     converse = relation in CONVERSE or relation in SYMMETRIC
     if negated:
         return ("plain", "turned") if converse else ("plain",)
@@ -84,10 +93,7 @@ def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
         said = fact.args
     else:
         text, said = _existence(form, plan), tuple(range(len(form.things)))
-        if form.absent:
-            return finish(text, plan)
-    text += _tails(form, plan, said)
-    return finish(text, plan)
+    return finish(text + _tails(form, plan, said), plan)
 
 
 def finish(text: str, plan: SentencePlan) -> str:
@@ -101,101 +107,40 @@ def finish(text: str, plan: SentencePlan) -> str:
 
 
 def _clause(form: LogicalForm, fact: Fact, plan: SentencePlan) -> str:
+    """The first fact of a claim in the construction of the plan, by the templates of tables.toml."""
     names = [noun_phrase(form.things[k], plan.article, plan.flavour) for k in fact.args]
-    kind = family(fact.relation)
+    kind, relation, construction = family(fact.relation), fact.relation, plan.construction
+    if kind == "spatial" and construction.startswith("turned"):
+        relation, names = CONVERSE.get(relation, relation), names[::-1]
+        construction = construction.removeprefix("turned").strip() or "plain"
     if fact.negated:
-        return _negated(fact.relation, kind, names, plan)
+        construction = f"not {construction}"
+    templates = CLAUSES[kind][construction]
+    words = dict(zip("abc", names))
     if kind == "spatial":
-        return _spatial(fact.relation, names[0], names[1], plan)
-    verbs = VERBS[fact.relation]
-    verb = verbs[plan.flavour // 2 % len(verbs)]
-    if kind == "giving":
-        return _GIVING[plan.construction](names[0], names[1], names[2], verb, plan.flavour % 2 == 1)
-    return _action(names[0], names[1], verb, plan)
+        words |= {key: _chosen(table.get(relation, ("",)), plan.flavour) for key, table in (("at", AT), ("its", ITS))}
+    elif kind != "depth":
+        words |= zip(("simple", "going", "done", "stem"), _chosen(VERBS[relation], plan.flavour // 2))
+    return _chosen(templates, plan.flavour).format(**words)
 
 
-def _spatial(relation: str, a: str, b: str, plan: SentencePlan) -> str:
-    construction = plan.construction
-    if construction in ("with", "has"):
-        places = ITS[relation]
-        return f"{b} {construction} {a} {places[plan.flavour % len(places)]}"
-    if construction.startswith("turned"):
-        relation, a, b = CONVERSE.get(relation, relation), b, a
-    phrases = AT[relation]
-    at = phrases[plan.flavour % len(phrases)]
-    if construction in ("plain", "turned"):
-        return f"{a} is {at} {b}"
-    if construction.endswith("bare"):
-        return f"{a} {at} {b}"
-    if construction.endswith("there"):
-        return f"there is {a} {at} {b}"
-    return f"{at} {b} is {a}" if construction == "fronted" else f"{a} can be seen {at} {b}"
-
-
-def _action(a: str, b: str, verb: tuple[str, str, str, str], plan: SentencePlan) -> str:
-    simple, going, done, _ = verb
-    now = plan.flavour % 2 == 1
-    construction = plan.construction
-    if construction == "plain":
-        return f"{a} is {going} {b}" if now else f"{a} {simple} {b}"
-    if construction == "bare":
-        return f"{a} {going} {b}"
-    if construction == "there":
-        return f"there is {a} {going} {b}"
-    if construction == "seen":
-        return f"{a} can be seen {going} {b}"
-    if construction == "turned":
-        return f"{b} is being {done} by {a}" if now else f"{b} is {done} by {a}"
-    return f"there is {b} being {done} by {a}" if construction == "turned there" else f"{b} {done} by {a}"
-
-
-Giving = Callable[[str, str, str, tuple[str, str, str, str], bool], str]
-_GIVING: dict[str, Giving] = {
-    "to": lambda a, t, r, v, now: f"{a} is {v[1]} {t} to {r}" if now else f"{a} {v[0]} {t} to {r}",
-    "to bare": lambda a, t, r, v, now: f"{a} {v[1]} {t} to {r}",
-    "double": lambda a, t, r, v, now: f"{a} is {v[1]} {r} {t}" if now else f"{a} {v[0]} {r} {t}",
-    "double bare": lambda a, t, r, v, now: f"{a} {v[1]} {r} {t}",
-    "theme passive": lambda a, t, r, v, now: f"{t} is {'being ' * now}{v[2]} to {r} by {a}",
-    "taker passive": lambda a, t, r, v, now: f"{r} is {'being ' * now}{v[2]} {t} by {a}",
-}
-
-
-def _negated(relation: str, kind: str, names: list[str], plan: SentencePlan) -> str:
-    a, b = names
-    turned = plan.construction == "turned"
-    if kind == "spatial":
-        if turned:
-            relation, a, b = CONVERSE.get(relation, relation), b, a
-        phrases = AT[relation]
-        return f"{a} is not {phrases[plan.flavour % len(phrases)]} {b}"
-    verbs = VERBS[relation]
-    _, going, done, stem = verbs[plan.flavour // 2 % len(verbs)]
-    now = plan.flavour % 2 == 1
-    if turned:
-        return f"{b} is not {'being ' * now}{done} by {a}"
-    return f"{a} is not {going} {b}" if now else f"{a} does not {stem} {b}"
-
-
-#: Presence and absence, said in several ways; {} is what is there, {} what is not.
-PRESENCE = {
-    "plain": ("there is {a} but no {n}", "there is {a} and no {n}"),
-    "bare": ("{a} but no {n}", "{a} and no {n}"),
-    "seen": ("{a} can be seen, but no {n}", "{a} can be seen, and no {n}"),
-    "turned": ("there is no {n}, but there is {a}", "no {n} is there, but {a} is"),
-    "turned bare": ("no {n} but {a}", "not {an} but {a}"),
-}
+def _chosen(options: Sequence[T], number: int) -> T:
+    return options[number % len(options)]
 
 
 def _existence(form: LogicalForm, plan: SentencePlan) -> str:
-    """A claim without relations: what is there, and what is not."""
-    names = [noun_phrase(desc, plan.article, plan.flavour) for desc in form.things]
-    present = join_names(names)
-    if not form.absent:
-        return present if plan.construction in BARE else f"there is {present}"
-    options = PRESENCE[plan.construction]
+    """A claim without relations: what is there, how much of it, and what is not."""
+    names = [noun_phrase(desc, "a", plan.flavour) for desc in form.things]
+    names += [noun_phrase(desc, f"exactly {NUMBERS[n - 2]}", plan.flavour) for desc, n in form.counts]
+    if len(names) > 1 or not form.absent:
+        present = join_names(names[::-1] if plan.construction.startswith("turned") else names)
+        if plan.construction in BARE:
+            return present
+        be = "are" if form.counts else "is"
+        return f"{present} can be seen" if plan.flavour % 3 == 1 else f"there {be} {present}"
     missing = noun_phrase(form.absent[0], "no", plan.flavour)[3:]
     indefinite = noun_phrase(form.absent[0], "a", plan.flavour)
-    return options[plan.flavour % len(options)].format(a=present, n=missing, an=indefinite)
+    return _chosen(PRESENCE[plan.construction], plan.flavour).format(a=names[0], n=missing, an=indefinite)
 
 
 def join_names(names: list[str]) -> str:
@@ -208,12 +153,6 @@ def join_names(names: list[str]) -> str:
     return " and ".join(names)
 
 
-_MORE_CLAUSE = (", and there is also {}", ", and {} is there too", ", along with {}")
-_MORE_PHRASE = (", and also {}", ", and {}", ", with {} in the picture")
-_NONE_CLAUSE = (", and there is no {}", ", but there is no {}", ", and no {} is in sight")
-_NONE_PHRASE = (", and no {}", ", but no {}", ", with no {} in sight")
-
-
 def _tails(form: LogicalForm, plan: SentencePlan, said: tuple[int, ...]) -> str:
     """What the claim says beyond its first fact: another thing, where it is, what is absent."""
     text = ""
@@ -224,15 +163,13 @@ def _tails(form: LogicalForm, plan: SentencePlan, said: tuple[int, ...]) -> str:
         where = next((fact for fact in form.facts[1:] if fact.args[0] == k), None)
         name = noun_phrase(desc, plan.article if where else "a", plan.flavour)
         if where is None:
-            options = _MORE_PHRASE if bare else _MORE_CLAUSE
-            text += options[plan.tail % len(options)].format(name)
+            text += _chosen(TAILS_BY["more phrase" if bare else "more clause"], plan.tail).format(name)
         else:
-            phrases = AT[where.relation]
-            at = f"{phrases[plan.flavour % len(phrases)]} {back_reference(form, where.args[1])}"
+            at = f"{_chosen(AT[where.relation], plan.flavour)} {back_reference(form, where.args[1])}"
             text += f", with {name} {at}" if bare or plan.tail % 2 else f", and {name} is {at}"
-    for desc in form.absent:
-        options = _NONE_PHRASE if bare else _NONE_CLAUSE
-        text += options[plan.tail // 2 % len(options)].format(noun_phrase(desc, "no", plan.flavour)[3:])
+    for desc in form.absent if form.facts or len(form.things + form.counts) > 1 else ():
+        options = TAILS_BY["none phrase" if bare else "none clause"]
+        text += _chosen(options, plan.tail // 2).format(noun_phrase(desc, "no", plan.flavour)[3:])
     return text
 
 

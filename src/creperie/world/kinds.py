@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from creperie.world.sprites import COLOURS as _RGB
-from creperie.world.sprites import EXTENT
+from creperie.world.sprites import EXTENT, WORDS
 from creperie.world.sprites import THINGS as THINGS_DRAWN
 
 CANVAS = 256  #: units across; pictures of any size show the same units
@@ -20,10 +20,12 @@ class ThingKind:
     shoulder: tuple[int, int] | None = None  #: where its arm begins; None where it has none
     held: bool = False  #: can be held, carried, handed over
     moved: bool = False  #: can be pushed and pulled
-    surface: tuple[int, int, int] | None = None  #: left, right and height of the place where things stand
+    surface: tuple[int, int, int, int] | None = None  #: left and right end of the place where things stand
     interior: tuple[int, int, int, int] | None = None  #: left, top, right, bottom of the inside
     patterned: bool = True  #: has room for stripes and spots
     foot: int = 70  #: width of what it stands on, in hundredths of its width
+    floats: bool = False  #: stays in the air by itself
+    written: bool = False  #: carries a word
 
 
 _DRAWN = ("extent", "parts", "front")
@@ -34,10 +36,11 @@ KINDS: dict[str, ThingKind] = {
 NAMES: tuple[str, ...] = tuple(KINDS)
 COLOURS: tuple[str, ...] = tuple(_RGB)
 PATTERNS: tuple[str, ...] = ("plain", "striped", "spotted")
+MARKINGS: tuple[str, ...] = (*PATTERNS, *WORDS)  #: what can be on a thing: a pattern, or the word on a sign
 SIZES: dict[str, int] = {"small": 64, "medium": 92, "big": 140}
 
+UNWRITTEN = tuple(n for n in NAMES if not KINDS[n].written)
 ANIMATES = tuple(n for n in NAMES if KINDS[n].animate)
-THINGS = tuple(n for n in NAMES if not KINDS[n].animate)
 HANDED = tuple(n for n in NAMES if KINDS[n].shoulder)
 HELD = tuple(n for n in NAMES if KINDS[n].held)
 MOVED = tuple(n for n in NAMES if KINDS[n].moved)

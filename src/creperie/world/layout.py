@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from creperie.world.dice import Tape, TapeEnd
 from creperie.world.kinds import CANVAS, MEASURES
-from creperie.world.scene import BACKDROPS, Scene, SceneEvent, Thing, interior_of, surface_of
+from creperie.world.scene import BACKDROPS, GIVING, Scene, Thing, area_of
 
 EDGE = 5
 ROOM = CANVAS - 2 * EDGE
@@ -36,7 +36,8 @@ class SceneDraft:
 
     @property
     def arity(self) -> int:
-        return 3 if self.relation == "hands" else 2
+        """How many things stand in the relation; a crowd just stands there."""
+        return {"crowd": 0, "depth": 3}.get(self.relation, 3 if self.relation in GIVING else 2)
 
 
 def lay_out(draft: SceneDraft, tape: Tape) -> Scene | None:
@@ -44,7 +45,7 @@ def lay_out(draft: SceneDraft, tape: Tape) -> Scene | None:
     try:
         scene = PLACERS[draft.relation](draft, tape)
         for look in draft.looks[draft.arity :]:
-            scene = scene and _add_bystander(scene, look, tape)
+            scene = scene and _add_bystander(scene, look, draft.arity, tape)
         if scene is None or not all(_in_picture(thing) for thing in scene.things):
             return None
         return replace(scene, backdrop=tape.roll(BACKDROPS))
@@ -97,9 +98,8 @@ def _ground(tape: Tape) -> int:
 def _beside(gap_low: int, gap_high: int, first_left: bool | None) -> Callable[[SceneDraft, Tape], Scene | None]:
     def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         a, b = draft.looks[:2]
-        sizes = (draft.looks[0].size or "medium", draft.looks[1].size or "medium")
-        if gap_low >= 90:  # only small things leave so much room between them
-            sizes = (a.size or "small", b.size or "small")
+        usual = "small" if gap_low >= 90 else "medium"  # only small things leave so much room between them
+        sizes = (a.size or usual, b.size or usual)
         left = tape.coin() if first_left is None else first_left
         spare = ROOM - _wide(a, sizes[0]) - _wide(b, sizes[1])
         gap = tape.between(gap_low, max(gap_low, min(gap_high, spare)))
@@ -124,6 +124,8 @@ def _stacked(first_above: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
             return None
         y = CANVAS - EDGE - tape.roll(min(spare, 30) + 1)
         top = y - _high(lower, size_l) - tape.between(14, 14 + max(0, min(34, spare - (CANVAS - EDGE - y))))
+        if top > 168:  # it would seem to stand on the ground, further away
+            return None
         half = max(_wide(upper, size_u), _wide(lower, size_l)) // 2
         x = tape.between(EDGE + half + 6, CANVAS - EDGE - half - 6)
         things = (
@@ -139,7 +141,7 @@ def _inside(draft: SceneDraft, tape: Tape) -> Scene | None:
     content, container = draft.looks[:2]
     half = _wide(container, "big") // 2
     outer = _thing(container, "big", tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape) + 8, 1)
-    room = interior_of(outer)
+    room = area_of(outer, "interior")
     assert room is not None
     slack = (room[2] - room[0] - _wide(content, "small")) // 2
     shift = 4 if container.kind == "tent" else max(0, min(8, slack))
@@ -151,30 +153,11 @@ def _on(draft: SceneDraft, tape: Tape) -> Scene | None:
     upper, lower = draft.looks[:2]
     half = max(_wide(lower, "medium"), _wide(upper, "medium")) // 2
     support = _thing(lower, "medium", tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape), _facing(tape))
-    surface = surface_of(support)
+    surface = area_of(support, "surface")
     if surface is None:
         return None
-    x = tape.between(surface[0], surface[1])
-    return Scene((_thing(upper, "medium", x, surface[2], _facing(tape)), support))
-
-
-def _overlapping(first_front: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
-    def place(draft: SceneDraft, tape: Tape) -> Scene | None:
-        front, back = draft.looks[:2] if first_front else draft.looks[1::-1]
-        size_f, size_b = front.size or "medium", back.size or "medium"
-        wide_f, wide_b = _wide(front, size_f), _wide(back, size_b)
-        deep = max(16, _high(front, size_f) * 28 // 100)
-        shared = min(wide_f, wide_b) * tape.between(42, 54) // 100
-        side = _facing(tape)
-        apart = (wide_f + wide_b) // 2 - shared
-        reach = (apart + wide_f // 2 + wide_b // 2) // 2 + 1
-        middle = tape.between(EDGE + reach + 8, CANVAS - EDGE - reach - 8)
-        y = 196 + 4 * tape.roll(4)
-        near = _thing(front, size_f, middle + side * apart // 2, y + deep, _facing(tape))
-        hidden = _thing(back, size_b, middle - side * apart // 2, y, _facing(tape))
-        return Scene((near, hidden) if first_front else (hidden, near))
-
-    return place
+    x = tape.between(surface[0], surface[2])
+    return Scene((_thing(upper, "medium", x, surface[1], _facing(tape)), support))
 
 
 def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[SceneDraft, Tape], Scene | None]:
@@ -195,21 +178,22 @@ def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[SceneDraft, T
         agent_thing = _thing(agent, sizes[0], x[0], y, ahead)
         lift = MEASURES[agent.kind, sizes[0]][1] * 24 // 100 if action == "holds" else 0
         things = (agent_thing, _thing(patient, sizes[1], x[1], y - lift, ahead))
-        return Scene(things, None if action == "faces" else SceneEvent(action, (0, 1)))
+        return Scene(things, "" if action == "faces" else action)
 
     return place
 
 
 def _carrying(draft: SceneDraft, tape: Tape) -> Scene | None:
     agent, load = draft.looks[:2]
-    half = max(_wide(agent, "medium"), _wide(load, "small")) // 2
+    half = max(_wide(agent, "medium"), _wide(load, "small")) // 2 + 12  # the arms stand out on both sides
     x, y, facing = tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape) + 4, _facing(tape)
     carrier = _thing(agent, "medium", x, y, facing)
     top = carrier.box[1] - 7
-    return Scene((carrier, _thing(load, "small", x, top, _facing(tape))), SceneEvent("carries", (0, 1)))
+    return Scene((carrier, _thing(load, "small", x, top, _facing(tape))), "carries")
 
 
-def _handing(draft: SceneDraft, tape: Tape) -> Scene | None:
+def _giving(draft: SceneDraft, tape: Tape) -> Scene | None:
+    """The gift is between the two, in the hand of the giver or, thrown, above their heads."""
     agent, gift, taker = draft.looks[:3]
     sizes = ("medium", "small", "medium")
     agent_left = tape.coin()
@@ -222,10 +206,34 @@ def _handing(draft: SceneDraft, tape: Tape) -> Scene | None:
     x = row if agent_left else row[::-1]
     things = (
         _thing(agent, "medium", x[0], y, towards),
-        _thing(gift, "small", x[1], y - 26, side),
+        _thing(gift, "small", x[1], y - (26 if draft.relation == "hands" else 84), side),
         _thing(taker, "medium", x[2], y, -towards),
     )
-    return Scene(things, SceneEvent("hands", (0, 1, 2)))
+    return Scene(things, draft.relation)
+
+
+def _in_depth(front_first: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
+    """Things behind each other: each hides a part of the next."""
+
+    def place(draft: SceneDraft, tape: Tape) -> Scene | None:
+        looks = draft.looks[: draft.arity] if front_first else draft.looks[draft.arity - 1 :: -1]
+        side, x, y = _facing(tape), 0, 226 + tape.roll(18)
+        things: list[Thing] = []
+        for look in looks:
+            size = look.size or "medium"
+            if things:
+                widths = _wide(look, size), MEASURES[things[-1].kind, things[-1].size][0]
+                x += side * (sum(widths) // 2 - min(widths) * tape.between(42, 54) // 100)
+                y -= max(16, MEASURES[things[-1].kind, things[-1].size][1] * 26 // 100)
+            things.append(_thing(look, size, x, y, _facing(tape)))
+        left, _, right, _ = _hull([thing.box for thing in things])
+        if right - left > ROOM:
+            return None
+        shift = EDGE - left + tape.roll(ROOM - right + left + 1)
+        placed = tuple(replace(thing, x=thing.x + shift) for thing in things)
+        return Scene(placed if front_first else placed[::-1])
+
+    return place
 
 
 PLACERS: dict[str, Callable[[SceneDraft, Tape], Scene | None]] = {
@@ -237,28 +245,31 @@ PLACERS: dict[str, Callable[[SceneDraft, Tape], Scene | None]] = {
     "below": _stacked(False),
     "inside": _inside,
     "on": _on,
-    "front": _overlapping(True),
-    "behind": _overlapping(False),
+    "front": _in_depth(True),
+    "behind": _in_depth(False),
     "pushes": _acting("pushes", 22, 30),
     "pulls": _acting("pulls", 32, 50),
     "holds": _acting("holds", 8, 8),
     "follows": _acting("follows", 22, 34),
     "faces": _acting("faces", 20, 56),
     "carries": _carrying,
-    "hands": _handing,
+    **dict.fromkeys(GIVING, _giving),
+    "depth": _in_depth(True),
+    "crowd": lambda draft, tape: Scene(()),
 }
 
 
-def _add_bystander(scene: Scene, look: Look, tape: Tape) -> Scene | None:
-    """One more thing, wherever there is room for it: on the ground or in the air."""
+def _add_bystander(scene: Scene, look: Look, arity: int, tape: Tape) -> Scene | None:
+    """One more thing, wherever there is room for it: on the ground or above it, on a stand or in the air."""
     boxes = [thing.box for thing in scene.things]
-    if scene.event is not None or len(boxes) > 2:
-        boxes = [_hull(boxes)]
-    for attempt in range(12):
-        size = look.size or ("medium" if attempt < 4 else "small")
+    if scene.action or arity == 3:
+        left, top, right, bottom = _hull(boxes[:arity])
+        boxes[:arity] = [(left - 10, top - 6, right + 10, bottom)]  # arms and arrows stand out
+    for attempt in range(16):
+        size = look.size or ("medium" if attempt < 4 and arity else "small")
         wide, high = MEASURES[look.kind, size]
         x = tape.between(EDGE + wide // 2 + 1, CANVAS - EDGE - wide // 2 - 1)
-        y = tape.between(EDGE + high, 150) if attempt % 2 else _ground(tape)
+        y = EDGE + high + tape.roll(max(1, 146 - EDGE - high)) if attempt % 2 else _ground(tape)
         box = (x - wide // 2, y - high, x + wide // 2, y)
         if all(_clear(box, other) for other in boxes):
             return replace(scene, things=(*scene.things, _thing(look, size, x, y, _facing(tape))))

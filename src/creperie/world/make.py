@@ -24,16 +24,10 @@ from creperie.world.truth import Graph, evaluate
 from creperie.world.twins import find_twins
 from creperie.world.wording import say, two_wordings
 
-#: file name ending → what Pillow calls it
-SUFFIXES = {"png": "PNG", "jpg": "JPEG"}
-IMAGE_FORMATS = {"png": "png", "jpeg": "jpg"}
 
-
-def image_key(scene: Scene, image_format: str = "png") -> str:
+def image_key(scene: Scene) -> str:
     """The name of a scene's picture."""
-    if image_format not in IMAGE_FORMATS:
-        raise unknown("image format", image_format, IMAGE_FORMATS)
-    return f"{scene.code}.{IMAGE_FORMATS[image_format]}"
+    return f"{scene.code}.png"
 
 
 def scene_of(key: str) -> Scene:
@@ -42,7 +36,7 @@ def scene_of(key: str) -> Scene:
 
 
 class SceneImages:
-    """An image store that draws. PNG files hold the same pixels on every machine; JPEG depends on the library.
+    """An image store that draws. Its PNG files hold the same pixels on every machine.
 
     >>> from creperie.world.scene import Thing
     >>> cat, dog = (Thing(kind, "red", "plain", "small", x, 220) for kind, x in (("cat", 60), ("dog", 170)))
@@ -56,28 +50,19 @@ class SceneImages:
 
     def __init__(self, size: int, keys: Sequence[str] = ()) -> None:
         self.size = size
-        self._keys = tuple(dict.fromkeys(keys))
+        self._keys = dict.fromkeys(keys)
 
     def read(self, key: str) -> bytes:
-        suffix = key.rsplit(".", 1)[-1]
         try:
             scene = scene_of(key)
         except DataError as e:
             raise ImageError("missing-image", e.what, where=key) from None
-        if suffix not in SUFFIXES:
-            raise ImageError("missing-image", f"the world draws {' and '.join(SUFFIXES)}, not {suffix!r}", where=key)
         out = BytesIO()
-        Image.fromarray(render(scene, self.size)).save(out, SUFFIXES[suffix], quality=92, compress_level=3)
+        Image.fromarray(render(scene, self.size)).save(out, "PNG", compress_level=3)
         return out.getvalue()
 
     def __contains__(self, key: object) -> bool:
-        if not isinstance(key, str) or key.rsplit(".", 1)[-1] not in SUFFIXES:
-            return False
-        try:
-            scene_of(key)
-        except DataError:
-            return False
-        return True
+        return key in self._keys
 
     def keys(self) -> Iterator[str]:
         """The pictures of the benchmark that the store was made for."""
@@ -107,7 +92,6 @@ class World:
     split: str = option("test", "Which part of the world.", choices=SPLITS)
     seed: int = option(0, "Seed of the world.", minimum=0)
     size: int = option(64, "Width and height of the pictures in pixels.")
-    image_format: str = option("png", "How pictures are written.", choices=tuple(IMAGE_FORMATS))
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -122,7 +106,7 @@ class World:
     def subsets(self) -> list[tuple[str, str, str]]:
         """(subset, kind, form) of all that is asked for. The subset of a choice is its kind, others add the form."""
         wanted = []
-        for kind in dict.fromkeys(self.kinds):
+        for kind in self.kinds:
             for form in FORMS:
                 if form in self.forms and form in forms_of(kind):
                     wanted.append((kind if form == CHOICE else f"{kind}_{form}", kind, form))
@@ -140,12 +124,12 @@ def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
     >>> kinds_named(["hit-or-be-hit", "swap_obj"])
     ('active_passive', 'dative', 'swap_obj')
     """
-    found: list[str] = []
+    chosen: list[str] = []
     for name in names:
         if name not in GROUPS and name not in ALL_KINDS:
             raise unknown("kind", name, (*GROUPS, *ALL_KINDS))
-        found += GROUPS.get(name, (name,))
-    return tuple(dict.fromkeys(found))
+        chosen += GROUPS.get(name, (name,))
+    return tuple(dict.fromkeys(chosen))
 
 
 def make_world(world: World | None = None, progress: Progress = silent) -> Benchmark:
@@ -180,14 +164,14 @@ def stream_items(kind: str, form: str, split: str, seed: int) -> Iterator[MadeIt
 
 
 def _item(number: str, subset: str, made: MadeItem, world: World) -> Item:
-    keys = tuple(image_key(scene, world.image_format) for scene in made.scenes)
+    keys = tuple(image_key(scene) for scene in made.scenes)
     return Item(number, subset, keys, made.captions, made.match, {**made.tags, "split": world.split})
 
 
 INFO = Info(
     title="The rendered world of creperie",
     description=(
-        "Drawn scenes of two or three things with captions and foils whose truth is proved by the scene graph. "
+        "Drawn scenes of two to eight things with captions and foils whose truth is proved by the scene graph. "
         "The clean kinds cannot be told by their text; the biased kinds show the give-aways of older benchmarks."
     ),
     licence="CC0-1.0",

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
+from typing import Any
 
 from creperie.world.kinds import COLOURS, NAMES
+from creperie.world.scene import GIVING
+from creperie.world.sprites import WORDS
 from creperie.world.truth import Desc, Fact, LogicalForm
-from creperie.world.words import AT, ITS, PATTERN_WORDS, SIZE_WORDS, VERBS
+from creperie.world.words import AT, ITS, NUMBERS, PATTERN_WORDS, PLURALS, SAYING, SIZE_WORDS, VERBS
 
 _SIZE = {word: size for size, words in SIZE_WORDS.items() for word in words}
 _PATTERN = {word: pattern for pattern, words in PATTERN_WORDS.items() for word in words}
@@ -20,9 +23,9 @@ _AT = {phrase: relation for relation, phrases in AT.items() for phrase in phrase
 _ITS = {phrase: relation for relation, phrases in ITS.items() for phrase in phrases}
 _FRAME = re.compile(r"^(?:in this picture|here|in the scene), ")
 
-#: In a skeleton, @ stands for a thing and % for "no" thing.
+#: In a skeleton, @ stands for a thing, % for "no" thing and # for exactly so many things.
 Skeleton = str
-Build = Callable[[re.Match[str], list[Desc]], LogicalForm | None]
+Build = Callable[[re.Match[str], list[Any]], LogicalForm | None]
 
 
 def parse(text: str) -> LogicalForm | None:
@@ -32,7 +35,7 @@ def parse(text: str) -> LogicalForm | None:
     LogicalForm(things=(Desc(kind='cat', colour='red', pattern=None, size=None),
                  Desc(kind='box', colour=None, pattern=None, size=None)),
          facts=(Fact(relation='left', args=(0, 1), negated=False),),
-         absent=(Desc(kind='dog', colour=None, pattern=None, size=None),), denied=False)
+         absent=(Desc(kind='dog', colour=None, pattern=None, size=None),), denied=False, counts=())
     >>> parse("cat the left red of box is")
     """
     text = text.rstrip(" ")
@@ -48,7 +51,7 @@ def parse(text: str) -> LogicalForm | None:
 
 def _parse_sentence(sentence: str) -> LogicalForm | None:
     body = _FRAME.sub("", sentence[:1].lower() + sentence[1:])
-    names: list[Desc] = []
+    names: list[Any] = []
     try:
         skeleton = _noun_pattern().sub(lambda match: _take_name(match, names), body)
     except _BadArticleError:
@@ -56,7 +59,7 @@ def _parse_sentence(sentence: str) -> LogicalForm | None:
     for pattern, build in _mains():
         match = pattern.match(skeleton)
         if match:
-            used = match.group(0).count("@") + match.group(0).count("%")
+            used = sum(match.group(0).count(symbol) for symbol in "@%#")
             claim = build(match, names[:used])
             finished = _read_tails(claim, skeleton[match.end() :], names[used:]) if claim else None
             if finished:
@@ -74,15 +77,22 @@ def _noun_pattern() -> re.Pattern[str]:
         return "|".join(words)
 
     adjectives = f"(?:({options(_SIZE)}) )?(?:({options(_PATTERN)}) )?(?:({options(COLOURS)}) )?"
-    return re.compile(rf"\b(a|an|the|no) {adjectives}({options(NAMES)})\b")
+    one = rf"(a|an|the|no) {adjectives}({options(NAMES)})(?: (?:{options(SAYING)}) ({options(WORDS)}))?"
+    several = rf"exactly ({options(NUMBERS)}) {adjectives}({options(PLURALS.values())})"
+    return re.compile(rf"\b(?:{one}|{several})\b")
 
 
-def _take_name(match: re.Match[str], names: list[Desc]) -> str:
-    determiner, size, pattern, colour, kind = match.groups()
-    first = next(word for word in (size, pattern, colour, kind) if word)
+def _take_name(match: re.Match[str], names: list[Any]) -> str:
+    determiner, size, pattern, colour, kind, word = match.groups()[:6]
+    if not determiner:
+        number, size, pattern, colour, kinds = match.groups()[6:]
+        kind = next(name for name, plural in PLURALS.items() if plural == kinds)
+        names.append((Desc(kind, colour, _PATTERN.get(pattern), _SIZE.get(size)), NUMBERS.index(number) + 2))
+        return "#"
+    first = next(part for part in (size, pattern, colour, kind) if part)
     if determiner in ("a", "an") and (determiner == "an") != (first[0] in "aeiou"):
         raise _BadArticleError
-    names.append(Desc(kind, colour, _PATTERN.get(pattern), _SIZE.get(size)))
+    names.append(Desc(kind, colour, word or _PATTERN.get(pattern), _SIZE.get(size)))
     return "%" if determiner == "no" else "@"
 
 
@@ -102,6 +112,10 @@ def _mains() -> tuple[tuple[re.Pattern[str], Build], ...]:
         (rf"{at} @ is @", _placed(True)),
         (rf"@ (?:with|has) @ {its}", _with_its),
         (rf"@ {at} @", _placed(False)),
+        (r"from front to back, one sees @, @ and @|@, @ and @, from front to back", _stated("depth", (0, 1, 2))),
+        (r"from back to front, one sees @, @ and @|@, @ and @, from back to front", _stated("depth", (2, 1, 0))),
+        (r"(?:there is )?@ and @(?: can be seen)?", lambda _, names: LogicalForm(tuple(names))),
+        (r"(?:there are )?# and #(?: can be seen)?", lambda _, names: LogicalForm((), counts=tuple(names))),
         *_action_patterns(),
         *_giving_patterns(),
         (r"there is %, but there is @", _presence(1, 0)),
@@ -112,18 +126,18 @@ def _mains() -> tuple[tuple[re.Pattern[str], Build], ...]:
         (r"@ can be seen, (?:but|and) %", _presence(0, 1)),
         (r"there is %", lambda _, names: LogicalForm((), absent=(names[0],))),
     ]
-    return tuple((re.compile(pattern + r"(?=$|,)"), build) for pattern, build in patterns)
+    return tuple((re.compile(f"(?:{pattern})(?=$|,)"), build) for pattern, build in patterns)
 
 
 def _placed(reverse: bool, negated: bool = False, denied: bool = False) -> Build:
-    def build(match: re.Match[str], names: list[Desc]) -> LogicalForm:
+    def build(match: re.Match[str], names: list[Any]) -> LogicalForm:
         args = (1, 0) if reverse else (0, 1)
         return LogicalForm(tuple(names), (Fact(_AT[match.group(1)], args, negated),), denied=denied)
 
     return build
 
 
-def _with_its(match: re.Match[str], names: list[Desc]) -> LogicalForm:
+def _with_its(match: re.Match[str], names: list[Any]) -> LogicalForm:
     return LogicalForm(tuple(names), (Fact(_ITS[match.group(1)], (1, 0)),))
 
 
@@ -134,7 +148,7 @@ def _presence(there: int, missing: int) -> Build:
 def _action_patterns() -> list[tuple[str, Build]]:
     found: list[tuple[str, Build]] = []
     for action, verbs in VERBS.items():
-        if action == "hands":
+        if action in GIVING:
             continue
         for simple, going, done, stem in verbs:
             for pattern, args, negated in (
@@ -152,13 +166,13 @@ def _action_patterns() -> list[tuple[str, Build]]:
 
 def _giving_patterns() -> list[tuple[str, Build]]:
     found: list[tuple[str, Build]] = []
-    for simple, going, done, _ in VERBS["hands"]:
+    for action, (simple, going, done, _) in ((name, forms) for name in GIVING for forms in VERBS[name]):
         verb = f"(?:{simple}|(?:is )?{going})"
         found += [
-            (rf"@ {verb} @ to @", _stated("hands", (0, 1, 2))),
-            (rf"@ {verb} @ @", _stated("hands", (0, 2, 1))),
-            (rf"@ is (?:being )?{done} to @ by @", _stated("hands", (2, 0, 1))),
-            (rf"@ is (?:being )?{done} @ by @", _stated("hands", (2, 1, 0))),
+            (rf"@ {verb} @ to @", _stated(action, (0, 1, 2))),
+            (rf"@ {verb} @ @", _stated(action, (0, 2, 1))),
+            (rf"@ is (?:being )?{done} to @ by @", _stated(action, (2, 0, 1))),
+            (rf"@ is (?:being )?{done} @ by @", _stated(action, (2, 1, 0))),
         ]
     return found
 
@@ -181,7 +195,7 @@ def _tails() -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple((re.compile(f"(?:{pattern})(?=$|,)"), role) for pattern, role in patterns)
 
 
-def _read_tails(claim: LogicalForm, rest: Skeleton, names: list[Desc]) -> LogicalForm | None:
+def _read_tails(claim: LogicalForm, rest: Skeleton, names: list[Any]) -> LogicalForm | None:
     while rest:
         found = next(((m, role) for pattern, role in _tails() if (m := pattern.match(rest))), None)
         if found is None:
@@ -189,7 +203,7 @@ def _read_tails(claim: LogicalForm, rest: Skeleton, names: list[Desc]) -> Logica
         match, role = found
         rest = rest[match.end() :]
         if role == "none":
-            claim = LogicalForm(claim.things, claim.facts, (*claim.absent, names.pop(0)), claim.denied)
+            claim = LogicalForm(claim.things, claim.facts, (*claim.absent, names.pop(0)), claim.denied, claim.counts)
             continue
         things, facts = (*claim.things, names.pop(0)), claim.facts
         if role == "where":
@@ -197,7 +211,7 @@ def _read_tails(claim: LogicalForm, rest: Skeleton, names: list[Desc]) -> Logica
             if back is None:
                 return None
             facts = (*facts, Fact(_AT[match.group(1)], (len(things) - 1, back)))
-        claim = LogicalForm(things, facts, claim.absent, claim.denied)
+        claim = LogicalForm(things, facts, claim.absent, claim.denied, claim.counts)
     return claim
 
 

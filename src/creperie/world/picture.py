@@ -8,27 +8,27 @@ import numpy as np
 
 from creperie.core import UsageError
 from creperie.world.kinds import CANVAS, KINDS, SIZES
-from creperie.world.places import pair_places
+from creperie.world.places import GROUND, LIFTING, pair_places
 from creperie.world.raster import UNIT, path_distance, sample_points
 from creperie.world.scene import Scene, Thing
-from creperie.world.sprites import COLOURS, FRONTS, INK, Rgb, Sprite, count_labels, pixels_from_sums, sister, sprite
+from creperie.world.sprites import (
+    COLOURS,
+    FRONTS,
+    INK,
+    TABLES,
+    Rgb,
+    Sprite,
+    count_labels,
+    pixels_from_sums,
+    sister,
+    sprite,
+)
 
 #: Sky above and below, ground above and below.
-_PALETTES: tuple[tuple[Rgb, Rgb, Rgb, Rgb], ...] = (
-    ((205, 228, 245), (236, 244, 250), (205, 222, 184), (186, 208, 164)),
-    ((244, 226, 210), (252, 243, 234), (226, 211, 184), (210, 194, 166)),
-    ((222, 220, 242), (241, 240, 250), (206, 212, 206), (188, 196, 188)),
-    ((208, 236, 232), (238, 248, 246), (222, 216, 190), (206, 200, 172)),
-    ((248, 234, 204), (253, 247, 232), (204, 220, 200), (186, 204, 182)),
-    ((226, 230, 234), (244, 246, 248), (212, 212, 214), (196, 196, 200)),
-    ((214, 234, 214), (240, 248, 238), (226, 214, 200), (210, 198, 182)),
-    ((246, 218, 226), (252, 240, 244), (214, 214, 198), (198, 198, 180)),
-)
+_PALETTES: tuple[tuple[Rgb, Rgb, Rgb, Rgb], ...] = TABLES["backdrops"]["palettes"]
 SMALLEST, LARGEST = 32, 1024
 #: Colour, width of the pen, points on the canvas, and whether it has an outline.
 Strokes = list[tuple[tuple[int, int, int, int], int, tuple[int, ...], bool]]
-#: The same with a number for the colour and points from the upper left corner on.
-StrokeShape = tuple[tuple[int, int, tuple[int, ...], bool], ...]
 
 
 def render(scene: Scene, size: int = 64) -> np.ndarray:
@@ -37,10 +37,10 @@ def render(scene: Scene, size: int = 64) -> np.ndarray:
         raise UsageError(f"pictures are {SMALLEST} to {LARGEST} pixels wide, not {size}")
     picture = backdrop(scene.backdrop, size).copy()
     for thing in scene.things:
-        if thing.y >= 190:
+        if thing.y >= GROUND:
             _paste(picture, _shadow(_pixels(thing, size)), thing, size, foot=True)
     behind, before = strokes_of(scene)
-    for strokes in behind:
+    for strokes in (*map(_stand, unsupported(scene)), *behind):
         _draw_strokes(picture, strokes, size)
     for thing, front in painting_order(scene):
         _paste(picture, _sprite_of(thing, size, front), thing, size)
@@ -49,10 +49,33 @@ def render(scene: Scene, size: int = 64) -> np.ndarray:
     return picture.astype(np.uint8)
 
 
+def unsupported(scene: Scene) -> list[Thing]:
+    """Things above the ground that neither float nor rest in, on or in the hands of another: they get a stand."""
+    places, _ = pair_places(scene.things, scene.action)
+    return [
+        thing
+        for k, thing in enumerate(scene.things)
+        if thing.y < GROUND
+        and not KINDS[thing.kind].floats
+        and not {"IN", "ON"} & set(places[k])
+        and not (k == 1 and scene.action in LIFTING)
+    ]
+
+
+def _stand(thing: Thing) -> Strokes:
+    """A board under a thing, on a post."""
+    left, _, right, foot = thing.box
+    wood = (156, 110, 68, 255)
+    return [
+        (wood, 5, (thing.x, foot + 4, thing.x, 204), True),
+        (wood, 6, (left + 2, foot + 3, right - 2, foot + 3), True),
+    ]
+
+
 def painting_order(scene: Scene) -> list[tuple[Thing, bool]]:
     """From back to front: what stands lower is nearer; what is on or in another comes right after it."""
     things = scene.things
-    places, _ = pair_places(things, scene.event)
+    places, _ = pair_places(things, scene.action)
     depth = [2 * thing.y for thing in things]
     for i in range(len(things)):
         for j in range(len(things)):
@@ -125,21 +148,22 @@ def backdrop(number: int, size: int) -> np.ndarray:
 
 
 def strokes_of(scene: Scene) -> tuple[list[Strokes], list[Strokes]]:
-    """What the event adds to the picture: strokes behind the things, and strokes before them."""
-    event = scene.event
-    if event is None:
+    """What the action adds to the picture: strokes behind the things, and strokes before them."""
+    if not scene.action:
         return [], []
-    agent, patient = (scene.things[k] for k in event.roles[:2])
-    if event.action == "follows":
+    agent, patient, *others = scene.things
+    if scene.action == "follows":
         return [_speed_lines(agent), _speed_lines(patient)], []
-    if event.action == "pushes":
+    if scene.action == "pushes":
         return [_speed_lines(agent)], [_reach(agent, patient, spread=9)]
-    if event.action == "pulls":
+    if scene.action == "pulls":
         return [_speed_lines(patient)], [_rope(agent, patient)]
-    if event.action == "carries":
+    if scene.action == "carries":
         return [_lift(agent, patient)], []
-    if event.action == "hands":
-        return [], [_reach(agent, patient, spread=0), _motion(patient, scene.things[event.roles[2]])]
+    if scene.action == "hands":
+        return [], [_reach(agent, patient, spread=0), _motion(patient, others[0])]
+    if scene.action == "throws":
+        return [], [_flight(agent, patient), _motion(patient, others[0])]
     return [], [_reach(agent, patient, spread=0)]
 
 
@@ -164,6 +188,15 @@ def _reach(agent: Thing, patient: Thing, spread: int) -> Strokes:
     if not spread:
         return _arm(agent, (x0, y0, x1, y1))
     return _arm(agent, (x0, y0, x1, y1 - spread)) + _arm(agent, (x0, y0 + 4, x1, y1 + spread))
+
+
+def _flight(agent: Thing, gift: Thing) -> Strokes:
+    """An arm raised towards what it threw, and the way that this has come."""
+    x, y = _shoulder(agent)
+    hand = (x + 20 * agent.facing, y - 26)
+    edge = (gift.box[0] - 4 if agent.facing > 0 else gift.box[2] + 4), gift.y - 14
+    steps = [(hand[0] + (edge[0] - hand[0]) * k // 8, hand[1] - 4 + (edge[1] - hand[1]) * k // 8) for k in (3, 5, 7)]
+    return [*_arm(agent, (x, y, *hand)), *(((96, 94, 108, 255), 5, (*step, *step), False) for step in steps)]
 
 
 def _rope(agent: Thing, patient: Thing) -> Strokes:
@@ -216,49 +249,27 @@ def _motion(gift: Thing, taker: Thing) -> Strokes:
 
 
 def _draw_strokes(picture: np.ndarray, strokes: Strokes, size: int) -> None:
-    """Paint strokes over the picture. Their shape is kept: the same arms and lines come again and again."""
-    x0 = min(p for _, _, points, _ in strokes for p in points[::2])
-    y0 = min(p for _, _, points, _ in strokes for p in points[1::2])
-    paints = {(*INK, 255): 1}
-    shape = tuple(
-        (
-            paints.setdefault(rgba, len(paints) + 1),
-            width,
-            tuple(p - (x0, y0)[k % 2] for k, p in enumerate(points)),
-            line,
-        )
-        for rgba, width, points, line in strokes
+    """Paint strokes over the picture; `border` is half the widest pen and its outline, in pixels."""
+    border, steps, times = 1 + 10 * size // CANVAS, CANVAS * UNIT, 4 if size <= 128 else 3
+    starts, spans = [], []
+    for k in (0, 1):
+        places = [p * size // CANVAS for _, _, points, _ in strokes for p in points[k::2]]
+        starts.append(min(places) - border)
+        spans.append(max(places) - starts[-1] + border + 1)
+    x, y = (
+        sample_points(n * times, n * steps // size, at * steps // size) for n, at in zip(spans, starts, strict=True)
     )
-    used, counts, times = _stroke_coverage(shape, size)
-    weights = np.array([(r * a, g * a, b * a, a) for r, g, b, a in paints], dtype=np.int64)
-    patch = pixels_from_sums(counts @ weights[used - 1], times * times, 0)
-    border = _border(size)
-    _blend(picture, patch, x0 * size // CANVAS - border, y0 * size // CANVAS - border)
-
-
-_OUTLINE = CANVAS * UNIT // 80 // 4 * 3
-
-
-def _border(size: int) -> int:
-    """Pixels around the points of a stroke: half the widest pen and its outline."""
-    return 1 + 10 * size // CANVAS
-
-
-@lru_cache(maxsize=4096)
-def _stroke_coverage(shape: StrokeShape, size: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """How many samples of every pixel each paint of some strokes covers; paint 1 is the outline's."""
-    border, steps, times = _border(size), CANVAS * UNIT, 4 if size <= 128 else 3
-    wide, high = (
-        max(p for _, _, points, _ in shape for p in points[k::2]) * size // CANVAS + 2 * border + 1 for k in (0, 1)
-    )
-    start = -border * steps // size
-    x = sample_points(wide * times, wide * steps // size, start)[None, :]
-    y = sample_points(high * times, high * steps // size, start)[:, None]
-    labels = np.zeros((high * times, wide * times), dtype=np.uint8)
-    for label, width, points, outlined in shape:
-        distance = path_distance(x, y, [p * UNIT for p in points])
+    labels = np.zeros((spans[1] * times, spans[0] * times), dtype=np.uint8)
+    paints = [(*INK, 255), *(rgba for rgba, _, _, _ in strokes)]
+    for label, (_, width, points, outlined) in enumerate(strokes, 2):
+        distance = path_distance(x[None, :], y[:, None], [p * UNIT for p in points])
         reach = width * UNIT // 2
         if outlined:
             labels[distance <= (reach + _OUTLINE) ** 2] = 1
         labels[distance <= reach * reach] = label
-    return *count_labels(labels, times), times
+    used, counts = count_labels(labels, times)
+    weights = np.array([(r * a, g * a, b * a, a) for r, g, b, a in paints], dtype=np.int64)
+    _blend(picture, pixels_from_sums(counts @ weights[used - 1], times * times, 0), starts[0], starts[1])
+
+
+_OUTLINE = CANVAS * UNIT // 80 // 4 * 3

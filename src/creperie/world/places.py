@@ -11,29 +11,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from creperie.world.kinds import KINDS, MEASURES
-from creperie.world.scene import SceneEvent, Thing, interior_of, surface_of
+from creperie.world.scene import GIVING, Thing, area_of
 from creperie.world.sprites import TABLES
 
 Verdict = bool | None
 
 SPATIAL = ("left", "right", "above", "below", "inside", "on", "front", "behind")
 #: place of a to b → verdict of each word of SPATIAL about (a, b)
-_TABLE: dict[str, str] = TABLES["places"]
 _VERDICT: dict[str, Verdict] = {"0": False, "1": True, "2": None}
 TABLE: dict[str, dict[str, Verdict]] = {
-    place: {word: _VERDICT[v] for word, v in zip(SPATIAL, row.split(), strict=True)} for place, row in _TABLE.items()
+    place: {word: _VERDICT[v] for word, v in zip(SPATIAL, row.split())} for place, row in TABLES["places"].items()
 }
-CONTACT = frozenset({"IN", "AROUND", "ON", "UNDER", "FRONT", "BEHIND", "CARRIED", "CARRYING", "HAND", "UNCLEAR"})
-MIRROR = {"IN": "AROUND", "ON": "UNDER", "FRONT": "BEHIND", "CARRIED": "CARRYING", "HAND": "HAND", "UNCLEAR": "UNCLEAR"}
+#: Seen from the other side; for places where things touch, and for the others.
+_CONTACT: dict[str, str] = TABLES["contact"]
+CONTACT = frozenset(_CONTACT)
+_BACK: dict[str, str] = _CONTACT | TABLES["apart"]
+LIFTING = ("carries", "holds", *GIVING)  #: actions in which the agent has the patient in its hands, or just had
 
 NEAR, NOT_NEAR = 18, 72  #: widest gap called near; narrowest that is surely not
 FAR, NOT_FAR = 92, 56  #: narrowest gap called far; widest that is surely not
 DEEP = 14  #: how much lower a foot must be for "in front of"
+GROUND = 176  #: what has its foot here or lower stands on the ground
 
 Box = tuple[int, int, int, int]
 
 
-def pair_places(things: Sequence[Thing], event: SceneEvent | None) -> tuple[list[list[str]], list[list[int]]]:
+def pair_places(things: Sequence[Thing], action: str) -> tuple[list[list[str]], list[list[int]]]:
     """The place of every thing relative to every other, and the squared gap between them (0 where they touch)."""
     n = len(things)
     boxes = [thing.box for thing in things]
@@ -41,24 +44,15 @@ def pair_places(things: Sequence[Thing], event: SceneEvent | None) -> tuple[list
     gaps = [[0] * n for _ in range(n)]
     for i in range(n):
         for j in range(i + 1, n):
-            place, gap = _place(things, boxes, i, j, event)
+            place, gap = _place(things, boxes, i, j, action)
             places[i][j], places[j][i] = place, _BACK[place]
             gaps[i][j] = gaps[j][i] = gap
     return places, gaps
 
 
-_OPPOSITE = {"LEFT": "RIGHT", "RIGHT": "LEFT", "ABOVE": "BELOW", "BELOW": "ABOVE"}
-_BACK = {**MIRROR, **{b: a for a, b in MIRROR.items()}}
-_BACK.update({p: " ".join(_OPPOSITE[w] for w in p.split()) for p in TABLE if p.split()[0] in _OPPOSITE})
-
-
-def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, event: SceneEvent | None) -> tuple[str, int]:
-    if event is not None and event.action in ("carries", "holds", "hands"):
-        agent, patient = event.roles[:2]
-        if {i, j} == {agent, patient}:
-            if event.action != "carries":
-                return "HAND", 0
-            return ("CARRYING" if i == agent else "CARRIED"), 0
+def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, action: str) -> tuple[str, int]:
+    if (i, j) == (0, 1) and action in LIFTING:
+        return ("CARRYING" if action == "carries" else "HAND"), 0
     a, b = boxes[i], boxes[j]
     gap_x = max(b[0] - a[2], a[0] - b[2])
     gap_y = max(b[1] - a[3], a[1] - b[3])
@@ -72,6 +66,8 @@ def _apart(a: Box, b: Box, gap_x: int, gap_y: int) -> str:
     if gap_x >= 6 and -2 * gap_y >= min(a[3] - a[1], b[3] - b[1]):
         return "LEFT" if a[2] <= b[0] else "RIGHT"
     if gap_y >= 8 and -2 * gap_x >= min(a[2] - a[0], b[2] - b[0]):
+        if min(a[3], b[3]) >= GROUND:  # both stand on the ground, one further away
+            return "UNCLEAR"
         return "ABOVE" if a[3] <= b[1] else "BELOW"
     side = "LEFT" if a[0] + a[2] < b[0] + b[2] else "RIGHT"
     level = "ABOVE" if a[1] + a[3] < b[1] + b[3] else "BELOW"
@@ -79,9 +75,9 @@ def _apart(a: Box, b: Box, gap_x: int, gap_y: int) -> str:
 
 
 def _touching(a: Thing, b: Thing, box_a: Box, box_b: Box, gap_x: int, gap_y: int) -> str:
-    if _within(box_a, interior_of(b)):
+    if _within(box_a, area_of(b, "interior")):
         return "IN"
-    if _within(box_b, interior_of(a)):
+    if _within(box_b, area_of(a, "interior")):
         return "AROUND"
     if _stands_on(a, b):
         return "ON"
@@ -101,8 +97,8 @@ def _within(box: Box, room: Box | None) -> bool:
 
 
 def _stands_on(a: Thing, b: Thing) -> bool:
-    place = surface_of(b)
-    return place is not None and abs(a.y - place[2]) <= 1 and place[0] <= a.x <= place[1]
+    place = area_of(b, "surface")
+    return place is not None and abs(a.y - place[1]) <= 1 and place[0] <= a.x <= place[2]
 
 
 def _covers(front: Thing, back: Thing, box_f: Box, box_b: Box, gap_x: int, gap_y: int) -> bool:
@@ -123,15 +119,11 @@ def spatial(word: str, place: str, gap: int, a: Thing, b: Thing) -> Verdict:
     if word in ("front", "behind") and place not in CONTACT and place not in ("ABOVE", "BELOW"):
         return None if has_front(a) or has_front(b) else False
     if word == "near":
-        if place in CONTACT:
-            return None
-        return True if gap <= NEAR * NEAR else False if gap >= NOT_NEAR * NOT_NEAR else None
+        if place in CONTACT or gap < NOT_NEAR * NOT_NEAR:  # "next to" is not overhead
+            return True if place in ("LEFT", "RIGHT") and gap <= NEAR * NEAR else None
+        return False
     if word == "far":
         if place in CONTACT:
             return False
         return True if gap >= FAR * FAR else False if gap <= NOT_FAR * NOT_FAR else None
     return TABLE[place][word]
-
-
-def is_animate(thing: Thing) -> bool:
-    return KINDS[thing.kind].animate

@@ -33,23 +33,6 @@ def dome(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
     return ellipse(x, y, args, grow) & (y <= args[1] * UNIT + grow)
 
 
-def ring(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """An ellipse of the given radii drawn with a pen of the given width."""
-    cx, cy, rx, ry, width = args
-    half = width * UNIT // 2
-    return ellipse(x, y, (cx, cy, rx, ry), half + grow) & ~ellipse(x, y, (cx, cy, rx, ry), -half - grow)
-
-
-def arch(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """The upper half of a ring."""
-    return ring(x, y, args, grow) & (y <= args[1] * UNIT + grow)
-
-
-def hook(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """The lower half of a ring."""
-    return ring(x, y, args, grow) & (y >= args[1] * UNIT - grow)
-
-
 def box(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
     """Left, top, right, bottom, and the radius of the corners."""
     left, top, right, bottom, radius = (a * UNIT for a in args)
@@ -110,9 +93,6 @@ def polygon(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
 SHAPES: dict[str, Callable[[Ints, Ints, Sequence[int], int], Mask]] = {
     "ellipse": ellipse,
     "dome": dome,
-    "ring": ring,
-    "arch": arch,
-    "hook": hook,
     "box": box,
     "line": line,
     "polygon": polygon,

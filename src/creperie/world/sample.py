@@ -6,17 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from creperie.world.dice import Dice
-from creperie.world.kinds import ANIMATES, COLOURS, CONTAINERS, HANDED, HELD, KINDS, MOVED, NAMES, PATTERNS, SUPPORTS
+from creperie.world.kinds import (
+    ANIMATES,
+    COLOURS,
+    CONTAINERS,
+    HANDED,
+    HELD,
+    KINDS,
+    MOVED,
+    PATTERNS,
+    SUPPORTS,
+    UNWRITTEN,
+)
 from creperie.world.layout import Look, SceneDraft
-from creperie.world.splits import SEEN_COLOURS, novel_triple
+from creperie.world.scene import GIVING, MOST
+from creperie.world.splits import SEEN_COLOURS
 from creperie.world.truth import Desc
 
 Pools = tuple[Sequence[str], ...]
 
-_BODIES = tuple(n for n in NAMES if n not in ("cage", "tent", "house"))
+_BODIES = tuple(n for n in UNWRITTEN if n not in ("cage", "tent", "house"))
 #: Who can stand in which role of a relation.
 ROLES: dict[str, Pools] = {
-    **dict.fromkeys(("left", "right", "above", "below", "near", "far", "front", "behind"), (NAMES, NAMES)),
+    **dict.fromkeys(("left", "right", "above", "below", "near", "far", "front", "behind"), (UNWRITTEN, UNWRITTEN)),
     "inside": (_BODIES, CONTAINERS),
     "on": (_BODIES, SUPPORTS),
     "pushes": (HANDED, ANIMATES + MOVED),
@@ -24,8 +36,10 @@ ROLES: dict[str, Pools] = {
     "carries": (HANDED, HANDED + HELD),
     "holds": (HANDED, HELD),
     "follows": (ANIMATES, ANIMATES),
-    "faces": (ANIMATES, NAMES),
-    "hands": (HANDED, HELD, HANDED),
+    "faces": (ANIMATES, UNWRITTEN),
+    **dict.fromkeys(GIVING, (HANDED, HELD, HANDED)),
+    "depth": (UNWRITTEN, UNWRITTEN, UNWRITTEN),
+    "crowd": (),
 }
 SPATIAL = ("left", "right", "above", "below", "inside", "on", "front", "behind", "near", "far")
 ACTIONS = ("pushes", "pulls", "carries", "holds", "follows", "faces")
@@ -33,7 +47,7 @@ RELATIONS = SPATIAL + ACTIONS
 #: Relations whose picture leaves room for a big and a small thing.
 SIZABLE = frozenset({"left", "right", "above", "below", "near", "front", "behind", "faces"})
 #: Roles that the layout fills with small things; these are too small for patterns.
-SMALL_ROLES = {"far": (0, 1), "inside": (0,), "holds": (1,), "carries": (1,), "hands": (1,)}
+SMALL_ROLES = {"far": (0, 1), "inside": (0,), **dict.fromkeys(("holds", "carries", *GIVING), (1,))}
 BIG_ROLES = {"inside": (1,)}
 
 
@@ -65,8 +79,11 @@ class Sampler:
 
     def colour(self, kind: str, used: Sequence[str]) -> str:
         """A colour for a thing of this kind that no other thing has."""
-        options = [c for c in (SEEN_COLOURS[kind] if self.seen else COLOURS) if c not in used]
-        return self.dice.pick(options)
+        return self.dice.pick([c for c in self.colours(kind) if c not in used])
+
+    def colours(self, kind: str) -> Sequence[str]:
+        """The colours that things of this kind may have."""
+        return SEEN_COLOURS[kind] if self.seen else COLOURS
 
     def kind(self, pool: Sequence[str], used: Sequence[str]) -> str:
         """A kind from the pool that is not used yet."""
@@ -78,7 +95,7 @@ class Sampler:
         return self.dice.pick(PATTERNS[1:])
 
     def draft(self, relation: str, pools: Pools | None = None, bystander: int = 45) -> SceneDraft | None:
-        """Things in a relation, and with some chance (in percent) another one beside them."""
+        """Things in a relation, and with some chance (in percent) others beside them, up to eight in all."""
         dice = self.dice
         kinds: list[str] = []
         for pool in pools or ROLES[relation]:
@@ -88,23 +105,26 @@ class Sampler:
             kinds.append(dice.pick(options))
         if relation in SPATIAL[:4] and dice.chance(8):
             kinds[1] = kinds[0]
-        if self.seen and _unseen(kinds, relation):
-            return None
-        if relation != "hands" and dice.chance(bystander):
-            kinds.append(self.kind(NAMES, kinds))
+        if dice.chance(bystander):
+            others = 1 if dice.chance(25) else dice.between(3, MOST - len(kinds))
+            for _ in range(others):
+                kinds.append(self.kind(UNWRITTEN, kinds))
         return SceneDraft(self.looks(kinds, relation), relation)
 
     def looks(self, kinds: Sequence[str], relation: str) -> tuple[Look, ...]:
         small, big = SMALL_ROLES.get(relation, ()), BIG_ROLES.get(relation, ())
-        contrast = relation in SIZABLE and self.dice.chance(18)
-        sizes = self.dice.shuffled(("small", "big")) if contrast else [None, None]
+        crowded = len(kinds) > len(ROLES[relation]) + 1
+        contrast = relation in SIZABLE and not crowded and self.dice.chance(18)
+        sizes: list[str | None] = list(self.dice.shuffled(("small", "big"))) if contrast else []
+        sizes += ["small" if crowded else None] * 3
         looks: list[Look] = []
         for k, kind in enumerate(kinds):
-            size = sizes[k] if k < 2 else None
+            size = sizes[k] if k < len(ROLES[relation]) else sizes[2]
             if k in small or k in big:
                 size = "small" if k in small else "big"
             tiny = size == "small" or k >= len(ROLES[relation])
-            looks.append(Look(kind, self.colour(kind, [x.colour for x in looks]), self.pattern(kind, tiny), size))
+            used = [x.colour for x in looks[: len(ROLES[relation])]]
+            looks.append(Look(kind, self.colour(kind, used), self.pattern(kind, tiny), size))
         return tuple(looks)
 
     def mentions(self, draft: SceneDraft) -> list[Mention]:
@@ -124,15 +144,6 @@ class Sampler:
                 )
             )
         return result
-
-
-def _unseen(kinds: Sequence[str], relation: str) -> bool:
-    """A quick look before the layout: does the draft ask for a held-out triple?"""
-    a, b = kinds[0], kinds[-1]
-    name = {"right": "left", "below": "above", "behind": "front"}.get(relation)
-    if name:
-        return novel_triple(b, name, a)
-    return relation not in ("near", "far") and novel_triple(a, relation, b)
 
 
 def change(draft: SceneDraft, k: int, **values: str) -> SceneDraft:

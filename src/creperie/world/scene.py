@@ -1,4 +1,4 @@
-"""A scene: two or three things at their places, and at most one thing that one does to another.
+"""A scene: two to eight things at their places, and at most one action that the first of them take part in.
 
 A scene is small enough to be its own name. `scene.code` spells it, `decode` reads it back, and a picture whose file
 is named so can be checked against its captions without any other record.
@@ -10,17 +10,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from creperie.core import DataError
-from creperie.world.kinds import COLOURS, KINDS, MEASURES, NAMES, PATTERNS, SIZES
+from creperie.world.kinds import COLOURS, KINDS, MARKINGS, MEASURES, NAMES, SIZES
 
-ACTIONS = ("pushes", "pulls", "carries", "holds", "follows", "hands")
+GIVING = ("hands", "throws")
+ACTIONS = ("pushes", "pulls", "carries", "holds", "follows", *GIVING)
+MOST = 8  #: things in a scene
 BACKDROPS = 64
-_SIZE_NAMES = tuple(SIZES)
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: hard to misread, and the same in any letter case
 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One thing: `x` is its middle and `y` its foot, in canvas units; `facing` is 1 (right) or −1 (left)."""
+    """One thing: `x` is its middle and `y` its foot, in canvas units; `facing` is 1 (right) or −1 (left).
+
+    The `pattern` of a sign is the word that is written on it.
+    """
 
     kind: str
     colour: str
@@ -45,34 +49,42 @@ class Thing:
         return (left + shift if self.facing > 0 else right - shift), top + down * units // 100
 
 
-@dataclass(frozen=True, slots=True)
-class SceneEvent:
-    """What one thing does to another: who, to what, and for `hands` to whom (indices of things)."""
-
-    action: str
-    roles: tuple[int, ...]
-
-
 @dataclass(frozen=True)
 class Scene:
+    """Things, and what the first of them do: the first thing acts on the second, and gives it to the third."""
+
     things: tuple[Thing, ...]
-    event: SceneEvent | None = None
+    action: str = ""
     backdrop: int = 0
+
+    @property
+    def roles(self) -> tuple[int, ...]:
+        """The numbers of the things that take part in the action."""
+        return tuple(range(participants(self.action)))
 
     @cached_property
     def code(self) -> str:
-        """The scene in some twenty letters.
+        """The scene in letters, some seven for each thing.
 
         >>> cat, box = Thing("cat", "red", "plain", "medium", 60, 220), Thing("box", "blue", "plain", "small", 170, 224)
         >>> scene = Scene((cat, box))
         >>> scene.code, decode(scene.code) == scene
-        ('1004ydsa82ne1000', True)
+        ('20020f7450421akg80', True)
         """
-        return encode(self)
+        number = content_number(self) * BACKDROPS + self.backdrop
+        letters = ""
+        while number:
+            number, digit = divmod(number, 32)
+            letters = _DIGITS[digit] + letters
+        return letters
 
 
-_THING_BITS, _EVENT_BITS = 30, 9
-_FIELDS = ((NAMES, 32), (COLOURS, 16), (PATTERNS, 4), (_SIZE_NAMES, 4))
+def participants(action: str) -> int:
+    """How many things take part in an action."""
+    return 3 if action in GIVING else 2 if action else 0
+
+
+_FIELDS = ((NAMES, 32), (COLOURS, 16), (MARKINGS, 16), (tuple(SIZES), 4))
 
 
 def content_number(scene: Scene) -> int:
@@ -82,27 +94,7 @@ def content_number(scene: Scene) -> int:
         for (names, room), value in zip(_FIELDS, (thing.kind, thing.colour, thing.pattern, thing.size), strict=True):
             number = number * room + names.index(value)
         number = ((number * 256 + thing.x) * 256 + thing.y) * 2 + (thing.facing > 0)
-    action, roles = 0, 0
-    if scene.event:
-        action = 1 + ACTIONS.index(scene.event.action)
-        for role in (*scene.event.roles, 3)[:3]:
-            roles = roles * 4 + role
-    return (number * 8 + action) * 64 + roles
-
-
-def shift_numbers(count: int) -> tuple[int, int]:
-    """What one unit to the right and one unit down add to the number of a scene with so many things."""
-    right = sum(1 << (_EVENT_BITS + _THING_BITS * k + 9) for k in range(count))
-    return right, right >> 8
-
-
-def encode(scene: Scene) -> str:
-    number = content_number(scene) * BACKDROPS + scene.backdrop
-    letters = ""
-    while number:
-        number, digit = divmod(number, 32)
-        letters = _DIGITS[digit] + letters
-    return letters
+    return number * 8 + ("", *ACTIONS).index(scene.action)
 
 
 def decode(code: str) -> Scene:
@@ -114,22 +106,13 @@ def decode(code: str) -> Scene:
             raise _not_a_scene(code)
         number = number * 32 + digit
     number, backdrop = divmod(number, BACKDROPS)
-    number, roles = divmod(number, 64)
     number, action = divmod(number, 8)
     things: list[Thing] = []
-    while number >= 4:
+    while number >= MOST:
         number, thing = _pop_thing(number, code)
         things.append(thing)
-    if number != len(things) - 1 or number not in (1, 2) or action > len(ACTIONS):
-        raise _not_a_scene(code)
-    event = None
-    if action:
-        cast = tuple(r for r in (roles // 16, roles // 4 % 4, roles % 4) if r != 3)
-        event = SceneEvent(ACTIONS[action - 1], cast)
-        if len(set(cast)) != (3 if event.action == "hands" else 2) or max(cast) >= len(things):
-            raise _not_a_scene(code)
-    scene = Scene(tuple(reversed(things)), event, backdrop)
-    if scene.code != code:  # leading zeros, roles without an action
+    scene = Scene(tuple(reversed(things)), ("", *ACTIONS)[action], backdrop)
+    if number != len(things) - 1 or not max(2, len(scene.roles)) <= len(things) or scene.code != code:
         raise _not_a_scene(code)
     return scene
 
@@ -153,19 +136,10 @@ def _not_a_scene(code: str) -> DataError:
     return DataError(f"{code!r} is not the name of a scene", hint=hint)
 
 
-def surface_of(thing: Thing) -> tuple[int, int, int] | None:
-    """Left, right and height of the place where things can stand on this one."""
-    place = KINDS[thing.kind].surface
+def area_of(thing: Thing, part: str) -> tuple[int, int, int, int] | None:
+    """Left, top, right, bottom of a part: the `surface` on which things can stand, or the `interior`."""
+    place = getattr(KINDS[thing.kind], part)
     if place is None:
         return None
-    (x0, y), (x1, _) = thing.spot(place[0], place[2]), thing.spot(place[1], place[2])
-    return min(x0, x1), max(x0, x1), y
-
-
-def interior_of(thing: Thing) -> tuple[int, int, int, int] | None:
-    """Left, top, right, bottom of the inside of this thing."""
-    place = KINDS[thing.kind].interior
-    if place is None:
-        return None
-    (x0, y0), (x1, y1) = thing.spot(place[0], place[1]), thing.spot(place[2], place[3])
+    (x0, y0), (x1, y1) = thing.spot(*place[:2]), thing.spot(*place[2:])
     return min(x0, x1), y0, max(x0, x1), y1

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from creperie.core import unknown
 from creperie.world.kinds import COLOURS, NAMES
-from creperie.world.scene import ACTIONS, Scene, content_number, shift_numbers
+from creperie.world.scene import ACTIONS, Scene, content_number
 from creperie.world.truth import Graph
 
 #: Which of 16 shares of all scenes belong to a split.
@@ -48,9 +48,8 @@ SEEN_COLOURS = {kind: tuple(c for c in COLOURS if not novel_colour(kind, c)) for
 def triples(graph: Graph) -> Iterator[tuple[str, str, str]]:
     """The (kind, relation, kind) triples that a scene shows."""
     things = graph.things
-    if graph.event is not None:
-        roles = graph.event.roles
-        yield things[roles[0]].kind, graph.event.action, things[roles[-1]].kind
+    if graph.action:
+        yield things[0].kind, graph.action, things[graph.roles[-1]].kind
     for i, a in enumerate(things):
         for j, b in enumerate(things):
             if i == j:
@@ -69,9 +68,9 @@ def is_novel(graph: Graph) -> bool:
     return any(novel_triple(*triple) for triple in triples(graph))
 
 
-def _share(number: int) -> int:
+def _share(scene: Scene) -> int:
     """0 to 15. The product spreads the checksum: alone, it changes too regularly under small moves."""
-    return ((zlib.crc32(number.to_bytes(16, "big")) * 0x9E3779B1) & 0xFFFFFFFF) >> 28
+    return ((zlib.crc32(content_number(scene).to_bytes(40, "big")) * 0x9E3779B1) & 0xFFFFFFFF) >> 28
 
 
 #: Small moves of the whole scene, nearest first: they change no relation.
@@ -82,12 +81,8 @@ def settle(scene: Scene, split: str) -> Scene | None:
     """The scene, moved slightly into the split; None where no small move leads there."""
     if split not in SHARES:
         raise unknown("split", split, SHARES)
-    shares = SHARES[split]
-    number = content_number(scene)
-    right, down = shift_numbers(len(scene.things))
     for dx, dy in _NUDGES:
-        if _share(number + dx * right + dy * down) in shares:
-            if dx == dy == 0:
-                return scene
-            return replace(scene, things=tuple(replace(t, x=t.x + dx, y=t.y + dy) for t in scene.things))
+        moved = replace(scene, things=tuple(replace(t, x=t.x + dx, y=t.y + dy) for t in scene.things))
+        if _share(moved) in SHARES[split]:
+            return moved
     return None

@@ -1,4 +1,4 @@
-"""Drawings to small pictures with transparency, painted once for each size, colour and pattern and then kept.
+"""Drawings to small pictures with transparency, painted once for each size, colour and pattern and then cached.
 
 The tables of the world are read here: what every kind of thing looks like (drawings.toml), colours and words
 (tables.toml).
@@ -40,7 +40,8 @@ EXTENT: dict[str, tuple[int, int]] = {name: thing["extent"] for name, thing in T
 DRAWINGS: dict[str, tuple[Part, ...]] = {name: _parts(thing["parts"]) for name, thing in THINGS.items()}
 #: Parts painted after what the container holds.
 FRONTS: dict[str, tuple[Part, ...]] = {name: _parts(t["front"]) for name, t in THINGS.items() if "front" in t}
-
+#: What can be written on a sign.
+WORDS: tuple[str, ...] = TABLES["words"]["written"]
 
 Rgb = tuple[int, int, int]
 
@@ -69,9 +70,18 @@ def oversampling(canvas: int) -> int:
 
 
 @cache
-def label_map(kind: str, front: bool, px: int, canvas: int) -> np.ndarray:
+def label_map(kind: str, word: str, front: bool, px: int, canvas: int) -> np.ndarray:
     """Which paint lies on every sample of a drawing whose 100 units are `px` pixels."""
-    return paint_parts(FRONTS[kind] if front else DRAWINGS[kind], EXTENT[kind], px, canvas)
+    parts = FRONTS[kind] if front else DRAWINGS[kind]
+    return paint_parts((*parts, *_lettering(word)), EXTENT[kind], px, canvas)
+
+
+def _lettering(word: str) -> tuple[Part, ...]:
+    """The letters of a word on the board of a sign."""
+    paths = [(16 + 29 * k, TABLES["letters"][letter]) for k, letter in enumerate(word)]
+    return tuple(
+        ("ink!", "line", (7, *(p + (15 if i % 2 else left) for i, p in enumerate(path)))) for left, path in paths
+    )
 
 
 def pad_pixels(canvas: int) -> int:
@@ -170,10 +180,11 @@ def coverage(
     kind: str, pattern: str, px: int, canvas: int, mirrored: bool, front: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The paints of a drawing, and how many samples of every pixel each of them covers. Colours come later."""
-    labels = label_map(kind, front, px, canvas)
-    if mirrored:
+    word = pattern if pattern in WORDS else ""
+    labels = label_map(kind, word, front, px, canvas)
+    if mirrored and not word:
         labels = labels[:, ::-1]
-    marks = pattern_marks(pattern, labels.shape, canvas)
+    marks = pattern_marks("plain" if word else pattern, labels.shape, canvas)
     if marks is not None:
         labels = np.where(marks & (labels == LABEL["main"]), np.uint8(LABEL["mark"]), labels)
     return count_labels(labels, oversampling(canvas))

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from creperie.world.places import Verdict, is_animate, pair_places, spatial
-from creperie.world.scene import Scene, Thing
+from creperie.world.kinds import KINDS
+from creperie.world.places import Verdict, pair_places, spatial
+from creperie.world.scene import GIVING, Scene, Thing
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,13 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class LogicalForm:
-    """The logical form of a caption: there are such things, so related, and none of the absent ones."""
+    """The logical form of a caption: there are such things, so related, none of the absent, so many of some."""
 
     things: tuple[Desc, ...]
     facts: tuple[Fact, ...] = ()
     absent: tuple[Desc, ...] = ()
     denied: bool = False  #: "there is no cat on the box": the whole claim is said to be false
+    counts: tuple[tuple[Desc, int], ...] = ()  #: exactly so many things of this description
 
 
 #: Relations that are the same seen from the other side.
@@ -55,7 +57,7 @@ _OPEN: dict[str, frozenset[str]] = {
     "pulls": frozenset({"holds"}),
     "carries": frozenset({"holds"}),
     "holds": frozenset({"carries", "pushes"}),
-    "hands": frozenset({"carries", "pushes", "holds"}),
+    **dict.fromkeys(GIVING, frozenset({"carries", "pushes", "holds"})),
     "follows": frozenset(),
 }
 
@@ -65,8 +67,9 @@ class Graph:
 
     def __init__(self, scene: Scene) -> None:
         self.things = scene.things
-        self.event = scene.event
-        self.places, self.gaps = pair_places(scene.things, scene.event)
+        self.action = scene.action
+        self.roles = scene.roles
+        self.places, self.gaps = pair_places(scene.things, scene.action)
 
     @cached_property
     def sizes(self) -> frozenset[str]:
@@ -74,8 +77,10 @@ class Graph:
 
     def holds(self, relation: str, args: tuple[int, ...]) -> Verdict:
         """Is this relation true of these things?"""
-        if relation == "hands":
-            return self._hands(args)
+        if relation in GIVING:
+            return self._gives(relation, args)
+        if relation == "depth":  # from front to back
+            return _and(self.holds("front", args[:2]), self.holds("front", args[1:]))
         a, b = args
         if relation == "faces":
             return self._faces(a, b)
@@ -83,32 +88,29 @@ class Graph:
             return self._acts(relation, a, b)
         return spatial(relation, self.places[a][b], self.gaps[a][b], self.things[a], self.things[b])
 
-    def _hands(self, args: tuple[int, ...]) -> Verdict:
-        event = self.event
-        if event is None:
-            return False
-        if event.action == "holds" and event.roles == args[:2]:
+    def _gives(self, action: str, args: tuple[int, ...]) -> Verdict:
+        """What is thrown is also passed, so one way to give does not rule out the other."""
+        if self.action == "holds" and self.roles == args[:2]:
             return None
-        return event.action == "hands" and event.roles == args
+        if self.action not in GIVING or self.roles != args:
+            return False
+        return True if self.action == action else None
 
     def _acts(self, action: str, a: int, b: int) -> Verdict:
-        event = self.event
-        if event is not None:
-            agent, patient = event.roles[:2]
-            if (agent, patient) == (a, b):
-                return True if event.action == action else None if action in _OPEN[event.action] else False
-            if (agent, patient) == (b, a) and event.action == "pulls" and action == "follows":
-                return None  # what is pulled along comes after
+        if self.action and (a, b) == (0, 1):
+            return True if self.action == action else None if action in _OPEN[self.action] else False
+        if self.action == "pulls" and action == "follows" and (a, b) == (1, 0):
+            return None  # what is pulled along comes after
         return self._might_follow(a, b) if action == "follows" else False
 
     def _might_follow(self, a: int, b: int) -> Verdict:
         """One behind the other, both looking the same way: nobody can tell whether they walk."""
-        if not is_animate(self.things[b]) or self.things[a].facing != self.things[b].facing:
+        if not KINDS[self.things[b].kind].animate or self.things[a].facing != self.things[b].facing:
             return False
         return False if self._faces(a, b) is False else None
 
     def _faces(self, a: int, b: int) -> Verdict:
-        if not is_animate(self.things[a]):
+        if not KINDS[self.things[a].kind].animate:
             return False
         place = self.places[a][b]
         if place not in ("LEFT", "RIGHT"):
@@ -149,9 +151,10 @@ def evaluate(form: LogicalForm, graph: Graph) -> Verdict:
     True
     """
     verdict = _some_assignment(form, graph)
-    for desc in form.absent:
+    for desc, count in (*((desc, 0) for desc in form.absent), *form.counts):
         fits = [graph.fits(desc, thing) for thing in graph.things]
-        verdict = _and(verdict, False if True in fits else None if None in fits else True)
+        least, most = fits.count(True), len(fits) - fits.count(False)
+        verdict = _and(verdict, False if not least <= count <= most else True if least == most else None)
     return _not(verdict) if form.denied else verdict
 
 

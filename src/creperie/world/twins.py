@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from creperie.world.dice import Dice
-from creperie.world.kinds import NAMES
+from creperie.world.kinds import UNWRITTEN
 from creperie.world.layout import SceneDraft, lay_out
 from creperie.world.sample import Sampler
 from creperie.world.scene import Scene
@@ -91,7 +91,7 @@ def with_tails(pair: TwinDrafts, graphs: list[Graph], dice: Dice) -> tuple[Logic
     first, second = pair.forms
     third = len(first.things)
     kinds = {thing.kind for graph in graphs for thing in graph.things}
-    if third == 2 and len(graphs[0].things) == 3 == len(graphs[1].things) and dice.chance(60):
+    if third == 2 and first.facts and len(graphs[0].things) == len(graphs[1].things) > 2 and dice.chance(60):
         desc = _shared_desc(graphs, dice)
         if desc is not None and all(desc.kind != d.kind for d in (*first.things, *second.things)):
             fact = _shared_fact(graphs, dice) if dice.coin() else None
@@ -100,7 +100,7 @@ def with_tails(pair: TwinDrafts, graphs: list[Graph], dice: Dice) -> tuple[Logic
                 replace(form, things=(*form.things, desc), facts=(*form.facts, *extra)) for form in (first, second)
             )
     if not first.absent and dice.chance(14):
-        options = [name for name in NAMES if name not in kinds]
+        options = [name for name in UNWRITTEN if name not in kinds]
         named = {d.kind for form in (first, second) for d in form.things}
         missing = Desc(dice.pick([name for name in options if name not in named]))
         first, second = (replace(form, absent=(missing,)) for form in (first, second))

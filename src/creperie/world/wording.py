@@ -15,6 +15,7 @@ from creperie.world.grammar import (
     FRAMES,
     GIVING_TURNED,
     INDEFINITE,
+    LISTING,
     PRESENCE,
     TAILS,
     TURNED,
@@ -39,7 +40,7 @@ PlanPair = tuple[SentencePlan, SentencePlan]
 def sayable(form: LogicalForm) -> tuple[str, ...]:
     """The constructions that can say a claim."""
     if not form.facts:
-        return tuple(PRESENCE)
+        return LISTING if len(form.things + form.counts) > 1 else tuple(PRESENCE)
     return constructions(form.facts[0].relation, form.facts[0].negated)
 
 
