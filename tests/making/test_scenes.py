@@ -206,6 +206,33 @@ def test_half_truths_turn_one_detail_of_a_longer_caption(tmp_path):
         make("mine:half-truths", ["A dog barks."])
 
 
+def test_half_truths_leave_out_things_that_are_hard_to_see(tmp_path):
+    tiny = (400.0, 100.0, 40.0, 40.0)  # half a percent of the picture
+    assert make("mine:half-truths", coco(tmp_path, [("dog", LEFT), ("cat", tiny)])).items == ()
+    spec = coco(tmp_path, [("dog", LEFT), ("cat", tiny)], [("dog", tiny), ("cat", LEFT)])
+    assert {i.tags["evidence"] for i in make("mine:scenes", spec).items} == {"certain"}
+    tiny = (400.0, 100.0, 30.0, 30.0)
+    spec = coco(tmp_path, [("dog", LEFT), ("cat", tiny)], [("dog", tiny), ("cat", LEFT)])
+    assert {i.tags["evidence"] for i in make("mine:scenes", spec).items} == {"likely"}
+
+
+def test_confusions_share_the_same_colours_out_otherwise(tmp_path):
+    objects = {
+        "1": {"name": "car", "x": 10, "y": 10, "w": 30, "h": 30, "attributes": ["red"], "relations": []},
+        "2": {"name": "boat", "x": 60, "y": 10, "w": 30, "h": 30, "attributes": ["blue"], "relations": []},
+    }
+    path = tmp_path / "train_sceneGraphs.json"
+    path.write_text(json.dumps({"7": {"width": 100, "height": 100, "objects": objects}}))
+    (item,) = make("mine:confusion", f"annotations:{path}").items
+    assert item.match == ((True, False, False, False),)
+    assert item.captions[0] == "The picture shows a blue boat and a red car."
+    assert set(item.captions[1:]) == {
+        "The picture shows a red boat and a blue car.",
+        "The picture shows a blue boat and a blue car.",
+        "The picture shows a red boat and a red car.",
+    }
+
+
 def test_wrong_files_are_told_in_one_line(tmp_path):
     with pytest.raises(CreperieError, match="no such annotation file"):
         make("mine:scenes", f"annotations:{tmp_path / 'none.json'}")

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import combinations
 from pathlib import Path
 
-from creperie.bench import NO_IMAGES, open_store
+from creperie.bench import NO_IMAGES, Tag, open_store
 from creperie.lang import CONTRADICTED, article_for, inflected, lemma, truth
 from creperie.making.annotations import AnnotatedImage, AnnotatedThing, read_annotations
 from creperie.making.data import read_data
@@ -22,6 +22,8 @@ from creperie.making.twins_words import table_contrast
 
 #: Things smaller than this share of the picture are overlooked, by people who annotate too.
 SEEN = 0.0025
+#: Of smaller ones than this people may not see what they are: such facts are likely, not certain.
+CLEAR = 0.005
 #: One is left of another where each ends before the other's middle and their middles are this share of the width apart.
 APART = 0.1
 #: A mask that fills less of its box than this is in pieces, or of several things.
@@ -58,8 +60,10 @@ def annotated_captions(path: str | Path, images: str | Path | None = None) -> Ca
         for fact in facts_of(image):
             about = ", ".join(fact.about)
             states = by_key.setdefault((fact.kind, *fact.about), {}).setdefault(fact.state, [])
-            sure = image.complete and not loose & set(fact.names) and fact.kind != "more"
-            tags = {"about": about, "state": fact.state, "evidence": "certain" if sure else "likely"}
+            least = min(t.area for t in image.things.values() if t.name in fact.names) / (image.width * image.height)
+            sure = image.complete and not loose & set(fact.names) and fact.kind != "more" and least >= CLEAR
+            tags: dict[str, Tag] = {"about": about, "state": fact.state, "evidence": "certain" if sure else "likely"}
+            tags["least"] = least
             if len(states) < PER_STATE:
                 key = f"{image.file}#{fact.kind}: {about}"
                 states.append(SourceCaption(key, fact.text, (image.file,), subset=fact.kind, tags=tags))

@@ -27,7 +27,7 @@ from creperie.making.shuffle import aro_caption, shuffled, word_order, word_toke
 from creperie.making.source import Captions, SourceCaption, captions_of
 
 Preview = Callable[..., Made]
-ANNOTATED = ("mine:scenes", "mine:half-truths")  # they read annotations, not captions
+ANNOTATED = ("mine:scenes", "mine:half-truths", "mine:confusion")  # they read annotations, not captions
 BY_RULE = [n for n in MAKERS if n.split(":")[0] in ("rules", "grammar", "content", "mine") and n not in ANNOTATED]
 TEXTS = [
     "A brown dog chases two small cats over the old wooden fence.",

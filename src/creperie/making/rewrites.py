@@ -1,0 +1,200 @@
+"""Second positives: a caption in other words, by back-translation or with a synonym.
+
+rewrite:translate   A dog leaps over a log.   A dog jumps over a log.   (into French and back, `model="mt:…"`)
+rewrite:synonyms    A kid on a bike.          A child on a bike.
+
+What is proposed is kept where each of the two captions entails the other: where they have the same words in the same
+order, up to inflection, articles, forms of "be", relative pronouns, and words or phrases that mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from functools import cache
+from typing import Any
+
+from creperie.bench import Item, choice
+from creperie.core import UsageError
+from creperie.lang import article_for, inflected, lemma, open_wordnet, parse, words, zipf
+from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
+from creperie.making.data import read_data
+from creperie.making.options import MakerOptions
+from creperie.making.source import Captions, SourceCaption
+from creperie.models import load_model
+
+TRANSLATE, SYNONYMS = "rewrite:translate", "rewrite:synonyms"
+#: Back-translations of each caption that are looked at.
+TRIED = 4
+#: A word below this frequency (Zipf's scale) is a slip of the translation.
+RARE = 1.5
+
+
+@dataclass(frozen=True)
+class Rewriter:
+    """Items of two true captions: the source, and the first proposed text that says the same."""
+
+    name: str
+    options: MakerOptions
+    checks: tuple[Check | BatchCheck, ...] = ()
+    whole: bool = False
+    chunk: int = 64
+    parallel: bool = False
+    tidies: bool = False
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return self.options.settings
+
+    def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
+        texts = [s.text for s in sources]
+        docs = list(parse(texts, self.options.parser))
+        if self.name == TRANSLATE:
+            model: Any = load_model(self.options.model)
+            rewritten: Sequence[Sequence[str]] = model.rewritten(texts, TRIED)
+        else:
+            rewritten = [with_synonyms(doc) for doc in docs]
+        for source, doc, found in zip(sources, docs, rewritten, strict=True):
+            yield self._judged(source, doc, list(dict.fromkeys(found)))
+
+    def _judged(self, source: SourceCaption, doc: Any, texts: Sequence[str]) -> Proposal:
+        candidates: list[Candidate] = []
+        enough = ""
+        for text, other in zip(texts, parse(texts, self.options.parser)):
+            change, reason = compare(doc, other)
+            kind = self.name.partition(":")[2]
+            made = Candidate(source.id, text, "positive", kind, self.name, change, "", {"evidence": "likely"})
+            candidates.append(replace(made, refused=reason or enough))
+            enough = enough or ("" if reason else "another text is taken")
+        return Proposal(tuple(candidates), skipped="" if candidates else "no word has a synonym in the table")
+
+    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+        pairs = [(c, {"maker": c.maker, "edit": c.edit}) for c in accepted]
+        return [Item(source.id, c.kind, source.images, (source.text, c.text), choice(2, 0), t) for c, t in pairs]
+
+
+def rewriter(name: str, options: MakerOptions, captions: Captions) -> Rewriter:
+    """Return a maker of second positives."""
+    if name == TRANSLATE and not options.model.startswith("mt:"):
+        hint = "pass model='mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en'"
+        raise UsageError(f"{name} needs two translation models", hint=hint)
+    open_wordnet()
+    return Rewriter(name, options)
+
+
+Key = tuple[str, str]  #: a word in its dictionary form, and the first letter of its part of speech
+
+
+def compare(doc: Any, other: Any) -> tuple[str, str]:
+    """Return what two parsed captions say differently, and why they may not mean the same (empty where they do).
+
+    >>> compare(*parse(["A dog is leaping over a log.", "A dog jumps over the log."]))
+    ('leap → jump', '')
+    >>> compare(*parse(["A young boy runs.", "A boy runs."]))[1]
+    'not known to say the same: young → '
+    """
+    old, new = _keys(doc), _keys(other)
+    if (fault := _fault(doc, other)) is not None:
+        return "", fault
+    changes = []
+    for op, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if op == "equal":
+            continue
+        change = f"{_spelt(old[a:b])} → {_spelt(new[c:d])}"
+        changes.append(change)
+        if not _say_the_same(old[a:b], new[c:d]):
+            return "; ".join(changes), f"not known to say the same: {change}"
+    return "; ".join(changes) or "another form", ""
+
+
+_ARTICLES = frozenset(("a", "an", "the"))
+
+
+def _fault(doc: Any, other: Any) -> str | None:
+    """Why the second caption is not worth comparing: it changes an article only, or it is not English."""
+    old, new = ([w for w in words(d.text) if w not in _ARTICLES] for d in (doc, other))
+    if old == new:
+        return "only an article differs"
+    if any(zipf(word) < RARE for word in set(new) - set(old)):
+        return "a word that nobody uses"
+    plural = [t for t in other if t.tag_ == "NNS" and any(c.lower_ in ("a", "an") for c in t.lefts)]
+    return "an article before a plural" if plural else None
+
+
+def _spelt(keys: Sequence[Key]) -> str:
+    return " ".join(word for word, _ in keys)
+
+
+def _keys(doc: Any) -> list[Key]:
+    """The words that carry meaning: verbs in their dictionary form, nouns with their number, one spelling of each."""
+    data = read_data("paraphrases")
+    keys: list[Key] = []
+    for token in doc:
+        tag = token.tag_
+        base = lemma(token.text.lower(), tag) if tag[:2] in ("VB", "NN") else token.lower_
+        if not token.text[:1].isalnum() or base in data["dropped"] or (token.text == "'s" and tag != "POS"):
+            continue
+        spelt = data["spellings"].get(base, base).split()
+        number = "s" if tag == "NNS" and base != "people" else ""
+        keys += [(word, tag[:1] + number if tag[:2] == "NN" else tag[:1]) for word in spelt]
+    return keys
+
+
+def _say_the_same(old: Sequence[Key], new: Sequence[Key]) -> bool:
+    """Whether two stretches of words mean the same, phrase by phrase; phrases have up to three words."""
+    if not old or not new:
+        return not old and not new
+    lengths = [(i, j) for i in range(1, min(3, len(old)) + 1) for j in range(1, min(3, len(new)) + 1)]
+    return any(_is_same_phrase(old[:i], new[:j]) and _say_the_same(old[i:], new[j:]) for i, j in lengths)
+
+
+def _is_same_phrase(old: Sequence[Key], new: Sequence[Key]) -> bool:
+    if len(old) == len(new) == 1 and _are_synonyms(old[0], new[0]):
+        return True
+    numbers = [sum(pos == "Ns" for _, pos in keys) for keys in (old, new)]
+    return numbers[0] == numbers[1] and _in_one_row(_spelt(old), _spelt(new))
+
+
+def _are_synonyms(a: Key, b: Key) -> bool:
+    (one, pos), (two, other) = a, b
+    if pos != other and {pos, other} & {"Ns"}:
+        return False
+    return one == two or _in_one_row(one, two) or (pos == other and _share_first_sense(one, two, pos[:1].lower()))
+
+
+@cache
+def _in_one_row(one: str, two: str) -> bool:
+    return any(one in row and two in row for row in read_data("paraphrases")["same"])
+
+
+@cache
+def _share_first_sense(one: str, two: str, pos: str) -> bool:
+    """Whether the most frequent sense of one word is among the two most frequent of the other."""
+    part = {"j": "a", "n": "n", "v": "v"}.get(pos)
+    if part is None or {one, two} & set(read_data("paraphrases")["light"]):
+        return False
+    first, second = ([s.offset for s in open_wordnet().senses(word, part)[:2]] for word in (one, two))
+    return bool(first and second) and (first[0] in second or second[0] in first)
+
+
+def with_synonyms(doc: Any) -> list[str]:
+    """Return the caption with one word replaced by each of its synonyms, in the same form, article adjusted."""
+    rows = read_data("paraphrases")["replaced"]
+    texts = []
+    for token in doc:
+        base = lemma(token.text.lower(), token.tag_)
+        for row in rows.get(token.tag_[:2], ()):
+            if base not in row or token.text[:1].isupper():
+                continue
+            for word in row:
+                if word == base:
+                    continue
+                new = word if token.tag_ in ("NN", "JJ", "IN") else inflected(word, token.tag_)
+                before = doc[: token.i].text_with_ws
+                if token.i and doc[token.i - 1].lower_ in ("a", "an"):
+                    article = article_for(new)
+                    kept = doc[: token.i - 1].text_with_ws
+                    before = f"{kept}{article if kept else article.capitalize()} "
+                texts.append(f"{before}{new}{token.whitespace_}{doc[token.i + 1 :].text}")
+    return texts

@@ -1,0 +1,61 @@
+"""The model kind `mt:`: a sentence is translated into another language and back, by two MarianMT models.
+
+`mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en`; both are hub names or folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from creperie.core import UsageError
+from creperie.models import Fingerprint, ModelURI, Place, Prompt, hash_state, model_folder, quiet_libraries
+
+#: Sentences that are translated at once, and tokens of the longest translation.
+ROWS, LONGEST = 16, 96
+
+
+def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BackTranslator:
+    """Load both directions; the option `back` names the model that translates back."""
+    if "back" not in options:
+        hint = "write mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en"
+        raise UsageError("the model that translates back is missing", where=str(uri), hint=hint)
+    folders = [model_folder(name, uri=str(uri)) for name in (uri.name, str(options["back"]))]
+    return BackTranslator(str(uri), folders, place)
+
+
+class BackTranslator:
+    """Rewrites sentences; as a generator it answers the last message of a prompt with its back-translation."""
+
+    def __init__(self, uri: str, folders: Sequence[Path], place: Place) -> None:
+        from transformers import MarianMTModel, MarianTokenizer
+
+        with quiet_libraries():
+            self.tokenizers = [MarianTokenizer.from_pretrained(folder) for folder in folders]
+            models = [MarianMTModel.from_pretrained(folder, dtype=place.dtype) for folder in folders]
+        self.models = [model.to(place.device).eval() for model in models]
+        weights = "+".join(hash_state(model.state_dict()) for model in self.models)
+        self.fingerprint = Fingerprint(uri, "MarianMTModel", weights, options={"beams": 4})
+
+    def rewritten(self, texts: Sequence[str], count: int = 1) -> list[list[str]]:
+        """Return for every text up to `count` back-translations of its best translation, the likeliest first."""
+        across = [found[0] for found in self._translated(0, texts, 1)]
+        return self._translated(1, across, count)
+
+    def generate(self, prompts: Sequence[Prompt]) -> list[str]:
+        return [found[0] for found in self.rewritten([prompt.messages[-1][1] for prompt in prompts])]
+
+    def _translated(self, which: int, texts: Sequence[str], count: int) -> list[list[str]]:
+        import torch
+
+        model, tokenizer = self.models[which], self.tokenizers[which]
+        made: list[str] = []
+        for k in range(0, len(texts), ROWS):
+            batch = tokenizer(list(texts[k : k + ROWS]), return_tensors="pt", padding=True).to(model.device)
+            with torch.inference_mode():
+                ids = model.generate(
+                    **batch, num_beams=4, num_return_sequences=count, max_length=None, max_new_tokens=LONGEST
+                )
+            made += tokenizer.batch_decode(ids, skip_special_tokens=True)
+        return [made[k : k + count] for k in range(0, len(made), count)]
