@@ -145,6 +145,7 @@ def test_compare(creperie: Command, benches: tuple[str, str], clip: str, other_c
 
 
 def test_cache(creperie: Command, benches: tuple[str, str], clip: str, cache: Path) -> None:
+    scored(creperie, benches[0], "--model", clip, "--task", "tot", "--no-cache")
     assert "is empty" in creperie("cache")[1]
     scored(creperie, benches[0], "--model", clip)
     document = json.loads(creperie("cache", "show", "--json")[1])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import creperie
 from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.core.errors import DataError, UsageError
 from creperie.metrics import MetricSettings
@@ -45,6 +46,11 @@ def run_of(name: str, right: Any, n: int = 60, bench: Benchmark | None = None) -
 def test_two_runs_item_by_item() -> None:
     a, b = run_of("a", range(0, 50)), run_of("b", range(20, 60))
     found = compare([a, b], settings=FEW)
+    frame = creperie.compare(a, b).to_pandas()  # two runs, as one writes them in a notebook
+    own = frame[frame["subset"] == "all"].iloc[0]
+    assert (own["a"], own["b"], own["n"]) == ("guess:a", "guess:b", 60)
+    assert (own["difference"], own["accuracy_a"]) == pytest.approx((10 / 60, 50 / 60))
+    assert own["low"] < own["difference"] < own["high"]
     rows = {r.subset: r.comparison for r in found.rows}
     assert list(rows) == ["s0", "s1", "all", "macro"]
     whole = rows["all"]

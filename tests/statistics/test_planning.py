@@ -14,15 +14,17 @@ from click.testing import CliRunner
 
 import creperie as cr
 from creperie.bench import Item, choice, from_items, save
+from creperie.cli import main
 from creperie.cli.overlap import overlap as overlap_command
-from creperie.cli.power import power as power_command
 from creperie.cli.robust import robust as robust_command
 from creperie.metrics import HIT, MISS, compare, equivalence
 from creperie.scoring import Run
-from creperie.statistics import overlap, power, robustness
+from creperie.statistics import overlap, power, response, robustness
 from creperie.statistics.rankings import wrong_labels
 
 NORMAL = NormalDist()
+#: Models whose ranks depend on how subsets are weighed: number, lead, and lead on simplified items.
+TURNED = ((0, 0.0, 3.0), (1, 1.0, 0.0))
 
 
 @pytest.mark.slow
@@ -74,13 +76,46 @@ def test_power_from_two_runs_is_that_of_their_subsamples(make_run: Callable[...,
     assert predicted.power == pytest.approx(np.mean(seen), abs=0.05)
 
 
-def test_the_command_plans() -> None:
-    answer = CliRunner().invoke(power_command, ["interval", "--items", "200", "--simulations", "20", "--json"])
-    assert answer.exit_code == 0 or json.loads(answer.output)["power"] < 0.8
+def test_plans_that_cannot_be() -> None:
     with pytest.raises(cr.CreperieError, match="no two models"):
         power("compare", difference=0.2, discordant=0.1)
     with pytest.raises(cr.CreperieError, match="did you mean 'kappa'"):
         power("kapa")
+
+
+def test_exit_codes_of_the_measuring_commands(
+    make_run: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0: the answer is yes; 1: it is no; 2: a mistake, in one line; 3: not shown."""
+    pairs = [("A dog bites a man.", "A man bites a dog."), ("Two men ride.", "Two men sit.")]
+    save(from_items("mine", [Item(str(k), "s", (), t, choice(1, 1), {}) for k, t in enumerate(pairs)]), tmp_path / "b")
+    (tmp_path / "same.txt").write_text("two men ride .\n")
+    (tmp_path / "other.txt").write_text("Nothing like it.\n")
+    runs = [str(make_run(f"fake:{k}", lead=0.8 * k, seed=k).save(tmp_path / "runs").path) for k in range(9)]
+
+    def ends(*args: str) -> int:
+        with pytest.raises(SystemExit) as ended:
+            main([*args, "--json"])
+        out, err = capsys.readouterr()
+        code = int(str(ended.value.code))
+        assert bool(out) == (code != 2)
+        assert code != 2 or len(err.strip().splitlines()) <= 2
+        return code
+
+    quick, bench = ("--simulations", "20"), str(tmp_path / "b")
+    assert ends("power", "interval", "--items", "2000", "--width", "0.05", *quick) == 0
+    assert ends("power", "interval", "--items", "200", "--width", "0.02", *quick) == 1
+    assert ends("power", "compare", "--difference", "0.2", "--discordant", "0.1", *quick) == 2
+    assert (ends("ceiling", bench), ends("ceiling", str(tmp_path / "none"))) == (0, 2)
+    assert ends("overlap", bench, str(tmp_path / "other.txt"), "--near", "1") == 0
+    assert ends("overlap", bench, str(tmp_path / "same.txt"), "--near", "1") == 1
+    assert ends("overlap", bench, str(tmp_path / "none.txt")) == 2
+    assert (ends("robust", runs[0], runs[8]), ends("robust", *runs, "--wrong", "3/0")) == (0, 2)
+    turned = [str(make_run(f"fake:{k}", lead, simple, k).save(tmp_path / "t").path) for k, lead, simple in TURNED]
+    assert ends("robust", *turned, "--blind", turned[0]) == 1
+    assert (ends("items", *runs), ends("items", *runs[:2])) == (0, 2)
+    monkeypatch.setattr(response, "MOST_STEPS", 1)
+    assert ends("items", *runs) == 3
 
 
 def test_equivalence_is_two_one_sided_tests() -> None:
@@ -98,9 +133,7 @@ def test_equivalence_is_two_one_sided_tests() -> None:
 
 
 def test_a_ranking_under_every_choice(make_run: Callable[..., Run], tmp_path: Path) -> None:
-    runs = [
-        make_run(f"fake:{k}", lead=lead, simple=simple, seed=k) for k, (lead, simple) in enumerate([(0, 3), (1, 0)])
-    ]
+    runs = [make_run(f"fake:{k}", lead=lead, simple=simple, seed=k) for k, lead, simple in TURNED]
     found = robustness(runs, wrong="0/400")
     assert found.choices == ["itt", "subsets weighed alike"]
     assert found.frame().num_rows == 4

@@ -30,7 +30,7 @@ def items(
     """Difficulty, discrimination and suspicious items, from the runs of many models on one benchmark.
 
     A suspicious item is one that better models get wrong more often: probably mislabelled. The short form ranks models
-    as the whole benchmark does, with an error measured on models that had no part in choosing it. Exit code 1 when the
+    as the whole benchmark does, with an error measured on models that had no part in choosing it. Exit code 3 when the
     item response model did not converge.
     """
     from creperie.reporting import runs_in
@@ -40,7 +40,8 @@ def items(
     if table:
         write_table(found.frame().drop_columns("images") if table.suffix != ".parquet" else found.frame(), table)
     document = {**found.document(), "table": str(table) if table else None}
-    return CommandResult(document, lambda: _show(found, document, top), ok=found.fit is None or found.fit.converged)
+    unsettled = found.fit is not None and not found.fit.converged
+    return CommandResult(document, lambda: _show(found, document, top), code=3 if unsettled else None)
 
 
 def _show(found: ItemStudy, document: dict[str, Any], top: int) -> None:
