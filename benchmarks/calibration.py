@@ -319,10 +319,12 @@ def main() -> None:
             found = [measured(task) for task in tasks]
     if chosen.json:
         chosen.json.write_text(json.dumps(found, indent=1))
-    draws = found[0]["draws"]
+    draws, whole = found[0]["draws"], sum(1 for _ in cells())
+    part = "" if len(found) == whole else f" --every {round(whole / len(found))}"
     lines = [
-        f"Written by `python benchmarks/calibration.py --draws {draws} --jobs 16 --json grid.json`, then `--from "
-        f"grid.json --write`: coverage of 95 % intervals in percent, {draws:,} draws per cell.",
+        f"Written by `python benchmarks/calibration.py --draws {draws} --jobs 16{part} --json grid.json`, then `--from "
+        f"grid.json --write`: coverage of 95 % intervals in percent, {draws:,} draws per cell, {len(found)} of the "
+        f"grid's {whole} cells.",
         "",
         *summary(found),
     ]
