@@ -138,11 +138,14 @@ def test_images_of_a_folder_and_of_an_archive_are_joined(tmp_path: Path) -> None
 
 def test_a_stage_of_tables_without_runs_writes_no_empty_file(tmp_path: Path) -> None:
     save(from_items("b", [Item("1", "swap_obj", (), ("a", "b"), ((True, False),))]), tmp_path / "01-make")
-    options = {"tables": ["sugarcrepe/2"], "same": {}}
-    job = StageJob("table", "r", options, (str(tmp_path / "01-make"),), tmp_path / "o", tmp_path, sources=("make",))
+    shutil.copytree(tmp_path / "01-make", tmp_path / "02-human")  # people chose the captions of some items
+    (tmp_path / "02-human" / "runs").mkdir()
+    options, places = {"tables": ["sugarcrepe/2"], "same": {}}, (str(tmp_path / "01-make"), str(tmp_path / "02-human"))
+    job = StageJob("table", "r", options, places, tmp_path / "o", tmp_path, sources=("make", "human"))
     work_of("table")(job)
     assert not (tmp_path / "o" / "results.csv").exists()
-    assert "▶ make" in (tmp_path / "o" / "sugarcrepe-2.txt").read_text(encoding="utf-8")
+    text = (tmp_path / "o" / "sugarcrepe-2.txt").read_text(encoding="utf-8")
+    assert ("▶ make" in text, "▶ human" in text) == (True, False)  # a sample for people is no size of the benchmark
 
 
 def test_a_table_names_the_stage_that_made_the_items(tmp_path: Path) -> None:

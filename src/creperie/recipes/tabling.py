@@ -12,7 +12,7 @@ from typing import Any
 from creperie.bench import MANIFEST_FILE, load
 from creperie.core import CreperieError, UsageError, read_json, write_json, write_text
 from creperie.recipes.judging import ANSWERS, PAIRWISE, runs_in
-from creperie.recipes.people import PEOPLE
+from creperie.recipes.people import PEOPLE, RUNS
 from creperie.recipes.steps import StageJob
 from creperie.recipes.training import TUNING
 from creperie.reporting import (
@@ -84,7 +84,7 @@ def findings_of(job: StageJob) -> RecipeFindings:
     piles[ANSWERS] = findings.answers
     for stage, place in own_places(job.sources, job.inputs).items():
         folder = Path(place)
-        if (folder / MANIFEST_FILE).is_file():
+        if (folder / MANIFEST_FILE).is_file() and not (folder / RUNS).is_dir():  # people who chose made no items
             findings.benches[stage] = load(place)
         for name, pile in piles.items():
             if (folder / name).is_file():
