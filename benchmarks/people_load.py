@@ -156,15 +156,15 @@ class Server:
 
 def processor_seconds(pid: int, *, children: bool = False) -> float:
     """What a process has used so far; with `children`, also those that it started."""
-    found = 0.0
+    used = 0.0
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             own, fields = path.parent.name, path.read_text().rpartition(")")[2].split()
         except OSError:  # ended meanwhile
             continue
         if int(own) == pid or (children and int(fields[1]) == pid):
-            found += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return found
+            used += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return used
 
 
 async def kill_now_and_then(server: Server, kills: int, seconds: float) -> None:
@@ -281,7 +281,7 @@ def main() -> int:
             used["database"] += processor_seconds(postmaster, children=True) if postmaster else 0.0
         finally:
             server.end(signal.SIGTERM)
-        found = checked(db, tally)
+        stored = checked(db, tally)
         db.close()
     times = sorted(tally.times)
     document = {
@@ -295,10 +295,10 @@ def main() -> int:
         "answers_per_server_second": None if options.kills else round(len(times) / max(0.01, used["server"]), 1),
         "retries": tally.retries,
         "refused": dict(tally.refused),
-        **found,
+        **stored,
     }
     print(json.dumps(document, indent=2))
-    return 1 if found["lost"] or found["doubled"] else 0
+    return 1 if stored["lost"] or stored["doubled"] else 0
 
 
 if __name__ == "__main__":

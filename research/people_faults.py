@@ -150,7 +150,7 @@ def provoke(kind: str, fault: str, options: argparse.Namespace) -> tuple[dict[st
             asyncio.run(press(at, cookies, FAULTS[fault], options.think))
         finally:
             server.end(signal.SIGTERM)
-        found = checked(db, at.tally)
+        stored = checked(db, at.tally)
         db.close()
     row = dict.fromkeys(HEAD, "") | {
         "database": {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[kind],
@@ -158,9 +158,9 @@ def provoke(kind: str, fault: str, options: argparse.Namespace) -> tuple[dict[st
         "acknowledged": f"{len(at.tally.acknowledged):,}",
         "refused and sent again": ", ".join(f"{n:,} × {code}" for code, n in sorted(at.tally.refused.items())) or "0",
         "connections lost": at.tally.retries,
-        **{name: f"{found[name]:,}" for name in ("stored", "lost", "doubled")},
+        **{name: f"{stored[name]:,}" for name in ("stored", "lost", "doubled")},
     }
-    wrong = [name for name in ("lost", "doubled") if found[name]]
+    wrong = [name for name in ("lost", "doubled") if stored[name]]
     # A fault that no annotator noticed has tested nothing.
     noticed = at.tally.retries if fault == "kill" else sum(at.tally.refused.values()) + at.tally.retries
     return row, wrong if noticed else [*wrong, "the fault did not bite"]

@@ -1,4 +1,9 @@
-"""The attacks that once worked, one test each."""
+"""The attacks on studies that once worked, one test each.
+
+Those that are not about studies stand with what they attacked: files that hang whoever reads them in
+`tests/fuzz/test_limits.py`, model servers that report negative usage or answer without end in
+`tests/models/test_api.py`.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +23,14 @@ from tests.annotation.acting import change_settings, desk_for, record_of, set_st
 
 from creperie.annotation.answers import answer, undo
 from creperie.annotation.apply import apply_record, apply_study
-from creperie.annotation.crowd import crowd_address
+from creperie.annotation.crowd import crowd_address, payments
 from creperie.annotation.database import Database, open_database
 from creperie.annotation.export import exported, read_export
 from creperie.annotation.links import invite, link_for
 from creperie.annotation.people import exclude, exclude_by_rules
 from creperie.annotation.quality import overview
 from creperie.annotation.schema import Annotator, Answer, Link, Question, Slot
-from creperie.annotation.settings import StudySettings
+from creperie.annotation.settings import changed
 from creperie.annotation.state import PERMITTED, StateError, study_named
 from creperie.annotation.study import StudyPlan, store_study
 from creperie.annotation.tasks import TASKS
@@ -391,11 +396,13 @@ def test_a_comment_cannot_leave_its_cell(browser: Callable[..., Any], study: Any
         {"pay": -5},
         {"pay": float("1e400")},
         {"cap": 0.5},
+        {"screening": [1]},
+        {"consent": [1]},
     ],
 )
 def test_settings_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        StudySettings(**wrong)
+        changed({}, wrong)
 
 
 def test_a_lost_link_locks_nobody_out(browser: Callable[..., Any], site: Site) -> None:
@@ -486,6 +493,7 @@ def test_a_task_that_does_not_fit_names_those_that_do(db: Database, bench: Bench
 
 def test_measures_count_nobody_who_was_not_vouched_for(db: Database, bench: Benchmark) -> None:
     one, two = _study(db, bench)
+    change_settings(db, "s", pay=3.0)
     _work(db, one)
     _work(db, two)
     with db.write() as session:
@@ -493,5 +501,7 @@ def test_measures_count_nobody_who_was_not_vouched_for(db: Database, bench: Benc
     set_state(db, "s", "paused")
     assert apply_study(db, "s", bench.only(["pair"])).document["too_few_answers"] == 16
     with db.read() as session:
-        rows = overview(session, study_named(session, "s"))["annotators"]
+        study = study_named(session, "s")
+        rows = overview(session, study)["annotators"]
     assert [row["counts"] for row in rows] == [False, True]
+    assert [row["pay"] for row in payments(study, rows)] == [0.0, 3.0]

@@ -27,7 +27,7 @@ class WorkError(CreperieError):
 
 @dataclass(frozen=True)
 class Receipt:
-    """What an annotator is told after an answer; the feedback is for practice questions only."""
+    """The reply to an answer; the feedback is for practice questions only."""
 
     key: str
     right: bool | None = None
@@ -153,7 +153,7 @@ def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
 
 
 def skipped(desk: Desk) -> int:
-    """How many questions I skipped and did not take back."""
+    """Return how many questions I skipped and did not take back."""
     rows = select(Answer.slot_id, Answer.kind).where(Answer.annotator_id == desk.me.id).order_by(Answer.turn)
     last = dict(desk.session.execute(rows).all())
     return sum(kind == SKIP for kind in last.values())

@@ -68,7 +68,7 @@ def apply_study(db: Database, name: str, bench: Benchmark, plan: ApplyPlan = DEF
 
 
 def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
-    """As `apply_study`, from an exported record alone."""
+    """Return what `apply_study` returns, computed from an exported record alone."""
     name, expected, questions = document["study"], document["bench"]["hash"], judged(document)
     if expected != bench.hash:
         raise UsageError(
@@ -204,14 +204,14 @@ def _apply_ratings(
 
 
 def _values(one: Judged, name: str) -> list[Any]:
-    """What was said about a question, or what was decided; nothing while answers are missing."""
+    """Return what people answered to a question, or what was decided; an empty list while answers are missing."""
     if one.decision is not None:
         return [one.decision["value"][name]]
     return [s.value[name] for s in one.answers] if one.complete else []
 
 
 def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
-    """Whose foil more annotators preferred, for sense and for grammar; as many for either side is a tie."""
+    """Return whose foil more annotators preferred, for sense and for grammar; equal numbers are a tie."""
     preferences = []
     for one in questions:
         for name in ("sense", "grammar"):
@@ -223,7 +223,7 @@ def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
 
 
 def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[dict[str, Any]]:
-    """How often each source's foil was the better one: counts of questions by subset."""
+    """Count by subset in how many questions each source's foil was the better one."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for one, name, winner in preferences:
         for subset in (one.question.subset, "all"):

@@ -54,7 +54,7 @@ CANDIDATES = 48
 
 
 def depth(overlap: int, arrived: int, expected: int) -> int:
-    """How many answers per question are open when so many of the expected people have arrived.
+    """Return how many answers per question are open when so many of the expected people have arrived.
 
     >>> [depth(3, arrived, 25) for arrived in (1, 3, 9, 17, 25)], depth(2, 1, 2), depth(2, 2, 2)
     ([1, 1, 2, 3, 3], 1, 2)
@@ -63,7 +63,7 @@ def depth(overlap: int, arrived: int, expected: int) -> int:
 
 
 def pair_cap(questions: int, overlap: int, people: int) -> int:
-    """How many questions two annotators may have in common: twice what an even spread gives, and two.
+    """Return how many questions two annotators may have in common: twice what an even spread gives, and two.
 
     >>> pair_cap(200, 3, 25), pair_cap(100, 2, 2)
     (6, 202)
@@ -243,7 +243,7 @@ class Desk:
         return [row for wanted in (_LAPSED, _FREE) for row in self.session.execute(wanted, own)]
 
     def _holders(self, questions: Iterable[int]) -> dict[int, list[int]]:
-        """Who has or had each question, people who are excluded aside."""
+        """Return who has or had each question, without people who are excluded."""
         taken = select(Slot.question_id, Slot.annotator_id).where(Slot.annotator_id.is_not(None), Slot.state != VOID)
         holders: dict[int, list[int]] = defaultdict(list)
         for question, person in self.session.execute(taken.where(Slot.question_id.in_(questions))):
@@ -268,7 +268,7 @@ class Desk:
         return sum(n for (own, _), n in self.counts().items() if own == kind)
 
     def answered(self) -> int:
-        """How many questions I have answered, practice aside."""
+        """Return how many questions I have answered, without practice."""
         return self.counts()[MAIN, DONE] + self.counts()[ATTENTION, DONE]
 
     def standing(self) -> AnnotatorProgress:
@@ -280,7 +280,7 @@ class Desk:
         return AnnotatorProgress(self.answered(), total, self.study.state != OPEN, self.waiting)
 
     def ending(self) -> str | None:
-        """Where an annotator who is done goes on; None for one who is not done."""
+        """Return where an annotator who is done goes on; None for one who is not done."""
         return self.settings.completion_url if self.me.outcome else None
 
 
@@ -321,7 +321,7 @@ _ARRIVED = select(
 
 
 def arrivals(session: Session, study: StudyRow, settings: StudySettings, me: int = 0) -> tuple[int, int]:
-    """How many people have begun a study (with `me`), and how many are expected to in all.
+    """Return how many people have begun a study (`me` included), and how many are expected to in all.
 
     Expected are as many as the owner says, else all who have a link or an id on the list, or the cap. Where nothing
     says it, a crowd is as large as the quota makes it.

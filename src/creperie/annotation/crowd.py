@@ -71,7 +71,7 @@ def list_workers(db: Database, name: str, ids: Iterable[str], actor: str = "cli"
 
 
 def signature(study: StudyRow, worker: str) -> str:
-    """What the address of a worker carries beside the id: only the study's owner can make it."""
+    """Return the signature that a worker's address carries beside the id; only the study's owner can make it."""
     return Signer(study.secret, salt="creperie.worker").get_signature(worker).decode()
 
 
@@ -101,7 +101,7 @@ class Entrant:
 
 
 def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> Entrant:
-    """Who comes, from the parameters of the address; an error for those for whom nobody vouches."""
+    """Return who enters, from the parameters of the address; raise an error for ids that nobody vouches for."""
     parameter = WORKER_PARAMETER[settings_of(study.settings).platform]
     worker = query.get(parameter, "").strip()
     if query.get("assignmentId") == PREVIEW:
@@ -150,7 +150,7 @@ def _participants(session: Session, study: StudyRow) -> int:
 
 
 def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """What each annotator is owed, from the rows of `overview`. Worker ids are not stored; those given are matched."""
+    """Return what each annotator is owed, from the rows of `overview`; `workers` are matched with the stored hashes."""
     known = {worker_hash(study, worker.strip()): worker.strip() for worker in workers if worker.strip()}
     return [_payment(settings_of(study.settings), row, known) for row in rows]
 

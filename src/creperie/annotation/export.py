@@ -45,7 +45,7 @@ _PERSON = ("entry", "quota", "created", "excluded", "withdrawn", "finished", "ou
 
 
 def study_record(session: Session, study: StudyRow) -> StudyRecord:
-    """Everything about a study that results are computed from."""
+    """Return everything about a study that results are computed from."""
     own = select(Question).where(Question.study_id == study.id).order_by(Question.ordinal)
     questions = session.scalars(own).all()
     numbers = {q.id: q.ordinal for q in questions}

@@ -38,9 +38,9 @@ def _run(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], who:
     needs = _needs(study, questions)
     layout = layout_of_bench(bench)
     votes = {
-        (one.question.subset, one.question.item): _mean(_scores(study["task"], one.question.payload, said))
+        (one.question.subset, one.question.item): _mean(_scores(study["task"], one.question.payload, values))
         for one in questions
-        if (said := _said(one, who))
+        if (values := _values_of(one, who))
     }
     scores = _flat(bench, layout, needs, votes)
     table = score_table(bench, layout, {needs: scores})
@@ -62,15 +62,15 @@ def _run(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], who:
     return Run(document, table)
 
 
-def _said(one: Judged, who: str) -> list[Value]:
-    """What somebody chose; for everybody together, what an owner decided goes before the votes."""
+def _values_of(one: Judged, who: str) -> list[Value]:
+    """Return what somebody chose; for everybody together, an owner's decision goes before the votes."""
     if who == EVERYBODY and one.decision is not None:
         return [one.decision["value"]]
     return [s.value for s in one.answers if who in (EVERYBODY, s.annotator)]
 
 
 def _needs(study: StudyRecord, questions: Sequence[Judged]) -> Input:
-    """Without the image, captions are compared with each other."""
+    """Return which scores the answers are: between captions where no image was shown, else of image and caption."""
     blind = study["task"] == FIND and not any(one.question.payload["images"] for one in questions)
     return "text_text" if blind else "image_text"
 
@@ -81,18 +81,18 @@ def _tasks(needs: Input, layout: Layout) -> list[str]:
     return ["itt", "t2i", "group"] if (layout.rows > 1).any() else ["itt"]
 
 
-def _scores(task: str, payload: Payload, said: Iterable[Value]) -> list[np.ndarray]:
-    """The score matrix that each answer stands for."""
+def _scores(task: str, payload: Payload, values: Iterable[Value]) -> list[np.ndarray]:
+    """Return the score matrix that each answer stands for."""
     width = len(payload["captions"])
     if task == FIND and payload["images"]:
-        return [1.0 - np.eye(width)[value["caption"]][None] for value in said]
+        return [1.0 - np.eye(width)[value["caption"]][None] for value in values]
     if task == FIND:
-        return [_alike(width, value["caption"]) for value in said]
-    return [np.eye(width)[value["captions"]] for value in said]
+        return [_alike(width, value["caption"]) for value in values]
+    return [np.eye(width)[value["captions"]] for value in values]
 
 
 def _alike(width: int, odd: int) -> np.ndarray:
-    """Captions by captions: all but the odd one say the same."""
+    """Return captions by captions: 1 where both are not the odd one."""
     same = np.arange(width) != odd
     matrix: np.ndarray = (same[:, None] & same[None, :]).astype(float)
     np.fill_diagonal(matrix, 1.0)
@@ -105,7 +105,7 @@ def _mean(matrices: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _flat(bench: Benchmark, layout: Layout, needs: Input, votes: Mapping[tuple[str, str], np.ndarray]) -> np.ndarray:
-    """The scores of all items in a row; NaN where nobody was asked."""
+    """Return the scores of all items in one array; NaN where nobody was asked."""
     widths = layout.widths(needs)
     keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
     parts = [votes.get(key, np.full(int(width), np.nan, np.float32)) for key, width in zip(keys, widths, strict=True)]

@@ -70,7 +70,7 @@ class Visitor:
         return f"{self.link.kind}:{self.link.name}"
 
     def may(self, kind: str, study: int | None = None) -> bool:
-        """Whether an owner's or adjudicator's link allows something in a study."""
+        """Return True if the link allows what owners, or the adjudicators of a study, may do."""
         if self.link.kind == OWNER:
             return True
         return kind == ADJUDICATOR == self.link.kind and study is not None and self.link.study_id == study
@@ -96,7 +96,7 @@ class Invitation:
 
 
 def hashed(token: str) -> str:
-    """How a token is stored. It has 256 bits, so a plain hash cannot be reversed by guessing."""
+    """Return the hash under which a token is stored. With 256 bits, a plain hash cannot be reversed by guessing."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -272,12 +272,12 @@ def _new_pseudonym(session: Session, study: StudyRow) -> str:
 
 
 def link_of(session: Session, token: str) -> Visitor | None:
-    """Whose link this is; None where it has ended."""
+    """Return whose link this is; None if it has ended."""
     return _visitor(session, select(Link).where(Link.token_hash == hashed(token)))
 
 
 def visitor(session: Session, cookie: str) -> Visitor | None:
-    """Whose browser this is; None where its time is over or its link has ended."""
+    """Return whose browser this is; None if its time is over or its link has ended."""
     here = select(Link).join(Visit, Visit.link_id == Link.id)
     return _visitor(session, here.where(Visit.token_hash == hashed(cookie), Visit.expires > time.time()))
 
@@ -330,7 +330,7 @@ def remember_address(db: Database, url: str) -> None:
 
 
 def served_at(session: Session) -> str:
-    """Where the server was last started."""
+    """Return the address under which the server was last started."""
     last = select(Event.detail).where(Event.what == "serve", Event.study_id.is_(None)).order_by(Event.id.desc())
     detail = session.scalar(last.limit(1))
     return str(detail["url"]) if detail else "http://127.0.0.1:8765"

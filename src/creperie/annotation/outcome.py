@@ -1,4 +1,4 @@
-"""What people said about each question in the end, and what follows from it.
+"""The answers to each question that count in the end, and the verdict that follows from them.
 
 Everything here is computed from a study's record, which is what `annotate export` writes: see
 `creperie.annotation.export`.
@@ -40,7 +40,7 @@ class AskedQuestion:
 
 @dataclass(frozen=True)
 class LastAnswer:
-    """What one annotator said in the end."""
+    """The answer of one annotator that counts in the end."""
 
     annotator: str
     value: Value
@@ -60,7 +60,7 @@ class Judged:
 
     @property
     def complete(self) -> bool:
-        """Whether it can be decided: by an owner, or because all the answers asked for are there."""
+        """True if it can be decided: by an owner, or because all the answers asked for are there."""
         return self.decision is not None or len(self.answers) >= self.asked
 
     @property
@@ -147,7 +147,7 @@ def _most_frequent(values: Sequence[Value]) -> Value | None:
 
 
 def disagrees(task: StudyTask, one: Judged) -> bool:
-    """Whether annotators said different things."""
+    """Return True if annotators gave different answers."""
     return any(_differ(dimension, one) for dimension in task.dimensions) or (
         len(one.answers) > 1 and task.makes == "check" and settle(task, Judged(one.question, one.answers)).how == SPLIT
     )

@@ -1,4 +1,4 @@
-"""Whose answers count and what is kept of them: exclude, include, withdraw."""
+"""Exclude and include annotators, and erase the answers of those who withdraw."""
 
 from __future__ import annotations
 

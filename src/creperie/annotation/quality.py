@@ -77,7 +77,7 @@ def rating_matrix(dimension: Dimension, questions: Sequence[Judged]) -> tuple[np
 
 
 def agreement_of(task: StudyTask, questions: Sequence[Judged]) -> tuple[list[str], int, float | None]:
-    """Who answered, how many answers there are, and Krippendorff's alpha of the first dimension."""
+    """Return who answered, how many answers there are, and Krippendorff's alpha of the first dimension."""
     matrix, names = rating_matrix(task.dimensions[0], questions)
     alpha = krippendorff_alpha(matrix, task.dimensions[0].scale).value if len(names) > 1 else math.nan
     return names, int((~np.isnan(matrix)).sum()), None if math.isnan(alpha) else round(alpha, 4)
@@ -124,7 +124,7 @@ class AnswerEvidence:
 
 
 def evidence_of(record: StudyRecord) -> AnswerEvidence | None:
-    """What the answers say; None where there are none. Ratings on a scale count by their sign."""
+    """Return the answers as votes with estimates of competence; None without answers. Ratings count by their sign."""
     dimension = task_named(record["task"]).dimensions[0]
     questions = judged(record)
     asked = [*questions, *judged(record, ATTENTION)]
@@ -207,7 +207,7 @@ def _skips(record: StudyRecord) -> Counter[tuple[str, str]]:
 
 
 def flagged(record: StudyRecord, evidence: AnswerEvidence | None) -> dict[str, list[str]]:
-    """What is odd about people: answers that agree too well, the same order and pace, times like a machine's."""
+    """Return what is odd about people: answers that agree too well, the same order and pace, times like a machine's."""
     flags: dict[str, list[str]] = defaultdict(list)
     seconds: dict[str, list[float]] = defaultdict(list)
     common: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
@@ -231,7 +231,7 @@ def flagged(record: StudyRecord, evidence: AnswerEvidence | None) -> dict[str, l
 
 
 def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Whether all common questions came in one order, a nearly constant time apart: one person at two accounts."""
+    """Return True if all common questions came in one order, a nearly constant time apart: one person, two accounts."""
     ordered = sorted(pairs)
     gaps = [y - x for x, y in ordered]
     in_order = all(p[1] < q[1] for p, q in itertools.pairwise(ordered))
@@ -239,7 +239,7 @@ def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
 
 
 def ruled_out(settings: StudySettings, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Whom the rules exclude, and why. Those who are excluded or withdrew already are left out."""
+    """Return whom the rules exclude, and why, without those who are excluded or withdrew already."""
     reasons = {row["annotator"]: "; ".join(_reasons(settings, row)) for row in rows if not row["excluded"]}
     return [{"annotator": name, "why": why} for name, why in reasons.items() if why]
 
@@ -306,7 +306,7 @@ def overview(session: Session, study: StudyRow) -> dict[str, Any]:
 
 
 def annotator_rows(session: Session, study: StudyRow, record: StudyRecord) -> list[dict[str, Any]]:
-    """What was measured about each annotator, with what the tables say about them."""
+    """Return what was measured about each annotator, with quota, note, entry and links from the tables."""
     last = select(Link.annotator_id, func.max(Link.expires)).where(Link.revoked.is_(None)).group_by(Link.annotator_id)
     open_links: dict[int | None, float] = dict(session.execute(last).all())
     everybody = session.scalars(select(Annotator).where(Annotator.study_id == study.id))

@@ -39,7 +39,7 @@ FUNCTION_WORDS = (
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """How a study is set up."""
+    """The way a study is set up: task, answers per question, practice, checks, skips."""
 
     task: str
     overlap: int = 2  #: answers per question
@@ -66,7 +66,7 @@ class StudyPlan:
             raise UsageError(f"lease must be between one second and thirty days, not {self.lease:g} seconds")
 
     def skips_allowed(self, answered: int) -> int:
-        """How many questions an annotator may have skipped after this many answers.
+        """Return how many questions an annotator may have skipped after this many answers.
 
         >>> StudyPlan("foil-check").skips_allowed(20), StudyPlan("foil-check", skips=3).skips_allowed(20)
         (9, 3)
@@ -268,7 +268,7 @@ def _made_of(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator
 
 
 def contradicts(own: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether the true captions of another item are false of an item's picture.
+    """Return True if the true captions of another item are false of an item's picture.
 
     They are where the benchmark itself lists them as false, and where they have no content word in common with the true
     captions of the picture.
@@ -343,7 +343,7 @@ def balanced_order(subsets: Sequence[str], dice: random.Random) -> list[int]:
 
 
 def count_questions(session: Session, study: StudyRow) -> Counter[str]:
-    """How many questions of each kind a study has."""
+    """Return how many questions of each kind a study has."""
     own = select(Question.kind, func.count()).where(Question.study_id == study.id).group_by(Question.kind)
     return Counter(dict(session.execute(own).all()))
 

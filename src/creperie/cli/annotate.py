@@ -209,8 +209,8 @@ def show(study: str | None, db: Database) -> CommandResult:
 
     with db.read() as session:
         if study is None:
-            found = all_studies(session)
-            return CommandResult({"studies": found}, lambda: show_studies(found))
+            studies = all_studies(session)
+            return CommandResult({"studies": studies}, lambda: show_studies(studies))
         seen = overview(session, study_named(session, study))
     return CommandResult(seen, lambda: show_overview(seen))
 
@@ -227,11 +227,11 @@ def agreement(study: str, db: Database) -> CommandResult:
 
     with db.read() as session:
         record = study_record(session, study_named(session, study))
-    task, found = task_named(record["task"]), judged(record)
+    task, questions = task_named(record["task"]), judged(record)
     rows = measure(record)
     listed = [
         {"subset": one.question.subset, "id": one.question.item, "question": one.question.ordinal}
-        for one in disagreements(task, found)
+        for one in disagreements(task, questions)
     ]
     return CommandResult(
         {"study": study, "agreement": rows, "disagreements": listed}, lambda: show_agreement(rows, len(listed))

@@ -33,18 +33,18 @@ def exclude(study: str, annotator: str | None, why: str, rules: bool, dry_run: b
     from creperie.annotation import exclude_by_rules
 
     if rules:
-        found = exclude_by_rules(db, study, dry_run=dry_run)
+        excluded = exclude_by_rules(db, study, dry_run=dry_run)
     else:
         given = leave_out(db, study, str(annotator), why)
-        found = [{"annotator": annotator, "why": why, "given_out_again": given}]
+        excluded = [{"annotator": annotator, "why": why, "given_out_again": given}]
 
     def show() -> None:
-        for one in found:
+        for one in excluded:
             say(f"{one['annotator']}: {'would be ' if dry_run else ''}excluded ({one['why'] or 'no reason given'})")
-        if not found:
+        if not excluded:
             say("nobody breaks a rule")
 
-    return CommandResult({"study": study, "excluded": found, "dry_run": dry_run}, show)
+    return CommandResult({"study": study, "excluded": excluded, "dry_run": dry_run}, show)
 
 
 @click.command()

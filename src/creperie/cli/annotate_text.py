@@ -9,8 +9,8 @@ from creperie.cli.output import print_table, say
 from creperie.core import decimal
 
 
-def show_studies(found: Sequence[dict[str, Any]]) -> None:
-    rows = [[s["study"], s["task"], s["benchmark"], s["state"], f"{s['done']} / {s['slots']}"] for s in found]
+def show_studies(studies: Sequence[dict[str, Any]]) -> None:
+    rows = [[s["study"], s["task"], s["benchmark"], s["state"], f"{s['done']} / {s['slots']}"] for s in studies]
     print_table("", ["study", "task", "benchmark", "state", "answers"], rows, right=["answers"])
 
 
@@ -52,7 +52,7 @@ def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
     ]
     columns = ["about", "coefficient", "who", "value", "95 % interval", "questions"]
     print_table("", columns, cells, right=["value", "95 % interval", "questions"])
-    say(f"{disagreements} questions with different answers")
+    say(f"{disagreements} question{'s' * (disagreements != 1)} with different answers")
 
 
 def show_applied(document: dict[str, Any]) -> None:

@@ -107,10 +107,10 @@ def _show_positive(payload: Payload, order: Order) -> PageForm:
 
 
 def _say_positive(payload: Payload, value: Value) -> str:
-    said = label_of(options_of(POSITIVE), value["verdict"])
+    label = label_of(options_of(POSITIVE), value["verdict"])
     if value["verdict"] != "edit" or "text" not in value:  # a known answer says only that it needs a correction
-        return said
-    return f"{said} ({label_of(options_of(POSITIVE, 'errors'), value['error'])}): {value['text']}"
+        return label
+    return f"{label} ({label_of(options_of(POSITIVE, 'errors'), value['error'])}): {value['text']}"
 
 
 def _known_positive(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any], Value]]:
@@ -180,8 +180,8 @@ def _right_triplet(given: Value, known: Value) -> bool:
 
 def _say_triplet(payload: Payload, value: Value) -> str:
     chosen = [payload["captions"][int(value["foil"])]] if "foil" in value else []
-    said = label_of(options_of(TRIPLET), value["verdict"])
-    return "; ".join([*chosen, f"{said}: {value['text']}" if "text" in value else said])
+    label = label_of(options_of(TRIPLET), value["verdict"])
+    return "; ".join([*chosen, f"{label}: {value['text']}" if "text" in value else label])
 
 
 def _checks_triplet(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any], Value]]:

@@ -54,7 +54,7 @@ def _across(material: Material) -> Iterable[QuestionDraft]:
 
 
 def by_kind(drafts: list[QuestionDraft], most: int, seed: int) -> list[QuestionDraft]:
-    """As many questions of every kind of foil; what one kind lacks, the others give."""
+    """Draw equally many questions of every kind of foil; what one kind lacks, the others give."""
     piles: dict[str, list[int]] = {}
     for k, draft in enumerate(drafts):
         piles.setdefault(kind_of(draft.subset), []).append(k)

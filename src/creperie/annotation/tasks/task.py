@@ -77,7 +77,7 @@ class StudyTask:
 
 @cache
 def texts() -> Mapping[str, Mapping[str, Any]]:
-    """What the pages say, by task."""
+    """Return the texts of the pages, by task."""
     path = resources.files("creperie.annotation.tasks") / "texts.yaml"
     words: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return words
@@ -90,7 +90,7 @@ def options_of(task: str, key: str = "options") -> tuple[AnswerOption, ...]:
 
 
 def label_of(options: Sequence[AnswerOption], value: str) -> str:
-    """What an option's value is called on the page."""
+    """Return the label of an option on the page."""
     return next((o.label for o in options if o.value == value), value)
 
 

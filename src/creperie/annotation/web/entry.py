@@ -52,7 +52,7 @@ Consent = Annotated[str, Form(max_length=16)]
 
 
 def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
-    """Whose link this is. Links that do not exist are counted, and only so many can be tried."""
+    """Return whose link this is. Links that do not exist are counted, and only so many can be tried."""
     with site.db.read() as session:
         who = link_of(session, token)
     if who is None:
@@ -64,7 +64,7 @@ def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
 
 @router.get("/join/{token}")
 def join_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """What an invitation is about. Programs that preview links see it too, so it changes nothing. Owners go in."""
+    """Show what an invitation is about. Programs that preview links see it too, so it changes nothing. Owners go in."""
     who = _linked(request, site, token)
     if not isinstance(who, Participant):
         return _let_in(request, site, who)
@@ -126,7 +126,7 @@ def _crowd_study(site: SiteHere, token: str) -> StudyRow:
 
 @router.get("/crowd/{token}")
 def crowd_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """What a study is about, for those who are signed or listed. Nothing is stored before consent is given."""
+    """Show those who are signed or listed what a study is about. Nothing is stored before they consent."""
     study = _crowd_study(site, token)
     here = current_visitor(request, SESSION)
     with site.db.read() as session:

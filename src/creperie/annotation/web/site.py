@@ -138,7 +138,7 @@ def _is_secure(request: Request) -> bool:
 
 
 def _secret(request: Request) -> str:
-    """What the CSRF token is made from: the cookie of the visit, or one for those who have no visit yet."""
+    """Return what the CSRF token is made from: the cookie of the visit, or one for those who have no visit yet."""
     return cookie(request, OWNED if request.url.path.startswith("/owner") else SESSION) or cookie(request, FORM)
 
 
@@ -166,7 +166,7 @@ CSRF = [Depends(check_csrf)]
 
 
 def current_visitor(request: Request, area: str) -> Visitor | None:
-    """Who is calling: by the cookie, or, among owners, as the identity proxy says."""
+    """Return who is calling: by the cookie, or, among owners, by the name that the identity proxy gives."""
     site, token = request.app.state.site, cookie(request, area)
     name = request.headers.get(site.trusted_header, "") if site.trusted_header and area == OWNED else ""
     if not token and not name:
@@ -176,7 +176,7 @@ def current_visitor(request: Request, area: str) -> Visitor | None:
 
 
 def the_annotator(request: Request) -> Participant:
-    """The annotator who is calling; 401 for everybody else."""
+    """Return the annotator who is calling; everybody else gets 401."""
     who = current_visitor(request, SESSION)
     if not isinstance(who, Participant):
         raise HTTPException(401, "open your invitation link first")
@@ -184,7 +184,7 @@ def the_annotator(request: Request) -> Participant:
 
 
 def the_reader(request: Request) -> Visitor:
-    """The owner or adjudicator who is calling; 401 for everybody else."""
+    """Return the owner or adjudicator who is calling; everybody else gets 401."""
     who = current_visitor(request, OWNED)
     if who is None or isinstance(who, Participant):
         raise HTTPException(401, "open your owner's link first; `creperie annotate link NAME` makes one")
