@@ -147,9 +147,14 @@ def _add(
 
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
-    """Time in view, as the page measured it, but not more than has passed here: pages can lie, and clocks jump."""
+    """Return the time in view, as the page measured it, but not more than has passed here: pages can lie.
+
+    What the page does not say is what has passed; None where the clock was set back.
+    """
     passed = desk.now - slot.shown if slot.shown is not None else -1.0
-    return visible if visible is None or passed < 0 else min(visible, passed)
+    if passed < 0:
+        return visible
+    return passed if visible is None else min(visible, passed)
 
 
 def skipped(desk: Desk) -> int:
