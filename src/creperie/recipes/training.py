@@ -67,7 +67,15 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
     that trains one.
     """
     from creperie.auditing import AttackerModels
-    from creperie.training import FoilRefinement, StudyOptions, StudyQuestion, TrainingSettings, study_of, write_study
+    from creperie.training import (
+        STUDY_FILE,
+        FoilRefinement,
+        StudyOptions,
+        StudyQuestion,
+        TrainingSettings,
+        study_of,
+        write_study,
+    )
 
     if len(job.inputs) < 3:
         raise UsageError(f"stage {job.name!r} needs three benchmarks", hint="write `from: [lessons, rebuild, refine]`")
@@ -81,7 +89,19 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
     how: dict[str, Any] = {"seeds": tuple(range(options.seeds)), "arms": options.arms, "device": options.device}
     study = study_of(question, job.work / "study", progress=job.progress, **how)
     document = write_study(study, job.out)
+    write_json(job.out / STUDY_FILE, without_seconds(document))
     return {"trainings": len(study.sat), "arms": list(study.done), "finished": document["finished"]}
+
+
+def without_seconds(value: Any) -> Any:
+    """Return a document without its times: two runs of the same work then write the same.
+
+    >>> without_seconds({"seconds": 3.2, "sat": [{"arm": "swap", "seconds": 1.1}]})
+    {'sat': [{'arm': 'swap'}]}
+    """
+    if isinstance(value, dict):
+        return {name: without_seconds(part) for name, part in value.items() if name != "seconds"}
+    return [without_seconds(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def run_tune(job: StageJob) -> dict[str, Any]:
