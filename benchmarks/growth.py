@@ -7,7 +7,7 @@ Every stage of every size runs in a process of its own, so its peak memory is it
 saved by another. No model of an installed package takes part. Time is that of the processor
 (user and system, of the stage alone: the input is prepared before), so that other work on the machine counts little;
 wall-clock time is printed beside it. The exponent is the slope of log time over log size between the two largest sizes:
-1.0 is linear, and n log n is 1.06 from 10^5 to 10^6. "stream" is map_batches over a text file, whose memory must be
+1.0 is linear, and n log n is 1.06 from 10^5 to 10^6. "stream" is a stage over a text file, whose memory must be
 flat. "score" uses a stub encoder of 64 numbers, which costs nothing, so that what is measured is creperie;
 --encoder names a real model to use instead.
 """
@@ -113,9 +113,14 @@ def prepared(name: str, n: int, folder: Path, encoder: str) -> Any:
     if name == "stream":
         from fault_stages import Shout
 
-        from creperie.engine import map_batches, open_captions
+        from creperie.engine import Local, open_captions
 
-        return lambda: map_batches(Shout(), open_captions(str(source)), folder / "out")
+        def stream() -> None:
+            pieces = open_captions(str(source))
+            for _ in Local().run(Shout(), pieces, range(len(pieces))):
+                pass
+
+        return stream
     if name == "make":
         from fault_makers import SlowMaker
 

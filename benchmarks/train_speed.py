@@ -204,11 +204,10 @@ def vit(examples: int) -> tuple[Any, Any]:
     """CLIP ViT-B/32 with a small vocabulary, and noise of its size."""
     from transformers import CLIPConfig, CLIPModel
 
-    from creperie.models import CaptionRule, CaptionTokenizer, pixels_of
     from creperie.testing.tiny import clip_processor
     from creperie.testing.tokenizers import clip_tokenizer
     from creperie.training.examples import TrainingExample, TrainSet
-    from creperie.training.student import ClipStudent
+    from creperie.training.student import open_student
 
     tokenizer = clip_tokenizer(77)
     ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
@@ -227,9 +226,10 @@ def vit(examples: int) -> tuple[Any, Any]:
         TrainingExample(str(k), str(k), f"{words} {k % 97}", "", (f"a cat chases a dog across the lawn {k % 97}",))
         for k in range(examples)
     )
-    student = ClipStudent(
-        CLIPModel(config), CaptionTokenizer(tokenizer, CaptionRule(), 77), pixels_of(processor), processor
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        for part in (CLIPModel(config), tokenizer, processor):
+            part.save_pretrained(folder)
+        student = open_student(f"hf:{folder}")
     return student, TrainSet("noise", found, lambda key: Image.fromarray(pictures[int(key)]))
 
 

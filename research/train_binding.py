@@ -70,10 +70,9 @@ def run(name: str) -> dict[str, Any]:
     """One variant: as many steps as fit the time, measured on a few first ones."""
     import torch
 
-    from creperie.models import Place
+    from creperie.scoring import ScoreOptions, score
     from creperie.training import TrainingJob, train_job
     from creperie.training.lab import world_exam
-    from creperie.training.small import small_encoder
     from creperie.training.student import new_small
 
     torch.set_num_threads(2)
@@ -95,8 +94,9 @@ def run(name: str) -> dict[str, Any]:
         probe = go(args.probe, Path(place) / "probe").document["samples_per_s"] / args.batch
         left = max(5.0, args.seconds - (time.perf_counter() - begun))
         done = go(max(20, int(left * probe)), Path(place) / "run")
-        encoder = small_encoder(done.uri, Place(args.device))
-        results = world_exam(preset, extra=("spatial", "active_passive", "dative")).sit(encoder)
+        exam = world_exam(preset, extra=("spatial", "active_passive", "dative"))
+        run = score(exam, done.uri, tasks=["itt"], options=ScoreOptions(device=args.device))
+        results = {r.subset: r for r in run.evaluate()}
     return {
         "weights": SHARED["weights"],
         "steps": done.document["steps"],

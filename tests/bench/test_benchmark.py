@@ -123,36 +123,6 @@ def test_head(bench: Benchmark) -> None:
     assert len(bench.head(0)) == 0
 
 
-def test_join(bench: Benchmark) -> None:
-    table = pa.table(
-        {"id": ["3", "0", "77"], "subset": ["swap", "add", "add"], "tag.score": [3, 1, 9], "tag.w": ["x", "y", "z"]}
-    )
-    joined = bench.join(table)
-    assert [item.tags.get("score") for item in joined][:4] == [1.0, None, None, 3.0]
-    assert joined[3].tags == {"n": 3.0, "score": 3.0, "w": "x"}
-    assert [item.id for item in joined] == [item.id for item in bench]
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"id": ["1"], "tag.x": [1]}, "no column 'subset'"),
-        ({"id": ["1"], "subset": ["swap"], "x": [1]}, "name them tag"),
-        ({"id": ["1"], "subset": ["swap"], "tag.n": [1]}, "cannot join"),
-        ({"id": ["1", "1"], "subset": ["swap", "swap"], "tag.x": [1, 2]}, "twice"),
-        ({"id": ["1"], "subset": ["swap"], "tag.x": [[1]]}, "text, numbers or booleans"),
-    ],
-)
-def test_tables_that_cannot_be_joined(bench: Benchmark, columns: dict[str, Any], message: str) -> None:
-    with pytest.raises((UsageError, DataError), match=message):
-        bench.join(pa.table(columns))
-
-
-def test_ids_given_as_numbers_join_too(bench: Benchmark) -> None:
-    joined = bench.join(pa.table({"id": [1], "subset": ["swap"], "tag.x": [True]}))
-    assert joined[1].tags["x"] is True
-
-
 def test_concatenate() -> None:
     one = from_items("one", [Item("1", "s", (), ("a",), choice(1, 0), {"n": 1})], info=Info(title="One"))
     two = from_items("two", [Item("2", "s", (), ("b",), choice(1, 0), {"n": "text", "m": True})])
@@ -193,8 +163,8 @@ def test_images_in_two_places_do_not_concatenate() -> None:
 
 
 def test_every_change_is_a_step_with_its_input(bench: Benchmark) -> None:
-    changed = bench.filter(pc.field("tag.n") > 2, why="longer").sample(4, seed=3).drop_duplicates().head(1)
-    assert [step.op for step in changed.provenance] == ["filter", "sample", "drop_duplicates", "head"]
+    changed = bench.filter(pc.field("tag.n") > 2, why="longer").sample(4, seed=3).head(1)
+    assert [step.op for step in changed.provenance] == ["filter", "sample", "head"]
     assert changed.provenance[0].inputs == (bench.hash,)
     assert changed.provenance[0].args["why"] == "longer"
     assert changed.provenance[1].args == {"n": 4, "seed": 3}
@@ -202,42 +172,6 @@ def test_every_change_is_a_step_with_its_input(bench: Benchmark) -> None:
 
 def test_a_benchmark_can_be_sent_to_another_process(bench: Benchmark) -> None:
     assert list(pickle.loads(pickle.dumps(bench))) == list(bench)
-
-
-# -- duplicates ------------------------------------------------------------------------------------------------------
-
-
-def reference_without_duplicates(given_items: list[Item]) -> list[Item]:
-    seen = set()
-    kept = []
-    for item in given_items:
-        key = (item.subset, item.images, item.captions, item.match)
-        if key not in seen:
-            kept.append(item)
-        seen.add(key)
-    return kept
-
-
-def test_drop_duplicates(any_items: st.SearchStrategy[list[Item]]) -> None:
-    @given(any_items, st.lists(st.integers(0, 11), max_size=6))
-    def holds(base: list[Item], again: list[int]) -> None:
-        copies = [
-            Item(f"copy {n}", base[i].subset, base[i].images, base[i].captions, base[i].match)
-            for n, i in enumerate(again)
-            if i < len(base)
-        ]
-        assert list(from_items("b", base + copies).drop_duplicates()) == reference_without_duplicates(base + copies)
-
-    holds()
-
-
-def test_neighbouring_lists_are_not_confused() -> None:
-    """The same texts, cut into lists at other places."""
-    table = [
-        Item("1", "s", ("a", "b"), ("c",), ((True,), (True,))),
-        Item("2", "s", ("a",), ("b", "c"), ((True, True),)),
-    ]
-    assert len(from_items("b", table).drop_duplicates()) == 2
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=3)))
@@ -296,4 +230,4 @@ def test_chance_is_what_random_scores_get() -> None:
 def test_an_empty_benchmark() -> None:
     empty = from_items("none", [])
     assert (len(empty), list(empty), empty.subsets, match_shapes(empty), match_chance(empty)) == (0, [], {}, [], {})
-    assert len(empty.drop_duplicates().head(3).sample(2)) == 0
+    assert len(empty.head(3).sample(2)) == 0

@@ -37,16 +37,6 @@ def found(*items: Item, **parts: Any) -> list[tuple[str, str]]:
     return [(f.code, f.item) for f in check(bench, images=False) if f.code != "images-not-checked"]
 
 
-def test_captions_of_unusual_length() -> None:
-    usual = [item(str(i), [f"a dog runs in park {i}"], [f"a cat runs in park {i}"]) for i in range(30)]
-    assert found(*usual) == []
-    long = item("long", ["a dog"], ["a cat" + " and another cat" * 9])
-    (finding,) = check(from_items("b", [*usual, long]), images=False)
-    assert (finding.code, finding.subset) == ("length-outliers", "s")
-    assert "1 of 62 captions" in finding.message
-    assert "such as item long with 29" in finding.message
-
-
 CLEAN = item("ok", ["a dog"], ["a cat"])
 
 
@@ -166,13 +156,6 @@ def test_blanks_are_counted_by_subset_and_truth() -> None:
     (finding,) = check(from_items("b", rows))
     assert finding.severity == "info"
     assert "3 of 4 true captions (75.0%) and 0 of 4 false captions (0.0%)" in finding.message
-
-
-def test_subsets_of_very_different_size() -> None:
-    few = [item(str(i), [f"a{i}"], [f"b{i}"], subset="few") for i in range(2)]
-    many = [item(str(i), [f"a{i}"], [f"b{i}"], subset="many") for i in range(8)]
-    assert [code for code, _ in found(*few, *many)] == ["unbalanced-subsets"]
-    assert found(*few, *many[:7]) == []
 
 
 def test_a_table_that_was_changed_after_saving(tmp_path: Path) -> None:

@@ -146,11 +146,11 @@ def test_check_looks_at_images(run: Run, clean: Path, tmp_path: Path) -> None:
 
 def test_edit(run: Run, clean: Path, tmp_path: Path) -> None:
     out = tmp_path / "new"
-    kept = ["--subset", "add", "--subset", "swap", "--where", "tag.n > 0", "--drop-duplicates"]
+    kept = ["--subset", "add", "--subset", "swap", "--tag", "n=1,2,3,4,5,6,7"]
     code, text, _ = run("data", "edit", clean, *kept, "--sample", 3, "--seed", 1, "--out", out)
     assert (code, text) == (0, f"3 of 8 items written to {out}\n")
     steps = [step.op for step in load_folder(out).provenance]
-    assert steps == ["filter", "filter", "drop_duplicates", "sample"]
+    assert steps == ["filter", "filter", "sample"]
     code, _, err = run("data", "edit", clean, "--out", out)
     assert code == 2
     assert "--force" in err
@@ -164,11 +164,11 @@ def test_edit_copies_images(run: Run, clean: Path, tmp_path: Path) -> None:
     assert document(run("data", "check", tmp_path / "new", "--json"))["counts"] == {"skipped-record": 1}
 
 
-def test_a_wrong_condition_writes_nothing(run: Run, clean: Path, tmp_path: Path) -> None:
+def test_a_wrong_tag_writes_nothing(run: Run, clean: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
-    code, out, err = run("data", "edit", clean, "--where", "tag.m > 1", "--out", tmp_path / "new")
+    code, out, err = run("data", "edit", clean, "--tag", "m=1", "--out", tmp_path / "new")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "unknown column" in err
+    assert "unknown tag" in err
     assert sorted(tmp_path.iterdir()) == before
 
 

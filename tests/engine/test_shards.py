@@ -159,7 +159,7 @@ def test_scoring_on_an_engine_is_the_same_run(bench: Path, tmp_path: Path) -> No
     from creperie.scoring import score_all
 
     whole = score(bench, "blind:length")
-    engine = Local(2, "threads")
+    engine = Local(1)
     (run,) = score_all([bench], ["blind:length"], engine=engine, out=tmp_path / "runs")
     assert run.name == whole.name
     assert run.results == whole.results
@@ -260,7 +260,7 @@ def test_an_audit_on_an_engine_finds_the_same(bench: Path) -> None:
 
     names = ["length-words", "surface"]
     plain = audit_document(audit(load(bench), names))
-    assert audit_document(audit(load(bench), names, engine=Local(2, "threads"))) == plain
+    assert audit_document(audit(load(bench), names, engine=Local(1))) == plain
 
 
 def test_a_server_needs_no_engine(bench: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.core.errors import CreperieError, DataError, UsageError
-from creperie.engine.files import MOST_GROWTH
 from creperie.engine.pieces import Pieces, all_pieces
 from creperie.engine.sources import open_captions
 
@@ -31,7 +27,6 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     lines = "\n".join(TEXTS[:-1]) + "\n\n"
     (tmp_path / "a.txt").write_text(lines)
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(lines.encode()))
     (tmp_path / "a.tsv").write_text("".join(f"{t}\thttp://x/{i}.jpg\n" for i, t in enumerate(TEXTS)))
     table = pa.table({"URL": [f"{i}.jpg" for i in range(25)], "TEXT": TEXTS})
     (tmp_path / "files").mkdir()
@@ -39,23 +34,20 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     pq.write_table(table.slice(15), tmp_path / "files" / "1.parquet", row_group_size=4)
     return {
         "lines": f"{tmp_path}/a.txt",
-        "gzip": f"{tmp_path}/a.txt.gz",
         "tsv": f"{tmp_path}/a.tsv?text=0&image=1",
         "parquet": f"{tmp_path}/files?text=TEXT&image=URL",
-        "remote": f"file://{tmp_path}/a.txt",
-        "remote files": f"file://{tmp_path}/files/*.parquet?text=TEXT",
+        "pattern": f"{tmp_path}/files/*.parquet?text=TEXT",
     }
 
 
-@pytest.mark.parametrize("kind", ["lines", "gzip", "tsv", "parquet", "remote", "remote files"])
-@pytest.mark.parametrize("size", [1, 4, 7, 100])
+@pytest.mark.parametrize("kind", ["lines", "tsv", "parquet", "pattern"])
+@pytest.mark.parametrize("size", [1, 7, 100])
 def test_every_source_gives_its_captions_exactly(sources: dict[str, str], kind: str, size: int) -> None:
     pieces = open_captions(sources[kind], size=size)
     assert texts_of(pieces) == TEXTS
     assert pieces.rows == 25
     last = len(pieces) - 1
     assert pieces.piece(last) == list(all_pieces(pieces))[last]
-    assert open_captions(sources[kind], size=size).digest == pieces.digest
     ids = [i for table in all_pieces(pieces) for i in table.column("id").to_pylist()]
     assert len(set(ids)) == 25
 
@@ -65,19 +57,10 @@ def test_images_go_along(sources: dict[str, str]) -> None:
     assert open_captions(sources["parquet"]).piece(0).column("image")[3].as_py() == "3.jpg"
 
 
-def test_other_content_has_another_digest(sources: dict[str, str], tmp_path: Path) -> None:
-    for kind, name in (("lines", "a.txt"), ("parquet", "files/1.parquet")):
-        before = open_captions(sources[kind]).digest
-        path = tmp_path / name
-        path.write_bytes(path.read_bytes().replace(b"caption 1", b"caption X"))
-        assert open_captions(sources[kind]).digest != before
-
-
 def test_mistakes_are_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "a.tsv").write_text("one\ttwo\nthree\n")
     (tmp_path / "bad.txt").write_bytes(b"ok\n\xff\xfe\n")
-    (tmp_path / "torn.txt.gz").write_bytes(gzip.compress(b"x" * 5000)[:-9])
     (tmp_path / "no.parquet").write_bytes(b"PAR1")
     pq.write_table(pa.table({"TEXT": ["a"]}), tmp_path / "a.parquet")
     cases = {
@@ -85,7 +68,6 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path, monkeypatch: pytest.Monke
         "a.tsv?txt=1": "did you mean 'text'",
         "a.tsv?text=one": "is not a column",
         "bad.txt": r"bad\.txt:2: is not UTF-8",
-        "torn.txt.gz": "not a complete gzip file",
         "no.parquet": "not a complete Parquet file",
         "a.parquet?text=text": "unknown column 'text'; did you mean 'TEXT'",
         "nothing.txt": "cannot be read",
@@ -97,12 +79,7 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path, monkeypatch: pytest.Monke
             texts_of(open_captions(f"{tmp_path}/{name}"))
 
 
-def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "bomb.txt.gz").write_bytes(gzip.compress(b"\n" * (MOST_GROWTH * 100_000)))
-    with pytest.raises(DataError, match="more than 200 times its size"):
-        open_captions(f"{tmp_path}/bomb.txt.gz")
-    assert not list((tmp_path / "cache" / "spool").iterdir())
+def test_endless_lines_are_refused(tmp_path: Path) -> None:
     (tmp_path / "endless.txt").write_bytes(b"x" * (3 << 20))
     with pytest.raises(DataError, match="a line of more than 1 MB"):
         open_captions(f"{tmp_path}/endless.txt")
@@ -116,7 +93,7 @@ def test_any_lines_come_back(tmp_path_factory: pytest.TempPathFactory, texts: li
     assert found == [texts[0].removeprefix("\ufeff"), *texts[1:]]
 
 
-@given(st.binary(max_size=2000), st.sampled_from([".txt", ".tsv", ".parquet", ".txt.gz"]))
+@given(st.binary(max_size=2000), st.sampled_from([".txt", ".tsv", ".parquet"]))
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes, suffix: str) -> None:
     folder = tmp_path_factory.mktemp("any")
     (folder / f"a{suffix}").write_bytes(data)
@@ -126,30 +103,10 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
             texts_of(open_captions(f"{folder}/a{suffix}"))
 
 
-PEAK = """
-import resource, sys, pyarrow as pa
-from creperie.engine import map_batches
-from creperie.engine.sources import open_captions
-from fault_stages import Shout
-map_batches(Shout(), open_captions(sys.argv[1]), sys.argv[2])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
-
-
-def test_memory_stays_flat_as_the_source_grows(tmp_path: Path) -> None:
-    peaks = []
-    for n in (20_000, 200_000):
-        path = tmp_path / f"{n}.txt"
-        path.write_text("".join(f"a dog chases {i} red cats across a lawn near the old mill\n" for i in range(n)))
-        command = [sys.executable, "-c", PEAK, str(path), str(tmp_path / f"out-{n}")]
-        peaks.append(int(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-    assert peaks[1] < peaks[0] * 1.25, f"kB at 20,000 and 200,000 captions: {peaks}"
-
-
 def test_makers_read_these_sources_too(sources: dict[str, str]) -> None:
     from creperie.making.source import read_captions
 
-    for kind in ("gzip", "tsv", "parquet"):
+    for kind in ("tsv", "parquet"):
         assert [s.text for s in read_captions(sources[kind]).sources] == TEXTS
     found = read_captions(sources["tsv"], limit=3)
     assert [s.images for s in found.sources] == [("http://x/0.jpg",), ("http://x/1.jpg",), ("http://x/2.jpg",)]

@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 import errno
-import random
 import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from fault_stages import Shout
 
 from creperie.bench import Item, from_items, save
-from creperie.cli.app import HINTS
-from creperie.engine import Held, gather, map_batches
 from creperie.scoring import segments
 from creperie.scoring.score_runs import score
 
 Start = Callable[..., "subprocess.Popen[str]"]
 Remount = Callable[[Path, str], None]
-
-
-@pytest.fixture
-def captions() -> pa.Table:
-    rng = random.Random(0)
-    texts = [f"{rng.getrandbits(400):x}" for _ in range(4000)]  # does not compress to nothing
-    return pa.table({"id": [str(i) for i in range(4000)], "text": texts})
-
-
-def test_work_goes_on_after_a_full_disk(captions: pa.Table, small_disk: Path, remount: Remount) -> None:
-    with pytest.raises(OSError) as told:
-        map_batches(Shout(), Held(captions, 200), small_disk / "out")
-    assert told.value.errno == errno.ENOSPC
-    assert errno.ENOSPC in HINTS
-    kept = len(list((small_disk / ".out.parts").glob("part-*.parquet")))
-    assert 0 < kept < 20
-    assert not list((small_disk / ".out.parts").glob("*.draft")), "the part that did not fit is gone"
-    remount(small_disk, "size=8m")
-    done = map_batches(Shout(), Held(captions, 200), small_disk / "out")
-    assert done.kept == kept
-    assert done.table == gather(Shout(), captions)
 
 
 @pytest.mark.slow

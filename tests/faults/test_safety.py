@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import io
 import pickle
 import re
-import tarfile
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -102,20 +100,12 @@ NAMES = ["../evil.jpg", "/tmp/evil.jpg", "a/../../evil.jpg", "..\\evil.jpg"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", ["zip", "tar"])
-def test_names_in_archives_lead_nowhere(tmp_path: Path, kind: str, name: str) -> None:
+def test_names_in_archives_lead_nowhere(tmp_path: Path, name: str) -> None:
     data = b"not a picture"
-    path = tmp_path / f"a.{kind}"
-    if kind == "zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr(name, data)
-            archive.writestr("ok.jpg", data)
-    else:
-        with tarfile.open(path, "w") as tar:
-            for each in (name, "ok.jpg"):
-                member = tarfile.TarInfo(each)
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, data)
+        archive.writestr("ok.jpg", data)
     store = open_store(str(path))
     assert store.read("ok.jpg") == data
     outside = tmp_path.parent / "evil.jpg"

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gzip
-import io
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -16,7 +13,6 @@ from click.testing import CliRunner
 
 import creperie
 from creperie.bench import ImageError, open_store
-from creperie.bench.editing import read_tags
 from creperie.cli.app import main
 from creperie.cli.data import data
 from creperie.cli.output import echo, print_table, say
@@ -82,9 +78,8 @@ def wide(folder: Path, kind: str) -> Path:
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_a_hundred_thousand_columns(tmp_path: Path, kind: str) -> None:
     path = wide(tmp_path, kind)
-    for use in (lambda: creperie.load(path), lambda: read_tags(path)):
-        with pytest.raises(CreperieError, match="columns, at most 2,000 are read"):
-            use()
+    with pytest.raises(CreperieError, match="columns, at most 2,000 are read"):
+        creperie.load(path)
     if kind != "jsonl":
         with pytest.raises(CreperieError, match="columns, at most 2,000 are read"):
             read_table(path)
@@ -101,28 +96,12 @@ def test_a_cell_without_end(tmp_path: Path) -> None:
         list(csv_rows(tmp_path / "x.csv"))
 
 
-def test_archives_that_unpack_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_EXPANSION", 2)
-    with gzip.open(tmp_path / "x.tar.gz", "wb") as file:
-        for _ in range(80):
-            file.write(bytes(2**20))
-    with pytest.raises(DataError, match="unpacks to more than 2 times its size"):
-        "7.jpg" in open_store(tmp_path / "x.tar.gz")  # noqa: B015
-
-
-@pytest.mark.parametrize("kind", ["zip", "tar"])
-def test_archives_with_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_archives_with_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_MEMBERS", 3)
-    path = tmp_path / f"x.{kind}"
-    names = [f"{i}.jpg" for i in range(5)]
-    if kind == "zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            for name in names:
-                archive.writestr(name, b"")
-    else:
-        with tarfile.open(path, "w") as tar:
-            for name in names:
-                tar.addfile(tarfile.TarInfo(name), io.BytesIO())
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for k in range(5):
+            archive.writestr(f"{k}.jpg", b"")
     with pytest.raises(DataError, match="holds more than 3 files"):
         open_store(path).read("7.jpg")
     monkeypatch.setattr(limits, "MAX_MEMBERS", 5)

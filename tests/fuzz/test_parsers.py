@@ -15,20 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from fault_makers import NAME, register
-from fault_stages import Shout
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from creperie.annotation.export import read_export
 from creperie.bench import Item, from_items, load, save
-from creperie.bench.editing import read_tags, where
 from creperie.bench.storage import load_folder
 from creperie.core.errors import CreperieError
-from creperie.engine import Held, Shard, map_batches, parse_shard
-from creperie.engine.parts import load_parts
+from creperie.engine import Shard, parse_shard
 from creperie.engine.sources import kind_of, split_spec
 from creperie.lang.trees import read_linkage, read_tree
 from creperie.making.llm.parse import MalformedError, read_answer
@@ -104,8 +100,6 @@ TARGETS = {
     "items": Target("data/test-00000-of-00001.parquet", lambda f: load_folder(f, verify=True).table),
     "run": Target("run.json", lambda f: load_run(f).evaluate(["blind"])),
     "scores": Target("scores.parquet", lambda f: load_run(f).evaluate(["blind"])),
-    "parts": Target("manifest.json", load_parts),
-    "part": Target("part-000000.parquet", load_parts),
     "making": Target("part-000000.jsonl", lambda f: read_part(f, 0, ["1"])),
     "shard": Target("shard.json", merge),
     "outcomes": Target("outcomes.jsonl", merge),
@@ -127,8 +121,6 @@ TARGETS = {
     "small model": Target("config.json", lambda f: read_config(f / "config.json")),
     "training": Target("train.json", lambda f: open_run(f, {"seed": 1}, force=False)),
     "metrics": Target("metrics.jsonl", read_metrics),
-    "tags.csv": Target("tags.csv", lambda f: read_tags(f / "tags.csv")),
-    "tags.jsonl": Target("tags.jsonl", lambda f: read_tags(f / "tags.jsonl")),
 }
 
 
@@ -144,8 +136,6 @@ def sound(name: str, folder: Path) -> bytes:
         path = score(bench, "blind:length", out=folder.parent / "runs").path
         assert path is not None
         path.rename(folder)
-    elif name in ("parts", "part"):
-        map_batches(Shout(), Held(pa.table({"id": ["a"], "text": ["b"]})), folder)
     elif name in ("shard", "outcomes"):
         register()
         source = folder.parent / "captions.txt"
@@ -273,7 +263,6 @@ def test_right_json_of_the_wrong_shape(places: Callable[[str], Path], name: str,
 
 # -- short texts -------------------------------------------------------------------------------------------------------
 
-COLUMNS = ["id", "subset", "tag.n"]
 TEXTS: dict[str, tuple[Callable[[str], object], tuple[type[Exception], ...], str]] = {
     "answer of an LLM": (
         lambda t: read_answer(t, {"new": "text", "concepts": "list"}),
@@ -285,7 +274,6 @@ TEXTS: dict[str, tuple[Callable[[str], object], tuple[type[Exception], ...], str
     "model URI": (parse_uri, (CreperieError,), "hf:a/b?x=1&y=2"),
     "shard": (parse_shard, (CreperieError,), "3/16"),
     "size": (parse_size, (CreperieError,), "1.5G"),
-    "condition": (lambda t: where(t, COLUMNS), (CreperieError,), 'tag.n > 4 and subset in ("a", "b")'),
     "tree": (read_tree, (CreperieError,), "(S (NP (DT a) (NN dog)))"),
     "linkage": (read_linkage, (CreperieError,), "(S (NP a dog) (VP runs))"),
     "changes of a recipe": (lambda t: parse_changes((t,)), (CreperieError,), "make.seed=[3, {a: 1}]"),

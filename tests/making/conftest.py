@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -89,13 +88,14 @@ class ChatServer:
     """Counts and answers requests. `script` answers first: a text as it is, "400" to refuse, None for the good one."""
 
     script: Callable[[Question], str | None] = lambda q: None
-    delay: float = 0.0
+    wait_for: int = 0  #: nothing is answered before so many requests were in flight at once
     bodies: list[str] = field(default_factory=list)
     asked: list[Question] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    together: threading.Event = field(default_factory=threading.Event)
     hold_from: int | None = None  #: from this request on, nothing is answered until `release`
     reached: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
@@ -130,12 +130,14 @@ class ChatServer:
             number = len(self.bodies)
             self.in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
+            if self.in_flight >= self.wait_for:
+                self.together.set()
         if self.hold_from is not None and number >= self.hold_from:
             self.reached.set()
             self.release.wait(30)
             handler.close_connection = True
             return
-        time.sleep(self.delay)
+        assert self.together.wait(60), "fewer requests in flight than waited for"
         text = self.script(question)
         if text is None:
             text = json.dumps(good_answer(question))

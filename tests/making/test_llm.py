@@ -230,7 +230,7 @@ def test_structured_output_is_asked_for_by_option(chat: Any) -> None:
 
 
 def test_requests_in_flight_are_as_many_as_configured(chat: Any) -> None:
-    chat.delay = 0.3
+    chat.wait_for = 6
     made_by("llm:replace-object", chat.uri + "&concurrency=6", *[f"A dog behind boat {i}." for i in range(18)])
     assert chat.most_in_flight == 6
     assert len(chat.bodies) == 54

@@ -28,7 +28,8 @@ class Server:
         self.headers: list[dict[str, str]] = []
         self.faults: list[str] = []
         self.delay = 0.0
-        self.in_flight = self.most_in_flight = 0
+        self.in_flight = self.most_in_flight = self.wait_for = 0
+        self.together = threading.Event()  #: set when `wait_for` requests are in flight at once
         self.lock = threading.Lock()
         outer = self
 
@@ -64,6 +65,9 @@ class Server:
             fault = self.faults.pop(0) if self.faults else ""
             self.in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
+            if self.in_flight >= self.wait_for:
+                self.together.set()
+        self.together.wait(60)
         time.sleep(self.delay)
         with self.lock:
             self.in_flight -= 1
@@ -222,7 +226,7 @@ def test_the_budget_is_never_passed(server: Server) -> None:
 
 
 def test_no_more_requests_at_once_than_allowed(server: Server) -> None:
-    server.delay = 0.02
+    server.wait_for = 3
     model(server, concurrency=3).generate([ask(str(i)) for i in range(12)])
     assert server.most_in_flight == 3
 

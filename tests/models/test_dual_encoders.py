@@ -20,13 +20,9 @@ FAMILIES: dict[str, tuple[Callable[[Path], Path], bool]] = {
     "altclip": (tiny_rare.tiny_altclip, True),
     "blip": (tiny_rare.tiny_blip, True),
     "blip-2": (tiny_rare.tiny_blip2, True),
-    "chinese_clip": (tiny_rare.tiny_chinese_clip, True),
     "clip": (tiny.tiny_clip, True),
-    "clipseg": (tiny_rare.tiny_clipseg, True),
     "flava": (tiny.tiny_flava, True),
-    "groupvit": (tiny_rare.tiny_groupvit, True),
     "lit": (tiny_rare.tiny_lit, True),
-    "metaclip_2": (tiny_rare.tiny_metaclip2, True),
     "siglip": (tiny_rare.tiny_siglip, False),
 }
 

@@ -70,5 +70,5 @@ def test_unsupported_architecture(tmp_path: Path) -> None:
     from transformers import ResNetConfig
 
     ResNetConfig().save_pretrained(tmp_path)
-    with pytest.raises(Exception, match=r"no adapter for architecture 'resnet'; known: .*clip.*vilt.*plugin.md"):
+    with pytest.raises(Exception, match=r"architecture 'resnet' has no adapter; known: .*clip.*vilt.*plugin.md"):
         load_model(f"hf:{tmp_path}", device="cpu")

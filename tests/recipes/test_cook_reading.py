@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from creperie.core.errors import CreperieError, DataError
 from creperie.models.registry import KINDS
 from creperie.models.uri import parse_uri
-from creperie.recipes import check_plan, models_in, plan_recipe
+from creperie.recipes import check_plan, plan_recipe
 from creperie.recipes.recipe import PROFILES, RecipeStage, find_recipe, list_recipes, parse_changes, read_recipe
 from creperie.recipes.steps import STEPS, work_of
 from creperie.recipes.yaml_lines import read_marked
@@ -280,10 +280,11 @@ def test_published_parameters_are_in_the_paper_profile() -> None:
 
 
 def test_models_inside_a_models_name_are_checked_too(tmp_path: Path) -> None:
-    """GRUEN is two models. All of them are built where open_clip is: models/open_clip_suite.py."""
-    named = models_in(plan_recipe(read_recipe(find_recipe("hit-or-be-hit"), "paper"), tmp_path))
-    assert named["lm:google-bert/bert-base-cased"] == named["hf:textattack/bert-base-uncased-CoLA"] == "stats"
-    assert named["hf:openai/clip-vit-base-patch32"] == "score-swig"
+    """GRUEN is two models."""
+    lines = plan_recipe(read_recipe(find_recipe("hit-or-be-hit"), "paper"), tmp_path)
+    lacks = [short.message for short in check_plan(lines, tmp_path) if short.stage == "stats"]
+    for name in ("lm:google-bert/bert-base-cased", "hf:textattack/bert-base-uncased-CoLA"):
+        assert any(message.startswith(name) for message in lacks), lacks
 
 
 @pytest.mark.parametrize("way", ["tune", "tune-xlm", "tune-flava"])
@@ -291,23 +292,6 @@ def test_tuning_is_done_in_all_three_ways_and_comes_into_the_table(way: str) -> 
     stages = {s.name: s for s in read_recipe(find_recipe("sugarcrepe++"), "paper").stages}
     assert stages[way].options["ways"] == ["frozen", "full", "lora"]
     assert way in stages["table-tuned"].sources
-
-
-def test_a_name_that_cannot_be_built_is_a_gap_and_one_that_was_not_tried_is_said(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    file = tmp_path / "r.yaml"
-    text = "recipe: r\ntitle: t\nstages:\n  - name: items\n    does: world\n    with: {kinds: [swap_obj]}\n"
-    wrong, new = "hf:openai/clip-vit-base-patch32?score=itm", "hf:nobody/knows"
-    file.write_text(
-        f"{text}  - name: score\n    does: score\n    with: {{models: ['{wrong}', '{new}']}}\n", encoding="utf-8"
-    )
-    lines = plan_recipe(read_recipe(file), tmp_path / "out")
-    found = {
-        s.message.partition(": ")[0]: s for s in check_plan(lines, tmp_path / "out", build=True) if s.kind != "weights"
-    }
-    assert (found[wrong].kind, found[wrong].blocks) == ("model", True)
-    assert (found[new].kind, found[new].blocks) == ("architecture", False)
-    assert not [s for s in check_plan(lines, tmp_path / "out") if s.kind in ("model", "architecture")]
 
 
 @pytest.mark.parametrize("short", [True, False])

@@ -14,7 +14,6 @@ from creperie.testing.tiny import (
     VISION,
     WIDTH,
     Folder,
-    causal_text,
     clip_processor,
     enliven,
     save,
@@ -43,43 +42,6 @@ def tiny_gpt2(folder: Folder, seed: int = 0) -> Path:
     return save(Path(folder), enliven(GPT2Model(config), seed), tokenizer)
 
 
-def tiny_clipseg(folder: Folder, seed: int = 0) -> Path:
-    """A CLIPSeg model, with the square resizing of its processor."""
-    from transformers import CLIPSegConfig, CLIPSegModel, ViTImageProcessorPil
-
-    tokenizer = tokenizers.clip_tokenizer(77)
-    config = CLIPSegConfig(text_config=causal_text(tokenizer), vision_config=VISION, projection_dim=JOINT)
-    processor = ViTImageProcessorPil(size={"height": IMAGE, "width": IMAGE})
-    return save(Path(folder), enliven(CLIPSegModel(config), seed), tokenizer, processor)
-
-
-def tiny_metaclip2(folder: Folder, seed: int = 0) -> Path:
-    """A MetaCLIP 2 model: CLIP with a multilingual tokenizer."""
-    from transformers import MetaClip2Config, MetaClip2Model
-
-    tokenizer = xlm_roberta_tokenizer(77)
-    config = MetaClip2Config(text_config=causal_text(tokenizer), vision_config=VISION, projection_dim=JOINT)
-    return save(Path(folder), enliven(MetaClip2Model(config), seed), tokenizer, clip_processor())
-
-
-def tiny_groupvit(folder: Folder, seed: int = 0) -> Path:
-    """A GroupViT model."""
-    from transformers import GroupViTConfig, GroupViTModel
-
-    tokenizer = tokenizers.clip_tokenizer(77)
-    vision = {
-        **VISION, "depths": [1, 1, 1], "num_hidden_layers": 3, "num_group_tokens": [8, 4, 0],
-        "num_output_groups": [8, 4, 4],
-    }  # fmt: skip
-    config = GroupViTConfig(
-        text_config=causal_text(tokenizer),
-        vision_config=vision,
-        projection_dim=JOINT,
-        projection_intermediate_dim=WIDTH,
-    )
-    return save(Path(folder), enliven(GroupViTModel(config), seed), tokenizer, clip_processor())
-
-
 def tiny_align(folder: Folder, seed: int = 0) -> Path:
     """An ALIGN model: BERT and EfficientNet."""
     from transformers import AlignConfig, AlignModel, EfficientNetImageProcessorPil
@@ -106,17 +68,6 @@ def tiny_altclip(folder: Folder, seed: int = 0) -> Path:
     text = {**_bert_text(tokenizer), "max_position_embeddings": 66, "project_dim": WIDTH, "type_vocab_size": 1}
     config = AltCLIPConfig(text_config=text, vision_config=VISION, projection_dim=JOINT)
     return save(Path(folder), enliven(AltCLIPModel(config), seed), tokenizer, clip_processor())
-
-
-def tiny_chinese_clip(folder: Folder, seed: int = 0) -> Path:
-    """A Chinese-CLIP model: BERT and CLIP's vision tower."""
-    from transformers import ChineseCLIPConfig, ChineseCLIPImageProcessorPil, ChineseCLIPModel
-
-    tokenizer = tokenizers.wordpiece_tokenizer(64)
-    config = ChineseCLIPConfig(text_config=_bert_text(tokenizer), vision_config=VISION, projection_dim=JOINT)
-    size = {"height": IMAGE, "width": IMAGE}
-    processor = ChineseCLIPImageProcessorPil(size=size, crop_size=size)
-    return save(Path(folder), enliven(ChineseCLIPModel(config), seed), tokenizer, processor)
 
 
 def tiny_lit(folder: Folder, seed: int = 0) -> Path:

@@ -17,7 +17,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from creperie.models import load_model
-from creperie.training.examples import TrainingExample, TrainSet, train_set
+from creperie.training.examples import TrainingExample, TrainSet
 from creperie.training.loop import TrainingJob, train_job
 from creperie.training.losses import unit
 from creperie.training.own_study import StudyQuestion, study_of
@@ -183,22 +183,6 @@ def test_the_study_from_scratch(library: Any, tmp_path: Path) -> None:
     study = study_of(question, tmp_path / "study", seeds=[0], arms=["none", "replace"], device="cpu")
     assert (study.scratch, study.finished, study.done) == (True, True, ("none", "replace"))
     assert study.foils("replace") > 0
-
-
-def test_frozen_image_towers(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Joined with a sentence encoder; their features are the library's own vectors."""
-    from creperie.testing.tiny import tiny_sentence_encoder
-    from creperie.training import TowersConfig
-
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
-    config = TowersConfig(uri, f"st:{tiny_sentence_encoder(tmp_path / 'st')}", hidden=8, joint=8, size=160)
-    bench = make_world(World(items=6, kinds=("swap_obj",), split="train", size=32))
-    job = TrainingJob(open_student(config), train_set(bench), SETTINGS, truncate=True)
-    joined: Any = load_model(train_job(job, tmp_path / "joined", device="cpu").uri, device="cpu")
-    view = joined.prepare_image(Image.new("RGB", (50, 40), (200, 30, 90)))[:1]
-    own: Any = load_model(uri, device="cpu")
-    features = joined.towers.image.features(torch.from_numpy(view)).detach().numpy()
-    np.testing.assert_allclose(features, own.encode_images([Image.fromarray(view[0])]), atol=1e-5)
 
 
 if __name__ == "__main__":

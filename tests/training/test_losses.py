@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from creperie.training.losses import (
     negclip_loss,
-    paraphrase_pull,
     ranking_loss,
     triple_loss,
 )
@@ -80,12 +79,6 @@ def test_ranking_agrees_with_sentence_transformers_formula() -> None:
     cos = torch.nn.functional.cosine_similarity(anchors[:, None], candidates[None], dim=-1)
     expected = torch.nn.functional.cross_entropy(20 * cos, torch.arange(6))
     assert float(ranking_loss(anchors, candidates, 20.0)) == pytest.approx(float(expected), rel=1e-4)
-
-
-def test_pull_is_none_for_the_same_direction_and_two_for_the_opposite() -> None:
-    v = vectors(4, 0)
-    assert float(paraphrase_pull(v, 3 * v)) == pytest.approx(0, abs=1e-6)
-    assert float(paraphrase_pull(v, -v)) == pytest.approx(2)
 
 
 def test_gradients_reach_every_input() -> None:

@@ -173,15 +173,6 @@ def test_make_show_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     code, out, _ = run(capsys, "world", "check", folder, "--json")
     assert (code, json.loads(out)["findings"]) == (0, [])
 
-    sheet = tmp_path / "sheet.png"
-    code, out, _ = run(capsys, "world", "show", "--bench", folder, "--items", "1", "--out", str(sheet), "--size", "96")
-    assert code == 0
-    assert "swap_obj" in out
-    assert Image.open(sheet).width > 300
-
-    code, out, _ = run(capsys, "world", "show", "--kinds", "dative", "--form", "winoground", "--json")
-    assert len(json.loads(out)["items"]) == 2
-
 
 def test_kinds_and_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "world", "kinds", "--json")

@@ -71,8 +71,6 @@ from creperie.bench.part import NamingOptions as NamingOptions
 from creperie.bench.part import PartOptions as PartOptions
 from creperie.bench.part import limited as limited
 from creperie.bench.part import load_part as load_part
-from creperie.bench.push import PushedBenchmark as PushedBenchmark
-from creperie.bench.push import push_benchmark as push_benchmark
 from creperie.bench.shapes import match_chance as match_chance
 from creperie.bench.shapes import match_shapes as match_shapes
 from creperie.bench.spec import BenchmarkSpec as BenchmarkSpec

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, REFERENCE_ENDING, ImageStore, open_image
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, table_of
-from creperie.bench.rows import first_rows, list_codes, ordinals, pair_codes, value_codes
+from creperie.bench.rows import ordinals, value_codes
 from creperie.core import DataError, UsageError, as_pandas, as_polars, counted, html_table, listing, unknown
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Parquet:
         return int(self.dataset.count_rows())
 
     def pieces(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
-        """The table's columns, a given number of rows at a time; DataError where a file is damaged."""
+        """Yield the table's columns, a given number of rows at a time; DataError where a file is damaged."""
         import pyarrow.parquet as pq
 
         for path in self.files:
@@ -87,7 +87,7 @@ class Parquet:
                 raise DataError(f"cannot be read ({str(e)[:120]})", where=str(path)) from None
 
     def read(self, columns: list[str] | None = None, condition: pc.Expression | None = None) -> pa.Table:
-        """The table, or a part of it; DataError where a file is damaged."""
+        """Return the table, or a part of it; DataError where a file is damaged."""
         try:
             return self.dataset.to_table(columns=columns, filter=condition)
         except (OSError, pa.ArrowException) as e:
@@ -118,13 +118,13 @@ class Benchmark:
         return table
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """One column; from disk, only that column is read."""
+        """Return one column; from disk, only that column is read."""
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
             return self.source.read([name]).column(0)
         return self.table.column(name)
 
     def pieces(self, columns: list[str], rows: int = 65_536) -> Iterator[pa.Table]:
-        """Some columns, a given number of rows at a time; from disk, no more than these are held."""
+        """Yield some columns, a given number of rows at a time; from disk, no more than these are held."""
         if not isinstance(self.source, Parquet) or "table" in self.__dict__:
             for start in range(0, len(self), rows):
                 yield self.table.select(columns).slice(start, rows)
@@ -165,15 +165,15 @@ class Benchmark:
         return html_table(f"{self.name}: {len(self):,} items", columns, rows)
 
     def to_pandas(self) -> Any:
-        """The items, one row per item, as a pandas data frame."""
+        """Return the items, one row per item, as a pandas data frame."""
         return as_pandas(self.table)
 
     def to_polars(self) -> Any:
-        """The items, one row per item, as a polars data frame."""
+        """Return the items, one row per item, as a polars data frame."""
         return as_polars(self.table)
 
     def open(self, item: Item) -> list[Image.Image]:
-        """An item's pictures: decoded, upright, RGB, cropped where the item means a part."""
+        """Return an item's pictures: decoded, upright, RGB, cropped where the item means a part."""
         return [open_image(self.images, reference) for reference in item.images]
 
     def __len__(self) -> int:
@@ -188,7 +188,7 @@ class Benchmark:
         return next(iter(items_of(self.table.slice(index % len(self), 1))))
 
     def item(self, subset: str, id: str) -> Item:
-        """The item with this key."""
+        """Return the item with this key."""
         rows = self.table.filter((pc.field("subset") == subset) & (pc.field("id") == id))
         if rows.num_rows == 0:
             raise UsageError(f"no item {id!r} in subset {subset!r}", where=self.name)
@@ -197,7 +197,7 @@ class Benchmark:
     # -- columnar views of ragged lists -------------------------------------------------------------------------
 
     def ragged(self, column: str) -> tuple[np.ndarray, pa.Array]:
-        """A list column as (offsets, flat values): item i owns values[offsets[i]:offsets[i+1]]."""
+        """Return a list column as (offsets, flat values): item i owns values[offsets[i]:offsets[i+1]]."""
         array = self.column(column)
         lengths = pc.list_value_length(array).to_numpy()
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
@@ -215,7 +215,7 @@ class Benchmark:
         return replace(self, source=table, provenance=self.provenance + (ProvenanceStep(op, args, (self.hash,)),))
 
     def filter(self, condition: pc.Expression | Sequence[bool] | np.ndarray, why: str = "") -> Benchmark:
-        """The items for which the condition holds: an Arrow expression over the columns, or a mask.
+        """Return the items for which the condition holds: an Arrow expression over the columns, or a mask.
 
         Expressions run in Arrow, on disk where the benchmark is on disk: `pc.field("tag.n") > 4`.
         """
@@ -237,21 +237,21 @@ class Benchmark:
         return self.table.filter(condition)
 
     def only(self, subsets: Iterable[str]) -> Benchmark:
-        """The items of these subsets."""
+        """Return the items of these subsets."""
         wanted = list(subsets)
         for name in wanted:
             if name not in self.subsets:
                 raise unknown("subset", name, self.subsets, where=self.name)
         condition = pc.field("subset").isin(wanted)
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
-            kept = self.filter(condition, why="subset")
+            chosen = self.filter(condition, why="subset")
         else:  # a mask does without pyarrow's acero and dataset
             rows = self.table.filter(pc.is_in(self.table["subset"], value_set=pa.array(wanted, pa.string())))
-            kept = self.with_table(rows, "filter", condition=str(condition), why="subset")
-        return replace(kept, skipped=tuple(s for s in self.skipped if s.subset in wanted))
+            chosen = self.with_table(rows, "filter", condition=str(condition), why="subset")
+        return replace(chosen, skipped=tuple(s for s in self.skipped if s.subset in wanted))
 
     def sample(self, n: int, seed: int = 0) -> Benchmark:
-        """n items drawn without replacement, in their original order; all of them when there are fewer."""
+        """Return n items drawn without replacement, in their original order; all of them when there are fewer."""
         if n < 0:
             raise UsageError(f"cannot sample {n} items", where=self.name)
         rng = np.random.Generator(np.random.PCG64(seed))
@@ -259,53 +259,9 @@ class Benchmark:
         return self.with_table(self.table.take(pa.array(rows)), "sample", n=n, seed=seed)
 
     def head(self, n: int) -> Benchmark:
-        """The first n items of every subset."""
+        """Return the first n items of every subset."""
         keep = ordinals(value_codes(self.column("subset"))) < n
         return self.with_table(self.table.filter(pa.array(keep)), "head", n=n)
-
-    def drop_duplicates(self) -> Benchmark:
-        """Without items that repeat an earlier one of their subset: same images, captions and match matrix."""
-        keep = first_rows(self.content_codes()) == np.arange(len(self))
-        return self.with_table(self.table.filter(pa.array(keep)), "drop_duplicates", dropped=int((~keep).sum()))
-
-    def content_codes(self) -> np.ndarray:
-        """A number for each item; equal where subset, images, captions and match matrix are equal."""
-        lists = [list_codes(self.ragged(name)) for name in ("images", "captions", "match")]
-        return pair_codes(value_codes(self.column("subset")), *lists)
-
-    def join(self, columns: pa.Table, why: str = "") -> Benchmark:
-        """With further tag columns, matched by (subset, id); items that the other table lacks get nulls."""
-        for key in ("subset", "id"):
-            if key not in columns.column_names:
-                raise UsageError(f"the table to join has no column {key!r}", where=self.name)
-        new = [n for n in columns.column_names if n not in ("subset", "id")]
-        clash = [n for n in new if n in self.columns or not n.startswith(TAG_PREFIX)]
-        if clash:
-            raise UsageError(f"cannot join columns {clash}", where=self.name, hint="name them tag.<new name>")
-        columns = pa.table({n: _joinable(n, columns.column(n), self.name) for n in ("subset", "id", *new)})
-        keyed = columns.group_by(["subset", "id"]).aggregate([([], "count_all")])
-        if keyed.num_rows != columns.num_rows:
-            raise DataError("the table to join has the same (subset, id) twice", where=self.name)
-        left = self.table.select(["subset", "id"]).append_column("row", pa.array(np.arange(len(self))))
-        joined = left.join(columns, ["subset", "id"], join_type="left outer").sort_by("row")
-        table = self.table
-        for name in new:
-            table = table.append_column(name, joined.column(name))
-        return self.with_table(table, "join", columns=new, why=why)
-
-
-def _joinable(name: str, column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """A column as tags are: text, numbers as float64, or booleans."""
-    kind = column.type
-    if pa.types.is_boolean(kind) and name.startswith(TAG_PREFIX):
-        return column
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    try:
-        return column.cast(pa.float64() if number and name.startswith(TAG_PREFIX) else pa.string())
-    except pa.ArrowException:
-        raise DataError(
-            f"the column {name!r} holds {kind}", where=where, hint="join text, numbers or booleans"
-        ) from None
 
 
 def check_shapes(table: pa.Table, where: str) -> None:
@@ -331,7 +287,7 @@ def check_shapes(table: pa.Table, where: str) -> None:
 
 
 def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:
-    """A benchmark from items in memory; two items with one key are an error."""
+    """Return a benchmark from items in memory; two items with one key are an error."""
     bench = Benchmark(name, table_of(items), **parts)
     check_keys(bench)
     return bench
@@ -353,7 +309,7 @@ def check_keys(bench: Benchmark, hint: str = "give every item of a subset its ow
 
 
 def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) -> Benchmark:
-    """Several benchmarks as one. Image stores must be the same, or all but one empty; keys must not clash.
+    """Return several benchmarks as one. Image stores must be the same, or all but one empty; keys must not clash.
 
     With `prefix`, subsets are renamed to `<benchmark>/<subset>`, so that keys of different benchmarks cannot clash.
     """
@@ -395,7 +351,7 @@ def _same_kinds(tables: list[pa.Table]) -> list[pa.Table]:
 
 
 def _place(store: ImageStore) -> str:
-    """Two stores at one place are one store, however they were opened."""
+    """Return the place of a store: two stores at one place are one, however they were opened."""
     return str(Path(store.location).resolve()) if store.location else f"store {id(store)}"
 
 
@@ -408,7 +364,7 @@ def _prefixed(bench: Benchmark) -> Benchmark:
 
 
 def image_keys(bench: Benchmark) -> list[str]:
-    """The images that the items refer to, each once, without crop boxes, in order of first use."""
+    """Return the images that the items refer to, each once, without crop boxes, in order of first use."""
     references = pc.unique(bench.ragged("images")[1])
     keys: list[str] = pc.unique(pc.replace_substring_regex(references, REFERENCE_ENDING, "")).to_pylist()
     return keys

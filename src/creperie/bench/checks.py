@@ -26,18 +26,18 @@ CODES: dict[str, str] = packaged_toml("creperie.bench", "codes.toml")
 
 
 def check(bench: Benchmark, *, images: bool = True, progress: Progress = silent) -> list[Finding]:
-    """All findings, errors first. With `images`, every image that an item refers to is read and decoded."""
+    """Return all findings, errors first. With `images`, every image that an item refers to is read and decoded."""
     from creperie.bench.image_check import check_images
 
     view = View(bench)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     with progress("check items", len(CHECKS), "checks") as advance:
         for one in CHECKS:
-            found.extend(one(view))
+            findings.extend(one(view))
             advance(1)
-    found.extend(check_images(bench, look=images, progress=progress))
+    findings.extend(check_images(bench, look=images, progress=progress))
     order = {code: i for i, code in enumerate(CODES)}
-    return sorted(found, key=lambda f: (f.severity != ERROR, order.get(f.code, len(order))))
+    return sorted(findings, key=lambda f: (f.severity != ERROR, order.get(f.code, len(order))))
 
 
 class View:
@@ -91,7 +91,7 @@ class View:
         return Finding(code, severity, *self.key(row), message)
 
     def where(self, test: Callable[[pa.Array], pa.Array]) -> np.ndarray:
-        """The captions whose text passes a test."""
+        """Return the captions whose text passes a test."""
         if not len(self.codes):
             return np.zeros(0, dtype=np.int64)
         passed = test(self.encoded.dictionary).to_numpy(zero_copy_only=False)
@@ -131,7 +131,7 @@ def _repeated_items(view: View) -> Iterator[Finding]:
 
 
 def _vacuous(view: View) -> Iterator[Finding]:
-    """Items that cannot be wrong, or cannot be right, by ranking."""
+    """Yield findings of items that cannot be wrong, or cannot be right, by ranking."""
     codes, shapes = shape_codes(view.bench)
     subset = view.table.column("subset").combine_chunks().dictionary_encode()
     of = subset.indices.to_numpy(zero_copy_only=False)
@@ -167,21 +167,11 @@ def _skipped(view: View) -> Iterator[Finding]:
         yield Finding(code, severity, record.subset, record.id, record.reason)
 
 
-def _balance(view: View) -> Iterator[Finding]:
-    sizes = view.bench.subsets
-    if len(sizes) < 2:
-        return
-    small, large = min(sizes, key=lambda s: sizes[s]), max(sizes, key=lambda s: sizes[s])
-    if sizes[large] >= 4 * sizes[small]:
-        message = f"{large} has {sizes[large]:,} items, {small} {sizes[small]:,}: give numbers for each subset"
-        yield Finding("unbalanced-subsets", INFO, "", "", message)
-
-
 # -- captions within an item -----------------------------------------------------------------------------------------
 
 
 def _repeated_captions(view: View) -> Iterator[Finding]:
-    """Captions that repeat an earlier one of their item: contradictory, or merely said twice."""
+    """Yield findings of captions that repeat an earlier one of their item: contradictory, or merely twice there."""
     first = first_rows(pair_codes(view.owners, view.codes))
     offsets = view.captions[0]
     for caption in np.flatnonzero(first != np.arange(len(first))).tolist():
@@ -207,7 +197,7 @@ def _column(view: View, row: int, caption: int) -> list[bool]:
 
 
 def _contradictions(view: View) -> Iterator[Finding]:
-    """A caption that is true of an image here and false of the same image there."""
+    """Yield findings of captions that are true of an image here and false of the same image there."""
     cells, values = view.bench.ragged("match")
     images, references = view.bench.ragged("images")
     if not len(references):
@@ -228,7 +218,7 @@ def _contradictions(view: View) -> Iterator[Finding]:
 def _across_items(
     view: View, code: np.ndarray, row: np.ndarray, true: np.ndarray, cell: np.ndarray
 ) -> Iterator[Finding]:
-    """One finding for each item whose false caption is true elsewhere; within one item other checks say so."""
+    """Yield one finding for each item whose false caption is true elsewhere; within one item other checks say so."""
     home: dict[int, list[int]] = {}
     for i in np.flatnonzero(true).tolist():
         home.setdefault(int(code[i]), []).append(int(row[i]))
@@ -264,7 +254,7 @@ def _odd_characters(view: View) -> Iterator[Finding]:
 
 
 def _trailing_blanks(view: View) -> Iterator[Finding]:
-    """One finding per subset: how many true and false captions end in a blank."""
+    """Yield one finding per subset: how many true and false captions end in a blank."""
     blank = np.zeros(len(view.codes), dtype=bool)
     blank[view.where(lambda texts: pc.not_equal(pc.utf8_rtrim_whitespace(texts), texts))] = True
     if not blank.any():
@@ -283,7 +273,7 @@ def _trailing_blanks(view: View) -> Iterator[Finding]:
 
 
 def _nearly_equal(view: View) -> Iterator[Finding]:
-    """A true and a false caption that differ only in what no image shows; one finding per item."""
+    """Yield one finding per item whose true and false captions differ only in what no image shows."""
     if not len(view.codes):
         return
     lowered = pc.utf8_lower(view.encoded.dictionary)
@@ -301,35 +291,8 @@ def _nearly_equal(view: View) -> Iterator[Finding]:
             yield view.finding("nearly-equal-captions", INFO, row, message)
 
 
-#: captions beyond so many interquartile ranges (of at least two words) from the quartiles are outliers
-FAR_OUT = 3
-
-
-def _length_outliers(view: View) -> Iterator[Finding]:
-    """One finding per subset: how many captions have an unusual number of words, and the most extreme one."""
-    if not len(view.codes):
-        return
-    counted = pc.count_substring_regex(view.encoded.dictionary, r"\S+").to_numpy(zero_copy_only=False)
-    words = np.asarray(counted, dtype=np.int64)[view.codes]
-    subset = view.table.column("subset").combine_chunks().dictionary_encode()
-    of = subset.indices.to_numpy(zero_copy_only=False)[view.owners]
-    for s, name in enumerate(subset.dictionary.to_pylist()):
-        mine = np.flatnonzero(of == s)
-        if len(mine) < 20:
-            continue
-        low, high = np.quantile(words[mine], [0.25, 0.75])
-        reach = FAR_OUT * max(high - low, 2.0)
-        out = mine[(words[mine] > high + reach) | (words[mine] < low - reach)]
-        if len(out):
-            worst = int(out[np.argmax(np.abs(words[out] - (low + high) / 2))])
-            usual = f"most have {low:.0f} to {high:.0f}"
-            example = f"such as item {view.key(int(view.owners[worst]))[1]} with {words[worst]:,}: {view.text(worst)}"
-            message = f"{len(out):,} of {len(mine):,} captions have an unusual number of words ({usual}), {example}"
-            yield Finding("length-outliers", INFO, name, "", message)
-
-
 def _quoted(text: str) -> str:
-    """A caption within a message: in quotes, line ends visible, not too long."""
+    """Return a caption within a message: in quotes, line ends visible, not too long."""
     return json.dumps(text if len(text) <= 120 else text[:117] + "…", ensure_ascii=False)
 
 
@@ -339,12 +302,10 @@ CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (
     _repeated_items,
     _vacuous,
     _skipped,
-    _balance,
     _repeated_captions,
     _contradictions,
     _empty,
     _odd_characters,
     _nearly_equal,
-    _length_outliers,
     _trailing_blanks,
 )

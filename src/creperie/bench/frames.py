@@ -40,11 +40,11 @@ def from_pandas(
     images: str | Path | None = None,
     name: str = "frame",
 ) -> Benchmark:
-    """A benchmark from a table in memory: one row per item, columns with true and false captions.
+    """Return a benchmark from a table in memory: one row per item, columns with true and false captions.
 
     `frame` is a frame of pandas or polars, an Arrow table, a `datasets.Dataset`, or a list of dictionaries. Columns
     with plain names (image, caption, negative, subset, id …) need not be named. An image is a PIL image, encoded
-    bytes, a path, or a key in `images` (a folder, zip, tar or Parquet file).
+    bytes, a path, or a key in `images` (a folder, zip or Parquet file).
     """
     columns = _columns_of(frame, name)
     named = roles_of(image=image, positive=positive, negative=negative, subset=subset, id=id, tag=tag)
@@ -62,7 +62,7 @@ def from_pandas(
 
 
 def _from_native(columns: dict[str, list[Any]], name: str, images: str | Path | None) -> Benchmark:
-    """The benchmark of a frame that `to_pandas`, or an export for `datasets`, gave."""
+    """Return the benchmark of a frame that `to_pandas`, or an export for `datasets`, gave."""
     keys = [_picture_keys(cells, f"{name}['images']") for cells in columns["images"]]
     bench = from_items(name, items_of_columns({**columns, "images": keys}, name))
     if images is None and _in_cache(key for row in keys for key in row):
@@ -71,7 +71,7 @@ def _from_native(columns: dict[str, list[Any]], name: str, images: str | Path | 
 
 
 def from_objects(objects: Any, name: str = "frame") -> Benchmark:
-    """A benchmark from items, or from anything that `from_pandas` takes with columns of plain names."""
+    """Return a benchmark from items, or from anything that `from_pandas` takes with columns of plain names."""
     if isinstance(objects, Iterable) and not isinstance(objects, (Mapping, str, bytes)):
         first = next(iter(objects), None) if isinstance(objects, Sequence) else None
         if isinstance(first, Item):
@@ -83,7 +83,7 @@ def from_objects(objects: Any, name: str = "frame") -> Benchmark:
 
 
 def _columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
-    """The columns of a frame as lists, missing values as None."""
+    """Return the columns of a frame as lists, missing values as None."""
     if isinstance(frame, Mapping):
         return {str(column): list(values) for column, values in frame.items()}
     if isinstance(frame, Sequence) and not isinstance(frame, (str, bytes)):
@@ -112,7 +112,7 @@ def _columns_of_records(records: Sequence[Any], name: str) -> dict[str, list[Any
 
 
 def _values(series: Any) -> list[Any]:
-    """The values of a column; those that Arrow does not know, such as pictures, as they are."""
+    """Return the values of a column; those that Arrow does not know, such as pictures, as they are."""
     if str(getattr(series, "dtype", "")) == "Object":  # of polars, which gives Arrow addresses in memory
         return list(series)
     try:
@@ -123,7 +123,7 @@ def _values(series: Any) -> list[Any]:
 
 
 def table_of_columns(name: str, columns: Mapping[str, Sequence[Any]]) -> TableSource:
-    """A table whose columns are in memory; they have one length."""
+    """Return a table whose columns are in memory; they have one length."""
     check_columns(len(columns), name)
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
@@ -162,7 +162,7 @@ def _picture_key(cell: Any, where: str) -> Any:
 
 
 def _encoded(picture: Any, where: str) -> bytes:
-    """A PIL image as PNG, which loses nothing."""
+    """Return a PIL image as PNG, which loses nothing."""
     from PIL import Image
 
     if not isinstance(picture, Image.Image):
@@ -178,7 +178,8 @@ def _in_cache(keys: Iterable[str]) -> bool:
 
 
 def _store_of(columns: dict[str, list[Any]], roles: Roles) -> ImageStore | None:
-    """Where the pictures are: in the cache, or in the folder that all paths have in common. Paths become keys in it."""
+    """Return the store of the pictures: the cache, or the folder that all paths have in common, in which paths become
+    keys."""
     keys = {key for column in roles.image for key in columns[column] if isinstance(key, str)}
     if not keys:
         return None

@@ -67,14 +67,14 @@ def _feed(digest: hashlib._Hash, array: pa.Array) -> None:
 
 
 def _kind(type_: pa.DataType) -> str:
-    """What a column holds, whatever the writer called the elements of its lists."""
+    """Return what a column holds, whatever the writer called the elements of its lists."""
     if pa.types.is_list(type_):
         return f"list<{_kind(type_.value_type)}>"
     return "number" if pa.types.is_floating(type_) or pa.types.is_integer(type_) else str(type_)
 
 
 def _string_bytes(array: pa.Array) -> memoryview:
-    """All characters of a string array, end to end, without a copy."""
+    """Return all characters of a string array, end to end, without a copy."""
     _, offsets, data = array.buffers()
     if data is None or len(array) == 0:
         return memoryview(b"")

@@ -31,7 +31,7 @@ class Finding:
 
 
 def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = silent) -> Iterator[Finding]:
-    """Findings about images. Each is read and decoded once, by several threads, whatever the items make of it."""
+    """Yield findings about images. Each is read and decoded once, by several threads, whatever the items make of it."""
     offsets, references = bench.ragged("images")
     if not len(references):
         return
@@ -52,7 +52,7 @@ def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = si
 def _look(
     store: ImageStore, uses: dict[str, list[str]], progress: Progress
 ) -> tuple[dict[str, ImageError], dict[str, str]]:
-    """The references that cannot be opened with the reason, and the digest of every image that was read."""
+    """Return the references that cannot be opened with the reason, and the digest of every image that was read."""
     bad: dict[str, ImageError] = {}
     digests: dict[str, str] = {}
 
@@ -96,7 +96,7 @@ def _open_all(data: bytes, references: list[str]) -> dict[str, ImageError]:
 def _bad_references(
     bench: Benchmark, offsets: np.ndarray, coded: pa.DictionaryArray, bad: dict[str, ImageError]
 ) -> Iterator[Finding]:
-    """One finding for each item and image of it that cannot be opened."""
+    """Yield one finding for each item and image of it that cannot be opened."""
     names = coded.dictionary.to_pylist()
     broken = np.array([name in bad for name in names], dtype=bool)
     codes = coded.indices.to_numpy(zero_copy_only=False)

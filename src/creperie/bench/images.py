@@ -75,7 +75,7 @@ class ImageStore(Protocol):
         ...
 
     def read(self, key: str) -> bytes:
-        """The encoded bytes of one image (no crop); ImageError where there is none."""
+        """Return the encoded bytes of one image (no crop); ImageError where there is none."""
         ...
 
     def __contains__(self, key: str) -> bool: ...
@@ -110,7 +110,7 @@ NO_IMAGES = NoImages()
 
 
 def image_reference(key: str, box: Box | None = None) -> str:
-    """How an item names an image, or a part of it: x, y, width, height in pixels.
+    """Return how an item names an image, or a part of it: x, y, width, height in pixels.
 
     >>> image_reference("7.jpg", (10, 20.5, 64, 48))
     '7.jpg#xywh=10,20.5,64,48'
@@ -126,16 +126,16 @@ def image_reference(key: str, box: Box | None = None) -> str:
 
 
 def split_reference(ref: str) -> tuple[str, Box | None]:
-    """The key and the crop box of a reference.
+    """Return the key and the crop box of a reference.
 
     >>> split_reference("7.jpg#xywh=10,20.5,64,48")
     ('7.jpg', (10.0, 20.5, 64.0, 48.0))
     >>> split_reference("what#is this.png")
     ('what#is this.png', None)
     """
-    found = _REFERENCE.match(ref)
-    assert found is not None  # the pattern matches every string
-    key, *numbers = found.groups()
+    parts = _REFERENCE.match(ref)
+    assert parts is not None  # the pattern matches every string
+    key, *numbers = parts.groups()
     if numbers[0] is None:
         return key, None
     x, y, w, h = (float(n) for n in numbers)
@@ -151,7 +151,7 @@ def _number(value: float) -> str:
 
 
 def safe_path(folder: Path, key: str) -> Path:
-    """Where a key's file lies in a folder; a key that would lead out of the folder is an error.
+    """Return where a key's file lies in a folder; a key that would lead out of the folder is an error.
 
     >>> safe_path(Path("images"), "val2017/7.jpg").as_posix()
     'images/val2017/7.jpg'
@@ -189,8 +189,8 @@ def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
 
 
 def picture_type(data: bytes, *, max_pixels: int = MAX_PIXELS) -> str:
-    """The ending of a file with these bytes, such as `.jpg`; ImageError unless its head is that of a picture in a
-    known format with not too many pixels. Nothing is decoded.
+    """Return the ending of a file with these bytes, such as `.jpg`; ImageError unless its head is that of a picture in
+    a known format with not too many pixels. Nothing is decoded.
     """
     with _opened(data, max_pixels) as picture:
         return {"JPEG": ".jpg", "MPO": ".jpg", "TIFF": ".tiff", "JPEG2000": ".jp2"}.get(
@@ -199,7 +199,7 @@ def picture_type(data: bytes, *, max_pixels: int = MAX_PIXELS) -> str:
 
 
 def picture_bytes(store: ImageStore, key: str) -> bytes:
-    """The file of a picture, unchanged, for exports and for pages that others see.
+    """Return the file of a picture, unchanged, for exports and for pages that others see.
 
     ImageError where it is missing, is not a picture, is too large, or is a link that leads out of its folder.
     """
@@ -216,7 +216,7 @@ def picture_bytes(store: ImageStore, key: str) -> bytes:
 
 
 def picture_file(store: ImageStore, reference: str) -> tuple[str, bytes]:
-    """The picture of a reference as a file that any program shows alike: its ending and its bytes.
+    """Return the picture of a reference as a file that any program shows alike: its ending and its bytes.
 
     A whole JPEG or PNG that needs no turning is left as it is; anything else, and a crop, is written as PNG.
     """
@@ -259,7 +259,7 @@ def _plain_jpeg(data: bytes) -> bool:
 
 @functools.cache
 def _readable_formats() -> tuple[str, ...]:
-    """The formats that this Pillow was built with.
+    """Return the formats that this Pillow was built with.
 
     Bad pictures are findings here, so Pillow's own warnings beside them are switched off, once.
     """
@@ -330,7 +330,8 @@ def _grey(picture: Image.Image, mode: str) -> Image.Image:
 
 
 def crop(picture: Image.Image, box: Box) -> Image.Image:
-    """The part of a picture inside a box, which is rounded to pixels and clamped; ImageError where nothing is left."""
+    """Return the part of a picture inside a box, which is rounded to pixels and clamped; ImageError where nothing is
+    left."""
     x, y, w, h = box
     edges = (x, y, x + w, y + h)
     size = (picture.width, picture.height) * 2

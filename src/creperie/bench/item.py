@@ -82,7 +82,7 @@ class Item:
         subset: str = "pairs",
         **tags: Tag,
     ) -> Item:
-        """An item of one image, or none, with a true and a false caption, or several of each.
+        """Return an item of one image, or none, with a true and a false caption, or several of each.
 
         >>> Item.pair(image="7.jpg", positive="a red crab", negative=["a red gull", "a blue crab"]).match
         ((True, False, False),)
@@ -107,7 +107,7 @@ class Item:
 
 
 def choice(positives: int, negatives: int) -> Match:
-    """The match matrix of one image whose first captions are true and the others false.
+    """Return the match matrix of one image whose first captions are true and the others false.
 
     >>> choice(2, 1)
     ((True, True, False),)
@@ -120,7 +120,7 @@ PAIRED: Match = ((True, False), (False, True))
 
 
 def table_of(items: Iterable[Item]) -> pa.Table:
-    """Items as the columnar table that a Benchmark holds inside."""
+    """Return items as the columnar table that a Benchmark holds inside."""
     columns: dict[str, list[Any]] = {name: [] for name in CORE_COLUMNS.names}
     tags: dict[str, list[Tag | None]] = {}
     for count, item in enumerate(items):
@@ -150,7 +150,7 @@ Keys = tuple[list[str], list[str]]
 
 
 def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
-    """A core column; a value that it cannot hold is an error that names its item."""
+    """Return a core column; a value that it cannot hold is an error that names its item."""
     try:
         array = pa.array(values, column.type)
         leaves = array.flatten() if pa.types.is_list(column.type) else array
@@ -190,7 +190,7 @@ def _unstorable(column: str, value: object, why: str, subset: object, id_: objec
 
 
 def is_unicode(text: str) -> bool:
-    """Whether UTF-8 can store the text: unpaired surrogates cannot be stored."""
+    """Return whether UTF-8 can store the text: unpaired surrogates cannot be stored."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -199,7 +199,7 @@ def is_unicode(text: str) -> bool:
 
 
 def tag_array(name: str, values: Sequence[Tag | None]) -> pa.Array:
-    """A tag's column: booleans, numbers or strings; a mixture becomes strings."""
+    """Return a tag's column: booleans, numbers or strings; a mixture becomes strings."""
     kinds = {
         bool if isinstance(v, bool) else float if isinstance(v, (int, float)) else str for v in values if v is not None
     }
@@ -211,12 +211,12 @@ def tag_array(name: str, values: Sequence[Tag | None]) -> pa.Array:
 
 
 def whole_number(tag: Tag) -> Tag:
-    """A whole number as it is counted, not as it is stored; any other tag as it is."""
+    """Return a whole number as it is counted, not as it is stored; any other tag as it is."""
     return int(tag) if isinstance(tag, float) and tag.is_integer() else tag
 
 
 def items_of(table: pa.Table) -> Iterable[Item]:
-    """The items of a table, read in batches."""
+    """Yield the items of a table, read in batches."""
     names = [n for n in table.column_names if n.startswith(TAG_PREFIX)]
     for batch in table.to_batches(max_chunksize=8192):
         core = [batch.column(n).to_pylist() for n in CORE_COLUMNS.names]

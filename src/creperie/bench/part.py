@@ -15,7 +15,7 @@ from creperie.core import option
 class ImageOptions:
     """Where the images of a benchmark are."""
 
-    images: str | None = option(None, "Where the images are: a folder, zip, tar or Parquet file.", metavar="DIR")
+    images: str | None = option(None, "Where the images are: a folder, zip or Parquet file.", metavar="DIR")
 
 
 @dataclass(frozen=True)

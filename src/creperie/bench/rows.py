@@ -9,7 +9,7 @@ Ragged = tuple[np.ndarray, pa.Array]
 
 
 def value_codes(values: pa.Array) -> np.ndarray:
-    """A number for each value, the same for equal values.
+    """Return a number for each value, the same for equal values.
 
     >>> value_codes(pa.array(["a dog", "a cat", "a dog"])).tolist()
     [0, 1, 0]
@@ -21,7 +21,7 @@ def value_codes(values: pa.Array) -> np.ndarray:
 
 
 def list_codes(ragged: Ragged) -> np.ndarray:
-    """A number for each list, the same for equal lists.
+    """Return a number for each list, the same for equal lists.
 
     >>> list_codes((np.array([0, 2, 3, 5]), pa.array(["a", "b", "c", "a", "b"]))).tolist()
     [0, 1, 0]
@@ -31,7 +31,7 @@ def list_codes(ragged: Ragged) -> np.ndarray:
 
 
 def number_list_codes(offsets: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """A number for each list of numbers, the same for equal lists."""
+    """Return a number for each list of numbers, the same for equal lists."""
     flat = np.ascontiguousarray(numbers)
     # A list of fixed-width numbers is a byte string, and those Arrow can tell apart.
     ends = pa.py_buffer(np.ascontiguousarray(offsets, dtype=np.int64) * flat.itemsize)
@@ -40,7 +40,7 @@ def number_list_codes(offsets: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def pair_codes(*parts: np.ndarray) -> np.ndarray:
-    """A number for each row of several columns of numbers.
+    """Return a number for each row of several columns of numbers.
 
     >>> pair_codes(np.array([0, 0, 1]), np.array([5, 5, 5])).tolist()
     [0, 0, 1]
@@ -53,7 +53,7 @@ def pair_codes(*parts: np.ndarray) -> np.ndarray:
 
 
 def ordinals(codes: np.ndarray) -> np.ndarray:
-    """How many earlier rows have the same number.
+    """Return how many earlier rows have the same number.
 
     >>> ordinals(np.array([3, 7, 3, 3, 7])).tolist()
     [0, 0, 1, 2, 1]

@@ -57,17 +57,17 @@ def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
 
 
 def match_shapes(bench: Benchmark) -> list[MatchShape]:
-    """The match matrices of a benchmark, the most frequent first."""
-    found: dict[MatchShape, int] = {}
+    """Return the match matrices of a benchmark, the most frequent first."""
+    counts: dict[MatchShape, int] = {}
     for part in _parts(bench):
         for shape in shape_codes(part)[1]:
             plain = replace(shape, items=0)
-            found[plain] = found.get(plain, 0) + shape.items
-    return sorted((replace(shape, items=n) for shape, n in found.items()), key=lambda s: -s.items)
+            counts[plain] = counts.get(plain, 0) + shape.items
+    return sorted((replace(shape, items=n) for shape, n in counts.items()), key=lambda s: -s.items)
 
 
 def match_chance(bench: Benchmark) -> dict[str, float]:
-    """What guessing scores on each subset, image-to-text."""
+    """Return what guessing scores on each subset, image-to-text."""
     totals: dict[str, float] = {}
     sizes: dict[str, int] = {}
     for part in _parts(bench):
@@ -83,6 +83,6 @@ def match_chance(bench: Benchmark) -> dict[str, float]:
 
 
 def _parts(bench: Benchmark) -> Iterator[Benchmark]:
-    """The benchmark in pieces that can be held, with the columns that a shape depends on."""
+    """Yield the benchmark in pieces that can be held, with the columns that a shape depends on."""
     for piece in bench.pieces(["subset", "images", "match"]):
         yield Benchmark(bench.name, piece)

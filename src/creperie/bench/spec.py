@@ -37,7 +37,7 @@ BenchmarkSpec = Any
 
 
 def as_benchmark(bench: BenchmarkSpec) -> Benchmark:
-    """The benchmark itself, the one that a spec names, or the one made from a data frame or from a list."""
+    """Return the benchmark itself, the one that a spec names, or the one made from a data frame or from a list."""
     if isinstance(bench, Benchmark):
         return bench
     if isinstance(bench, (str, Path)):
@@ -60,7 +60,7 @@ def load(
 ) -> Benchmark:
     """Load a benchmark: a catalog name, a folder that creperie wrote, `FORMAT:PATH`, or a table of captions.
 
-    `images` is the folder, zip, tar or Parquet file with the images, where they are not part of the benchmark. For a
+    `images` is the folder, zip or Parquet file with the images, where they are not part of the benchmark. For a
     table (.csv, .tsv, .jsonl, .parquet), `positive`, `negative` and so on name its columns: `load("my.csv",
     image="file", positive="caption", negative=["foil", "foil2"])`.
     """

@@ -3,7 +3,7 @@
 out/mine/
   creperie.json           the manifest: name, hash, counts, provenance, where the images are
   data/test-00000-of-00001.parquet
-  README.md DATASHEET.md croissant.json
+  README.md DATASHEET.md
   images/ metadata.parquet  when the images are included: the items again, as `datasets` finds their pictures
 """
 
@@ -169,7 +169,7 @@ def manifest_of(bench: Benchmark, images: str) -> dict[str, Any]:
 
 
 def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify: bool = False) -> Benchmark:
-    """A benchmark that `save` wrote. Only the manifest is read now, the items when they are used."""
+    """Return a benchmark that `save` wrote. Only the manifest is read now, the items when they are used."""
     root = Path(folder)
     path = root / MANIFEST_FILE
     document = read_json(path)
@@ -190,7 +190,7 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
 
 
 def _from_manifest(document: Mapping[str, Any], root: Path) -> tuple[Benchmark, int, str]:
-    """The benchmark that a manifest describes, how many items it states, and where it says the images are."""
+    """Return the benchmark that a manifest describes, how many items it states, and where it says the images are."""
     files = tuple(sorted((root / "data").glob("*.parquet")))
     bench = Benchmark(
         name=_text(document["name"]),
@@ -218,7 +218,8 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _own_images(root: Path, stored: str) -> ImageStore:
-    """The images that the manifest names. Those that came with the benchmark must not be links to other places."""
+    """Return the images that the manifest names. Those that came with the benchmark must not be links to other
+    places."""
     from creperie.bench.stores import open_store
 
     place = root / stored
@@ -245,7 +246,7 @@ def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:
 
 
 def relative_place(location: str, target: Path) -> str:
-    """Where the images are, seen from the benchmark's folder; absolute only where it must be."""
+    """Return where the images are, seen from the benchmark's folder; absolute only where it must be."""
     try:
         return os.path.relpath(location, target) if location else ""
     except ValueError:  # another drive

@@ -1,4 +1,4 @@
-"""The places images are kept in: a folder, a zip or tar file, Parquet with an image column.
+"""The places images are kept in: a folder, a zip file, Parquet with an image column.
 
 All of them are lazy (nothing is listed or read before it is needed), safe to read from several threads, and can be
 sent to another process, where they open again.
@@ -6,12 +6,7 @@ sent to another process, where they open again.
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import os
-import tarfile
-import tempfile
 import threading
 import zipfile
 import zlib
@@ -20,23 +15,21 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from typing import Any
 
 from creperie.bench.images import MAX_BYTES, ImageError, safe_path
-from creperie.core import DataError, cache_home, check_members, unpack_stream
-
-TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+from creperie.core import DataError, cache_home, check_members
 
 
 def pictures_in_memory() -> Path:
-    """The folder of pictures that programs hold in memory, by their content."""
+    """Return the folder of pictures that programs hold in memory, by their content."""
     folder = cache_home() / "images"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
-    """The store at a place: a folder, a zip or tar file, or Parquet with an image column.
+    """Return the store at a place: a folder, a zip file, or Parquet with an image column.
 
     A key is looked up as it is; then without its leading folders, one after the other (`val2017/7.jpg`, `7.jpg`);
     then in the top folders of the store, if exactly one of them has it (`7.jpg` finds `val2017/7.jpg`).
@@ -50,11 +43,10 @@ def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImage
         raise DataError("there is no such images folder or file", where=str(path))
     if name.endswith(".zip"):
         return ZipStore(path)
-    if name.endswith(TAR_SUFFIXES):
-        return TarStore(path)
     if name.endswith(".parquet"):
         return ParquetStore(path, (path,))
-    raise DataError("is not a place for images", where=str(path), hint="give a folder, .zip, .tar, .tar.gz or .parquet")
+    hint = "give a folder, .zip or .parquet; unpack a tar file"
+    raise DataError("is not a place for images", where=str(path), hint=hint)
 
 
 class KeyedImageStore(ABC):
@@ -74,7 +66,7 @@ class KeyedImageStore(ABC):
 
     @abstractmethod
     def _bytes(self, name: str) -> bytes:
-        """The bytes of an entry that exists."""
+        """Return the bytes of an entry that exists."""
 
     @property
     @abstractmethod
@@ -83,20 +75,20 @@ class KeyedImageStore(ABC):
 
     @abstractmethod
     def keys(self) -> Iterator[str]:
-        """The names of all entries."""
+        """Return the names of all entries."""
 
     def resolve(self, key: str) -> str:
-        """The name of the entry that a key finds; ImageError where it finds none, or several."""
+        """Return the name of the entry that a key finds; ImageError where it finds none, or several."""
         parts = key.split("/")
         for start in range(len(parts)):
             name = "/".join(parts[start:])
             if name and self._has(name):
                 return name
-        found = [f"{top}/{key}" for top in self._tops if self._has(f"{top}/{key}")] if key else []
-        if len(found) == 1:
-            return found[0]
-        if found:
-            what = f"is in several folders: {', '.join(found[:4])}"
+        candidates = [f"{top}/{key}" for top in self._tops if self._has(f"{top}/{key}")] if key else []
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            what = f"is in several folders: {', '.join(candidates[:4])}"
             raise ImageError("missing-image", what, where=f"{self.path}/{key}", hint="give the one that is meant")
         raise ImageError("missing-image", "there is no such image", where=f"{self.path}/{key}")
 
@@ -111,7 +103,7 @@ class KeyedImageStore(ABC):
         return True
 
     def repeated(self) -> list[str]:
-        """Names that stand for more than one entry; only the last of them can be read."""
+        """Return names that stand for more than one entry; only the last of them can be read."""
         return []
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -202,7 +194,7 @@ class Archive(KeyedImageStore):
 
 
 def _entry_name(name: str) -> str:
-    """An archive's own name for an entry, without `./`; empty for what is not a picture of the user's."""
+    """Return an archive's own name for an entry, without `./`; empty for what is not a picture of the user's."""
     path = PurePosixPath(name)
     hidden = any(part.startswith("._") or part == "__MACOSX" for part in path.parts)
     return "" if hidden else "/".join(p for p in path.parts if p not in (".", "/"))
@@ -240,62 +232,8 @@ class ZipStore(Archive):
             raise ImageError("undecodable-image", f"the zip file is damaged here ({e})", where=where) from None
 
 
-class TarStore(Archive):
-    """Members of a tar file. A compressed one is unpacked into a temporary file when it is first used."""
-
-    @cached_property
-    def _file(self) -> IO[bytes]:
-        with self._lock:
-            if self.path.name.lower().endswith(".tar"):
-                return self.path.open("rb")
-            spool = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the store
-            try:
-                with _decompressed(self.path) as source:
-                    unpack_stream(source, spool, self.path.stat().st_size, str(self.path))
-            except (OSError, EOFError, zlib.error, lzma.LZMAError) as e:
-                raise DataError(f"is not a tar file that can be read ({e})", where=str(self.path)) from None
-            spool.flush()
-            return spool
-
-    def _list(self) -> dict[str, Any]:
-        entries: dict[str, tuple[int, int]] = {}
-        self._counts = Counter()
-        try:
-            self._file.seek(0)
-            with tarfile.open(fileobj=self._file, mode="r:") as tar:
-                for count, member in enumerate(tar):
-                    check_members(count, str(self.path))
-                    # Links and devices are no pictures; not following them also means nothing leads out of the file.
-                    name = _entry_name(member.name) if member.isreg() else ""
-                    if name:
-                        self._counts[name] += 1
-                        entries[name] = (member.offset_data, member.size)
-        except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as e:
-            raise DataError(f"is not a tar file that can be read ({e})", where=str(self.path)) from None
-        return entries
-
-    def _bytes(self, name: str) -> bytes:
-        offset, size = self._entries[name]
-        where = f"{self.path}/{name}"
-        if size > MAX_BYTES:
-            raise ImageError("image-too-large", f"the entry has {size:,} bytes", where=where)
-        data = os.pread(self._file.fileno(), size, offset)  # needs no lock: it moves no file position
-        if len(data) != size:
-            raise ImageError("truncated-image", "the tar file ends too early", where=where, hint="get the file again")
-        return data
-
-
-def _decompressed(path: Path) -> IO[bytes]:
-    name = path.name.lower()
-    if name.endswith(".bz2"):
-        return bz2.open(path)
-    if name.endswith(".xz"):
-        return lzma.open(path)
-    return cast("IO[bytes]", gzip.open(path))
-
-
 def parquet_shards(folder: Path) -> tuple[Path, ...]:
-    """The Parquet files with an image column in a folder or its `data` folder, as data sets are downloaded."""
+    """Return the Parquet files with an image column in a folder or its `data` folder, as data sets are downloaded."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -307,7 +245,7 @@ def parquet_shards(folder: Path) -> tuple[Path, ...]:
 
 
 def image_columns(schema: Any) -> list[str]:
-    """The columns of an Arrow schema that hold pictures as data sets do: struct<bytes, path>, or lists of it."""
+    """Return the columns of an Arrow schema that hold pictures as data sets do: struct<bytes, path>, or lists of it."""
     import pyarrow as pa
 
     def is_image(type_: Any) -> bool:
@@ -371,20 +309,21 @@ class ParquetStore(Archive):
             self._names[column].append(names)
 
     def _leaf(self, f: int, g: int, column: str, leaf: str) -> Any:
-        """One column of a row group, of its pictures only the bytes or the path."""
+        """Return one column of a row group, of its pictures only the bytes or the path."""
         schema = self._readers[f].schema
         paths = [schema.column(i).path for i in range(len(schema))]
         chosen = [p for p in paths if p.split(".")[0] == column and p.endswith(f".{leaf}")]
         return self._readers[f].read_row_group(g, columns=chosen).column(0).combine_chunks()
 
     def row_names(self, column: str) -> list[list[str]]:
-        """The names of the pictures of every row; a name that stands for different ones gives way to their numbers."""
+        """Return the names of the pictures of every row; a name that stands for different ones gives way to their
+        numbers."""
         _ = self._entries
         different = set(self.repeated())
         return [[numbered if name in different else name for name, numbered in names] for names in self._names[column]]
 
     def repeated(self) -> list[str]:
-        """Names under which there are different pictures."""
+        """Return names under which there are different pictures."""
         _ = self._entries
         shared = {name: places for name, places in self._places.items() if len(places) > 1}
         return sorted(name for name, places in shared.items() if len(set(map(self._at, places))) > 1)
@@ -405,7 +344,7 @@ class ParquetStore(Archive):
         return data
 
     def _group(self, f: int, g: int, column: str) -> Any:
-        """One row group of one column. A few stay in memory: neighbours are read one after the other."""
+        """Return one row group of one column. A few stay in memory: neighbours are read one after the other."""
         import pyarrow as pa
 
         place = (f, g, column)

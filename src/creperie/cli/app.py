@@ -159,8 +159,8 @@ def _line(error: Exception) -> str:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT) and _within(error.filename, cache_home()):
             hint = "; this is creperie's cache: set CREPERIE_CACHE to a folder that can be written"
         return f"{error.filename or _somewhere(error)}: {error.strerror or error}{hint}"
-    told = f"{type(error).__name__}: {error}"
-    return f"unexpected error ({told}); this is a defect of creperie, CREPERIE_TRACEBACK=1 shows where"
+    problem = f"{type(error).__name__}: {error}"
+    return f"unexpected error ({problem}); this is a defect of creperie, CREPERIE_TRACEBACK=1 shows where"
 
 
 def _within(name: object, folder: Path) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from creperie.bench import size_text
 from creperie.cli.app import CommandGroup
+from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.core import option
 
 if TYPE_CHECKING:
     from creperie.scoring import ResultStore, StoreEntry
@@ -37,27 +41,41 @@ def show() -> CommandResult:
     return _answer(store, store.entries())
 
 
+@dataclass(frozen=True)
+class ClearOptions:
+    """What is forgotten."""
+
+    model: str | None = option(None, "Only this model: its URI, or the beginning of its key.", metavar="URI")
+
+
 @cache.command()
-@click.option("--model", metavar="URI", help="Only this model: its URI, or the beginning of its key.")
+@options_of("options", ClearOptions)
 @answers
-def clear(model: str | None) -> CommandResult:
+def clear(options: ClearOptions) -> CommandResult:
     """Forget everything, or one model."""
     from creperie.scoring import ResultStore
 
     store = ResultStore()
-    freed = store.clear(model)
-    return CommandResult({"freed": freed}, lambda: say(f"{_bytes(freed)} set free in {store.root}"))
+    freed = store.clear(options.model)
+    return CommandResult({"freed": freed}, lambda: say(f"{size_text(freed)} set free in {store.root}"))
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """What is done about damage."""
+
+    repair: bool = option(False, "Rewrite the store without what is damaged.")
 
 
 @cache.command()
-@click.option("--repair", is_flag=True, help="Rewrite the store without what is damaged.")
+@options_of("options", VerifyOptions)
 @answers
-def verify(repair: bool) -> CommandResult:
+def verify(options: VerifyOptions) -> CommandResult:
     """Compute every checksum. Exit code 1 where something is damaged; it is never served, with or without --repair."""
     from creperie.scoring import ResultStore
 
     store = ResultStore()
-    if repair:
+    if options.repair:
         store.repair()
     return _answer(store, store.entries(verify=True))
 
@@ -81,10 +99,8 @@ def _answer(store: ResultStore, entries: list[StoreEntry]) -> CommandResult:
 
 
 def _show(store: ResultStore, entries: list[StoreEntry], damaged: int, torn: int) -> None:
-    from rich.markup import escape
-
     if not entries:
-        say(f"the store at {escape(str(store.root))} is empty")
+        say("the store at {} is empty", str(store.root))
         return
     kinds = [k for k in ("image", "text", "pair", "joint", "between", "blind") if any(k in e.kinds for e in entries)]
     rows = [
@@ -92,25 +108,14 @@ def _show(store: ResultStore, entries: list[StoreEntry], damaged: int, torn: int
             e.uri,
             e.dtype,
             *(f"{e.kinds[k].records:,}" if k in e.kinds else "" for k in kinds),
-            _bytes(e.bytes),
+            size_text(e.bytes),
             e.key[:8],
         )
         for e in entries
     ]
     print_table("", ["model", "dtype", *kinds, "size", "key"], rows, right=(*kinds, "size"))
-    say(f"{_bytes(sum(e.bytes for e in entries))} in {escape(str(store.root))}")
+    say("{} in {}", size_text(sum(e.bytes for e in entries)), str(store.root))
     if torn:
         say(f"[dim]{torn:,} bytes at the ends of files belong to batches that were being written: not used[/dim]")
     if damaged:
         say(f"[red]{damaged:,} batches are damaged[/red]: never served; `creperie cache verify --repair` removes them")
-
-
-def _bytes(size: int) -> str:
-    """
-    >>> _bytes(512), _bytes(27_000_000)
-    ('512 B', '25.7 MB')
-    """
-    for unit, factor in (("GB", 2**30), ("MB", 2**20), ("kB", 2**10)):
-        if size >= factor:
-            return f"{size / factor:,.1f} {unit}"
-    return f"{size} B"

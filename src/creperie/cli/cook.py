@@ -28,7 +28,6 @@ class CookWay:
 
     out: Path | None = option(None, "Output folder (out/cook/RECIPE-PROFILE).", metavar="DIR")
     plan: bool = option(False, "Only show what it takes and what is missing.", flags="--plan --dry-run")
-    check_models: bool = option(False, "With --plan: build every model without its weights.")
 
 
 @click.command()
@@ -65,7 +64,7 @@ def cook(
     read = chosen_recipe(recipe, options)
     folder = way.out or default_folder(read)
     if way.plan:
-        return _plan_answer(read, folder, plan_recipe(read, folder, given), way.check_models)
+        return _plan_answer(read, folder, plan_recipe(read, folder, given))
     served = cook_recipe(read, folder, use=given, engine=engine, progress=bar, tell=tell_stage)
     document = {
         "recipe": read.name,
@@ -129,10 +128,10 @@ def _verify_answer(folders: tuple[str, ...]) -> CommandResult:
     return CommandResult(document, lambda: print_table("", ["stage", "", ""], rows), ok=same)
 
 
-def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], build: bool) -> CommandResult:
-    from creperie.recipes import check_plan, models_in
+def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine]) -> CommandResult:
+    from creperie.recipes import check_plan
 
-    lacks, built = check_plan(lines, folder, build=build), sorted(models_in(lines)) if build else []
+    lacks = check_plan(lines, folder)
     calls = sum(line.expected.calls for line in lines)
     costs = [line.expected.cost for line in lines]
     known = [line.expected.seconds for line in lines if line.expected.seconds is not None]
@@ -144,7 +143,6 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], build: boo
         "calls": calls,
         "cost": None if any(c is None for c in costs) else sum(c for c in costs if c is not None),
         "seconds": sum(known),
-        "built": built,
         "missing": [asdict(short) for short in lacks],
     }
 
@@ -154,8 +152,6 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine], build: boo
         print_table("", columns, [_plan_row(line) for line in lines], right=["items ≤", "calls", "cost", "time"])
         rest = " without what is marked ?" if len(known) < len(lines) else ""
         say(f"\n{calls:,} calls, {_dollars(document['cost'])}, about {_span(sum(known))} on one slow core{rest}")
-        if built:
-            say(f"{len(built)} models tried by their architecture, without weights")
         if lacks:
             say("\n[bold]Not here[/bold]")
             print_table("", ["stage", "what", "", "what to do"], _lack_rows(lacks))

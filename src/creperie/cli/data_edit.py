@@ -47,30 +47,44 @@ def edit(bench: str, changes: Edit, place: ImageOptions, target: Target) -> Comm
     return target.write(change(old, changes, progress=bar), len(old))
 
 
+@dataclass(frozen=True)
+class ConcatOptions:
+    """What several benchmarks are called as one."""
+
+    name: str = option("", "What to call it; the folder's name if not given.")
+    prefix: bool = option(False, "Rename subsets to BENCH/SUBSET, so that ids cannot clash.")
+
+
 @click.command()
 @click.argument("benches", nargs=-1, required=True, metavar="BENCH BENCH...")
-@click.option("--name", default="", help="What to call it; the folder's name if not given.")
-@click.option("--prefix", is_flag=True, help="Rename subsets to BENCH/SUBSET, so that ids cannot clash.")
+@options_of("options", ConcatOptions)
 @options_of("place", ImageOptions)
 @options_of("target", Target)
 @answers
-def concat(benches: Sequence[str], name: str, prefix: bool, place: ImageOptions, target: Target) -> CommandResult:
+def concat(benches: Sequence[str], options: ConcatOptions, place: ImageOptions, target: Target) -> CommandResult:
     """Several benchmarks as one, item after item."""
     from creperie.bench import concatenate
 
     parts = [load(bench, images=place.images) for bench in benches]
-    joined = concatenate(name or target.folder.resolve().name, parts, prefix=prefix)
+    joined = concatenate(options.name or target.folder.resolve().name, parts, prefix=options.prefix)
     return target.write(joined, sum(len(part) for part in parts))
+
+
+@dataclass(frozen=True)
+class ShotOptions:
+    """How many demonstrations are drawn, and where they go."""
+
+    count: int = option(4, "Demonstrations per subset.", minimum=1)
+    seed: int = option(0, "Seed of the draw and of the captions' order.")
+    out: Path | None = option(None, "The folder to write (required).", metavar="DIR")
 
 
 @click.command()
 @click.argument("bench")
-@click.option("--count", type=click.IntRange(1), default=4, show_default=True, help="Demonstrations per subset.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the draw and of the captions' order.")
+@options_of("options", ShotOptions)
 @options_of("place", ImageOptions)
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
 @answers
-def shots(bench: str, count: int, seed: int, place: ImageOptions, out: Path) -> CommandResult:
+def shots(bench: str, options: ShotOptions, place: ImageOptions) -> CommandResult:
     """Draw demonstrations from every subset of a benchmark; the rest becomes the benchmark to test on.
 
     \b
@@ -79,8 +93,8 @@ def shots(bench: str, count: int, seed: int, place: ImageOptions, out: Path) -> 
     """
     from creperie.scoring import SHOTS_FILE, draw_shots
 
-    old = load(bench, images=place.images)
-    done = _written(draw_shots(old, count, out, seed=seed, progress=bar), out, len(old))
+    old, out = load(bench, images=place.images), Target(options.out).folder
+    done = _written(draw_shots(old, options.count, out, seed=options.seed, progress=bar), out, len(old))
     return CommandResult({**done.document, "shots": str(out / SHOTS_FILE)}, done.show)
 
 

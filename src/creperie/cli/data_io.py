@@ -35,25 +35,25 @@ class ColumnChoice:
     quotes: bool = option(True, "Treat quotation marks around a cell as quoting.")
 
 
+@dataclass(frozen=True)
+class ImportOptions:
+    """What is read, and where it is written."""
+
+    format: str = option("", "csv, tsv, jsonl, parquet, or a published format.")
+    copy_images: bool = option(False, "Copy the images into the benchmark.")
+    out: str | None = option(None, "Where to write the benchmark; without it, only a preview is shown.", metavar="DIR")
+    force: bool = option(False, "Replace a benchmark that is there.")
+
+
 @click.command("import")
 @click.argument("path")
-@click.option("--format", "format_name", metavar="NAME", help="csv, tsv, jsonl, parquet, or a published format.")
+@options_of("options", ImportOptions)
 @options_of("columns", ColumnChoice)
 @options_of("place", ImageOptions)
-@click.option("--copy-images", is_flag=True, help="Copy the images into the benchmark.")
 @options_of("naming", NamingOptions)
-@click.option("--out", metavar="DIR", help="Where to write the benchmark; without it, only a preview is shown.")
-@click.option("--force", is_flag=True, help="Replace a benchmark that is there.")
 @answers
 def import_(
-    path: str,
-    format_name: str | None,
-    columns: ColumnChoice,
-    place: ImageOptions,
-    copy_images: bool,
-    naming: NamingOptions,
-    out: str | None,
-    force: bool,
+    path: str, options: ImportOptions, columns: ColumnChoice, place: ImageOptions, naming: NamingOptions
 ) -> CommandResult:
     """Read a table of captions, or a benchmark as published, as a creperie benchmark.
 
@@ -67,11 +67,11 @@ def import_(
     """
     from creperie.bench import save
 
-    bench = naming.named(_read(path, format_name, columns, place.images))
+    bench = naming.named(_read(path, options.format, columns, place.images))
     unseen = _images_not_found(bench)
-    if out is not None:
-        bench = save(bench, out, copy_images=copy_images, force=force, progress=bar)
-    document = _describe(bench) | {"out": out, "notes": [unseen] if unseen else []}
+    if options.out is not None:
+        bench = save(bench, options.out, copy_images=options.copy_images, force=options.force, progress=bar)
+    document = _describe(bench) | {"out": options.out, "notes": [unseen] if unseen else []}
     return CommandResult(document, lambda: _show_import(document, bench))
 
 
@@ -89,7 +89,7 @@ def _images_not_found(bench: Benchmark) -> str:
     return f"none of its images was found in {bench.images.location} (such as {keys[0]}): check --images"
 
 
-def _read(path: str, format_name: str | None, columns: ColumnChoice, images: str | None) -> Benchmark:
+def _read(path: str, format_name: str, columns: ColumnChoice, images: str | None) -> Benchmark:
     """The benchmark in a file or folder; tables with the columns that were named."""
     from dataclasses import replace
 
@@ -155,26 +155,23 @@ def _item_document(item: Item) -> dict[str, Any]:
 
 
 def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
-    from rich.markup import escape
-
     subsets, images = len(document["subsets"]), document["images"]
     counts = ((document["items"], "item"), (subsets, "subset"), (images, "image"))
-    told = ", ".join(counted(n, what) for n, what in counts)
-    say(f"[bold]{escape(document['name'])}[/bold]: {told}")
+    say("[bold]{}[/bold]: {}", document["name"], ", ".join(counted(n, what) for n, what in counts))
     if document["columns"]:
-        said = "; ".join(f"{role} = {', '.join(names)}" for role, names in document["columns"].items())
-        say(f"columns: {escape(said)}")
+        named = (f"{role} = {', '.join(names)}" for role, names in document["columns"].items())
+        say("columns: {}", "; ".join(named))
     for reason, n in document["reasons"].items():
         example = next(s.id for s in bench.skipped if s.reason == reason)
-        say(f"[yellow]{n:,} left out[/yellow] (such as {escape(example)}): {escape(reason)}")
+        say("[yellow]{:,} left out[/yellow] (such as {}): {}", n, example, reason)
     for note in document["notes"]:
-        say(f"[yellow]note[/yellow]: {escape(note)}")
+        say("[yellow]note[/yellow]: {}", note)
     rows = [row for item in _first(bench) for row in _item_rows(item)]
     print_table("", ["subset", "id", "image", "true", "caption"], rows)
     if document["out"] is None:
-        say(f"Nothing was written. To keep it, add: --out out/{escape(document['name'])}")
+        say("Nothing was written. To keep it, add: --out out/{}", document["name"])
     else:
-        say(f"Written to {escape(document['out'])}. Next: creperie data check {escape(document['out'])}")
+        say("Written to {0}. Next: creperie data check {0}", document["out"])
 
 
 def _item_rows(item: Item) -> list[list[str]]:
@@ -187,55 +184,45 @@ def _item_rows(item: Item) -> list[list[str]]:
     return rows
 
 
-#: other evaluation tools that a benchmark can be written for, with its images
-HARNESSES = ("datasets", "lmms-eval")
+@dataclass(frozen=True)
+class ExportOptions:
+    """What is written, and where."""
 
+    format: str = option("", "A published format, csv, tsv, jsonl, parquet; or datasets (required).")
+    out: str = option("", "The folder to write; or a file, where there is only one (required).", metavar="PATH")
+    subsets: tuple[str, ...] = option((), "Only these subsets, by comma or repeated.", flags="--subset")
+    force: bool = option(False, "Overwrite files of the same names.")
 
-def _export_for(name: str, bench: Benchmark, out: str, force: bool) -> list[Path]:
-    from creperie.bench import export_image_parquet
-    from creperie.scoring import export_lmms
-
-    if name == "datasets":
-        return export_image_parquet(bench, out, force=force, progress=bar)
-    return export_lmms(bench, out, force=force)
+    def __post_init__(self) -> None:
+        if not self.format or not self.out:
+            raise UsageError("nothing to write, or nowhere to write it", hint="pass --format NAME and --out PATH")
 
 
 @click.command()
 @click.argument("bench")
-@click.option(
-    "--format",
-    "format_name",
-    required=True,
-    metavar="NAME",
-    help="A published format, csv, tsv, jsonl, parquet; or datasets, lmms-eval.",
-)
-@click.option("--out", required=True, metavar="PATH", help="The folder to write; or a file, where there is only one.")
-@click.option("--subset", "subsets", multiple=True, help="Only this subset (may be repeated).")
-@click.option("--force", is_flag=True, help="Overwrite files of the same names.")
+@options_of("options", ExportOptions)
 @answers
-def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], force: bool) -> CommandResult:
+def export(bench: str, options: ExportOptions) -> CommandResult:
     """Write a benchmark in a published format.
 
-    These are the formats of the five papers, Winoground's and tables. Images are not written, except for other tools:
-    `datasets` writes Parquet that `datasets.load_dataset` opens with images, `lmms-eval` a task folder that asks about
-    every image in every order of its captions.
+    These are the formats of the five papers, Winoground's and tables. `datasets` writes Parquet with the images,
+    which `datasets.load_dataset` opens; the others do not write images.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe
-    creperie data export out/mine --format lmms-eval --out out/task
-    creperie runs import logs/…_samples_creperie_mine.jsonl --bench out/mine --model MODEL
     """
-    from creperie.bench import find_format, load, write_format
+    from creperie.bench import export_image_parquet, find_format, load, write_format
 
-    if gone := removed_name(f"data export --format {format_name}"):
+    if gone := removed_name(f"data export --format {options.format}"):
         raise gone
     loaded = load(bench)
-    chosen = loaded.only(subsets) if subsets else loaded
-    if format_name in HARNESSES:
-        files = _export_for(format_name, chosen, out, force)
+    chosen = loaded.only(options.subsets) if options.subsets else loaded
+    if options.format == "datasets":
+        files = export_image_parquet(chosen, options.out, force=options.force, progress=bar)
     else:
-        files = write_format(find_format(format_name), chosen, out, force=force)
-    document = {"format": format_name, "items": len(chosen), "out": out, "files": [str(file) for file in files]}
+        files = write_format(find_format(options.format), chosen, options.out, force=options.force)
+    written = {"format": options.format, "items": len(chosen), "out": options.out}
+    document = {**written, "files": [str(file) for file in files]}
 
     def show() -> None:
         say(f"{counted(len(chosen), 'item')} in {counted(len(files), 'file')}:")
@@ -245,39 +232,3 @@ def export(bench: str, format_name: str, out: str, subsets: tuple[str, ...], for
             echo(f"  … and {len(files) - 20} more")
 
     return CommandResult(document, show)
-
-
-@click.command()
-@click.argument("bench")
-@click.argument("repo", metavar="OWNER/NAME")
-@click.option("--private", is_flag=True, help="Make a new repository private.")
-@click.option("--copy-images", is_flag=True, help="Send the images, too: make sure that you may.")
-@click.option("--licence", default="", help="Its licence, where the benchmark states none.")
-@click.option("--message", default="", help="The message of the commit.")
-@click.option("--dry-run", is_flag=True, help="Show what would be sent, and stop.")
-@answers
-def push(
-    bench: str, repo: str, private: bool, copy_images: bool, licence: str, message: str, dry_run: bool
-) -> CommandResult:
-    """Upload a benchmark with its card, datasheet and Croissant file to a dataset repository of the hub.
-
-    Images are not sent unless you ask. The same command again sends only what has changed.
-
-    \b
-    creperie data push out/mine me/mine --dry-run
-    creperie data push out/mine me/mine --private
-    """
-    from dataclasses import replace
-
-    from creperie.bench import load, push_benchmark
-
-    found = load(bench)
-    named = replace(found, info=replace(found.info, licence=licence or found.info.licence))
-    ways = {"private": private, "copy_images": copy_images, "message": message, "dry_run": dry_run}
-    done = push_benchmark(named, repo, **ways, progress=bar)  # type: ignore[arg-type]
-
-    def show() -> None:
-        print_table("", ["file", "bytes"], [[n, f"{size:,}"] for n, size in done.files.items()][:20], right=["bytes"])
-        say(f"{len(done.files)} files, {sum(done.files.values()):,} bytes; {done.commit or 'nothing was sent'}")
-
-    return CommandResult(vars(done), show)

@@ -90,22 +90,20 @@ def _items(bench: Benchmark, ids: Sequence[str]) -> list[Item]:
 
     from creperie.core import UsageError
 
-    found = list(bench.filter(pc.field("id").isin(list(ids))))
+    chosen = list(bench.filter(pc.field("id").isin(list(ids))))
     for id_ in ids:
-        if not any(item.id == id_ for item in found):
+        if not any(item.id == id_ for item in chosen):
             raise UsageError(f"no item has the id {id_!r}", where=bench.name)
-    return found
+    return chosen
 
 
 def _show(document: dict[str, Any], samples: Sequence[Item], *, short: bool) -> None:
-    from rich.markup import escape
-
     if not short:
         info = document["info"]
         title = document["name"] + (f": {info['title']}" if info["title"] not in ("", document["name"]) else "")
-        say(f"[bold]{escape(title)}[/bold]" + (f"  [dim]{escape(info['licence'])}[/dim]" if info["licence"] else ""))
+        say("[bold]{}[/bold]  [dim]{}[/dim]", title, info["licence"])
         if info["description"]:
-            say(escape(info["description"]))
+            say("{}", info["description"])
         _show_counts(document)
         _show_subsets(document)
         _show_tags(document)
@@ -116,16 +114,14 @@ def _show(document: dict[str, Any], samples: Sequence[Item], *, short: bool) -> 
 
 
 def _show_counts(document: dict[str, Any]) -> None:
-    from rich.markup import escape
-
     captions = f"{document['captions']:,} captions ({document['unique_captions']:,} different)"
     say(f"{document['items']:,} items, {document['images']:,} images, {captions}")
     if document["images"]:
         place = document["images_at"]
-        say(f"[dim]images:[/dim] {escape(place)}" if place else "[dim]images:[/dim] not given (--images DIR)")
+        say("[dim]images:[/dim] {}", place or "not given (--images DIR)")
     say(f"[dim]hash:[/dim]   {document['hash']}")
     for reason, n in document["skipped_reasons"].items():
-        say(f"[dim]left out:[/dim] {n:,} of {document['records']:,} records: {escape(reason)}")
+        say("[dim]left out:[/dim] {:,} of {:,} records: {}", n, document["records"], reason)
 
 
 def _show_subsets(document: dict[str, Any]) -> None:
@@ -156,28 +152,23 @@ def _show_tags(document: dict[str, Any]) -> None:
 
 
 def _show_history(document: dict[str, Any]) -> None:
-    from rich.markup import escape
-
     from creperie.bench import ProvenanceStep, step_text
 
     steps = [ProvenanceStep(s["op"], s["args"], tuple(s["inputs"])) for s in document["provenance"]]
     if document["info"]["source"] or steps:
         say()
     if document["info"]["source"]:
-        say(f"[dim]source:[/dim] {escape(document['info']['source'])}")
+        say("[dim]source:[/dim] {}", document["info"]["source"])
     for step in steps:
-        say(f"[dim]step:[/dim]   {escape(step_text(step))}")
+        say("[dim]step:[/dim]   {}", step_text(step))
 
 
 def _show_item(item: Item) -> None:
-    from rich.markup import escape
-
     tags = "  ".join(f"{k}={_cut(_value(v), 40)}" for k, v in item.tags.items())
-    parts = [f"[bold]{escape(item.subset)}/{escape(item.id)}[/bold]", *map(escape, item.images)]
-    say("  ".join(parts + ([f"[dim]{escape(tags)}[/dim]"] if tags else [])))
+    say("[bold]{}/{}[/bold]  {}  [dim]{}[/dim]", item.subset, item.id, "  ".join(item.images), tags)
     for j, caption in enumerate(item.captions):
         marks = "".join("[green]✓[/green]" if row[j] else "[red]✗[/red]" for row in item.match)
-        say(f"  {marks} {escape(caption)}")
+        say(f"  {marks} {{}}", caption)
 
 
 def _value(value: object) -> str:
@@ -220,8 +211,6 @@ def check(bench: str, place: ImageOptions, no_images: bool, examples: int) -> Co
 
 
 def _show_findings(bench: Benchmark, findings: Sequence[Finding], examples: int) -> None:
-    from rich.markup import escape
-
     from creperie.bench import CODES
 
     by_code: dict[str, list[Finding]] = {}
@@ -229,10 +218,10 @@ def _show_findings(bench: Benchmark, findings: Sequence[Finding], examples: int)
         by_code.setdefault(finding.code, []).append(finding)
     for code, group in by_code.items():
         mark = "[red]✗[/red]" if group[0].severity == "error" else "[yellow]·[/yellow]"
-        say(f"{mark} [bold]{code}[/bold] ({len(group):,})  [dim]{escape(CODES.get(code, ''))}[/dim]")
+        say(f"{mark} [bold]{code}[/bold] ({len(group):,})  [dim]{{}}[/dim]", CODES.get(code, ""))
         for finding in group[:examples]:
             key = "/".join(part for part in (finding.subset, finding.item) if part)
-            say(f"    [cyan]{escape(key)}[/cyan]{'  ' if key else ''}{escape(finding.message)}")
+            say(f"    [cyan]{{}}[/cyan]{'  ' if key else ''}{{}}", key, finding.message)
         if len(group) > examples:
             say(f"    [dim]… and {len(group) - examples:,} more (--examples {len(group)}, or --json)[/dim]")
     errors = sum(f.severity == "error" for f in findings)

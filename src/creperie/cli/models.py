@@ -57,7 +57,7 @@ def check(uri: str, place: PrecisionOptions) -> CommandResult:
 
     def show() -> None:
         mark = {True: "yes", False: "NO", None: "–"}
-        say(f"[bold]{_plain(uri)}[/bold]  {', '.join(report.roles)}")
+        say("[bold]{}[/bold]  {}", uri, ", ".join(report.roles))
         print_table("", ["check", "ok", "detail"], [[c.name, mark[c.ok], c.detail] for c in report.checks])
         say("")
         print_table("", ["fingerprint", ""], _fingerprint_rows(report.document))
@@ -95,7 +95,7 @@ def _show_kinds(document: dict[str, Any]) -> None:
 
 
 def _show_kind(name: str, kind: dict[str, Any]) -> None:
-    say(f"[bold]{name}:[/bold] {_plain(kind['summary'])}, for example {_plain(kind['example'])}")
+    say("[bold]{}:[/bold] {}, for example {}", name, kind["summary"], kind["example"])
     say("")
     if kind["families"]:
         print_table("", ["family", "what"], [[family, note] for family, note in kind["families"].items()])
@@ -114,8 +114,3 @@ def _fingerprint_rows(document: dict[str, Any]) -> list[list[str]]:
     rows += [[name, str(parts[name])] for name in ("architecture", "weights", "dtype", "context") if parts[name]]
     rows += [["prompt", repr(parts["prompt"])]] if parts["prompt"] else []
     return rows + ([["options", str(parts["options"])]] if parts["options"] else [])
-
-
-def _plain(text: str) -> str:
-    """Square brackets in a path are text, not rich's markup."""
-    return text.replace("[", r"\[")

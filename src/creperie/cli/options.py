@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False) -> dict[str, str]:
     """The values of an option NAME=VALUE that may be repeated; `last` cuts at the last equals sign, for URIs."""
-    found = {}
+    pairs = {}
     for text in texts:
         name, _, value = text.rpartition("=") if last else text.partition("=")
         if not name or not value:
             raise UsageError(f"{option} {text!r} is not {form}", hint=f"write {option} {form}")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
 def as_one(name: str, kind: type | str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -50,21 +50,16 @@ def as_one(name: str, kind: type | str) -> Callable[[Callable[..., Any]], Callab
     return decorate
 
 
-def option_group(name: str, kind: type | str, *options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Several options that reach the command as one value."""
+def options_of(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options that a dataclass declares (`creperie.core.option`); the command gets them as one value."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         command = as_one(name, kind)(command)
-        for option in reversed(options):
-            command = option(command)
+        for about in reversed(options_in(kind).values()):
+            command = click_option(about)(command)
         return command
 
     return decorate
-
-
-def options_of(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options that a dataclass declares (`creperie.core.option`); the command gets them as one value."""
-    return option_group(name, kind, *(click_option(o) for o in options_in(kind).values()))
 
 
 #: what an option takes, where it does not say so itself

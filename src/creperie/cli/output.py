@@ -49,11 +49,17 @@ def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
     return command
 
 
-def say(line: str = "") -> None:
-    """A line for people, on stdout, with rich's markup."""
-    from rich.console import Console
+def say(line: str = "", *parts: object) -> None:
+    """Print a line for people on stdout, with rich's markup. `parts` fill its braces; texts among them are not markup.
 
-    Console(highlight=False, soft_wrap=True, emoji=False).print(printable(line))
+    >>> say("[bold]{}[/bold]: {:,} items", "a [red] herring", 1200)
+    a [red] herring: 1,200 items
+    """
+    from rich.console import Console
+    from rich.markup import escape
+
+    filled = line.format(*(escape(p) if isinstance(p, str) else p for p in parts)) if parts else line
+    Console(highlight=False, soft_wrap=True, emoji=False).print(printable(filled))
 
 
 def echo(line: str = "", *, error: bool = False) -> None:

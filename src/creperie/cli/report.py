@@ -15,7 +15,7 @@ from creperie.core import UsageError, write_text
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
 @click.option("--bench", "benches", multiple=True, help="The runs' benchmark, if it is not found automatically.")
-@click.option("--images", type=click.Path(exists=True), help="Folder, zip, tar or Parquet with the images.")
+@click.option("--images", type=click.Path(exists=True), help="Folder, zip or Parquet with the images.")
 @click.option(
     "--audit", "audits", multiple=True, type=click.Path(path_type=Path, exists=True), help="What `audit --json` wrote."
 )

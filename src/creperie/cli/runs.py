@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from creperie.cli.app import CommandGroup
+from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core import UsageError, percent
+from creperie.core import UsageError, option, percent
 
 
 @click.group(cls=CommandGroup)
@@ -16,34 +18,38 @@ def runs() -> None:
     """Runs from what other tools answered."""
 
 
+@dataclass(frozen=True)
+class AnswerOptions:
+    """Whose answers they are, to what, and where the runs go."""
+
+    model: str = option("", "The model's name; by default taken from the file's name.")
+    order: str | None = option(None, "Which caption was offered first.", choices=("positive-first", "negative-first"))
+    bench: str | None = option(None, "The benchmark that a table of scores is about.", metavar="BENCH")
+    out: Path = option(Path("runs"), "Where runs go.", metavar="DIR")
+
+
 @runs.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE…")
-@click.option("--model", default="", help="The model's name; by default taken from the file's name.")
-@click.option(
-    "--order", type=click.Choice(["positive-first", "negative-first"]), help="Which caption was offered first."
-)
-@click.option("--bench", "bench_spec", metavar="BENCH", help="The benchmark that another harness ran.")
-@click.option("--out", type=click.Path(file_okay=False), default="runs", show_default=True, help="Where runs go.")
+@options_of("options", AnswerOptions)
 @answers
-def import_(files: tuple[str, ...], model: str, order: str | None, bench_spec: str | None, out: str) -> CommandResult:
-    """Answers of other tools as runs: files of two-option answers, or with --bench results of other harnesses.
+def import_(files: tuple[str, ...], options: AnswerOptions) -> CommandResult:
+    """Answers of other tools as runs: files of two-option answers, or with --bench tables of scores.
 
-    Those are samples of lm-eval and lmms-eval (likelihoods, or answers to an exported task), and tables (CSV, JSONL)
-    of id, subset and scores, or choice.
+    A table (CSV, JSONL) has the columns id, subset, and scores or choice.
 
     \b
     creperie runs import gpt4v-swap_obj.json
-    creperie runs import logs/…_samples_creperie_mine.jsonl --bench out/mine --model llava
     creperie runs import scores.csv --bench out/mine --model my-model
     """
     from creperie.bench import load
     from creperie.scoring import import_answers, import_replies
 
-    if bench_spec:
-        bench = load(bench_spec)
-        made = [import_replies(f, bench, model=model).save(Path(out)) for f in files]
+    if options.bench:
+        bench = load(options.bench)
+        read = [import_replies(file, bench, model=options.model) for file in files]
     else:
-        made = [import_answers(f, model=model, order=order or "").save(Path(out)) for f in files]
+        read = [import_answers(file, model=options.model, order=options.order or "") for file in files]
+    made = [run.save(options.out) for run in read]
     documents = [
         {
             "run": str(run.path),
@@ -68,8 +74,8 @@ def import_(files: tuple[str, ...], model: str, order: str | None, bench_spec: s
         print_table("", ["model", "subset", "hits", "n", "accuracy", "unreadable"], rows, right=right)
         for run in made:
             for note in run.document["notes"]:
-                say(f"[yellow]note[/yellow]: {run.name}: {note}")
-            say(f"run {run.path}")
+                say("[yellow]note[/yellow]: {}: {}", run.name, note)
+            say("run {}", str(run.path))
 
     return CommandResult(documents[0] | ({"runs": documents} if len(documents) > 1 else {}), show)
 
@@ -101,8 +107,6 @@ def _kind(folder: Path) -> str:
 
 
 def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
-    from rich.markup import escape
-
     from creperie.making import merge_making
 
     made = merge_making(parts, out, force=force)
@@ -111,14 +115,12 @@ def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> CommandResu
     def show() -> None:
         rows = [(f"items: {subset}", f"{n:,}") for subset, n in document["subsets"].items()]
         print_table("", ["", "n"], [("captions", f"{document['sources']:,}"), *rows], right=("n",))
-        say(f"{len(parts)} shards merged into {escape(out)}")
+        say("{} shards merged into {}", len(parts), out)
 
     return CommandResult(document, show)
 
 
 def _merged_run(out: str, parts: tuple[str, ...]) -> CommandResult:
-    from rich.markup import escape
-
     from creperie.scoring import merge_runs
 
     run = merge_runs(parts, out)
@@ -131,6 +133,6 @@ def _merged_run(out: str, parts: tuple[str, ...]) -> CommandResult:
             if r["n"]
         ]
         print_table("", ["task", "subset", "n", "hits", "accuracy"], rows, right=("n", "hits", "accuracy"))
-        say(f"{len(parts)} shards merged into {escape(str(run.path))}")
+        say("{} shards merged into {}", len(parts), str(run.path))
 
     return CommandResult(document, show)

@@ -149,8 +149,8 @@ def _matrix(call: ScoreCall, zoo: Zoo, options: ScoreOptions, engine: Engine | N
     for row in (r for r in rows if r.fault):
         if len(rows) == 1 or call.fail_fast:
             raise UsageError(row.fault)
-        told = row.fault if row.label in row.fault else f"{row.label}: {row.fault}"
-        echo(f"cannot be run, its cells stay empty: {told}", error=True)
+        reason = row.fault if row.label in row.fault else f"{row.label}: {row.fault}"
+        echo(f"cannot be run, its cells stay empty: {reason}", error=True)
     if call.blind:
         from creperie.scoring import blind_twin
 
@@ -181,10 +181,10 @@ def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
         if not several:
             continue
         failed = [cell for cell in mine if cell.error]
-        told = f"{len(mine) - len(failed)} of {size} scored" + (f"; {failed[0].error}" if failed else "")
+        outcome = f"{len(mine) - len(failed)} of {size} scored" + (f"; {failed[0].error}" if failed else "")
         left = duration((time.monotonic() - start) / (number + 1) * (total - number - 1))
         place = f"model {number + 1} of {total}, cell {(number + 1) * size} of {total * size}, {left} left"
-        echo(f"{place}: {matrix.rows[number].label}: {told}", error=True)
+        echo(f"{place}: {matrix.rows[number].label}: {outcome}", error=True)
     matrix.store.trim()
     return found
 
@@ -260,12 +260,12 @@ def _document(runs: list[Run]) -> dict[str, Any]:
 
 
 def _run_document(run: Run) -> dict[str, Any]:
-    kept = ("benchmark", "tasks", "ties", "seed", "coverage", "finding_counts", "findings", "notes", "work", "timings")
+    keys = ("benchmark", "tasks", "ties", "seed", "coverage", "finding_counts", "findings", "notes", "work", "timings")
     return {
         "run": str(run.path),
         "model": run.model,
         "results": run.results,
-        **{name: run.document[name] for name in kept},
+        **{name: run.document[name] for name in keys},
     }
 
 

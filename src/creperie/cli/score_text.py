@@ -33,11 +33,9 @@ RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
 
 
 def show_run(run: Run) -> None:
-    from rich.markup import escape
-
     from creperie.scoring import human_level, human_source
 
-    say(f"[bold]{escape(run.benchmark)}[/bold]  {escape(run.model)}")
+    say("[bold]{}[/bold]  {}", run.benchmark, run.model)
     rows = []
     for r in run.results:
         if r["n"] == 0 and r["void"] == r["vacuous"]:
@@ -54,22 +52,20 @@ def show_run(run: Run) -> None:
     say(f"[dim]accuracy in %, {level} interval ({methods}); a tie counts as {run.document['ties']}[/dim]")
     for name in run.tasks:
         if source := human_source(run.benchmark, name):
-            say(f"[dim]human, {name}: {escape(source)}[/dim]")
+            say("[dim]human, {}: {}[/dim]", name, source)
     _show_findings(run)
-    say(f"[dim]{escape(_work(run))}[/dim]")
-    say(f"run {escape(str(run.path))}")
+    say("[dim]{}[/dim]", _work(run))
+    say("run {}", str(run.path))
 
 
 def _show_findings(run: Run) -> None:
-    from rich.markup import escape
-
     counts = run.document["finding_counts"]
     for code, n in counts.items():
         say(f"[yellow]{code}[/yellow]: {n:,} {'item' if n == 1 else 'items'}")
         for finding in [f for f in run.findings if f["code"] == code][:SHOWN_FINDINGS]:
-            say(f"  {escape(finding['subset'])}/{escape(finding['item'])}: {escape(finding['message'])}")
+            say("  {}/{}: {}", finding["subset"], finding["item"], finding["message"])
     for note in run.document["notes"]:
-        say(f"[yellow]note[/yellow]: {escape(note)}")
+        say("[yellow]note[/yellow]: {}", note)
     coverage = run.document["coverage"]
     short = {k: n for k, n in coverage.items() if k != "items" and n < coverage["items"]}
     for name, n in short.items():
@@ -86,21 +82,19 @@ def _work(run: Run) -> str:
 
 def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
     """Models × benchmarks: accuracy, rank and group of every cell, then the mean and what to keep in mind."""
-    from rich.markup import escape
-
     columns, rows = matrix_table(ranked, cells)
     brief = [re.sub(":/.*/", ":…/", str(row[0])) for row in rows]  # a folder by its last part, where that tells it
     shown = [[b if brief.count(b) == 1 else str(row[0]), *map(str, row[1:])] for b, row in zip(brief, rows)]
     print_table("", columns, shown, right=["mean", "mean rank"])
     say(f"[dim]{RANKED}[/dim]")
     for note in ranked.notes:
-        say(f"[yellow]note[/yellow]: {escape(note)}")
+        say("[yellow]note[/yellow]: {}", note)
     if not cells:
         return
     resumed = sum(cell.resumed for cell in cells)
     failed = sum(bool(cell.error) for cell in cells)
-    told = f"{len(cells) - failed} of {len(cells)} cells scored"
-    say(f"{told}, {resumed} of them earlier" if resumed else told)
+    scored = f"{len(cells) - failed} of {len(cells)} cells scored"
+    say(f"{scored}, {resumed} of them earlier" if resumed else scored)
 
 
 def matrix_table(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> tuple[list[str], list[list[str | TableCell]]]:
@@ -131,8 +125,8 @@ def matrix_text(ranked: Standings, form: str, cells: Sequence[MatrixCell] = ()) 
     from creperie.reporting import render_rows
 
     heads, rows = matrix_table(ranked, cells)
-    told = dict.fromkeys(f"{c.model}: {c.error}" for c in cells if c.error)
-    return render_rows(heads, rows, form, note="\n".join((RANKED, *ranked.notes, *told)))
+    failures = dict.fromkeys(f"{c.model}: {c.error}" for c in cells if c.error)
+    return render_rows(heads, rows, form, note="\n".join((RANKED, *ranked.notes, *failures)))
 
 
 def _rank(value: float) -> str:
@@ -145,11 +139,11 @@ def slurm_script(args: Sequence[str], jobs: int) -> str:
     >>> print(slurm_script(["score", "zoo.yaml", "--slurm", "zoo.sh"], 3).splitlines()[3])
     #SBATCH --array=1-3
     """
-    kept = list(args)
-    while "--slurm" in kept:
-        at = kept.index("--slurm")
-        del kept[at : at + 2]
-    command = shlex.join(["creperie", *(a for a in kept if not a.startswith("--slurm="))])
+    rest = list(args)
+    while "--slurm" in rest:
+        at = rest.index("--slurm")
+        del rest[at : at + 2]
+    command = shlex.join(["creperie", *(a for a in rest if not a.startswith("--slurm="))])
     return f"""#!/bin/bash
 # One job per model. Add your cluster's options (partition, time, GPUs); jobs may be repeated, they resume.
 #SBATCH --job-name=creperie
@@ -166,12 +160,10 @@ exec {command} --row "$SLURM_ARRAY_TASK_ID"
 
 
 def show_plans(forecasts: Sequence[Forecast], faults: Mapping[str, str], total: float) -> None:
-    from rich.markup import escape
-
     for forecast in forecasts:
         _show_plan(forecast)
     for model, error in faults.items():
-        say(f"[red]cannot run[/red] {escape(model)}: {escape(error)}")
+        say("[red]cannot run[/red] {}: {}", model, error)
     if len(forecasts) + len(faults) > 1:
         unknown = sum(math.isnan(f.seconds) for f in forecasts)
         more = f", and {unknown} models of unknown speed" if unknown else ""
@@ -179,9 +171,7 @@ def show_plans(forecasts: Sequence[Forecast], faults: Mapping[str, str], total: 
 
 
 def _show_plan(f: Forecast) -> None:
-    from rich.markup import escape
-
-    say(f"[bold]{escape(f.model)}[/bold]  {f.items:,} items")
+    say("[bold]{}[/bold]  {:,} items", f.model, f.items)
     shares = (("images", f.images), ("captions", f.captions), ("image-caption pairs", f.pairs))
     rows = [(name, f"{s.needed:,}", f"{s.stored:,}", f"{s.missing:,}") for name, s in shares if s.needed]
     print_table("", ["", "needed", "in the store", "to compute"], rows, right=("needed", "in the store", "to compute"))

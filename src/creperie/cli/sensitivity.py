@@ -67,27 +67,23 @@ def sensitivity(
         raise UsageError("prompts are varied for one model at a time", hint="name one --model, or --to order")
     from creperie.scoring import sensitivity as measure
 
-    found = measure(bench, models[0], prompts=probe.prompts, options=options, progress=bar)
-    return CommandResult(found.document(), lambda: _show(found))
+    measured = measure(bench, models[0], prompts=probe.prompts, options=options, progress=bar)
+    return CommandResult(measured.document(), lambda: _show(measured))
 
 
-def _show_probe(found: Probed) -> None:
-    from rich.markup import escape
-
-    say(f"[bold]{escape(found.benchmark)}[/bold]  {found.items:,} {'items' if found.probe == 'images' else 'captions'}")
-    {"order": _show_order, "cases": _show_cases, "images": _show_images}[found.probe](found)
-    for why, count in found.left_out.items():
+def _show_probe(probed: Probed) -> None:
+    say("[bold]{}[/bold]  {:,} {}", probed.benchmark, probed.items, "items" if probed.probe == "images" else "captions")
+    {"order": _show_order, "cases": _show_cases, "images": _show_images}[probed.probe](probed)
+    for why, count in probed.left_out.items():
         if count:
-            say(f"[yellow]left out[/yellow]: {count:,} captions ({escape(why)})")
+            say("[yellow]left out[/yellow]: {:,} captions ({})", count, why)
 
 
-def _show_order(found: Probed) -> None:
-    from rich.markup import escape
-
+def _show_order(probed: Probed) -> None:
     columns = ["score", "model", "captions", "n", "min", "25 %", "median", "75 %", "max"]
     columns += ["gap", "true above", "ties", "NaN"]
     rows = []
-    for s in found.spreads:
+    for s in probed.spreads:
         points = [f"{q:.4g}" for q in s.quartiles]
         against = ["", "", ""]
         if s.kind != "caption" and s.n:
@@ -96,16 +92,16 @@ def _show_order(found: Probed) -> None:
     print_table("", columns, rows, right=columns[3:])
     say("[dim]scores as the model gives them; gap: mean difference to the true caption in pooled standard deviations;")
     say("[dim]true above: % of captions that score above their shuffle[/dim]")
-    if found.rows:
-        say(f"[dim]compared with what is said about the image by {escape(found.rows[0]['by'])}[/dim]")
+    if probed.rows:
+        say("[dim]compared with what is said about the image by {}[/dim]", probed.rows[0]["by"])
 
 
-def _show_cases(found: Probed) -> None:
+def _show_cases(probed: Probed) -> None:
 
     columns = ["model", "case", "n", "accuracy", "low", "high", "chance", "ties"]
     rows = [
         [r["model"], r["subset"], f"{r['n']:,}", *(percent(r[k]) for k in columns[3:7]), f"{r['ties']:,}"]
-        for r in found.rows
+        for r in probed.rows
     ]
     print_table("", columns, rows, right=columns[2:])
     say("[dim]% of captions above both foils. shuffled: against its own shuffles; fluent: against captions of other")
@@ -113,11 +109,11 @@ def _show_cases(found: Probed) -> None:
     say("[dim]what fluency is worth to the model.[/dim]")
 
 
-def _show_images(found: Probed) -> None:
+def _show_images(probed: Probed) -> None:
 
     columns = ["model", "subset", "n", "images", "noise", "drop", "chance", "ties", "ties (noise)"]
     rows = []
-    for r in found.rows:
+    for r in probed.rows:
         shares = (r["accuracy"], r["noise"]["accuracy"], r["drop"], r["chance"])
         rows.append(
             [r["model"], r["subset"], f"{r['n']:,}", *map(percent, shares), f"{r['ties']:,}", f"{r['noise']['ties']:,}"]
@@ -126,13 +122,11 @@ def _show_images(found: Probed) -> None:
     say("[dim]accuracy in %; drop in points. A small drop above chance: the captions alone give it away.[/dim]")
 
 
-def _show(found: Sensitivity) -> None:
-    from rich.markup import escape
-
-    say(f"[bold]{escape(found.benchmark)}[/bold]  {escape(found.model)}")
-    subsets = list(dict.fromkeys(r.subset for r in found.rows if r.subset != "all")) + ["all"]
-    cells = {(r.prompt, r.order, r.subset): r for r in found.rows}
-    ways = list(dict.fromkeys((r.prompt, r.order) for r in found.rows))
+def _show(measured: Sensitivity) -> None:
+    say("[bold]{}[/bold]  {}", measured.benchmark, measured.model)
+    subsets = list(dict.fromkeys(r.subset for r in measured.rows if r.subset != "all")) + ["all"]
+    cells = {(r.prompt, r.order, r.subset): r for r in measured.rows}
+    ways = list(dict.fromkeys((r.prompt, r.order) for r in measured.rows))
     columns = ["prompt", "order", *subsets, "unreadable"]
     rows = []
     for way in ways:
@@ -140,16 +134,16 @@ def _show(found: Sensitivity) -> None:
         unread = f"{own[-1].unread:,}" if own[-1] else ""
         rows.append([*way, *[percent(r.accuracy) if r else "" for r in own], unread])
     rows += [
-        [f"spread over {name}", "", *[percent(found.spread(s)[key]) for s in subsets], ""]
+        [f"spread over {name}", "", *[percent(measured.spread(s)[key]) for s in subsets], ""]
         for name, key in (("prompts", "prompts"), ("orders", "orders"), ("all", "all"))
     ]
     print_table("", columns, rows, right=columns[2:])
-    for b in found.biases:
+    for b in measured.biases:
         shown = ", ".join(f"{percent(c)} (right {percent(r)})" for c, r in zip(b.chosen, b.right, strict=True))
         none = f"; none or unreadable {percent(b.none)}" if b.none else ""
-        say(f"position bias of {escape(b.prompt)}, {b.options} options: {shown}{none}; distance {percent(b.distance)}")
+        say("position bias of {}, {} options: {}{}; distance {}", b.prompt, b.options, shown, none, percent(b.distance))
     say("[dim]accuracy in %; a spread is the largest minus the smallest accuracy[/dim]")
-    if found.unread:
-        say(f"[yellow]unparsable-answer[/yellow]: {len(found.unread):,}")
-        for one in found.unread[:SHOWN]:
-            say(f"  {escape(one['prompt'])} {one['order']}: {escape(one['why'])}: {escape(repr(one['answer'][:100]))}")
+    if measured.unread:
+        say(f"[yellow]unparsable-answer[/yellow]: {len(measured.unread):,}")
+        for one in measured.unread[:SHOWN]:
+            say("  {} {}: {}: {}", one["prompt"], one["order"], one["why"], repr(one["answer"][:100]))

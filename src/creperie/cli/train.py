@@ -65,13 +65,13 @@ def fit(model: str | None, data: str, out: Path, part: PartOptions, **options: A
     document = {"run": str(out), "model": done.uri, **{k: v for k, v in done.document.items() if k != "job"}}
 
     def show() -> None:
-        found = done.document
-        loss = "–" if found["loss"] is None else f"{found['loss']:.4f}"
-        say(f"{found['steps']} steps, loss {loss}, {found['samples_per_s']:,.0f} samples/s on {found['device']}")
-        if found["batches_without_foils"]:
-            say(f"{found['batches_without_foils']} batches had no foil and were trained with CLIP's loss alone")
-        if found["captions_cut"]:
-            say(f"{found['captions_cut']} captions were truncated to fit the context")
+        result = done.document
+        loss = "–" if result["loss"] is None else f"{result['loss']:.4f}"
+        say(f"{result['steps']} steps, loss {loss}, {result['samples_per_s']:,.0f} samples/s on {result['device']}")
+        if result["batches_without_foils"]:
+            say(f"{result['batches_without_foils']} batches had no foil and were trained with CLIP's loss alone")
+        if result["captions_cut"]:
+            say(f"{result['captions_cut']} captions were truncated to fit the context")
         say(f"Score it: creperie score BENCH --model {done.uri}")
 
     return CommandResult(document, show)
@@ -90,8 +90,8 @@ def tune(model: str, data: str, out: Path, place: ImageOptions, **options: Any) 
     from creperie.training import table_13
     from creperie.training import tune as run
 
-    found = run(load(data, images=place.images), model, out, progress=bar, **options)
-    return CommandResult(found.document, lambda: _show_tables(table_13(found)))
+    tuned = run(load(data, images=place.images), model, out, progress=bar, **options)
+    return CommandResult(tuned.document, lambda: _show_tables(table_13(tuned)))
 
 
 @train.command()
@@ -104,15 +104,15 @@ def recall(model: str, data: str, part: PartOptions, where: DeviceOptions) -> Co
     """Retrieval: recall at 1, 5 and 10 from image to text and from text to image, with intervals."""
     from creperie.training import recalls
 
-    found = recalls(load_part(data, part), model, device=where.device, progress=bar)
+    retrieval = recalls(load_part(data, part), model, device=where.device, progress=bar)
 
     def show() -> None:
-        rows = [(r.direction, f"R@{r.at}", f"{r.percent:.1f}", f"[{r.low:.1f}, {r.high:.1f}]") for r in found.rows]
-        print_table(f"{found.images:,} images, {found.captions:,} captions", ("", "", "%", "95 %"), rows)
-        if found.tied:
-            say(f"{found.tied} queries tie with a wrong answer, which is ranked first")
+        rows = [(r.direction, f"R@{r.at}", f"{r.percent:.1f}", f"[{r.low:.1f}, {r.high:.1f}]") for r in retrieval.rows]
+        print_table(f"{retrieval.images:,} images, {retrieval.captions:,} captions", ("", "", "%", "95 %"), rows)
+        if retrieval.tied:
+            say(f"{retrieval.tied} queries tie with a wrong answer, which is ranked first")
 
-    return CommandResult(found.document, show)
+    return CommandResult(retrieval.document, show)
 
 
 @dataclass(frozen=True)
@@ -160,18 +160,18 @@ def study(about: StudyData, options: StudyOptions, engine: Engine | None) -> Com
 
     how: Any = {"seeds": range(options.seeds), "arms": options.arms, "device": options.device}
     if about.world:
-        found = run_study(_preset(options), about.out, **how, progress=bar, tell=tell)
+        finished = run_study(_preset(options), about.out, **how, progress=bar, tell=tell)
     else:
         model, *specs = about.own()
         data, biased, clean = (load(spec, images=about.images) for spec in specs)
         settings = TrainingSettings(epochs=options.epochs, batch=options.batch, lr=options.lr, warmup=options.warmup)
         question = StudyQuestion(model, data, biased, clean, settings, engine)
-        found = study_of(question, about.out, **how, progress=bar, tell=tell)
-    document = write_study(found, about.out)
+        finished = study_of(question, about.out, **how, progress=bar, tell=tell)
+    document = write_study(finished, about.out)
 
     def show() -> None:
-        _show_tables(*study_tables(found))
-        say(f"{found.seconds:,.0f} s; models and numbers in {about.out}")
+        _show_tables(*study_tables(finished))
+        say(f"{finished.seconds:,.0f} s; models and numbers in {about.out}")
 
     return CommandResult(document, show)
 
@@ -194,13 +194,11 @@ def _study_plan(about: StudyData, options: StudyOptions) -> CommandResult:
         images = arms * options.epochs * len(load(about.own()[1]))
     trainings = options.seeds * (arms + about.world)
     plan = {"trainings": trainings, "images": options.seeds * images, "out": str(about.out)}
-    said = f"{trainings} trainings, {plan['images']:,} images seen in all, then {trainings} exams"
-    return CommandResult(plan, lambda: say(f"{said}; without --dry-run they are written to {about.out}"))
+    effort = f"{trainings} trainings, {plan['images']:,} images seen in all, then {trainings} exams"
+    return CommandResult(plan, lambda: say(f"{effort}; without --dry-run they are written to {about.out}"))
 
 
 def _show_tables(*tables: TextTable) -> None:
-    from rich.markup import escape
-
     for table in tables:
         print_table(table.title, table.columns, table.rows, right=table.columns[1:])
-        say(f"[dim]{escape(table.note)}[/dim]\n")
+        say("[dim]{}[/dim]\n", table.note)

@@ -67,8 +67,8 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
         return CommandResult({"bench": loaded.name, "dry_run": True, "estimate": expected}, lambda: say(price))
     click.echo(price, err=True)
     how: dict[str, Any] = {name: getattr(options, name) for name in ("limit", "out", "prompts")}
-    found = validate_benchmark(loaded, uri, nli=bool(options.nli), engine=engine, progress=bar, **how)
-    document = {**found.document, "estimate": expected, "out": options.out}
+    validation = validate_benchmark(loaded, uri, nli=bool(options.nli), engine=engine, progress=bar, **how)
+    document = {**validation.document, "estimate": expected, "out": options.out}
     doubted = {(f["subset"], f["item"]) for f in document["findings"] if f["code"] != "unreadable-verdict"}
     return _judged(document, len(doubted), document["failed"] - len(doubted), bench, _show)
 
@@ -100,19 +100,17 @@ def _look(bench: Benchmark, spec: str, options: ValidateOptions) -> CommandResul
     if options.dry_run:
         return CommandResult({"bench": bench.name, "dry_run": True, "estimate": expected}, lambda: say(effort))
     click.echo(effort, err=True)
-    found = look(chosen, options.seer, out=options.out, progress=bar).document
-    document = {**found, "estimate": expected, "out": options.out}
+    seen = look(chosen, options.seer, out=options.out, progress=bar).document
+    document = {**seen, "estimate": expected, "out": options.out}
     unseen = sum(cells.get("not-seen", 0) for cells in document["cells"].values())
     return _judged(document, document["failed"], unseen, spec, _show_look)
 
 
 def _show_look(document: dict[str, Any]) -> None:
-    from rich.markup import escape
-
     for finding in document["findings"][:MOST_SHOWN]:
-        name = escape(f"{finding['subset']}/{finding['item']}")
-        say(f"[red]✗[/red] [bold]{name}[/bold] {finding['message']} (P {finding['p']:.2f}, image {finding['image']})")
-        say(f"    {escape(finding['text'])}")
+        what = f"{finding['message']} (P {finding['p']:.2f}, image {finding['image']})"
+        say("[red]✗[/red] [bold]{}/{}[/bold] {}", finding["subset"], finding["item"], what)
+        say("    {}", finding["text"])
     codes = ("true-looks-false", "false-looks-true", "not-seen")
     rows = [
         (name, f"{cells['cells']:,}", *(f"{cells.get(c, 0):,}" for c in codes))
@@ -120,19 +118,16 @@ def _show_look(document: dict[str, Any]) -> None:
     ]
     print_table("", ["cells", "all", *codes], rows, right=("all", *codes))
     if document["out"]:
-        say(f"written to {escape(document['out'])} (looks.json, looks.parquet, people/)")
+        say("written to {} (looks.json, looks.parquet, people/)", document["out"])
 
 
 def _show(document: dict[str, Any]) -> None:
-    from rich.markup import escape
-
     for finding in document["findings"][:MOST_SHOWN]:
-        name = escape(f"{finding['subset']}/{finding['item']}")
-        say(f"[red]✗[/red] [bold]{name}[/bold] {escape(finding['message'])}")
-        say(f"    {escape(finding['first'])}")
-        say(f"    {escape(finding['second'])}")
+        say("[red]✗[/red] [bold]{}/{}[/bold] {}", finding["subset"], finding["item"], finding["message"])
+        say("    {}", finding["first"])
+        say("    {}", finding["second"])
         if finding["correction"]:
-            say(f"    [green]correction:[/green] {escape(finding['correction'])}")
+            say("    [green]correction:[/green] {}", finding["correction"])
     more = len(document["findings"]) - MOST_SHOWN
     if more > 0:
         say(f"… and {more:,} more (--json and --out hold all)")
@@ -146,4 +141,4 @@ def _show(document: dict[str, Any]) -> None:
         tokens = f"{ledger['tokens_in']:,} tokens read, {ledger['tokens_out']:,} written"
         say(f"{asked}, {tokens}, ${ledger['cost']:.4f}")
     if document["out"]:
-        say(f"written to {escape(document['out'])} (validation.json, verdicts.parquet)")
+        say("written to {} (validation.json, verdicts.parquet)", document["out"])

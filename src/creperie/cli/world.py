@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,11 +12,10 @@ from creperie.bench import NamingOptions, load, save
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import option
 from creperie.world import World
 
 if TYPE_CHECKING:
-    from creperie.bench import Item
+    pass
 
 
 @click.group(cls=CommandGroup)
@@ -58,63 +57,9 @@ def make(out: Path, wanted: World, naming: NamingOptions, force: bool) -> Comman
         rows = [[name, str(count)] for name, count in bench.subsets.items()]
         print_table("", ["subset", "items"], rows, right=["items"])
         say(f"{len(bench)} items, {images} pictures in {out}")
-        say(f"Look at them: creperie world show --bench {out}")
+        say(f"Look at them: creperie data show {out}")
 
     return CommandResult(document, show)
-
-
-@dataclass(frozen=True)
-class ShownWorld(World):
-    """A few large items, to look at."""
-
-    items: int = option(2, "Items of each kind to show.", minimum=1)
-    size: int = option(256, "Width of a picture on the sheet.")
-
-
-@world.command()
-@click.option("--bench", metavar="DIR", help="A folder that `make` wrote; else a fresh one.")
-@click.option("--out", type=click.Path(path_type=Path), help="Also write a contact sheet: a PNG file.")
-@options_of("wanted", ShownWorld)
-@answers
-def show(bench: str | None, out: Path | None, wanted: ShownWorld) -> CommandResult:
-    """Print captions with their foils, and draw a contact sheet.
-
-    \b
-      creperie world show --kinds sugarcrepe --out sheet.png
-    """
-    from creperie.world import contact_sheet, make_world
-
-    source = make_world(wanted) if bench is None else load(bench).head(wanted.items)
-    shown = list(source)
-    if out is not None:
-        contact_sheet(source, shown, columns=6, size=wanted.size).save(out, "PNG", optimize=True)
-    document = {"sheet": str(out) if out else None, "items": [_plain(item) for item in shown]}
-
-    def print_items() -> None:
-        for subset in source.subsets:
-            say(f"[bold]{subset}[/bold]")
-            for item in shown:
-                if item.subset == subset:
-                    _print_item(item)
-        if out is not None:
-            say(f"The pictures are in {out}")
-
-    return CommandResult(document, print_items)
-
-
-def _plain(item: Item) -> dict[str, Any]:
-    parts = {"id": item.id, "subset": item.subset, "images": list(item.images), "captions": list(item.captions)}
-    return {**parts, "match": [list(row) for row in item.match], "tags": dict(item.tags)}
-
-
-def _print_item(item: Item) -> None:
-    from rich.markup import escape
-
-    for column, caption in enumerate(item.captions):
-        true = [str(k + 1) for k, row in enumerate(item.match) if row[column]]
-        mark = f"[green]{'true' if len(item.images) < 2 else 'picture ' + ', '.join(true)}[/green]"
-        say(f"  {mark if true else '[red]false[/red]'}  {escape(caption)}")
-    say()
 
 
 @world.command()

@@ -38,9 +38,9 @@ def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[
 def _listed(package: str) -> dict[str, tuple[str, str]]:
     """Public name → the module that defines it (the package itself for a submodule) and its name there."""
     stub = pkgutil.get_data(package, "__init__.pyi") or b""
-    found: dict[str, tuple[str, str]] = {}
+    homes: dict[str, tuple[str, str]] = {}
     public: set[str] = set()
     for module, name, listed, other, same in _LINE.findall(stub.decode()):
-        found[listed or name or other] = found[same] if other else (module, name)
+        homes[listed or name or other] = homes[same] if other else (module, name)
         public |= {listed or other} - {""}
-    return {name: found[name] for name in public}
+    return {name: homes[name] for name in public}

@@ -49,7 +49,7 @@ class MissingExtraError(UsageError):
 
 
 def unknown(kind: str, name: str, choices: Iterable[str], *, where: str = "") -> UnknownNameError:
-    """The error for a wrong name, with the nearest right one.
+    """Return the error for a wrong name, with the nearest right one.
 
     >>> print(unknown("format", "sugarcreep", ["sugarcrepe", "valse"]))
     unknown format 'sugarcreep'; did you mean 'sugarcrepe'? Known: sugarcrepe, valse
@@ -72,8 +72,8 @@ EXTRAS = {
     **dict.fromkeys(("scipy", "sklearn", "threadpoolctl", "rensa"), "stats"),
     **dict.fromkeys(("matplotlib", "fastapi", "uvicorn", "starlette"), "report"),
     **dict.fromkeys(("sqlalchemy", "alembic", "psycopg", "multipart"), "people"),
-    **dict.fromkeys(("accelerate", "tensorboard"), "train"),
-    **dict.fromkeys(("ray", "fsspec"), "ray"),
+    "accelerate": "train",
+    "ray": "ray",
     **dict.fromkeys(("open_clip", "timm"), "open-clip"),
     **dict.fromkeys(("onnxruntime", "onnx"), "onnx"),
     "gguf": "llm",
@@ -81,15 +81,15 @@ EXTRAS = {
 
 
 def missing_module(error: ImportError, extra: str = "") -> MissingExtraError:
-    """The error for an import that failed, with the extra that brings the package.
+    """Return the error for an import that failed, with the extra that brings the package.
 
     >>> print(missing_module(ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")))
     this needs the Python package 'torch', which is not installed; install it with: pip install 'creperie[models]'
     """
     package = (error.name or str(error)).partition(".")[0]
     if " " in package:  # transformers names no package where one of its modules fails: the cause below does
-        told = " ".join(str(error.__cause__ or error).split())[:240]
-        return MissingExtraError(told, hint="do torch, torchvision and transformers fit?")
+        problem = " ".join(str(error.__cause__ or error).split())[:240]
+        return MissingExtraError(problem, hint="do torch, torchvision and transformers fit?")
     if extra := EXTRAS.get(package, extra):
         return missing_extra(package, extra)
     return MissingExtraError(
@@ -98,7 +98,7 @@ def missing_module(error: ImportError, extra: str = "") -> MissingExtraError:
 
 
 def missing_extra(module: str, extra: str) -> MissingExtraError:
-    """The error for an optional dependency that is not installed.
+    """Return the error for an optional dependency that is not installed.
 
     >>> print(missing_extra("torch", "models"))
     this needs the Python package 'torch', which is not installed; install it with: pip install 'creperie[models]'
@@ -114,7 +114,7 @@ FLAGS = {"changes": "set"}
 
 
 def as_flags(message: str) -> str:
-    """A message with Python arguments as the command line writes them.
+    """Return a message with Python arguments as the command line writes them.
 
     >>> as_flags("choose another `out=`, or pass `force=True`, or `clip_norm=1`, or `encoder='st:MODEL'`")
     'choose another --out, or pass --force, or --clip-norm 1, or --encoder st:MODEL'

@@ -57,7 +57,8 @@ def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
 
 
 def json_bytes(document: Any, *, indent: int | None = None) -> bytes:
-    """A JSON document and a line end in UTF-8; half a character, which UTF-8 cannot hold, is written as an escape.
+    """Return a JSON document and a line end in UTF-8; half a character, which UTF-8 cannot hold, is written as an
+    escape.
 
     >>> json_bytes({"a": "é"}), len(json_bytes("\\ud83e"))
     (b'{"a": "\\xc3\\xa9"}\\n', 9)
@@ -66,19 +67,19 @@ def json_bytes(document: Any, *, indent: int | None = None) -> bytes:
 
 
 def packaged(package: str, *path: str) -> str:
-    """The text of a data file that comes with a package."""
+    """Return the text of a data file that comes with a package."""
     return str(pkgutil.get_data(package, "/".join(path)) or b"", "utf-8")
 
 
 def packaged_toml(package: str, *path: str) -> dict[str, Any]:
-    """A TOML file that comes with a package."""
+    """Return a TOML file that comes with a package."""
     import tomllib
 
     return tomllib.loads(packaged(package, *path))
 
 
 def read_json(path: Path) -> Any:
-    """A JSON document; a DataError with file, line and column where it is not valid."""
+    """Return a JSON document; a DataError with file, line and column where it is not valid."""
     return parse_json(read_text(path), str(path))
 
 
@@ -96,7 +97,7 @@ def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """The checksum of a file's bytes."""
+    """Return the checksum of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -171,7 +172,8 @@ def _flush(path: Path) -> None:
 
 
 def cache_home() -> Path:
-    """What can be made again is kept here: $CREPERIE_CACHE, else $XDG_CACHE_HOME/creperie, else ~/.cache/creperie."""
+    """Return the folder for what can be made again: $CREPERIE_CACHE, else $XDG_CACHE_HOME/creperie, else
+    ~/.cache/creperie."""
     if own := os.environ.get("CREPERIE_CACHE"):
         return Path(own).expanduser()
     if shared := os.environ.get("XDG_CACHE_HOME"):

@@ -9,13 +9,13 @@ from creperie.core.errors import missing_module
 
 
 def as_pandas(table: Any) -> Any:
-    """An Arrow table as a pandas data frame; the error names the package where it is not installed."""
+    """Return an Arrow table as a pandas data frame; the error names the package where it is not installed."""
     _installed("pandas")
     return table.to_pandas()
 
 
 def as_polars(table: Any) -> Any:
-    """An Arrow table as a polars data frame; the error names the package where it is not installed."""
+    """Return an Arrow table as a polars data frame; the error names the package where it is not installed."""
     return _installed("polars").from_arrow(table)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 
 def json_value(value: Any) -> Any:
-    """The value as JSON can hold it: NaN and infinities become null, numpy numbers plain ones, other objects text.
+    """Return the value as JSON can hold it: NaN and infinities become null, numpy numbers plain ones, other objects
+    text.
 
     >>> json_value({"accuracy": float("nan"), 1: (2, None)})
     {'accuracy': None, '1': [2, None]}
@@ -26,7 +27,7 @@ def json_value(value: Any) -> Any:
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:
-    """The value as a JSON document.
+    """Return the value as a JSON document.
 
     >>> json_text([float("inf"), "é"], indent=None)
     '[null, "é"]'

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from creperie.core.errors import DataError, UsageError
 
@@ -26,16 +26,14 @@ MAX_DEPTH = 100
 MAX_YAML_VALUES = 100_000
 #: columns of a table. Cells may have as many characters as Python's csv module allows (131,072).
 MAX_COLUMNS = 2_000
-
-#: files in an archive, and how often its size what is packed in it may have
+#: files in an archive
 MAX_MEMBERS = 2_000_000
-MAX_EXPANSION = 100
 
 BOM = "\ufeff"
 
 
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
-    """The whole text of a UTF-8 file, unchanged: line ends and byte order mark stay."""
+    """Return the whole text of a UTF-8 file, unchanged: line ends and byte order mark stay."""
     try:
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
@@ -100,7 +98,7 @@ _PLAIN = json.JSONDecoder()
 
 
 def parse_json(text: str, where: str, *, strict: bool = False) -> Any:
-    """The value of a JSON document. With `strict`, keys that come twice, NaN and Infinity are errors."""
+    """Return the value of a JSON document. With `strict`, keys that come twice, NaN and Infinity are errors."""
     try:
         value = (_STRICT if strict else _PLAIN).decode(text.removeprefix(BOM))
     except json.JSONDecodeError as e:
@@ -122,7 +120,7 @@ def parse_json(text: str, where: str, *, strict: bool = False) -> Any:
 
 
 def parse_json_line(text: str, path: str, line: int) -> Any:
-    """The value on one line of a JSON Lines file, read strictly."""
+    """Return the value on one line of a JSON Lines file, read strictly."""
     try:
         return parse_json(text, path, strict=True)
     except DataError as e:
@@ -133,7 +131,8 @@ def parse_json_line(text: str, path: str, line: int) -> Any:
 
 
 def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | None]:
-    """The node of a YAML document, not yet constructed, and the loader that can do so: DataError beyond the limits."""
+    """Return the node of a YAML document, not yet constructed, and the loader that can do so: DataError beyond the
+    limits."""
     import yaml
 
     if len(text) > MAX_YAML_BYTES:
@@ -159,7 +158,8 @@ def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | No
 
 
 def _expanded(node: yaml.Node, sizes: dict[int, int], where: str) -> int:
-    """How many values a node stands for with its aliases written out; a node that contains itself is an error."""
+    """Return how many values a node stands for with its aliases written out; a node that contains itself is an
+    error."""
     if id(node) not in sizes:
         sizes[id(node)] = 0  # not known yet
         value: list[Any] = node.value if isinstance(node.value, list) else []
@@ -172,7 +172,7 @@ def _expanded(node: yaml.Node, sizes: dict[int, int], where: str) -> int:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """The value of a YAML document."""
+    """Return the value of a YAML document."""
     loader, node = compose_yaml(text, where)
     try:
         return None if node is None else loader.construct_document(node)
@@ -184,7 +184,7 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def csv_rows(path: Path, delimiter: str = ",", *, quotes: bool = True) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a table of text with the line each starts on, its header first; empty lines are not rows.
+    """Yield the rows of a table of text with the line each starts on, its header first; empty lines are not rows.
 
     The header names every column once; a row has as many cells. Without `quotes`, a quotation mark is a character.
     """
@@ -217,7 +217,7 @@ def csv_rows(path: Path, delimiter: str = ",", *, quotes: bool = True) -> Iterat
 
 
 def csv_table(path: Path, delimiter: str = ",") -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
-    """The columns of a table of text, and its rows by column, each with the line it starts on."""
+    """Return the columns of a table of text, and its rows by column, each with the line it starts on."""
     rows = csv_rows(path, delimiter)
     _, names = next(rows)
     return names, ((line, dict(zip(names, row, strict=True))) for line, row in rows)
@@ -245,15 +245,3 @@ def check_members(count: int, where: str) -> None:
     """Refuse an archive with more files than any data set has."""
     if count > MAX_MEMBERS:
         raise DataError(f"holds more than {MAX_MEMBERS:,} files", where=where, hint="unpack it yourself")
-
-
-def unpack_stream(packed: IO[bytes], target: IO[bytes], size: int, where: str) -> None:
-    """Copy what a compressed file of `size` bytes holds; DataError where it is far larger than any picture packs."""
-    most = MAX_EXPANSION * size + 2**26
-    written = 0
-    while block := packed.read(2**20):
-        written += len(block)
-        if written > most:
-            what = f"unpacks to more than {MAX_EXPANSION} times its size"
-            raise DataError(what, where=where, hint="if you trust it, unpack it yourself and give the folder")
-        target.write(block)

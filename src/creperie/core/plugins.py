@@ -67,22 +67,23 @@ def register_format(plugin: Any = None, name: str = "") -> Any:
 
 
 def installed_plugins(group: str) -> dict[str, EntryPoint | RegisteredPlugin]:
-    """The plug-ins of a group by name; what was registered while the program runs comes before entry points."""
+    """Return the plug-ins of a group by name; what was registered while the program runs comes before entry points."""
     from importlib.metadata import entry_points
 
     return {point.name: point for point in entry_points(group=group)} | _REGISTERED.get(group, {})
 
 
 def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
-    """What a package provides under this name, in any case; an error that lists the known names where none does."""
-    found = {known.lower(): point for known, point in installed_plugins(group).items()}
+    """Return what a package provides under this name, in any case; an error that lists the known names where none
+    does."""
+    points = {known.lower(): point for known, point in installed_plugins(group).items()}
     name = name.lower()
-    if name not in found:
-        raise unknown(kind, name, [*own, *found])
+    if name not in points:
+        raise unknown(kind, name, [*own, *points])
     try:
-        return found[name].load()
+        return points[name].load()
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] in EXTRAS:
             raise missing_module(e) from e
         what = f"the plug-in for {kind} {name!r} does not load: {e}"
-        raise UsageError(what, where=found[name].value, hint="update or remove the package that provides it") from e
+        raise UsageError(what, where=points[name].value, hint="update or remove the package that provides it") from e

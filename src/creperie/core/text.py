@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 
 def percent(value: float | None, digits: int = 1, missing: str = "–") -> str:
-    """A share as a percentage, without the sign; `missing` where there is no number.
+    """Return a share as a percentage, without the sign; `missing` where there is no number.
 
     >>> percent(0.4567), percent(None), percent(float("nan"), missing=""), percent(1.0, 0)
     ('45.7', '–', '', '100')
@@ -17,7 +17,7 @@ def percent(value: float | None, digits: int = 1, missing: str = "–") -> str:
 
 
 def with_interval(value: float | None, low: float | None, high: float | None, digits: int = 1) -> str:
-    """A share as a percentage with its interval; without it where there is none.
+    """Return a share as a percentage with its interval; without it where there is none.
 
     >>> with_interval(0.5, 0.4, 0.6), with_interval(0.5, float("nan"), 0.6, 0), with_interval(None, 0.4, 0.6)
     ('50.0 [40.0, 60.0]', '50', '–')
@@ -27,7 +27,7 @@ def with_interval(value: float | None, low: float | None, high: float | None, di
 
 
 def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> str:
-    """A difference of shares in points with its interval; without it where there is none.
+    """Return a difference of shares in points with its interval; without it where there is none.
 
     >>> points(0.1, -0.05, 0.25), points(0.1, float("nan"), float("nan"))
     ('+10.0 [-5.0, +25.0]', '+10.0')
@@ -39,7 +39,7 @@ def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> 
 
 
 def decimal(value: float | None, digits: int = 3) -> str:
-    """A number with so many decimals; a dash where there is none.
+    """Return a number with so many decimals; a dash where there is none.
 
     >>> decimal(0.12345), decimal(None), decimal(float("nan"), 1)
     ('0.123', '–', '–')
@@ -52,7 +52,7 @@ _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2
 
 
 def printable(text: str, *, escaped: bool = False) -> str:
-    """Text that cannot move the cursor, change colours or turn around what stands beside it in a terminal.
+    """Return text that cannot move the cursor, change colours or turn around what stands beside it in a terminal.
 
     With `escaped`, such characters are written as JSON writes them, else replaced.
 
@@ -63,7 +63,7 @@ def printable(text: str, *, escaped: bool = False) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """A number and what it counts.
+    """Return a number and what it counts.
 
     >>> counted(1, "item"), counted(2000, "item")
     ('1 item', '2,000 items')
@@ -72,7 +72,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def listing(names: Iterable[object], most: int = 3) -> str:
-    """The first names, and how many more there are.
+    """Return the first names, and how many more there are.
 
     >>> listing(["a", "b"]), listing("abcdef")
     ('a, b', 'a, b, c and 3 more')
@@ -110,7 +110,7 @@ def word_differences(text: str, other: str) -> list[tuple[str, bool]]:
 
 
 def split_names(values: str | Iterable[str]) -> list[str]:
-    """Names from an option that is given several times, or once with commas. A bare string is one option.
+    """Return names from an option that is given several times, or once with commas. A bare string is one option.
 
     >>> split_names(["length-words, surface", "learned"]), split_names("length-words")
     (['length-words', 'surface', 'learned'], ['length-words'])
@@ -120,7 +120,7 @@ def split_names(values: str | Iterable[str]) -> list[str]:
 
 
 def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A small table for notebooks. Cells are text: markup in them is escaped.
+    """Return a small table for notebooks. Cells are text: markup in them is escaped.
 
     >>> html_table("2 < 3", ["n"], [[1]])
     '<p><b>2 &lt; 3</b></p><table><thead><tr><th>n</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>'

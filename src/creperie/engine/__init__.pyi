@@ -3,8 +3,8 @@ from creperie.engine.engines import EngineOptions as EngineOptions
 from creperie.engine.engines import Local as Local
 from creperie.engine.engines import as_done as as_done
 from creperie.engine.engines import choose_engine as choose_engine
+from creperie.engine.engines import gather as gather
 from creperie.engine.engines import session as session
-from creperie.engine.files import is_remote as is_remote
 from creperie.engine.lines import open_lines as open_lines
 from creperie.engine.pieces import Held as Held
 from creperie.engine.pieces import Numbered as Numbered
@@ -15,9 +15,6 @@ from creperie.engine.pieces import even_counts as even_counts
 from creperie.engine.pieces import from_bytes as from_bytes
 from creperie.engine.pieces import opened as opened
 from creperie.engine.pieces import to_bytes as to_bytes
-from creperie.engine.run import Done as Done
-from creperie.engine.run import gather as gather
-from creperie.engine.run import map_batches as map_batches
 from creperie.engine.shard import Shard as Shard
 from creperie.engine.shard import check_complete as check_complete
 from creperie.engine.shard import parse_shard as parse_shard

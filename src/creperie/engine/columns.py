@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from creperie.core import DataError, UsageError, unknown
-from creperie.engine.files import BLOCK, open_file
+from creperie.engine.files import open_file
 from creperie.engine.lines import CAPTIONS
 from creperie.engine.pieces import ROWS
 
@@ -24,7 +23,6 @@ class Columnar:
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]
-    digest: str
     text: str
     id: str = ""
     image: str = ""
@@ -55,13 +53,10 @@ class Columnar:
 def open_columnar(
     files: list[str], *, size: int = ROWS, text: str = "caption", id: str = "", image: str = ""
 ) -> Columnar:
-    """Parquet files, their footers read. The digest is of their whole content."""
-    whole = hashlib.sha256(f"{size} {text} {id} {image}\n".encode())
+    """Return Parquet files as captions, their footers read."""
     places: list[RowsPlace] = []
     for number, path in enumerate(files):
         with open_file(path) as file:
-            while block := file.read(BLOCK):
-                whole.update(block)
             meta = _opened(file, path).metadata
             names = meta.schema.to_arrow_schema().names
             for name in (text, id, image):
@@ -72,7 +67,7 @@ def open_columnar(
                 places += [(number, group, first, min(size, rows - first)) for first in range(0, rows, size)]
     if not files:
         raise UsageError("there are no Parquet files", hint="name a file, a folder, or a pattern")
-    return Columnar(tuple(files), tuple(places), whole.hexdigest(), text, id, image)
+    return Columnar(tuple(files), tuple(places), text, id, image)
 
 
 def _opened(file: Any, path: str) -> Any:

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from creperie.core import CreperieError, UsageError, option, unknown
-from creperie.engine.pieces import Numbered, Pieces, Stage, Work, opened
+from creperie.engine.pieces import Held, Numbered, Pieces, Stage, Work, opened
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -45,7 +45,7 @@ class Lasting(Protocol):
 
 
 def session(engine: Engine | None) -> AbstractContextManager[None]:
-    """Within it, what the engine starts is kept from one run to the next."""
+    """Return a context in which what the engine starts serves all runs."""
     return engine.session() if isinstance(engine, Lasting) else nullcontext()
 
 
@@ -84,10 +84,9 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class Local:
-    """This process; with more workers, processes beside it, or threads for what waits or leaves Python alone."""
+    """This process; with more workers, processes beside it."""
 
     workers: int = 1
-    kind: Literal["processes", "threads"] = "processes"
 
     def run(self, stage: Stage, pieces: Pieces, numbers: Iterable[int]) -> Numbered:
         todo = list(numbers)
@@ -96,13 +95,11 @@ class Local:
             for number in todo:
                 assert work is not None
                 yield number, work(pieces.piece(number))
-        elif self.kind == "threads":
-            yield from _beside(_threads(self.workers, stage), pieces, todo, AHEAD * self.workers)
         else:
             yield from self._in_processes(stage, pieces, todo)
 
     def _in_processes(self, stage: Stage, pieces: Pieces, todo: Sequence[int]) -> Numbered:
-        """Return where a process dies, all that were not done go to a new pool."""
+        """Run the pieces in a pool of processes; where one dies, all that were not done go to a new pool."""
         from concurrent.futures.process import BrokenProcessPool
 
         left = dict.fromkeys(todo)
@@ -119,6 +116,13 @@ class Local:
                     break
         what = f"{LIVES} times in a row a worker process was killed, perhaps for lack of memory"
         raise WorkerLostError(what, hint="run the same command with fewer `workers=`: it continues where it stopped")
+
+
+def gather(stage: Stage, source: Pieces | pa.Table, *, engine: Engine | None = None) -> pa.Table:
+    """Apply a stage to every piece and return the rows in the order of the source."""
+    pieces = Held(source) if isinstance(source, pa.Table) else source
+    tables = dict((engine or Local()).run(stage, pieces, range(len(pieces))))
+    return pa.concat_tables([tables[k] for k in range(len(pieces))]) if tables else pa.table({})
 
 
 def _beside(pool: Executor, pieces: Pieces, todo: Sequence[int], ahead: int) -> Numbered:
@@ -151,17 +155,6 @@ def as_done(begin: Callable[[int], Future[pa.Table]], todo: Iterable[int], ahead
 
 
 _worker: dict[str, Work | Exception] = {}
-_threads_work = threading.local()
-
-
-def _threads(workers: int, stage: Stage) -> Executor:
-    from concurrent.futures import ThreadPoolExecutor
-
-    return ThreadPoolExecutor(workers, initializer=_begin_thread, initargs=(stage,))
-
-
-def _begin_thread(stage: Stage) -> None:
-    _threads_work.work = _opened_or_why_not(stage)
 
 
 def _processes(workers: int, stage: Stage) -> Executor:
@@ -189,8 +182,8 @@ def _begin_process(stage: Stage) -> None:
 
 
 def _opened_or_why_not(stage: Stage) -> Work | Exception:
-    """Return an executor only says that its pool is broken; so what went wrong is kept, and raised with the first
-    piece."""
+    """Return the opened stage, or the error, which the first piece raises: an executor would only say that its pool is
+    broken."""
     try:
         return opened(stage)
     except Exception as e:
@@ -198,7 +191,7 @@ def _opened_or_why_not(stage: Stage) -> Work | Exception:
 
 
 def _apply(piece: pa.Table) -> Any:
-    work: Work | Exception = getattr(_threads_work, "work", None) or _worker["work"]
+    work = _worker["work"]
     if isinstance(work, Exception):
         raise work
     return work(piece)

@@ -6,10 +6,9 @@ value that can be pickled.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -25,11 +24,6 @@ class Pieces(Protocol):
     @property
     def rows(self) -> int:
         """Rows in all."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """The same for the same content: a job resumes only on what it began with."""
         ...
 
     @property
@@ -62,13 +56,6 @@ class Held:
         return int(self.table.num_rows)
 
     @property
-    def digest(self) -> str:
-        whole = hashlib.sha256()
-        for batch in self.table.combine_chunks().to_batches(max_chunksize=65_536):
-            whole.update(to_bytes(pa.Table.from_batches([batch])))
-        return whole.hexdigest()
-
-    @property
     def counts(self) -> Sequence[int]:
         return even_counts(self.rows, self.size)
 
@@ -80,7 +67,7 @@ class Held:
 
 
 def even_counts(rows: int, size: int) -> list[int]:
-    """Rows cut into pieces of one size.
+    """Return rows cut into pieces of one size.
 
     >>> even_counts(5, 2)
     [2, 2, 1]
@@ -114,14 +101,6 @@ Numbered = Iterator[tuple[int, pa.Table]]
 
 class Stage(Protocol):
     """A batch in, a batch out, the same for a row whatever stands beside it."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What the output depends on; recorded, and compared when the work goes on."""
-        ...
 
     def __call__(self, batch: pa.Table) -> pa.Table: ...
 

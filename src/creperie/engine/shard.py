@@ -28,7 +28,7 @@ class Shard:
         return range(n * (self.number - 1) // self.count, n * self.number // self.count)
 
     def of(self, things: Sequence[T]) -> Sequence[T]:
-        """Its own things; there must be some."""
+        """Return the things that are its own; none is an error."""
         own = self.range(len(things))
         if not own:
             raise UsageError(f"shard {self} of {len(things)} is empty", hint="cut fewer shards")

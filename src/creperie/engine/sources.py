@@ -1,9 +1,8 @@
-"""Captions from files larger than memory, by what they are: text, TSV, Parquet; local or remote.
+"""Captions from files larger than memory, by what they are: text, TSV, Parquet.
 
-captions.txt  captions.txt.gz         one caption per line
+captions.txt                          one caption per line
 cc3m.tsv?text=0&image=1               columns by tabs
 shards/*.parquet?text=TEXT&image=URL  columns by name
-s3://bucket/captions.txt              any of them on remote storage
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from urllib.parse import parse_qsl
 from creperie.bench import is_file_name
 from creperie.core import UsageError, unknown
 from creperie.engine.columns import open_columnar
-from creperie.engine.files import is_remote, listed, spooled
+from creperie.engine.files import listed
 from creperie.engine.lines import open_lines
 from creperie.engine.pieces import ROWS, Pieces
 
 #: kind → (suffixes, options)
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "parquet": ((".parquet",), ("text", "id", "image")),
-    "tsv": ((".tsv", ".tsv.gz"), ("text", "image")),
-    "lines": ((".txt", ".txt.gz"), ()),
+    "tsv": ((".tsv",), ("text", "image")),
+    "lines": ((".txt",), ()),
 }
 
 
@@ -36,7 +35,11 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
     kind = kind_of(files[0])
     if kind is None:
         known = ", ".join(s for suffixes, _ in KINDS.values() for s in suffixes)
-        raise UsageError("is not a file of captions that can be streamed", where=files[0], hint=f"known: {known}")
+        raise UsageError(
+            "is not a file of captions that can be streamed",
+            where=files[0],
+            hint=f"known: {known}; unpack archives and fetch remote files first",
+        )
     for name in options:
         if name not in KINDS[kind][1]:
             raise unknown(f"option of {kind} captions", name, KINDS[kind][1], where=spec)
@@ -44,17 +47,16 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
         return open_columnar(files, size=size, **options)
     if len(files) > 1:
         raise UsageError(f"names {len(files)} text files", where=path, hint="name one, or Parquet files")
-    place = spooled(files[0]) if files[0].endswith(".gz") else files[0]
     if kind == "lines":
-        return open_lines(place, size=size)
+        return open_lines(files[0], size=size)
     columns = {name: _column(value, name, spec) for name, value in options.items()}
-    return open_lines(place, size=size, text=columns.get("text", 0), image=columns.get("image"))
+    return open_lines(files[0], size=size, text=columns.get("text", 0), image=columns.get("image"))
 
 
 def kind_of(path: str) -> str | None:
     """Return what a file holds, by its name.
 
-    >>> kind_of("cc3m.tsv.gz"), kind_of("notes.doc")
+    >>> kind_of("cc3m.tsv"), kind_of("notes.doc")
     ('tsv', None)
     """
     return next((kind for kind, (suffixes, _) in KINDS.items() if path.lower().endswith(suffixes)), None)
@@ -67,7 +69,7 @@ def split_spec(spec: str) -> tuple[str, dict[str, str]]:
     ('cc3m.tsv', {'text': '0', 'image': '1'})
     """
     path, mark, query = spec.partition("?")
-    if not mark or (not is_remote(spec) and is_file_name(spec) and Path(spec).exists()) or "=" not in query:
+    if not mark or (is_file_name(spec) and Path(spec).exists()) or "=" not in query:
         return spec, {}
     return path, dict(parse_qsl(query, keep_blank_values=True))
 

@@ -18,7 +18,7 @@ TRIGRAM = "lm:pkg:pocketsphinx?reduce=sum"
 class JobOptions:
     """Which captions a generation job works on, and what it may replace."""
 
-    images: str | None = option(None, "Where the images are: a folder, zip, tar or Parquet file.", metavar="DIR")
+    images: str | None = option(None, "Where the images are: a folder, zip or Parquet file.", metavar="DIR")
     limit: int | None = option(None, "Only the first N captions.", minimum=1, metavar="N")
     sample: int | None = option(None, "Only N captions, drawn at random.", minimum=1, metavar="N")
     shard: str | None = option(None, "Only this share of the captions; `creperie merge` joins shards.", metavar="I/N")

@@ -32,7 +32,7 @@ from creperie.making.candidate import Maker, Metered
 from creperie.making.choice import choose
 from creperie.making.parts import opened, part_count, read_part, remove_parts, write_part
 from creperie.making.pipeline import SourceOutcome, Tally, chunks, is_sound, tidied, work
-from creperie.making.source import Captions, SourceCaption, Streamed
+from creperie.making.source import Captions, SourceCaption
 from creperie.making.stage import MakeStage, SourcePieces, source_table
 from creperie.making.written import CandidateFile, ItemSpool, read_candidates
 
@@ -152,7 +152,7 @@ def make_parts(maker: Maker, sources: Sequence[SourceCaption], parts: Path, engi
 
 def _sent(pieces: SourcePieces, engine: Engine) -> Pieces:
     """Sources for an engine. Workers elsewhere do not see the files of this machine: they are sent the captions."""
-    if isinstance(engine, Local) or (isinstance(pieces.sources, Streamed) and pieces.sources.is_remote):
+    if isinstance(engine, Local):
         return pieces
     return Held(source_table(pieces.sources), pieces.size)
 

@@ -74,14 +74,6 @@ class Streamed(Sequence[SourceCaption]):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_last": (-1, [])}  # a worker reads for itself
 
-    @property
-    def is_remote(self) -> bool:
-        """True where any machine can read it."""
-        from creperie.engine import is_remote
-
-        files = getattr(self.pieces, "files", None) or [getattr(self.pieces, "path", "")]
-        return all(is_remote(str(file)) for file in files)
-
     def __len__(self) -> int:
         return max(0, self.stop - self.start)
 
@@ -166,11 +158,11 @@ def first_or_drawn(captions: Captions, limit: int | None = None, sample: int | N
 
 
 def _is_streamed(spec: str) -> bool:
-    """TSV, Parquet, tar and gzip files, by their names; and all that lies in an object store."""
-    from creperie.engine import is_remote, kind_of, split_spec
+    """Return True for TSV and Parquet files, by their names, and for folders with options."""
+    from creperie.engine import kind_of, split_spec
 
     place, options = split_spec(spec)
-    if is_remote(place) or (options and Path(place).is_dir()):
+    if options and Path(place).is_dir():
         return True
     kind = kind_of(place)
     return kind is not None and not (kind == "lines" and place.endswith(".txt")) and not Path(place).is_dir()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -33,14 +32,6 @@ class MakeStage:
 
     maker: Maker
 
-    @property
-    def name(self) -> str:
-        return f"make {self.maker.name}"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return self.maker.settings
-
     def __call__(self, batch: pa.Table) -> pa.Table:
         outcomes = work(self.maker, sources_of(batch))
         return pa.table({"id": [o.source for o in outcomes], "outcome": [outcome_text(o) for o in outcomes]})
@@ -52,7 +43,6 @@ class SourcePieces:
 
     sources: Sequence[SourceCaption]
     size: int
-    digest: str = ""
 
     @property
     def rows(self) -> int:

@@ -12,7 +12,6 @@ from creperie.models.api.queue import Rank as Rank
 from creperie.models.api.queue import RefusedError as RefusedError
 from creperie.models.api.queue import RequestQueue as RequestQueue
 from creperie.models.api.queue import first_of as first_of
-from creperie.models.architecture import build_empty as build_empty
 from creperie.models.captions import CaptionRule as CaptionRule
 from creperie.models.captions import clean_caption as clean_caption
 from creperie.models.check import check_model as check_model
@@ -26,6 +25,7 @@ from creperie.models.choice import orders_of as orders_of
 from creperie.models.choice import read_form as read_form
 from creperie.models.choice import shares_of as shares_of
 from creperie.models.content import content_of as content_of
+from creperie.models.content import count_weights as count_weights
 from creperie.models.content import networks_of as networks_of
 from creperie.models.content import ready_to_score as ready_to_score
 from creperie.models.device import DeviceOptions as DeviceOptions
@@ -37,7 +37,6 @@ from creperie.models.hf.dual import DualEncoder as DualEncoder
 from creperie.models.hf.dual import Towers as Towers
 from creperie.models.hf.dual import in_parts as in_parts
 from creperie.models.hf.dual import unit_vectors as unit_vectors
-from creperie.models.hf.families import dual_towers as dual_towers
 from creperie.models.hf.folder import Folder as Folder
 from creperie.models.hf.folder import quiet_libraries as quiet_libraries
 from creperie.models.hf.judge import Judge as Judge
@@ -86,7 +85,6 @@ from creperie.models.uri import parse_uri as parse_uri
 from creperie.models.vlm.chooser import caption_images as caption_images
 from creperie.models.vlm.load import blind_image as blind_image
 from creperie.models.vlm.load import mean_image as mean_image
-from creperie.models.weights import count_weights as count_weights
 from creperie.models.weights import hash_files as hash_files
 from creperie.models.weights import hash_state as hash_state
 from creperie.models.wrapping import WrappedModel as WrappedModel

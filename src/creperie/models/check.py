@@ -175,7 +175,7 @@ def _image_checks(model: Model, together: np.ndarray, tolerance: float) -> list[
 
 
 def _choices(chosen: Sequence[Chosen]) -> list[Check]:
-    """One answer per question, with one share per option that can be read as a probability."""
+    """Return one answer per question, with one share per option that can be read as a probability."""
     shaped = len(chosen) == len(CAPTIONS) and all(np.shape(c.shares) == (3,) for c in chosen)
     shares = np.array([c.shares for c in chosen], float) if shaped else np.full((1, 3), np.nan)
     read = np.isfinite(shares).all(axis=1)

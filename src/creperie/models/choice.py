@@ -290,7 +290,8 @@ def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
 
 
 def shares_of(parsed: Parsed, count: int) -> np.ndarray:
-    """One for the option that was named, NaN where the answer could not be read, zeros where it names none or all."""
+    """Return 1 for the option that was named, NaN where the answer could not be read, zeros where it names none or
+    all."""
     import numpy as np
 
     if parsed.why:

@@ -38,8 +38,19 @@ def networks_of(holder: object) -> list[torch.nn.Module]:
     return [part for part in _parts(holder, torch.nn.Module) if isinstance(part, torch.nn.Module)]
 
 
+def count_weights(model: object) -> int | None:
+    """Return how many weights a loaded model has; None where they cannot be seen (a server, an ONNX session). A model
+    that knows better has a number `parameters`."""
+    parameters = getattr(model, "parameters", None)
+    if isinstance(parameters, int):
+        return parameters
+    weights = {id(w): w.numel() for network in networks_of(model) for w in network.parameters()}
+    return sum(weights.values()) or None
+
+
 def content_of(*holders: object) -> str:
-    """One hash over the weights and settings of networks, arrays and preprocessing; empty where there are no weights.
+    """Return one hash over the weights and settings of networks, arrays and preprocessing; empty where there are no
+    weights.
 
     >>> import numpy as np
     >>> content_of({"weights": np.zeros(3)}) == content_of({"weights": np.ones(3)}), content_of(print)

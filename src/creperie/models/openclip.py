@@ -34,7 +34,7 @@ PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     library = _library()
-    architecture, source = _named(library, uri, options)
+    architecture, source = _named(library, uri)
     with _loading(f"{architecture} with {source or 'its own weights'}", str(uri)):
         quick = _quick_gelu(library, architecture, source, options["activation"], str(uri))
         model, transform, own_tokenizer = _create(library, architecture, source, options["seed"])
@@ -124,12 +124,11 @@ def _library() -> Any:
     return open_clip
 
 
-def _named(library: Any, uri: ModelURI, options: Mapping[str, Any]) -> tuple[str, str | None]:
+def _named(library: Any, uri: ModelURI) -> tuple[str, str | None]:
     """Return the architecture, and a tag or a path."""
     if uri.name.startswith(OPENCLIP_PLACES):
         return uri.name, None
     architecture, _, source = uri.name.partition("/")
-    source = options["checkpoint"] or source
     if architecture not in library.list_models():
         raise unknown("open_clip architecture", architecture, library.list_models(), where=str(uri))
     if not source:

@@ -43,7 +43,7 @@ class Preprocessing:
     round_centre: bool = False  #: a crop between two pixels goes to the even one (torchvision), not the lower
 
     def resized(self, width: int, height: int) -> tuple[int, int]:
-        """Width and height after resizing."""
+        """Return the width and the height after resizing."""
         if not isinstance(self.size, int):
             return self.size[1], self.size[0]
         if width <= height:
@@ -51,7 +51,7 @@ class Preprocessing:
         return int(self.size * width / height), self.size
 
     def corner(self, width: int, height: int, crop: tuple[int, int]) -> tuple[int, int]:
-        """Left and top of the centre crop."""
+        """Return the left and the top edge of the centre crop."""
         left, top = (width - crop[1]) / 2, (height - crop[0]) / 2
         return (round(left), round(top)) if self.round_centre else (int(left), int(top))
 
@@ -83,7 +83,7 @@ class DirectPixels:
         return {"pixel_values": self.scaled(stack(prepared, place)).to(place.torch_dtype)}
 
     def scaled(self, stacked: torch.Tensor) -> torch.Tensor:
-        """Stacked prepared images, on any device, as float32, (n, 3, height, width)."""
+        """Return stacked prepared images, on any device, as float32, (n, 3, height, width)."""
         import torch
 
         values = stacked.permute(0, 3, 1, 2).to(torch.float32) * self.recipe.scale
@@ -110,7 +110,8 @@ class ProcessorPixels:
 
 
 def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
-    """One tensor on the device. For CUDA the arrays are gathered in pinned memory, from where they move faster."""
+    """Return one tensor on the device. For CUDA the arrays are gathered in pinned memory, from where they move
+    faster."""
     import torch
 
     if place.torch_device.type != "cuda":

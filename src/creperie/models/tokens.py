@@ -63,8 +63,8 @@ class CaptionTokenizer:
     def pad(
         self, prepared: Sequence[Tokens], width: int | None, place: Place
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Ids and attention mask on the device, as wide as the longest caption or `width`. The mask is None where
-        the model's tokenizer says that the model takes none."""
+        """Return ids and attention mask on the device, as wide as the longest caption or `width`. The mask is None
+        where the model's tokenizer says that the model takes none."""
         pad_id = self.tokenizer.pad_token_id or 0
         ids, mask = pad_tokens(prepared, pad_id=pad_id, width=width, left=self.pad_left)
         return ids.to(place.torch_device), mask.to(place.torch_device) if self.masks else None
@@ -90,7 +90,7 @@ def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) ->
 def pad_tokens(
     prepared: Sequence[Tokens], *, pad_id: int, width: int | None = None, left: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and attention mask of a batch."""
+    """Return ids and attention mask of a batch."""
     import torch
 
     lengths = np.array([len(t.ids) for t in prepared])

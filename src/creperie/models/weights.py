@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from creperie.core import ModelError, cache_home, sha256_of, write_text
 
@@ -39,7 +38,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """One sha256 over the contents of files, whatever they are called."""
+    """Return one sha256 over the contents of files, whatever they are called."""
     total = hashlib.sha256()
     for path in paths:
         total.update(_hash_file(path).encode())
@@ -67,7 +66,7 @@ def remembered_sha256(file: Path) -> str:
 
 
 def hash_state(state: Mapping[str, torch.Tensor]) -> str:
-    """One sha256 over named tensors, for models that are not a folder of files."""
+    """Return one sha256 over named tensors, for models that are not a folder of files."""
     import torch
 
     total = hashlib.sha256()
@@ -76,29 +75,3 @@ def hash_state(state: Mapping[str, torch.Tensor]) -> str:
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         total.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return total.hexdigest()
-
-
-def count_weights(model: object) -> int | None:
-    """Return how many weights a loaded model has; None where they cannot be seen (a server, an ONNX session, no
-    network).
-
-    Adapters hold their networks as attributes, directly or in parts of their own. A model that knows better says so in
-    a number `parameters`.
-    """
-    parameters = getattr(model, "parameters", None)
-    if isinstance(parameters, int):
-        return parameters
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return None
-    weights = {id(w): w.numel() for network in _networks(model, torch.nn.Module) for w in network.parameters()}
-    return sum(weights.values()) or None
-
-
-def _networks(owner: object, kind: type, depth: int = 3) -> Iterable[Any]:
-    """Return the networks among an object's attributes, and among those of its parts that are creperie's."""
-    for value in list(getattr(owner, "__dict__", {}).values()):
-        if isinstance(value, kind):
-            yield value
-        elif depth and type(value).__module__.startswith("creperie."):
-            yield from _networks(value, kind, depth - 1)

@@ -133,7 +133,7 @@ def _kind(wrapped: WrappedModel) -> str:
     raise UsageError(f"{type(model).__name__} is not a model", hint=ACCEPTED)
 
 
-def _found(model: Any, method: str) -> Callable[..., Any] | None:
+def _own_method(model: Any, method: str) -> Callable[..., Any] | None:
     """Return the object's own method for an ability."""
     candidates = (getattr(model, name, None) for name in ENCODE.get(method, (method,)))
     return next((own for own in candidates if callable(own)), None)
@@ -195,14 +195,7 @@ class ObjectModel:
 def _object(wrapped: WrappedModel, digest: str, place: Place) -> Model:
     methods: dict[str, Answer] = {}
     for ability in ABILITIES.values():
-        own = next(
-            (
-                m
-                for n in ENCODE.get(ability.method, (ability.method,))
-                if callable(m := getattr(wrapped.model, n, None))
-            ),
-            None,
-        )
+        own = _own_method(wrapped.model, ability.method)
         if own is None or ability.gives not in ("vectors", "numbers"):
             continue
         finish = _unit if ability.gives == "vectors" else _numbers
@@ -245,7 +238,7 @@ def _method(own: Callable[..., Any], finish: Callable[[Any], np.ndarray]) -> Ans
 
 
 def _encoder(own: Callable[..., Any], inputs: Callable[[Sequence[Any]], Any]) -> Answer:
-    """Vectors of a list: by one call, or one by one where the method takes a single input."""
+    """Return a function from a list to vectors: by one call, or one by one where the method takes a single input."""
 
     def encode(given: Sequence[Any]) -> np.ndarray:
         with _inference():
@@ -292,13 +285,13 @@ def _stacked(prepared: Sequence[Any], place: Place) -> Any:
 
 
 def _numbers(values: Any) -> np.ndarray:
-    """float32, one number per input; a column counts as numbers."""
+    """Return one float32 number per input; a column counts as numbers."""
     numbers = _array(values)
     return numbers[:, 0] if numbers.ndim == 2 and numbers.shape[1] == 1 else numbers
 
 
 def _unit(values: Any) -> np.ndarray:
-    """float32 vectors of length one."""
+    """Return float32 vectors of length one."""
     vectors = _array(values)
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 

@@ -7,7 +7,6 @@ from creperie.recipes.preflight import Shortfall as Shortfall
 from creperie.recipes.preflight import check_plan as check_plan
 from creperie.recipes.preflight import cook as cook
 from creperie.recipes.preflight import default_folder as default_folder
-from creperie.recipes.preflight import models_in as models_in
 from creperie.recipes.recipe import CookOptions as CookOptions
 from creperie.recipes.recipe import Recipe as Recipe
 from creperie.recipes.recipe import chosen_recipe as chosen_recipe

@@ -36,22 +36,11 @@ class Shortfall:
     blocks: bool = True
 
 
-def check_plan(lines: Sequence[PlanLine], out: Path, *, build: bool = False) -> list[Shortfall]:
-    """Return all that the stages to do lack, each thing once.
-
-    With `build`, every model is built without its weights, and what could not be tried is listed too.
-    """
+def check_plan(lines: Sequence[PlanLine], out: Path) -> list[Shortfall]:
+    """Return everything that the stages to do lack, each thing once."""
     gaps = [short for line in lines if line.state == "to do" for short in _of_stage(line)]
-    if build:
-        gaps += [short for uri, stage in models_in(lines).items() for short in _of_architecture(stage, uri)]
     gaps += _of_machine(lines, out)
     return list({(s.kind, s.message): s for s in reversed(gaps)}.values())[::-1]
-
-
-def models_in(lines: Sequence[PlanLine]) -> dict[str, str]:
-    """Return the models that the stages to do name, each with its first stage."""
-    todo = [line.stage for line in reversed(lines) if line.state == "to do"]
-    return {uri: stage.name for stage in todo for uri in models_of(stage.options)}
 
 
 def _of_stage(line: PlanLine) -> Iterator[Shortfall]:
@@ -90,18 +79,6 @@ def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:
             yield Shortfall(stage, "key", f"{uri}: no key in the environment variable {key}", f"export {key}=…")
     elif HUB_NAME.fullmatch(parsed.name) and not Path(parsed.name).exists() and not _cached(parsed.name):
         yield Shortfall(stage, "weights", f"{uri}: not in the local cache, will be downloaded", blocks=False)
-
-
-def _of_architecture(stage: str, uri: str) -> Iterator[Shortfall]:
-    from creperie.models import build_empty
-
-    try:
-        if why := build_empty(uri):
-            yield Shortfall(stage, "architecture", f"{uri}: {why}", blocks=False)
-    except MissingExtraError:
-        pass  # the package is missing, which is said already
-    except CreperieError as e:
-        yield Shortfall(stage, "model", str(e))
 
 
 def _cached(name: str) -> bool:

@@ -83,7 +83,8 @@ class BatchSize:
         return count, count * width
 
     def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
-        """One forward pass; out of memory, the batch goes through in smaller parts, and so do all batches to come."""
+        """Run one forward pass and return its answer; out of memory, this batch and all later ones go through in
+        smaller parts."""
         parts: list[np.ndarray] = []
         size, at = len(batch), 0
         while at < len(batch):

@@ -61,8 +61,8 @@ class Asked:
     answers: list[Chosen] = field(default_factory=list)
 
     def scores(self) -> np.ndarray:
-        """One number per caption, in the item's order: the mean share over the orders, turned round for the odd one.
-        An answer that cannot be read names nothing, which is a tie and no hit."""
+        """Return one number per caption, in the item's order: the mean share over the orders, turned round for the odd
+        one. An answer that cannot be read names nothing, which is a tie and no hit."""
         total = np.zeros(len(self.orders[0]))
         for order, chosen in zip(self.orders, self.answers, strict=True):
             total[list(order)] += np.nan_to_num(chosen.shares)
@@ -76,8 +76,8 @@ class Asked:
 
 
 def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
-    """The image_text column from a chooser. Rows with answers that could not be read are not kept in the store, so
-    that the next run asks, and says so, again."""
+    """Fill the image_text column by a chooser. Rows with answers that could not be read are not stored, so that the
+    next run asks again."""
     by_subset = "demonstrations" in filler.handle.fingerprint.options
     owned = [list(cases_of(part, by_subset=by_subset)) for part in filler.plan.parts]
     cases = list(dict.fromkeys(case for own in owned for case in own))
@@ -128,7 +128,7 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
 
 
 def _write(sheet: Sheet, rows: np.ndarray, found: Asked | Fault, keep: Any) -> list[Fault]:
-    """Put down what was answered; the faults of answers that could not be read."""
+    """Write the answer into the sheet and return the faults of answers that could not be read."""
     first = int(rows[0])
     if isinstance(found, Fault):
         sheet.give_up([Fault(int(row), found.code, found.message) for row in rows])

@@ -85,7 +85,7 @@ class Comparisons:
         return html_table(repr(self), ("task", "subset", "a", "b", "items", "a − b, points", "p"), rows)
 
     def to_pandas(self) -> Any:
-        """One row per test, as a pandas data frame."""
+        """Return one row per test, as a pandas data frame."""
         return pa.Table.from_pylist([r.document() for r in self.rows]).to_pandas()
 
     def document(self) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
 
 
 def _groups(runs: Sequence[Run], common: bool) -> dict[str, list[Run]]:
-    """Runs on the same content."""
+    """Return runs on the same content."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault("common" if common else run.hash, []).append(run)

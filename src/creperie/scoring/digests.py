@@ -44,17 +44,17 @@ def digest_images(
     digests, faults = _digest_files(store, files, memo, progress)
     number = {key: i for i, key in enumerate(files)}
     keys = np.zeros((len(references), KEY), np.uint8)
-    found = []
+    broken = []
     for row, (key, box) in enumerate(split):
         file = number[key]
         if file in faults:
-            found.append(Fault(row, *faults[file]))
+            broken.append(Fault(row, *faults[file]))
         elif box is None:
             keys[row] = digests[file]
         else:
             named = f"{DECODING}#xywh={','.join(map(repr, box))}".encode()
             keys[row] = np.frombuffer(hashlib.sha256(digests[file].tobytes() + named).digest(), np.uint8)
-    return Digests(keys, found)
+    return Digests(keys, broken)
 
 
 def _digest_files(

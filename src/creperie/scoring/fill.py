@@ -108,7 +108,7 @@ _FILL: dict[str, Callable[[Filler, FilledScores], None]] = {
 
 
 def caption_pair_codes(plan: ScoringPlan) -> list[np.ndarray]:
-    """Return the two captions of every text_text cell as one number, the smaller first."""
+    """Return one number per text_text cell, which stands for its two captions, the smaller first."""
     sides = [part.caption_pairs[1:] for part in plan.parts]
     return [cell_codes(plan, np.minimum(a, b), np.maximum(a, b)) for a, b in sides]
 
@@ -130,7 +130,7 @@ def _places(codes: np.ndarray, asked: np.ndarray) -> np.ndarray:
 
 
 def _number_column(sheet: Sheet, rows: np.ndarray) -> np.ndarray:
-    """Numbers by row, NaN for −1 and for rows that were never computed."""
+    """Return numbers by row, NaN for −1 and for rows that were never computed."""
     values = np.full(len(sheet) + 1, np.nan, np.float32)
     if sheet.vectors.ndim == 1:
         values[:-1] = sheet.vectors

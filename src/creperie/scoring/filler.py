@@ -103,7 +103,7 @@ class Filler:
         return image_sheet, text_sheet
 
     def blind(self) -> Sheet:
-        """One number per caption."""
+        """Return one number per caption."""
         sheet, shelf = self.stored("blind", self.plan.text_keys)
         self.probe(sheet, lambda model, row: model.score_texts([self.plan.texts[row]])[0])
         if not sheet.done.all():
@@ -113,7 +113,7 @@ class Filler:
         return sheet
 
     def pairs(self, kind: str, codes: np.ndarray) -> Sheet:
-        """One number or vector per pair; codes are image × captions + caption, each once, in order."""
+        """Return one number or vector per pair; codes are image × captions + caption, each once, in order."""
         image, caption = np.divmod(codes, max(1, len(self.plan.texts)))
         keys = pair_keys(self.plan.image_keys[image], self.plan.text_keys[caption])
         sheet, shelf = self.stored(kind, keys)
@@ -138,7 +138,7 @@ class Filler:
         return sheet
 
     def between(self, codes: np.ndarray) -> Sheet:
-        """One number for two captions; codes are caption × captions + caption, each once, in order."""
+        """Return one number for two captions; codes are caption × captions + caption, each once, in order."""
         first, second = np.divmod(codes, max(1, len(self.plan.texts)))
         sheet, shelf = self.stored("between", pair_keys(self.plan.text_keys[first], self.plan.text_keys[second]))
         texts = self.plan.texts
@@ -252,7 +252,7 @@ class _Kept:
 
 
 def _runs(numbers: np.ndarray, rows: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
-    """Rows by number; the numbers are sorted."""
+    """Yield rows by number; the numbers are sorted."""
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
     for start, part in zip(starts, np.split(rows, starts[1:]), strict=True):
         yield int(numbers[start]), part

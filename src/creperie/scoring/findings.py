@@ -57,7 +57,7 @@ def cut_message(tokens: int) -> str:
 def item_findings(
     part: BenchmarkPart, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: ScoringPlan
 ) -> Findings:
-    """Faults of unique images and captions as findings of the items that use them."""
+    """Return faults of unique images and captions as findings of the items that use them."""
     findings = Findings()
     too_long = [Fault(row, "caption-cut", cut_message(n)) for row, n in cut.items()]
     quoted = [Fault(f.row, f.code, f"{f.message}: {_short(plan.texts[f.row])}") for f in [*captions, *too_long]]
@@ -67,7 +67,7 @@ def item_findings(
 
 
 def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Findings:
-    """Faults of rows as findings of the items that use them: item i owns numbers[starts[i]:starts[i+1]]."""
+    """Return faults of rows as findings of the items that use them: item i owns numbers[starts[i]:starts[i+1]]."""
     findings = Findings()
     subset, ids = part.bench.column("subset"), part.bench.column("id")
     seen = set()

@@ -46,7 +46,8 @@ class Forecast:
 
 
 def forecast(plan: ScoringPlan, handle: Handle, inputs: Iterable[Input], store: ResultStore) -> Forecast:
-    """Count what is missing and say how long it takes, by the rates of earlier runs or, without any, a short probe."""
+    """Count what is missing and return how long it takes, by the rates of earlier runs or, without any, a short
+    probe."""
     routes = set(handle.routes(inputs).values())
     by_pairs = routes - {"towers", "text", "blind"}
     images = _share(plan.image_keys, handle, store, "image") if "towers" in routes else CacheUse(0, 0)
@@ -122,7 +123,7 @@ def _seconds(rates: Rates | None, images: int, captions: int, pairs: int) -> flo
 
 
 def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, captions: int) -> int:
-    """Vectors at their stored width (512 numbers where none is stored), and four bytes a score."""
+    """Return the bytes of all vectors, at their stored width (512 numbers where none is stored), and of all scores."""
     width = 512
     for kind in ("text", "image") if handle.stored else ():
         keys = plan.text_keys if kind == "text" else plan.image_keys

@@ -67,7 +67,8 @@ class Handle:
         return columns_of(self.abilities)  # type: ignore[return-value]
 
     def routes(self, columns: Iterable[Input]) -> dict[Input, str]:
-        """How each column is filled: by `towers` (vectors of images and captions), or by the ability of that name."""
+        """Return how each column is filled: by `towers` (vectors of images and captions), or by the ability of that
+        name."""
         preferred: dict[Input, tuple[str, ...]] = {
             "image_text": ("towers", "choice", "pair"),
             "text_text": ("text", "between", "joint"),

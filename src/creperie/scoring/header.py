@@ -36,7 +36,7 @@ def run_header(name: str, bench: Benchmark, mark: Fingerprint, settings: MetricS
 
 
 def benchmark_header(bench: Benchmark) -> dict[str, Any]:
-    """How a run names its benchmark."""
+    """Return how a run names its benchmark."""
     return {
         "name": bench.name,
         "hash": bench.hash,

@@ -32,7 +32,7 @@ LOOKS = {
 
 @dataclass(frozen=True)
 class SeenCells:
-    """What a model saw, cell by cell: every caption with every image of its item."""
+    """A model's verdict on every cell: each caption with each image of its item."""
 
     bench: Benchmark
     run: Run

@@ -248,11 +248,6 @@ class ScoreStage:
     bench: Benchmark
     uri: str
     options: ScoreOptions
-    name: str = "score"
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {"benchmark": self.bench.hash, "model": self.uri, "tasks": self.options.tasks}
 
     def open(self) -> Work:
         model = MatrixRow(self.uri, self.options).open()

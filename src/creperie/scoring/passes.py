@@ -93,7 +93,8 @@ def _context(driver: Driver, lengths: np.ndarray) -> int:
 
 
 def _copy_repeats(driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet, keep: Keep) -> int:
-    """Captions that the model reads as the same tokens get the same vector, to the bit: a tie stays a tie."""
+    """Give captions that the model reads as the same tokens the same vector, to the bit: a tie stays a tie. Returns how
+    many were copied."""
     first: dict[bytes, int] = {}
     repeats, sources = [], []
     for i, t in enumerate(tokens):
@@ -238,7 +239,7 @@ def _grouped_pairs(
 
 
 def _score_group(driver: Driver, good: Sequence[tuple[PairJob, Any]], tokens: dict[str, Any], size: int) -> Any:
-    """Scores of a group, in halves where the memory is not enough; what follows writes them down."""
+    """Score a group, in halves where the memory is not enough, and return the function that writes the scores down."""
     done: list[tuple[PairJob, np.ndarray]] = []
     rest = list(good)
     while rest:

@@ -128,7 +128,7 @@ def _references(bench: Benchmark) -> _References:
 
 
 def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
-    """Strings of several arrays as numbers into one list without repeats."""
+    """Return strings of several arrays as numbers into one list without repeats."""
     joined = pa.chunked_array([p.cast(pa.large_string()) for p in parts], pa.large_string())
     whole = joined.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
@@ -142,7 +142,7 @@ def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
 def _unique_images(
     benches: Sequence[Benchmark], looked_at: Sequence[_References | None], store: ResultStore, progress: Progress
 ) -> tuple[list[np.ndarray], list[PlannedImage], np.ndarray, list[Fault]]:
-    """Images by content over all benchmarks: the same bytes and crop under two names are one image."""
+    """Return images by content over all benchmarks: the same bytes and crop under two names are one image."""
     memo = store.memo("image")
     sources: list[PlannedImage] = []
     keys: list[np.ndarray] = []
@@ -186,7 +186,7 @@ def _cells(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def brings_images(bench: Benchmark) -> bool:
-    """Has somebody given the images that the items refer to?"""
+    """Return True if the benchmark refers to images and has a store for them."""
     return bench.images is not NO_IMAGES and bool(bench.ragged("images")[0][-1])
 
 
@@ -207,7 +207,8 @@ def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
 
 
 def _distances(flat: object, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Levenshtein distances between captions by their place, from the similarity, which is 1 − distance / longer."""
+    """Return Levenshtein distances between captions by their place, from the similarity, which is 1 − distance /
+    longer."""
     a: list[str] = flat.take(left).to_pylist()  # type: ignore[attr-defined]
     b: list[str] = flat.take(right).to_pylist()  # type: ignore[attr-defined]
     longer = np.maximum([len(t) for t in a], [len(t) for t in b])

@@ -138,7 +138,7 @@ class Run(RunHeader):
     # -- as a data frame -----------------------------------------------------------------------------------------
 
     def frame(self, bench: Benchmark | None = None) -> pa.Table:
-        """One row per task and item, as an Arrow table that any data frame library reads.
+        """Return one row per task and item, as an Arrow table that any data frame library reads.
 
         The columns are task, subset, id, captions, images, scores, margin, correct and tie. `captions` are null where
         the benchmark is not at hand: pass `bench=` for a run that was read from its folder. `correct` and `tie` are
@@ -301,7 +301,7 @@ def load_run(path: str | Path) -> Run:
 def score_table(
     bench: Benchmark, layout: Layout, columns: Mapping[Input, np.ndarray], swap: np.ndarray | None = None
 ) -> pa.Table:
-    """One row per item: null where nothing was scored, NaN for a cell that could not be."""
+    """Return one row per item: null where nothing was scored, NaN for a cell that could not be."""
     arrays = {name: bench.column(name) for name in ("subset", "id")}
     for needs in INPUTS:
         arrays[needs] = _score_column(layout, needs, columns.get(needs))
@@ -326,7 +326,7 @@ def _score_column(layout: Layout, needs: Input, flat: np.ndarray | None) -> pa.A
 
 
 def image_clusters(images: pa.ChunkedArray) -> np.ndarray:
-    """One number per item, the same for items that share an image directly or through others."""
+    """Return one number per item, the same for items that share an image directly or through others."""
     counts = pc.list_value_length(images).to_numpy()
     files = pc.replace_substring_regex(_flat(images).cast(pa.string()), _CROP, "")
     codes = files.dictionary_encode().indices.to_numpy() if len(files) else np.zeros(0, np.int64)

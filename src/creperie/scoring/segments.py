@@ -176,7 +176,7 @@ class SegmentFolder:
         return empty
 
     def census(self, verify: bool = False) -> Census:
-        """How much there is; with `verify` every checksum is computed, not only believed."""
+        """Return the counts of what is stored; with `verify` every checksum is computed, not only believed."""
         files = records = size = damaged = torn = 0
         for segment in self.segments():
             files += 1
@@ -305,22 +305,22 @@ def _match(
     Candidates are looked up by the first eight bytes and then compared whole. Two different keys with equal first
     bytes hide one another: the hidden one counts as missing, which costs its computation and nothing else.
     """
-    held = np.concatenate([segments[s].keys(segments[s].blocks[n]) for s, n in places])
+    stored = np.concatenate([segments[s].keys(segments[s].blocks[n]) for s, n in places])
     counts = [segments[s].blocks[n].count for s, n in places]
     place = np.repeat(np.arange(len(places)), counts)
-    row = np.arange(len(held)) - np.repeat(np.cumsum(counts) - counts, counts)
-    prefix = held.view("<u8")[:, 0]
+    row = np.arange(len(stored)) - np.repeat(np.cumsum(counts) - counts, counts)
+    prefix = stored.view("<u8")[:, 0]
     order = np.argsort(prefix, kind="stable")
     asked = np.ascontiguousarray(keys)
     slot = np.searchsorted(prefix[order], asked.view("<u8")[:, 0], side="right") - 1
     candidate = order[np.maximum(slot, 0)]
-    question = np.flatnonzero((held[candidate] == asked).all(axis=1))
+    question = np.flatnonzero((stored[candidate] == asked).all(axis=1))
     candidate = candidate[question]
     return place[candidate], row[candidate], question
 
 
 def _by_group(group: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Positions by group number."""
+    """Yield positions by group number."""
     if not len(group):  # numpy splits nothing into one empty part
         return
     order = np.argsort(group, kind="stable")

@@ -201,8 +201,8 @@ def letter_groups(values: Sequence[float], differ: np.ndarray) -> list[str]:
         if not differ[a, b]:
             continue
         split = [part for g in groups for part in ((g - {a}, g - {b}) if {a, b} <= g else (g,))]
-        kept = list(dict.fromkeys(g for g in split if g))
-        groups = [g for g in kept if not any(g < other for other in kept)]
+        parts = list(dict.fromkeys(g for g in split if g))
+        groups = [g for g in parts if not any(g < other for other in parts)]
     place = {k: i for i, k in enumerate(order)}
     groups.sort(key=lambda g: sorted(place[k] for k in g))
     return ["".join(_letter(i) for i, g in enumerate(groups) if k in g) for k in range(len(values))]

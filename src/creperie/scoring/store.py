@@ -37,7 +37,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def parse_size(text: str) -> int:
-    """Bytes from a number with a unit.
+    """Return bytes from a number with a unit.
 
     >>> parse_size("1.5G"), parse_size("200M"), parse_size("4096")
     (1610612736, 209715200, 4096)

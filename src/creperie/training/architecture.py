@@ -24,7 +24,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def split_words(text: str) -> list[str]:
-    """Words and marks in lower case.
+    """Return words and marks in lower case.
 
     >>> split_words("There is no cat.")
     ['there', 'is', 'no', 'cat', '.']

@@ -96,7 +96,8 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
 
 
 def _nothing_to_lose(out: Path, job: dict[str, Any]) -> bool:
-    """True for another training that ended before its first checkpoint, as one does whose settings were wrong."""
+    """Return True for another training that ended before its first checkpoint, as one does whose settings were
+    wrong."""
     document = _read_document(out / DOCUMENT)
     return document["job"] != json.loads(json.dumps(job)) and not document.get("finished") and not steps_kept(out)
 

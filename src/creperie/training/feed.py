@@ -157,15 +157,11 @@ class Feed:
     def batch(self, number: int) -> Batch:
         rows = self.rows(number)
         foils = self._drawn_foils(number, rows)
-        second = self._seconds[rows] if self.needs_second else foils[:0]
+        second = self._seconds[rows] if self.settings.objective == "triple" else foils[:0]
         texts = np.concatenate([self._captions[rows], second, foils])
         shown = np.concatenate([self._images[rows], self._others.of(rows)])
         ids, stacked = self._gathered(texts, shown)
         return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils))
-
-    @property
-    def needs_second(self) -> bool:
-        return self.settings.objective == "triple" or self.settings.pull > 0
 
     def _drawn_foils(self, number: int, rows: np.ndarray) -> np.ndarray:
         """Return a foil of every example of a batch that has some, drawn again in every epoch."""
@@ -210,9 +206,9 @@ def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
     if len(data) < 2:
         raise DataError(f"{len(data)} examples are not enough to train on", where=data.name)
     lacking = next((e for e in data.examples if not e.paraphrase), None)
-    if lacking and (settings.objective == "triple" or settings.pull > 0):
+    if lacking and settings.objective == "triple":
         what = "there is no second true caption, which the objective needs"
-        hint = "train on items with P1, P2 and N, or with `objective=` negclip and no pull"
+        hint = "train on items with P1, P2 and N, or with `objective=` negclip"
         raise UsageError(what, where=f"{data.name}, {lacking.key}", hint=hint)
     bare = next((e for e in data.examples if not e.foils), None)
     if bare and settings.objective == "triple":

@@ -113,7 +113,7 @@ _T = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
 def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean and 95 % interval over seeds by Student's t; with two seeds, where that says nothing, their range.
+    """Return mean and 95 % interval over seeds by Student's t; with two seeds, where that says nothing, their range.
 
     >>> [round(x, 2) for x in seed_interval([50.0, 52.0, 54.0])]
     [52.0, 47.03, 56.97]

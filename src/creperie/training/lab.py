@@ -8,21 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from PIL import Image
-
-from creperie.bench import Item
-from creperie.core import Progress, read_json, silent, write_json
-from creperie.models import Place
-from creperie.training.exam import Exam, make_exam
+from creperie.bench import Benchmark, save
+from creperie.core import Progress, read_json, write_json
+from creperie.scoring import ScoreOptions, score
 from creperie.training.findings import ARMS, ExamResult
 from creperie.training.loop import TrainingJob, train_job
 from creperie.training.negatives import FoilRefinement, keep_refined
 from creperie.training.presets import TrainingPreset
-from creperie.training.scenes import TYPES, Spoilt, draw, scene_pairs, spoilt_scenes, with_drawn
+from creperie.training.scenes import TYPES, Spoilt, scene_pairs, spoilt_scenes, with_drawn
 from creperie.training.settings import Tuning
-from creperie.training.small import load_small, prepare_image, small_encoder
+from creperie.training.small import load_small
 from creperie.training.student import SmallStudent, new_small
-from creperie.world import image_key, stream_items
+from creperie.world import World, make_world
 
 #: columns of the table: which benchmark, which kinds are averaged
 COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -60,7 +57,7 @@ class Lab:
         self.pairs = scene_pairs(preset.pairs, 1, size, workers=workers, progress=progress)
         spoilt = spoilt_scenes(preset.scenes, 2, size, progress)
         self.spoilt: Spoilt = replace(spoilt, data=with_drawn(spoilt.data, size, workers, progress))
-        self.exam = world_exam(preset, progress, workers=workers)
+        self.exam = save(world_exam(preset), out / "exam", copy_images=True, force=True, progress=progress)
         self.kept: Mapping[str, tuple[str, ...]] = {}
 
     def base(self, seed: int) -> ExamResult:
@@ -89,9 +86,7 @@ class Lab:
     def _train(self, job: TrainingJob, arm: str, seed: int) -> ExamResult:
         start = time.monotonic()
         done = train_job(job, self.out / f"seed-{seed}" / arm, device=self.device, progress=self.progress)
-        encoder = small_encoder(done.uri, Place(done.document["device"].split(":")[0]))
-        results = self.exam.sit(encoder)
-        kinds = {name: 100 * row.accuracy for name, row in results.items() if name not in ("all", "macro")}
+        kinds = exam_percents(self.exam, done.uri, self.device)
         values = {
             f"{bench} {name}": sum(kinds[k] for k in members) / len(members)
             for bench, names in COLUMNS.items()
@@ -136,21 +131,13 @@ def _only(texts: Sequence[str], rows: Sequence[int]) -> tuple[str, ...]:
     return tuple(text if i in stay else "" for i, text in enumerate(texts))
 
 
-def world_exam(
-    preset: TrainingPreset, progress: Progress = silent, extra: Sequence[str] = (), workers: int = 1
-) -> Exam:
-    """Items of every kind in the table, and of further kinds, from the split `test`."""
+def world_exam(preset: TrainingPreset, extra: Sequence[str] = ()) -> Benchmark:
+    """Return items of every kind in the table, and of further kinds, from the split `test`."""
     listed = [k for names in COLUMNS.values() for members in names.values() for k in members]
-    kinds = dict.fromkeys([*listed, *extra])
-    items = []
-    with progress("write the exam", len(kinds) * preset.items, "items") as advance:
-        for kind in kinds:
-            made = stream_items(kind, "choice", "test", 0)
-            for number in range(preset.items):
-                m = next(made)
-                keys = tuple(image_key(scene) for scene in m.scenes)
-                items.append(Item(f"{number:05d}", kind, keys, m.captions, m.match, m.tags))
-            advance(preset.items)
-    size = preset.model.size
-    drawn = draw([key for item in items for key in item.images], size, workers, progress)
-    return make_exam(items, lambda key: Image.fromarray(drawn[key]), lambda image: prepare_image(image, size))
+    return make_world(World(preset.items, tuple(dict.fromkeys([*listed, *extra])), size=preset.model.size))
+
+
+def exam_percents(bench: Benchmark, uri: str, device: str) -> dict[str, float]:
+    """Return a model's image-to-text accuracy on every subset of a benchmark, in percent."""
+    run = score(bench, uri, tasks=["itt"], options=ScoreOptions(device=device))
+    return {r["subset"]: 100 * r["accuracy"] for r in run.results if r["subset"] not in ("all", "macro")}

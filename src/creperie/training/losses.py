@@ -63,11 +63,6 @@ def triple_loss(
     return torch.stack(parts).mean()
 
 
-def paraphrase_pull(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """How far two wordings of the same thing lie apart: the mean of 1 − cosine."""
-    return 1 - (unit(first) * unit(second)).sum(-1).mean()
-
-
 def unit(vectors: torch.Tensor) -> torch.Tensor:
     from torch.nn.functional import normalize
 
@@ -77,17 +72,13 @@ def unit(vectors: torch.Tensor) -> torch.Tensor:
 def batch_loss(
     settings: TrainingSettings, batch: Batch, images: torch.Tensor, texts: torch.Tensor, scale: torch.Tensor
 ) -> torch.Tensor:
-    """Return the objective, and the paraphrase pull where it has a weight."""
+    """Return the loss that the settings name."""
     n, second = batch.size, batch.paraphrases
     shown, alternatives = images[:n], images[n:]
     captions, paraphrases, foils = texts[:n], texts[n : n + second], texts[n + second :]
     if settings.objective == "triple":
-        loss = triple_loss(shown, captions, paraphrases, foils, scale)
-    else:
-        loss = negclip_loss(shown, captions, foils, scale, alternatives)
-    if settings.pull > 0:
-        loss = loss + settings.pull * paraphrase_pull(captions, paraphrases)
-    return loss
+        return triple_loss(shown, captions, paraphrases, foils, scale)
+    return negclip_loss(shown, captions, foils, scale, alternatives)
 
 
 def train_mode(network: torch.nn.Module) -> None:

@@ -165,7 +165,7 @@ HELD_OUT = ("length-chars",)
 
 
 def foil_bench(foils: Mapping[str, tuple[str, ...]], captions: list[str]) -> Benchmark:
-    """Captions and foils as a benchmark without images, one subset per type."""
+    """Return captions and foils as a benchmark without images, one subset per type."""
     items = [
         Item(str(i), name, (), (captions[i], text), choice(1, 1))
         for name, texts in foils.items()

@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from PIL import Image
+from typing import Any
 
 from creperie.core import UsageError, write_json
-from creperie.models import OPENCLIP_PLACES, OPENCLIP_RANDOM, DirectPixels, DualEncoder, Tokens, pad_tokens, parse_uri
-
-if TYPE_CHECKING:
-    import torch
-
-    from creperie.training.architecture import TrainedNetwork
+from creperie.models import OPENCLIP_PLACES, OPENCLIP_RANDOM, DualEncoder, parse_uri
+from creperie.training.dual import DualStudent
 
 CONFIG, WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
 #: tokenizers that come back from such a folder: the library's own, and those of transformers, saved beside the weights
 TOKENIZERS = ("SimpleTokenizer", "HFTokenizer")
 
 
-class OpenClipStudent:
+class OpenClipStudent(DualStudent):
     """A model of open_clip in training. The library's own modules are trained, not a conversion of them."""
 
     kind = "open_clip:local-dir"
 
     def __init__(self, encoder: DualEncoder, config: dict[str, Any]) -> None:
-        from creperie.training.architecture import DualNetwork
-
-        self.network: TrainedNetwork = DualNetwork(encoder.model, encoder.towers)
-        self.trims = encoder.trims
-        self._encoder, self._config = encoder, config
+        super().__init__(encoder)
+        self._config = config
 
     def is_text(self, name: str) -> bool:
         """Return True for the text tower, whose parts the library puts beside the image tower, or under `text`."""
         return not name.startswith(("model.visual.", "model.logit_"))
-
-    def prepare_image(self, image: Image.Image) -> np.ndarray:
-        return self._encoder.prepare_image(image)
-
-    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
-        return self._encoder.prepare_texts(texts)
-
-    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
-        pixels = self._encoder.pixels
-        return pixels.scaled(stacked) if isinstance(pixels, DirectPixels) else stacked.float()
-
-    def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
-        return pad_tokens(prepared, pad_id=0, width=self._encoder.width)[0]
 
     def save(self, folder: Path) -> None:
         from safetensors.torch import save_file
@@ -59,7 +35,7 @@ class OpenClipStudent:
         model = self.network.merged()
         save_file(plain_state(model), folder / WEIGHTS)
         write_json(folder / CONFIG, {"model_cfg": self._config, "preprocess_cfg": dict(model.visual.preprocess_cfg)})
-        tokenizer = self._encoder.tokenizer.tokenizer
+        tokenizer = self.encoder.tokenizer.tokenizer
         if hasattr(tokenizer, "save_pretrained"):
             tokenizer.save_pretrained(str(folder))
 

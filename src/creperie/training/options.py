@@ -30,7 +30,7 @@ class TrainOptions(DeviceOptions):
 class TowerOptions:
     """Two pretrained towers that are joined, in place of a model."""
 
-    image_tower: str = option("", "Join two towers: a vision model (hf:, open_clip:).", metavar="URI")
+    image_tower: str = option("", "Join two towers: a vision model (hf:).", metavar="URI")
     text_tower: str = option("", "Join two towers: a sentence encoder (st: or hf:).", metavar="URI")
     head: str = option("residual", "What joins the towers.", choices=("linear", "mlp", "residual"))
     train_towers: tuple[str, ...] = option((), "Towers whose own weights are trained, by comma.", choices=TOWERS)

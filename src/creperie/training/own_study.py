@@ -6,15 +6,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from creperie.bench import Benchmark
-from creperie.core import ModelError, Progress, UsageError, silent
+from creperie.core import Progress, UsageError, silent
 from creperie.engine import Engine
-from creperie.models import StagedImages, StagedTexts, load_model
-from creperie.training.exam import Exam, exam_of
 from creperie.training.examples import TrainSet
 from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
+from creperie.training.lab import exam_percents
 from creperie.training.loop import TrainingJob, train_job
 from creperie.training.negatives import FoilRefinement, Negatives, training_data
 from creperie.training.openclip import is_untrained
@@ -87,11 +85,10 @@ def _base(question: StudyQuestion, room: _Exams, arms: Sequence[str], out: Path,
 
 
 class _Exams:
-    """The exams, and the training data of the arms, made when they are first asked for."""
+    """The exams, and the training data of the arms, made when it is first asked for."""
 
     def __init__(self, question: StudyQuestion, device: str, progress: Progress) -> None:
         self.question, self.device, self.progress = question, device, progress
-        self._exams: dict[str, Exam] = {}
         self._data: dict[str, TrainSet] = {}
 
     def data(self, arm: str) -> TrainSet:
@@ -108,13 +105,8 @@ class _Exams:
 
     def sit(self, arm: str, seed: int, uri: str) -> ExamResult:
         start = time.monotonic()
-        model: Any = load_model(uri, device=self.device)
-        if not isinstance(model, StagedImages) or not isinstance(model, StagedTexts):
-            raise ModelError("this model is not a dual encoder", where=uri)
         values: dict[str, float] = {}
         for name, bench in (("biased", self.question.biased), ("clean", self.question.clean)):
-            if name not in self._exams:
-                self._exams[name] = exam_of(bench, model, self.progress)
-            results = self._exams[name].sit(model)
-            values |= {f"{name} {k}": 100 * r.accuracy for k, r in results.items() if k not in ("all", "macro")}
+            percents = exam_percents(bench, uri, self.device)
+            values |= {f"{name} {subset}": percent for subset, percent in percents.items()}
         return ExamResult(arm, seed, values, dict(values), 0, time.monotonic() - start, uri)

@@ -48,7 +48,7 @@ class TrainingPictures:
         return np.stack([fresh[k] if k in fresh else self._kept[k] for k in numbers.tolist()])
 
     def _read(self, missing: Sequence[int]) -> dict[int, np.ndarray]:
-        """Prepare some pictures; return those that there is no room to keep."""
+        """Prepare some pictures and return those that there is no room to keep."""
         if not missing:
             return {}
         shares = [missing[k::READERS] for k in range(READERS)]

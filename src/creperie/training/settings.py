@@ -30,7 +30,6 @@ class TrainingSettings:
     weight_decay: float = option(0.1, "Weight decay.", minimum=0)
     warmup: int = option(1000, "Steps of warm-up; a cosine follows.", minimum=0)
     betas: tuple[float, float] = (0.9, 0.98)
-    pull: float = option(0.0, "Weight of the pull between P1 and P2, added to any loss.", minimum=0)
     clip_norm: float = option(0.0, "Clip gradients at this norm; 0: never.", minimum=0)
     accumulate: int = option(1, "Batches per optimiser step; contrasts stay within a batch.", minimum=1)
     precision: str = option("float32", "Of the arithmetic.", choices=PRECISIONS)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from PIL import Image
 
-from creperie.core import ModelError, UsageError
-from creperie.models import CaptionTokenizer, DirectPixels, Pixels, Place, Tokens, pad_tokens, parse_uri
+from creperie.core import UsageError
+from creperie.models import Tokens, pad_tokens, parse_uri
 
 if TYPE_CHECKING:
     import torch
@@ -48,7 +48,7 @@ class Student(Protocol):
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
 
     def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
-        """Stacked prepared pictures as the network takes them, on the device where they lie."""
+        """Return stacked prepared pictures as the network takes them, on the device where they lie."""
         ...
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor: ...
@@ -98,47 +98,6 @@ class SmallStudent:
         save_small(folder, self.network.merged(), self.words)
 
 
-class ClipStudent:
-    """A CLIP or FLAVA of transformers in training, with its own tokenizer and image processor."""
-
-    kind = "hf"
-    trims = True
-
-    def __init__(self, model: Any, tokenizer: CaptionTokenizer, pixels: Pixels, processor: Any) -> None:
-        from creperie.models import dual_towers
-        from creperie.training.architecture import DualNetwork
-
-        towers = dual_towers(model.config.model_type)
-        padding = tokenizer.tokenizer.pad_token_id if towers.trims == "masked" else None
-        self.network: TrainedNetwork = DualNetwork(model, towers, padding)
-        self.tokenizer = tokenizer
-        self._pixels = pixels
-        self._processor = processor
-
-    def is_text(self, name: str) -> bool:
-        return name.startswith(("model.text_model.", "model.text_projection."))
-
-    def prepare_image(self, image: Image.Image) -> np.ndarray:
-        return self._pixels.prepare(image)
-
-    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
-        return self.tokenizer(texts)
-
-    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
-        return self._pixels.scaled(stacked) if isinstance(self._pixels, DirectPixels) else stacked.float()
-
-    def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
-        return pad_tokens(prepared, pad_id=self.tokenizer.tokenizer.pad_token_id or 0)[0]
-
-    def save(self, folder: Path) -> None:
-        from creperie.models import quiet_libraries
-
-        with quiet_libraries():
-            self.network.merged().save_pretrained(folder)
-            self.tokenizer.tokenizer.save_pretrained(folder)
-            self._processor.save_pretrained(folder)
-
-
 def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str] = ()) -> Student:
     """Return the model that a URI names, ready to be trained: hf: for CLIP and FLAVA, open_clip: for models of that
     library (ARCHITECTURE/random has fresh weights), small: for our own, towers: for joined towers, or a JSON file with
@@ -170,7 +129,9 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
         trained = parsed.options.get("trained")
         return open_towers(Path(parsed.name), None if trained is None else tuple(filter(None, trained.split(","))))
     if parsed.kind == "hf":
-        return _open_folder(uri)
+        from creperie.training.dual import open_transformers
+
+        return open_transformers(uri)
     if parsed.kind == "open_clip":
         from creperie.training.openclip import open_open_clip
 
@@ -193,34 +154,3 @@ def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallS
     finally:
         torch.random.set_rng_state(state)
     return SmallStudent(model, words)
-
-
-def _open_folder(uri: str) -> ClipStudent:
-    from transformers import AutoModel
-
-    from creperie.models import CaptionRule, Folder, fitting_context, model_folder, pixels_of
-
-    parsed = parse_uri(uri)
-    folder = Folder(model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision")), uri)
-    config = folder.config()
-    if config.model_type not in ("clip", "flava"):
-        raise UsageError(f"only CLIP and FLAVA can be trained, this is {config.model_type!r}", where=uri)
-    raw, processor = folder.tokenizer(), folder.image_processor()
-    if config.model_type == "clip":
-        _check_belongs(raw, config, uri)
-    context = fitting_context(raw, config.text_config.max_position_embeddings, None)
-    model = folder.model(AutoModel, Place())
-    return ClipStudent(model, CaptionTokenizer(raw, CaptionRule(), context), pixels_of(processor), processor)
-
-
-def _check_belongs(tokenizer: Any, config: Any, uri: str) -> None:
-    """A tokenizer with more words than the model, or another end token, gives captions that the model cannot read."""
-    text = config.text_config
-    hint = "config.json and tokenizer do not belong together"
-    if len(tokenizer) > text.vocab_size:
-        raise ModelError(
-            f"the tokenizer has {len(tokenizer)} tokens, the model {text.vocab_size}", where=uri, hint=hint
-        )
-    if text.eos_token_id not in (2, tokenizer.eos_token_id):
-        ends = f"the model is read at token {text.eos_token_id}, the tokenizer ends captions with "
-        raise ModelError(f"{ends}{tokenizer.eos_token_id}", where=uri, hint=hint)

@@ -115,7 +115,7 @@ def _cell(values: list[float], sign: bool = False) -> str:
 
 
 def _seeds(study: TrainingStudy) -> str:
-    """How to read the intervals, and what is still missing."""
+    """Return how to read the intervals, and what is still missing."""
     n = len(study.seeds)
     seeds = (
         "One seed." if n == 1 else f"Mean of {n} seeds [{'lowest, highest' if n == 2 else '95 % interval over seeds'}]."

@@ -33,7 +33,7 @@ from creperie.models import (
     unit_vectors,
 )
 from creperie.scoring import ResultStore, VectorShelf
-from creperie.training.vision import FrozenTower, ViewRule, VisionTower
+from creperie.training.vision import ViewRule, VisionTower
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 MODEL_TYPE = "creperie-towers"
@@ -122,9 +122,9 @@ class TowerPair:
     @cached_property
     def image(self) -> Any:
         uri = self._uri(self.config.image)
-        if uri.startswith("hf:"):
-            return VisionTower(uri, self.config.layers, self.place)
-        return FrozenTower(uri, self.place)
+        if not uri.startswith("hf:"):
+            raise UsageError("this is not a vision model of transformers", where=uri, hint="name one by hf:")
+        return VisionTower(uri, self.config.layers, self.place)
 
     @cached_property
     def text(self) -> Any:
@@ -145,7 +145,8 @@ class TowerPair:
         return ResultStore().shelf(self.fingerprint, "image")
 
     def image_features(self, views: np.ndarray) -> np.ndarray:
-        """(n, views, size, size, 3) to (n, views, width): from the store, or computed now and kept there."""
+        """Return features, (n, views, width), of (n, views, size, size, 3): from the store, or computed now and
+        stored."""
         n, count = views.shape[:2]
         features = np.zeros((n, count, self.image.width), np.float32)
         names = np.stack([np.frombuffer(hashlib.sha256(v.tobytes()).digest(), np.uint8) for v in views])

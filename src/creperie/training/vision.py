@@ -1,8 +1,8 @@
-"""Image towers: views of an image to features, by any vision model."""
+"""Image towers: views of an image to features, by a vision model of transformers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,12 @@ from PIL import Image
 from torch.nn.functional import affine_grid, grid_sample, interpolate
 
 from creperie.core import UsageError
-from creperie.models import Folder, ModelURI, Place, hash_files, load_model, model_folder, parse_uri
+from creperie.models import Folder, Place, hash_files, model_folder, parse_uri
 
 #: how an image becomes a square: the whole image resized, the same mirrored, or the centre
 VIEWS = ("whole", "mirrored", "centre")
 #: share of the shorter side that the centre view keeps, as ImageNet models are tested
 CENTRE = 224 / 256
-#: mean and standard deviation of the colours that most vision models were trained with
-IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,10 @@ class VisionTower:
         self.architecture = f"{type(self.model).__name__}, class tokens of {layers} layers, patch mean"
         if self.norm is None:
             self.side: int | None = getattr(getattr(config, "vision_config", config), "image_size", None)
-            self.architecture, self.width = f"{type(self.model).__name__}, pooled", _width(self, place)
+            self.architecture = f"{type(self.model).__name__}, pooled"
+            with torch.no_grad():
+                blank = torch.zeros((1, 224, 224, 3), dtype=torch.uint8, device=place.torch_device)
+                self.width = self.features(self.scaled(blank)).shape[1]
             return
         if not 1 <= layers <= config.num_hidden_layers:
             raise UsageError(f"the tower has {config.num_hidden_layers} layers, not {layers}", where=uri)
@@ -80,11 +81,11 @@ class VisionTower:
         self.side, self.width = None, config.hidden_size * (layers + 1)
 
     def scaled(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Bytes (n, h, w, 3) to the numbers that the tower was trained on."""
+        """Return bytes (n, h, w, 3) as the numbers that the tower was trained on."""
         return scaled(pixels, self.processor.image_mean, self.processor.image_std, self.side)
 
     def features(self, scaled: torch.Tensor) -> torch.Tensor:
-        """(n, 3, h, w) to (n, width)."""
+        """Return features, (n, width), of pixels, (n, 3, h, w)."""
         if self.norm is None:
             output = getattr(self.model, "get_image_features", self.model)(pixel_values=scaled)
             return getattr(output, "pooler_output", output).flatten(1).float()
@@ -98,51 +99,12 @@ class VisionTower:
 
 
 def scaled(pixels: torch.Tensor, mean: Sequence[float], std: Sequence[float], side: int | None = None) -> torch.Tensor:
-    """Bytes (n, h, w, 3) to (n, 3, side, side), normalised."""
+    """Return bytes (n, h, w, 3) as (n, 3, side, side), normalised."""
     shift, scale = (torch.tensor(list(v), device=pixels.device) for v in (mean, std))
     normalised = ((pixels.float() / 255 - shift) / scale).permute(0, 3, 1, 2)
     if side is None or side == normalised.shape[-1]:
         return normalised
     return interpolate(normalised, (side, side), mode="bicubic", antialias=True)
-
-
-class FrozenTower:
-    """One vector per view from an image encoder that is not trained (`open_clip:`, …)."""
-
-    def __init__(self, uri: str, place: Place) -> None:
-        parsed = parse_uri(uri)
-        self.show, self.architecture, self.hash = _encoder(parsed, place)
-        self.width = _width(self, place)
-
-    def scaled(self, pixels: torch.Tensor) -> torch.Tensor:
-        return pixels
-
-    def features(self, pixels: torch.Tensor) -> torch.Tensor:
-        return torch.as_tensor(self.show(pixels)).to(pixels.device)
-
-    def weights(self) -> str:
-        return self.hash
-
-
-def _width(tower: VisionTower | FrozenTower, place: Place) -> int:
-    with torch.no_grad():
-        blank = torch.zeros((1, 224, 224, 3), dtype=torch.uint8, device=place.torch_device)
-        return tower.features(tower.scaled(blank)).shape[1]
-
-
-Opened = tuple[Callable[[torch.Tensor], Any], str, str]  #: bytes to vectors, the architecture, a hash of the weights
-
-
-def _encoder(uri: ModelURI, place: Place) -> Opened:
-    encoder: Any = load_model(str(uri), device=place.device)
-    if not hasattr(encoder, "encode_images"):
-        raise UsageError("this is not an image encoder", where=str(uri), hint="name one by hf: or open_clip:")
-    fingerprint = encoder.fingerprint
-
-    def show(pixels: torch.Tensor) -> np.ndarray:
-        return encoder.encode_images([Image.fromarray(view) for view in pixels.cpu().numpy()])
-
-    return show, fingerprint.architecture, fingerprint.weights
 
 
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:

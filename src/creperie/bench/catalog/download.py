@@ -162,12 +162,12 @@ class Fetcher:
             return self.client
 
     def fetch(self, file: File, folder: Path, advance: Advance) -> Received:
-        """The file, from the first of its addresses that has it."""
+        """Return the file, from the first of its addresses that has it."""
         target = safe_path(folder, file.saved_as)
-        kept = self._kept(file, target)
-        if kept is not None:
-            advance(kept.size)
-            return kept
+        earlier = self._kept(file, target)
+        if earlier is not None:
+            advance(earlier.size)
+            return earlier
         target.parent.mkdir(parents=True, exist_ok=True)
         for url in file.urls:
             try:
@@ -178,7 +178,7 @@ class Fetcher:
         raise FetchError("has no address", where=file.saved_as)
 
     def _kept(self, file: File, target: Path) -> Received | None:
-        """What an earlier run fetched, if it is still what it should be."""
+        """Return what an earlier run fetched, if it is still what it should be."""
         if not target.is_file() or target.stat().st_size == 0:
             return None
         digest = "" if file.picture else sha256_of(target)
@@ -332,7 +332,7 @@ def open_fetcher(limits: Limits, mirror: str = "") -> Iterator[Fetcher]:
 
 
 def mirrored(url: str, mirror: str) -> str:
-    """The address of a file below a mirror, which is laid out by host name.
+    """Return the address of a file below a mirror, which is laid out by host name.
 
     >>> mirrored("https://example.org/a/b.json", "http://127.0.0.1:8000/")
     'http://127.0.0.1:8000/example.org/a/b.json'
@@ -344,34 +344,34 @@ def mirrored(url: str, mirror: str) -> str:
 
 
 def is_picture(path: Path) -> bool:
-    """Whether a file begins like an image; a log-in page that answers 200 to everything doesn't."""
+    """Return whether a file begins like an image; a log-in page that answers 200 to everything doesn't."""
     with path.open("rb") as f:
         head = f.read(16)
     return head.startswith(PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP")
 
 
 def _says_complete(answer: httpx.Response, part: PartialDownload) -> bool:
-    """Whether the server has no more to send than what is here, of the very same version."""
+    """Return whether the server has no more to send than what is here, of the very same version."""
     nothing_more = answer.status_code == 416 and bool(part.validator)
     return nothing_more and answer.headers.get("Content-Range", "") == f"bytes */{part.size}"
 
 
 def _refuse(answer: httpx.Response, url: str, limits: Limits) -> None:
     code = answer.status_code
-    said = f"the server answered {code} {answer.reason_phrase}".strip()
+    problem = f"the server answered {code} {answer.reason_phrase}".strip()
     if code in PASSING:
         wait = retry_after(answer.headers.get("Retry-After", ""))
         if wait is not None and wait > limits.longest_pause:
-            raise FetchError(f"{said} and asks to wait {wait:,.0f} s", where=url, hint="try again later")
-        raise _PassingError(said, wait)
+            raise FetchError(f"{problem} and asks to wait {wait:,.0f} s", where=url, hint="try again later")
+        raise _PassingError(problem, wait)
     if code in GONE:
-        raise FetchError(said, where=url, gone=True)
+        raise FetchError(problem, where=url, gone=True)
     if code not in (200, 206):
-        raise FetchError(said, where=url)
+        raise FetchError(problem, where=url)
 
 
 def _version(answer: httpx.Response) -> str:
-    """A strong name of the version that the server sends, or nothing: weak ones must not be used to resume."""
+    """Return a strong name of the version that the server sends, or nothing: weak ones must not be used to resume."""
     tag: str = answer.headers.get("ETag", "")
     name = tag if tag.startswith('"') else str(answer.headers.get("Last-Modified", ""))
     return name if name.isascii() and name.isprintable() else ""
@@ -384,7 +384,7 @@ def _length(answer: httpx.Response) -> int | None:
 
 
 def _content_range(value: str) -> tuple[int, int | None]:
-    """Where a partial answer starts, and how long the whole is.
+    """Return where a partial answer starts, and how long the whole is.
 
     >>> _content_range("bytes 100-299/300"), _content_range("bytes 5-9/*"), _content_range("nonsense")
     ((100, 300), (5, None), (-1, None))

@@ -36,11 +36,11 @@ class ImageSource:
     mean_bytes: int
 
     def find(self, key: str) -> File | None:
-        """The file behind an image key, or None when the key does not belong to this source."""
-        found = re.search(self.pattern, key)
-        if found is None:
+        """Return the file behind an image key, or None when the key does not belong to this source."""
+        match = re.search(self.pattern, key)
+        if match is None:
             return None
-        parts = found.groupdict()
+        parts = match.groupdict()
         return File(tuple(url.format(**parts) for url in self.urls), self.saved_as.format(**parts), picture=True)
 
 
@@ -138,12 +138,12 @@ class CatalogEntry:
 
 
 def catalog_entries() -> tuple[CatalogEntry, ...]:
-    """Every benchmark of the catalog, in its order."""
+    """Return every benchmark of the catalog, in its order."""
     return tuple(_catalog().values())
 
 
 def find_entry(name: str) -> CatalogEntry:
-    """The benchmark of a name or of another spelling of it.
+    """Return the benchmark of a name or of another spelling of it.
 
     >>> find_entry("SugarCrepe_PP").name
     'sugarcrepe++'

@@ -27,7 +27,8 @@ class Fetched:
 
 
 def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Text files, shown in bytes. A required file that is missing ends the download."""
+    """Fetch text files, with progress in bytes, and return what came. A required file that is missing ends the
+    download."""
     sizes = [f.size for f in files]
     known = sum(s for s in sizes if s is not None)
     total = known if None not in sizes else None
@@ -39,7 +40,8 @@ def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress:
 
 
 def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Images, shown in files. A missing one is reported, and the others are still fetched."""
+    """Fetch images, with progress in files, and return what came. A missing one is reported; the others are still
+    fetched."""
     with progress("fetch images", len(files), "images") as advance, fetching_into(folder):
         return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 
@@ -67,7 +69,8 @@ Outcome = tuple[_FetchJob, Received | BaseException]
 
 
 def _run(fetcher: Fetcher, jobs: Sequence[_FetchJob]) -> Fetched:
-    """Every job, by a few workers. They are daemons: nobody who interrupts waits for a server that doesn't answer."""
+    """Run every job by a few workers and return the results. Workers are daemons: nobody who interrupts waits for a
+    server that does not answer."""
     todo, done = iter(jobs), queue.SimpleQueue[Outcome]()
     turn = threading.Lock()
 

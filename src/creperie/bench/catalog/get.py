@@ -37,7 +37,7 @@ class CatalogPictures:
 
 
 def own_images(bench: Benchmark, place: str) -> CatalogPictures:
-    """The images that the user has."""
+    """Return the images that the user has."""
     from creperie.bench.benchmark import image_keys
     from creperie.bench.stores import open_store
 
@@ -48,7 +48,8 @@ def own_images(bench: Benchmark, place: str) -> CatalogPictures:
 
 
 def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> CatalogPictures:
-    """The images that came with the text, if any; where they are wanted and not there, a note says how to get them."""
+    """Return the images that came with the text, if any; where they are wanted and not there, a note says how to get
+    them."""
     from creperie.bench.benchmark import image_keys
 
     keys = image_keys(bench)
@@ -58,7 +59,7 @@ def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> Cat
 
 
 def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, File | None], list[File]]:
-    """The file behind each image key (None: no address is known), and those of the files that are not here."""
+    """Return the file behind each image key (None: no address is known), and those of the files that are not here."""
     from creperie.bench.benchmark import image_keys
 
     files = {key: entry.images.find(key) for key in image_keys(bench)}
@@ -69,7 +70,7 @@ def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, Fi
 def fetch_pictures(
     fetcher: Fetcher, entry: CatalogEntry, bench: Benchmark, *, large_ok: bool, progress: Progress
 ) -> CatalogPictures:
-    """Every image that the items name and that has an address, unless it is here already."""
+    """Fetch every image that the items name and that has an address, unless it is here already."""
     from creperie.bench.stores import open_store
 
     folder = images_folder(entry)
@@ -79,31 +80,31 @@ def fetch_pictures(
     result = fetch_images(fetcher, todo, folder, progress)
     failed = {k: result.missing[f.saved_as] for k, f in files.items() if f is not None and f.saved_as in result.missing}
     items = items_by_image(bench, set(failed))
-    told = tuple({"image": k, "why": e.what, "url": e.where, "items": items[k]} for k, e in failed.items())
+    lost = tuple({"image": k, "why": e.what, "url": e.where, "items": items[k]} for k, e in failed.items())
     homeless = sum(f is None for f in files.values())
     what = entry.images.by_hand or "no address is known for them"
     return CatalogPictures(
         store=open_store(folder),
         needed=len(files),
-        here=len(files) - homeless - len(told),
+        here=len(files) - homeless - len(lost),
         fetched=len(result.received),
-        missing=told,
+        missing=lost,
         notes=(_by_hand(entry, what, f"{homeless:,} "),) if homeless else (),
     )
 
 
 def items_by_image(bench: Benchmark, keys: set[str]) -> dict[str, list[str]]:
-    """Which items (subset/id) need each of these images."""
+    """Return which items (subset/id) need each of these images."""
     from creperie.bench.images import split_reference
 
-    found: dict[str, list[str]] = {}
+    users: dict[str, list[str]] = {}
     if not keys:
-        return found
+        return users
     columns = (bench.column(name).to_pylist() for name in ("subset", "id", "images"))
     for subset, id_, references in zip(*columns, strict=True):
         for key in {split_reference(r)[0] for r in references} & keys:
-            found.setdefault(key, []).append(f"{subset}/{id_}")
-    return found
+            users.setdefault(key, []).append(f"{subset}/{id_}")
+    return users
 
 
 def _by_hand(entry: CatalogEntry, what: str, count: str = "the ") -> str:
@@ -116,9 +117,7 @@ class DownloadOptions:
 
     copy: Path | None = option(None, "Your own copy of the published files.", flags="--from", metavar="PATH")
     out: Path | None = option(None, "Where to write it, instead of the data home.", metavar="DIR")
-    images: str = option(
-        "fetch", "fetch, none, or your own: a folder, zip, tar or Parquet file.", metavar="fetch|none|DIR"
-    )
+    images: str = option("fetch", "fetch, none, or your own: a folder, zip or Parquet file.", metavar="fetch|none|DIR")
     copy_images: bool = option(False, "Put the images into the benchmark's folder, not only a reference.")
     mirror: str = option("", "Fetch from URL/HOST/PATH instead of HOST/PATH.", metavar="URL")
     large_ok: bool = option(False, "Fetch the images even if they are many gigabytes.", flags="--yes")
@@ -145,7 +144,7 @@ class Downloaded:
 
 
 def plan_download(name: str, wish: DownloadOptions | None = None) -> DownloadPlan:
-    """What `get_benchmark` would fetch; nothing is fetched or written."""
+    """Return what `get_benchmark` would fetch; nothing is fetched or written."""
     wish = wish or DownloadOptions()
     entry = find_entry(name)
     check_readable(entry)
@@ -201,7 +200,7 @@ def _pictures(
 
 
 def mirror_of(wish: DownloadOptions) -> str:
-    """The mirror that the call or the environment names."""
+    """Return the mirror that the call or the environment names."""
     url = wish.mirror or os.environ.get("CREPERIE_MIRROR", "")
     if url and not url.startswith(("http://", "https://")):
         raise UsageError("the mirror is not an address", where=url, hint="write it as http://… or https://…")
@@ -220,7 +219,7 @@ def check_downloadable(entry: CatalogEntry) -> None:
 
 
 def _is_ours(target: Path, entry: CatalogEntry) -> bool:
-    """Whether an earlier `get_benchmark` of the same benchmark wrote the folder."""
+    """Return whether an earlier `get_benchmark` of the same benchmark wrote the folder."""
     if not (target / MANIFEST_FILE).is_file():
         return False
     try:

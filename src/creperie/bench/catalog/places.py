@@ -21,7 +21,7 @@ MANIFEST_FILE = "creperie.json"  #: what makes a folder a benchmark
 
 
 def data_home() -> Path:
-    """The folder below which everything lies."""
+    """Return the folder below which everything lies."""
     own = os.environ.get("CREPERIE_HOME")
     if own:
         return Path(own).expanduser().absolute()
@@ -42,13 +42,13 @@ def images_folder(entry: CatalogEntry) -> Path:
 
 
 def installed_benchmarks(entry: CatalogEntry) -> Path | None:
-    """The folder of a benchmark that `data get` has written, or None."""
+    """Return the folder of a benchmark that `data get` has written, or None."""
     folder = benchmark_folder(entry)
     return folder if (folder / MANIFEST_FILE).is_file() else None
 
 
 def find_installed(name: str) -> Path:
-    """The folder that `creperie data get NAME` wrote."""
+    """Return the folder that `creperie data get NAME` wrote."""
     from creperie.bench.catalog.entries import find_entry
 
     entry = find_entry(name)
@@ -59,7 +59,7 @@ def find_installed(name: str) -> Path:
 
 
 def how_to_get(entry: CatalogEntry) -> str:
-    """What a user does to have a benchmark, in half a line."""
+    """Return what a user does to have a benchmark, in half a line."""
     if entry.how == "download":
         return f"run `creperie data get {entry.name}`"
     if entry.how == "import":

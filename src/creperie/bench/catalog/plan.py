@@ -45,7 +45,7 @@ class DownloadPlan:
 
 
 def missing(files: Iterable[File], folder: Path) -> list[File]:
-    """Those that are not in the folder under their own name."""
+    """Return those that are not in the folder under their own name."""
     return [f for f in files if not _there(safe_path(folder, f.saved_as))]
 
 
@@ -61,7 +61,7 @@ def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
 
 
 def size_text(count: int) -> str:
-    """A number of bytes for people to read.
+    """Return a number of bytes for people to read.
 
     >>> size_text(999), size_text(1_706_288), size_text(254_280_000)
     ('999 bytes', '1.7 MB', '254.3 MB')

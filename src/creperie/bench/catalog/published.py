@@ -28,7 +28,7 @@ class Published:
 
 
 def download(fetcher: Fetcher, entry: CatalogEntry, progress: Progress) -> Published:
-    """The files from their official place; those that are here already are only checked."""
+    """Download the files from their official place; those that are here already are only checked."""
     folder = downloads_folder(entry)
     todo = missing(entry.files, folder)
     check_room(folder, sum(f.size or 0 for f in todo), large_ok=True)
@@ -44,30 +44,31 @@ def download(fetcher: Fetcher, entry: CatalogEntry, progress: Progress) -> Publi
 
 
 def downloaded(entry: CatalogEntry) -> Published:
-    """The files as an earlier download left them."""
+    """Return the files as an earlier download left them."""
     folder = downloads_folder(entry)
     return Published(folder / entry.read if entry.read else folder, ())
 
 
 def own_copy(entry: CatalogEntry, copy: Path) -> Published:
-    """The user's copy: the published folder, or the repository around it; says which files differ from the release."""
+    """Return the user's copy: the published folder, or the repository around it; says which files differ from the
+    release."""
     if not copy.exists():
         raise UsageError("does not exist", where=str(copy), hint="`from=` takes the folder or file you downloaded")
     if copy.is_file():
         return Published(copy, (_described(copy.name, copy, ""),))
     folder = _published_folder(entry, copy)
-    found = {f: folder / f.saved_as for f in entry.files if (folder / f.saved_as).is_file()}
-    files = tuple(_described(f.saved_as, path, f.sha256 or "") for f, path in found.items())
+    here = {f: folder / f.saved_as for f in entry.files if (folder / f.saved_as).is_file()}
+    files = tuple(_described(f.saved_as, path, f.sha256 or "") for f, path in here.items())
     notes: list[str] = []
     if differ := [d["file"] for d in files if d["pinned"] and not d["same"]]:
         notes.append(f"not as in the pinned release: {_some(differ)}")
-    if lacking := [f.saved_as for f in entry.files if f not in found and not f.optional]:
+    if lacking := [f.saved_as for f in entry.files if f not in here and not f.optional]:
         notes.append(f"not in your copy: {_some(lacking)}")
     return Published(folder / entry.read if entry.read else folder, files, tuple(notes))
 
 
 def _published_folder(entry: CatalogEntry, copy: Path) -> Path:
-    """Where in the copy the files lie: at its top, or in the folder that the repository keeps them in."""
+    """Return where in the copy the files lie: at its top, or in the folder that the repository keeps them in."""
     expected = [f.saved_as for f in entry.files] or ([entry.read] if entry.read else [])
     if not expected:
         return copy
@@ -101,7 +102,7 @@ def _some(names: list[str], most: int = 3) -> str:
 
 
 def read_published(entry: CatalogEntry, text: Published) -> Benchmark:
-    """The benchmark that the files hold, under its catalog name, with its history."""
+    """Return the benchmark that the files hold, under its catalog name, with its history."""
     from creperie.bench.benchmark import Info, ProvenanceStep
     from creperie.bench.formats import find_format, read_format
 

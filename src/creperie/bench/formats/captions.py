@@ -10,7 +10,7 @@ from typing import Any
 from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
 from creperie.bench.formats.columns import Columns
 from creperie.bench.formats.format import FormatSource, described
-from creperie.bench.formats.record import kind_of
+from creperie.bench.formats.record import Record, kind_of, record_of, text_of, texts_of
 from creperie.bench.formats.textfile import file_digest, find_files, is_data_json, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import Tag
@@ -42,18 +42,22 @@ def _benchmark(
     return bench
 
 
-def _wanted(value: Any, kind: type, what: str, where: str) -> Any:
-    """A part of a JSON document that must be of a kind."""
-    right = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
-    if right and kind is str and not value.isascii():
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            raise DataError(f"{what} holds an unpaired surrogate, which is not a character", where=where) from None
-    if not right:
-        words = {str: "text", list: "a list", dict: "an object", int: "a whole number"}
-        raise DataError(f"{what} is {kind_of(value)}, expected {words[kind]}", where=where)
-    return value
+def _document(path: Path) -> Any:
+    return parse_json(read_text(path), str(path), strict=True)
+
+
+def _records(document: Any, name: str, path: Path) -> Iterator[Record]:
+    """Yield the objects of a list in a document; without a name, of the document itself."""
+    if name and not isinstance(document, dict):
+        raise DataError(f"the document is {kind_of(document)}, expected an object", where=str(path))
+    values = document.get(name) if name else document
+    if not isinstance(values, list):
+        raise DataError(f"{name!r} is {kind_of(values)}, expected a list", where=str(path))
+    for i, value in enumerate(values):
+        record = record_of(str(i), value, f"{path} ({name or 'record '}[{i}])")
+        if not isinstance(value, dict):
+            raise record.error(f"is {kind_of(value)}, expected an object")
+        yield record
 
 
 # -- COCO annotations ------------------------------------------------------------------------------------------------
@@ -61,29 +65,35 @@ def _wanted(value: Any, kind: type, what: str, where: str) -> Any:
 
 def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
-        document = _wanted(parse_json(read_text(path), str(path), strict=True), dict, "the document", str(path))
-        images = _wanted(document.get("images"), list, "'images'", str(path))
-        notes = _wanted(document.get("annotations"), list, "'annotations'", str(path))
-        names: dict[int, str] = {}
-        captions: dict[int, list[str]] = {}
-        for i, image in enumerate(images):
-            where = f"{path} (images[{i}])"
-            id_ = _wanted(_wanted(image, dict, "the image", where).get("id"), int, "'id'", where)
+        document = _document(path)
+        names: dict[str, str] = {}
+        captions: dict[str, list[str]] = {}
+        for image in _records(document, "images", path):
+            id_ = _whole_number(image, "id")
             if id_ in names:
-                raise DataError(f"the image id {id_} is used twice", where=where)
-            names[id_] = _wanted(image.get("file_name"), str, "'file_name'", where)
-            captions[id_] = []
-        for i, note in enumerate(notes):
-            where = f"{path} (annotations[{i}])"
-            id_ = _wanted(_wanted(note, dict, "the annotation", where).get("image_id"), int, "'image_id'", where)
+                raise image.error(f"the image id {id_} is used twice")
+            names[id_], captions[id_] = text_of(image, "file_name"), []
+        for note in _records(document, "annotations", path):
+            id_ = _whole_number(note, "image_id")
             if id_ not in names:
-                raise DataError(f"there is no image with the id {id_}", where=where)
-            captions[id_].append(_wanted(note.get("caption"), str, "'caption'", where))
+                raise note.error(f"there is no image with the id {id_}")
+            captions[id_].append(text_of(note, "caption"))
         for id_, file in names.items():
-            if captions[id_]:
-                yield str(id_), stem_of(name), file, captions[id_], {}
-            else:
-                yield SkippedRecord(stem_of(name), str(id_), "an image without captions")
+            yield _row(id_, stem_of(name), file, captions[id_])
+
+
+def _whole_number(record: Record, name: str) -> str:
+    if type(value := record.fields.get(name)) is not int:
+        raise record.error(f"{name!r} is {kind_of(value)}, expected a whole number")
+    return str(value)
+
+
+def _row(
+    id_: str, subset: str, image: str, captions: list[str], tags: dict[str, Tag] | None = None
+) -> Row | SkippedRecord:
+    if captions:
+        return id_, subset, image, captions, tags or {}
+    return SkippedRecord(subset, id_, "an image without captions")
 
 
 # -- Karpathy's splits -----------------------------------------------------------------------------------------------
@@ -91,38 +101,31 @@ def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
 
 def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
-        document = parse_json(read_text(path), str(path), strict=True)
+        document = _document(path)
         if isinstance(document, dict):
-            rows = _wanted(document.get("images"), list, "'images'", str(path))
-            yield from (_split_row(row, i, name, path) for i, row in enumerate(rows))
+            yield from (_split_row(record, name) for record in _records(document, "images", path))
         else:
-            rows = _wanted(document, list, "the document", str(path))
-            yield from (_listed_row(row, i, name, path) for i, row in enumerate(rows))
+            yield from (_listed_row(record, name) for record in _records(document, "", path))
 
 
-def _split_row(row: Any, number: int, name: str, path: Path) -> Row | SkippedRecord:
-    """An image of Karpathy's own files: {"filename", "split", "sentences": [{"raw"}]}."""
-    where = f"{path} (images[{number}])"
-    file = _wanted(_wanted(row, dict, "the image", where).get("filename"), str, "'filename'", where)
-    folder = row.get("filepath")
-    split = _wanted(row.get("split", stem_of(name)), str, "'split'", where)
-    sentences = _wanted(row.get("sentences"), list, "'sentences'", where)
-    captions = [_wanted(_wanted(s, dict, "a sentence", where).get("raw"), str, "'raw'", where) for s in sentences]
-    image = f"{_wanted(folder, str, repr('filepath'), where)}/{file}" if folder else file
-    tags: dict[str, Tag] = {"cocoid": str(row["cocoid"])} if type(row.get("cocoid")) is int else {}
-    id_ = str(row["imgid"]) if type(row.get("imgid")) is int else str(number)
-    return (id_, split, image, captions, tags) if captions else SkippedRecord(split, id_, "an image without captions")
+def _split_row(record: Record, name: str) -> Row | SkippedRecord:
+    """Return an image of Karpathy's own files: {"filename", "split", "sentences": [{"raw"}]}."""
+    sentences = record.fields.get("sentences")
+    if not isinstance(sentences, list):
+        raise record.error(f"'sentences' is {kind_of(sentences)}, expected a list")
+    captions = [text_of(record_of("", sentence, record.where), "raw") for sentence in sentences]
+    file, split = text_of(record, "filename"), text_of(record, "split") if "split" in record.fields else stem_of(name)
+    image = f"{text_of(record, 'filepath')}/{file}" if record.fields.get("filepath") else file
+    own = {key: str(value) for key in ("cocoid", "imgid") if type(value := record.fields.get(key)) is int}
+    tags: dict[str, Tag] = {"cocoid": own["cocoid"]} if "cocoid" in own else {}
+    return _row(own.get("imgid", record.key), split, image, captions, tags)
 
 
-def _listed_row(row: Any, number: int, name: str, path: Path) -> Row | SkippedRecord:
-    """A row of the files made from them for retrieval: {"image", "caption": text or texts}."""
-    where = f"{path} (record {number})"
-    image = _wanted(_wanted(row, dict, "the record", where).get("image"), str, "'image'", where)
-    given = row.get("caption")
-    captions = given if isinstance(given, list) else [given]
-    subset = stem_of(name).rsplit("/", 1)[-1]
-    texts = [_wanted(c, str, "'caption'", where) for c in captions]
-    return (str(number), subset, image, texts, {}) if texts else SkippedRecord(subset, str(number), "no captions")
+def _listed_row(record: Record, name: str) -> Row | SkippedRecord:
+    """Return a row of the files made from them for retrieval: {"image", "caption": text or texts}."""
+    several = isinstance(record.fields.get("caption"), list)
+    captions = texts_of(record, "caption", least=0) if several else [text_of(record, "caption")]
+    return _row(record.key, stem_of(name).rsplit("/", 1)[-1], text_of(record, "image"), captions)
 
 
 # -- Flickr ----------------------------------------------------------------------------------------------------------
@@ -133,7 +136,7 @@ def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]
         if path.suffix.lower() == ".json":
             yield from _karpathy_rows([(name, path)])
             continue
-        found: dict[str, list[str]] = {}
+        captions: dict[str, list[str]] = {}
         for number, line in read_lines(path):
             line = line.removeprefix(BOM)
             if not line or (number == 1 and line.lower().startswith(("image_name|", "image,caption"))):
@@ -142,21 +145,21 @@ def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]
             if parts is None:
                 yield SkippedRecord(stem_of(name), f"line {number}", "no image and caption on this line")
             else:
-                found.setdefault(parts[0], []).append(parts[1])
+                captions.setdefault(parts[0], []).append(parts[1])
         splits = _flickr8k_splits(path.parent)
         own = stem_of(name).rsplit("/", 1)[-1]
-        for image, captions in found.items():
-            yield image, splits.get(image, "unassigned") if splits else own, image, captions, {}
+        for image, texts in captions.items():
+            yield image, splits.get(image, "unassigned") if splits else own, image, texts, {}
 
 
 def _flickr8k_splits(folder: Path) -> dict[str, str]:
-    """From an image to train, dev or test, where the lists of Flickr8k are in the same folder."""
-    found: dict[str, str] = {}
+    """Return train, dev or test by image, where the lists of Flickr8k are in the same folder."""
+    splits: dict[str, str] = {}
     for split in ("train", "dev", "test"):
         path = folder / f"Flickr_8k.{split}Images.txt"
         if path.is_file():
-            found |= {line.strip(): split for _, line in read_lines(path)}
-    return found
+            splits |= {line.strip(): split for _, line in read_lines(path)}
+    return splits
 
 
 def _flickr_line(line: str, path: Path) -> tuple[str, str] | None:

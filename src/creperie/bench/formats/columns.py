@@ -51,7 +51,7 @@ class Columns:
         self._rows = [[] for _ in CORE_COLUMNS.names]
 
     def table(self) -> pa.Table:
-        """All items as the table a Benchmark holds."""
+        """Return all items as the table a Benchmark holds."""
         self._flush()
         table = pa.concat_tables(self._chunks)
         for name, values in sorted(self._tags.items()):
@@ -63,7 +63,7 @@ class Columns:
 
 
 def typed_cells(values: list[Any]) -> list[Tag | None]:
-    """Cells of text as numbers or truth values, where all of them are; empty ones are missing."""
+    """Return cells of text as numbers or truth values, where all of them are; empty ones are missing."""
     texts = [text or None for text in values]
     present = {text for text in texts if text is not None}
     if present and all(_NUMBER.fullmatch(text) for text in present):

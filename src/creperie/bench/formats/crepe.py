@@ -72,7 +72,7 @@ def _files(source: FormatSource, start: str) -> list[tuple[str, Any]]:
 
 
 def subset_of(name: str) -> str:
-    """The short name of a CREPE file.
+    """Return the short name of a CREPE file.
 
     >>> subset_of("atom/prod_vg_hard_negs_atom_complexity_4.csv")
     'atom_4'

@@ -22,7 +22,7 @@ class FormatSource:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        """The value of an option that is one of a few words; the first is the default."""
+        """Return the value of an option that is one of a few words; the first is the default."""
         value = self.options.get(name, choices[0])
         if value not in choices:
             raise unknown(f"value of option {name!r}", value, choices)
@@ -30,18 +30,19 @@ class FormatSource:
 
 
 #: Where a benchmark's pictures lie when nobody says where.
-_BESIDE = ("images", "images.zip", "images.tar")
+_BESIDE = ("images", "images.zip")
 
 
 def with_images_beside(bench: Benchmark, path: Path) -> Benchmark:
-    """The benchmark with the pictures that lie beside its files: in a place of a usual name, or just where it says."""
+    """Return the benchmark with the pictures that lie beside its files: in a place of a usual name, or just where it
+    says."""
     folder = path if path.is_dir() else path.parent
     for place in (root / name for root in (folder, folder / "data") for name in _BESIDE):
         if place.exists():
             return replace(bench, images=open_store(place, follow_links=False))
     own = FolderStore(folder, follow_links=False)
-    found = any(key in own and own.resolve(key) == key for key in image_keys(bench)[:100])
-    return replace(bench, images=own) if found else bench
+    beside = any(key in own and own.resolve(key) == key for key in image_keys(bench)[:100])
+    return replace(bench, images=own) if beside else bench
 
 
 #: What a writer makes: relative path → content of the file.
@@ -67,7 +68,7 @@ class Format:
 def described(
     name: str, read: Callable[[FormatSource], Benchmark], write: Callable[[Benchmark], Files] | None = None
 ) -> Format:
-    """A format with its title and the rest that `formats.toml` says about it."""
+    """Return a format with its title and the rest that `formats.toml` says about it."""
     about = _about()[name]
     lists = {key: tuple(about.get(key, ())) for key in ("aliases", "options")}
     return Format(name, about["title"], about["about"], read, write, **lists)

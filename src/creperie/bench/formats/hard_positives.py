@@ -29,7 +29,7 @@ def _read(source: FormatSource) -> Benchmark:
 
 
 def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
-    """Files that belong together, as (name, original, swapped)."""
+    """Return files that belong together, as (name, original, swapped)."""
     path = source.path
     if path.is_file():
         given = source.options.get("swapped")
@@ -42,11 +42,11 @@ def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
     root = path if (path / _SWAPPED).is_dir() else path.parent
     originals = find_files(root / _ORIGINAL, is_data_json, "file of captions (*.json)")
     pairs = [(name, original, root / _SWAPPED / name) for name, original in originals]
-    found = [pair for pair in pairs if pair[2].is_file()]
-    if not found:
+    complete = [pair for pair in pairs if pair[2].is_file()]
+    if not complete:
         what = f"there is no {_SWAPPED} folder with the same files beside {_ORIGINAL}"
         raise DataError(what, where=str(root), hint=f"give the folder that holds both {_ORIGINAL} and {_SWAPPED}")
-    return found
+    return complete
 
 
 def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: str) -> list[Item]:

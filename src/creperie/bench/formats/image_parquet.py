@@ -81,7 +81,7 @@ def _row(item: Item, read: Callable[[str], bytes]) -> dict[str, Any]:
 
 
 def _picture(bench: Benchmark, reference: str) -> bytes:
-    """The file as it is; a crop is cut out and stored without loss."""
+    """Return the file as it is; a crop is cut out and stored without loss."""
     key, box = split_reference(reference)
     return picture_bytes(bench.images, key) if box is None else picture_file(bench.images, reference)[1]
 

@@ -34,7 +34,7 @@ class _Strict(string.Formatter):
 
 
 def _texts(record: Record, template: str, values: Sequence[Any]) -> list[str]:
-    """What a template says about a record; several texts where it names a field that is a list."""
+    """Return what a template says about a record; several texts where it names a field that is a list."""
     before, star, name = template.partition("*")
     try:
         texts = record.fields[name] if star else [template]
@@ -126,23 +126,23 @@ def _records(path: Path, part: Mapping[str, Any], name: str, first: int) -> list
     special = {"foil-it": _foils, "imagecode": _sets}.get(name)
     if special is not None:
         return [Record(str(i), row, row, f"{path} (row {i})") for i, row in enumerate(special(path))]
-    found = read_records(path, first=first)
+    records = read_records(path, first=first)
     size = part.get("rows", 1)
     if size == 1:
-        return found
-    if len(found) % size:
-        raise found[-1].error(f"is alone: {size} rows belong together")
-    rows = [[list(record.fields.values()) for record in found[i : i + size]] for i in range(0, len(found), size)]
-    return [replace(found[i * size], value=row, fields={}) for i, row in enumerate(rows)]
+        return records
+    if len(records) % size:
+        raise records[-1].error(f"is alone: {size} rows belong together")
+    rows = [[list(record.fields.values()) for record in records[i : i + size]] for i in range(0, len(records), size)]
+    return [replace(records[i * size], value=row, fields={}) for i, row in enumerate(rows)]
 
 
 def _read(name: str, source: FormatSource) -> Benchmark:
     title = next(one.title for one in FORMATS if one.name == name)
     parts = [(re.compile(f"(?:.*/)?(?:{part['files']})"), part) for part in _entries()[name]["parts"]]
-    found = find_files(source.path, lambda n: any(p.fullmatch(n) for p, _ in parts), f"file of {title}", deep=True)
+    files = find_files(source.path, lambda n: any(p.fullmatch(n) for p, _ in parts), f"file of {title}", deep=True)
     items: list[Item] = []
     skipped: list[SkippedRecord] = []
-    for file, path in found:
+    for file, path in files:
         pattern, part = next(((p, part) for p, part in parts if p.fullmatch(file)), parts[0])
         groups = m.groups() if (m := pattern.fullmatch(file)) else ()
         subset = groups[0] if groups else path.parent.name if "{file}" in str(part) else name
@@ -153,8 +153,8 @@ def _read(name: str, source: FormatSource) -> Benchmark:
                 skipped.append(SkippedRecord(subset, record.key, "differs in more than one way, or in none"))
             else:
                 items.append(item)
-    bench = finished(name, title, items, {file: file_digest(path) for file, path in found}, skipped)
-    here = open_store(source.path if any(path.suffix == ".parquet" for _, path in found) else found[0][1].parent)
+    bench = finished(name, title, items, {file: file_digest(path) for file, path in files}, skipped)
+    here = open_store(source.path if any(path.suffix == ".parquet" for _, path in files) else files[0][1].parent)
     for place in (here, open_store(source.path) if source.path.is_dir() else here):
         if split_reference(items[0].images[0])[0] in place:
             return replace(bench, images=place)

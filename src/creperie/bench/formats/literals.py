@@ -15,7 +15,7 @@ _TOKEN = re.compile(rf"\s*({_STRING})\s*(,|$)")
 
 
 def _string(literal: str) -> str | None:
-    """The value of a Python string literal that the pattern above let through."""
+    """Return the value of a Python string literal that the pattern above let through."""
     if "\\" not in literal:
         return literal[1:-1]
     try:
@@ -27,7 +27,7 @@ def _string(literal: str) -> str | None:
 
 
 def literal_texts(text: str, record: Record, name: str) -> list[str]:
-    """A Python list or set of strings, as published in a cell; sets are sorted, since theirs is not an order.
+    """Return a Python list or set of strings, as published in a cell; sets are sorted, since theirs is not an order.
 
     Only brackets and string literals are taken, so nothing else is ever evaluated.
     """
@@ -41,13 +41,13 @@ def literal_texts(text: str, record: Record, name: str) -> list[str]:
     values: list[str] = []
     position = 0
     while position < len(body):
-        found = _TOKEN.match(body, position)
-        value = _string(found[1]) if found else None
-        if found is None or value is None:
+        token = _TOKEN.match(body, position)
+        value = _string(token[1]) if token else None
+        if token is None or value is None:
             shown = body[position : position + 40]
             raise record.error(f"{name!r} holds {shown!r}, expected strings in quotes with commas between them")
         values.append(checked_text(record, name, value))
-        position = found.end()
+        position = token.end()
     if is_set and not body:  # {} is a dictionary
         raise record.error(f"{name!r} is {{}}, expected a Python list or set of strings")
     return sorted(values) if is_set else values

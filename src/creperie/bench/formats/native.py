@@ -51,7 +51,7 @@ def _line_items(table: TableSource) -> pa.Table:
 
 
 def items_of_columns(columns: Mapping[str, Sequence[Any]], where: str) -> list[Item]:
-    """The items of a table in memory that has the columns of creperie's own; tags in `tags` or in `tag.NAME`."""
+    """Return the items of a table in memory that has the columns of creperie's own; tags in `tags` or in `tag.NAME`."""
     own = [name for name in columns if name.startswith(TAG_PREFIX)]
     grown = Columns()
     for i, id_ in enumerate(columns["id"]):
@@ -139,7 +139,7 @@ def write_jsonl(bench: Benchmark) -> Files:
 
 
 def write_delimited(bench: Benchmark, kind: Literal["csv", "tsv"]) -> Files:
-    """One row per item: id, subset, image, positive, positive_2, …, negative, …, tag.name."""
+    """Return one row per item: id, subset, image, positive, positive_2, …, negative, …, tag.name."""
     items = list(bench)
     positives = max(len(_positives(item)) for item in items)
     negatives = max(len(item.captions) - len(_positives(item)) for item in items)

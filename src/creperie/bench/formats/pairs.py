@@ -61,7 +61,7 @@ def _read_parquet(
 
 
 def _split(name: str) -> str:
-    """The subset of a file: its name without what data sets add to number its parts.
+    """Return the subset of a file: its name without what data sets add to number its parts.
 
     >>> _split("data/test-00000-of-00001.parquet"), _split("train.json")
     ('test', 'train')

@@ -55,7 +55,7 @@ def read_parts(format: str, title: str, parts: Sequence[PublishedFile]) -> Bench
 def finished(
     format: str, title: str, items: Sequence[Item], digests: Mapping[str, str], skipped: Sequence[SkippedRecord] = ()
 ) -> Benchmark:
-    """A benchmark of items read from files, with where they came from; keys that come twice are an error."""
+    """Return a benchmark of items read from files, with where they came from; keys that come twice are an error."""
     if not items:
         raise DataError("there is no item in these files", where=", ".join(digests))
     bench = Benchmark(
@@ -93,7 +93,7 @@ def write_lines(bench: Benchmark, row: Callable[[Item], Mapping[str, Any]]) -> F
 
 
 def texts_by_truth(item: Item, positives: int, negatives: int | None, images: int = 1) -> tuple[list[str], list[str]]:
-    """The true and the false captions of an item that must have these numbers of them; None for any number."""
+    """Return the true and the false captions of an item that must have these numbers of them; None for any number."""
     true, false = list(item.positives), list(item.negatives)
     wrong = len(true) != positives or (negatives is not None and len(false) != negatives) or len(item.images) != images
     if wrong:

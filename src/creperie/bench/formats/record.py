@@ -28,7 +28,7 @@ class Record:
 
 
 def record_of(key: str, value: Any, where: str) -> Record:
-    """A record with the fields of its value: an object's by name, a list's by number."""
+    """Return a record with the fields of its value: an object's by name, a list's by number."""
     fields: Mapping[str, Any] = {}
     if isinstance(value, dict):
         fields = value
@@ -38,13 +38,13 @@ def record_of(key: str, value: Any, where: str) -> Record:
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON value is, in words."""
+    """Return what a JSON value is, in words."""
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
     return "null" if value is None else names.get(type(value), type(value).__name__)
 
 
 def text_of(record: Record, name: str) -> str:
-    """A field that is text."""
+    """Return a field that is text."""
     if name not in record.fields:
         raise record.error(f"has no field {name!r}", f"its fields are: {_listed(record)}")
     return checked_text(record, name, record.fields[name])
@@ -62,19 +62,19 @@ def checked_text(record: Record, name: str, value: Any) -> str:
 
 
 def image_of(record: Record, name: str) -> str:
-    """A field that names an image, as an image reference."""
+    """Return a field that names an image, as an image reference."""
     key = text_of(record, name)
     return image_reference(key) if "#" in key else key
 
 
 def image_key(item: Item, number: int = 0) -> str:
-    """The name of an item's image, without a crop box."""
+    """Return the name of an item's image, without a crop box."""
     reference = item.images[number]
     return split_reference(reference)[0] if "#" in reference else reference
 
 
 def texts_of(record: Record, name: str, least: int = 1) -> list[str]:
-    """A field that is a list of texts."""
+    """Return a field that is a list of texts."""
     if name not in record.fields:
         raise record.error(f"has no field {name!r}", f"its fields are: {_listed(record)}")
     values = record.fields[name]
@@ -86,7 +86,7 @@ def texts_of(record: Record, name: str, least: int = 1) -> list[str]:
 
 
 def number_of(record: Record, name: str) -> float:
-    """A field that is a finite number, written as one or as text."""
+    """Return a field that is a finite number, written as one or as text."""
     value = record.fields.get(name)
     try:
         number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
@@ -99,18 +99,18 @@ def number_of(record: Record, name: str) -> float:
 
 
 def id_of(record: Record) -> str:
-    """The field `id`, a whole number or text; the record's key where there is none."""
+    """Return the field `id`, a whole number or text; the record's key where there is none."""
     value = record.fields.get("id", record.key)
     return str(value) if type(value) is int else checked_text(record, "id", value)
 
 
 def whole_id(text: str) -> int | str:
-    """An id as a number where it is written as one, else as text: the way back of `id_of`."""
+    """Return an id as a number where it is written as one, else as text: the way back of `id_of`."""
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 and str(int(text)) == text else text
 
 
 def tag_of(value: Any) -> Tag | None:
-    """A scalar as a tag; None for what is not a tag. Integers that a float cannot hold become text."""
+    """Return a scalar as a tag; None for what is not a tag. Integers that a float cannot hold become text."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -123,7 +123,7 @@ def tag_of(value: Any) -> Tag | None:
 
 
 def tags_of(record: Record, names: Sequence[str]) -> dict[str, Tag]:
-    """Those of these fields that the record has and that are scalars."""
+    """Return those of these fields that the record has and that are scalars."""
     tags: dict[str, Tag] = {}
     for name in names:
         tag = tag_of(record.fields.get(name))
@@ -133,7 +133,7 @@ def tags_of(record: Record, names: Sequence[str]) -> dict[str, Tag]:
 
 
 def numeric_tag(text: str) -> Tag:
-    """A cell of a table as a number where it is one, else as it is.
+    """Return a cell of a table as a number where it is one, else as it is.
 
     >>> numeric_tag("4"), numeric_tag("four")
     (4.0, 'four')

@@ -38,7 +38,7 @@ _CONTAINERS: dict[str, tuple[Any, str]] = {"object": (dict, "an object"), "list"
 
 
 def kind_of_rows(path: Path) -> RecordKind:
-    """What holds the rows of a text file, by its ending."""
+    """Return what holds the rows of a text file, by its ending."""
     kind = KIND_OF_ENDING.get(path.suffix.lower())
     if kind is None:
         hint = f"expected one of {', '.join(TABLES)}"
@@ -47,7 +47,7 @@ def kind_of_rows(path: Path) -> RecordKind:
 
 
 def read_records(path: Path, kind: RecordKind | None = None, first: int = 0) -> list[Record]:
-    """The records of one file. `first` is the number of rows in earlier files of the same data set."""
+    """Return the records of one file. `first` is the number of rows in earlier files of the same data set."""
     if kind is None and path.suffix.lower() == ".parquet":
         return _parquet_records(path, first)
     kind = kind or kind_of_rows(path)
@@ -88,7 +88,7 @@ def _line_records(path: Path) -> list[Record]:
 
 
 def _table_records(path: Path, kind: str) -> list[Record]:
-    """The rows below the header; a row's key is its number, from 0."""
+    """Return the rows below the header; a row's key is its number, from 0."""
     rows = csv_rows(path, "," if kind == "csv" else "\t", quotes=kind != "plain-tsv")
     _, names = next(rows)
     return [
@@ -98,7 +98,7 @@ def _table_records(path: Path, kind: str) -> list[Record]:
 
 
 def _parquet_records(path: Path, first: int) -> list[Record]:
-    """Rows of a Parquet file. Of image columns only the path is read, the pictures stay where they are."""
+    """Return rows of a Parquet file. Of image columns only the path is read, the pictures stay where they are."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -120,7 +120,7 @@ def _parquet_records(path: Path, first: int) -> list[Record]:
 
 
 def picture_key(cell: Any, column: str, row: int) -> str:
-    """The key of a picture in an image column: the path it was stored with, else its column and row."""
+    """Return the key of a picture in an image column: the path it was stored with, else its column and row."""
     path = cell.get("path") if isinstance(cell, dict) else None
     return path or f"{column}/{row}"
 
@@ -144,5 +144,5 @@ def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns:
 
 
 def cell_text(value: Any) -> str:
-    """A cell of a table: numbers as Python prints them, lists as Python literals."""
+    """Return a cell of a table: numbers as Python prints them, lists as Python literals."""
     return value if isinstance(value, str) else repr(value)

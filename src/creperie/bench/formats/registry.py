@@ -18,7 +18,7 @@ PLUGINS = "creperie.formats"
 
 
 def list_formats() -> list[Format]:
-    """All formats that creperie brings, in the order of the documentation."""
+    """Return all formats that creperie brings, in the order of the documentation."""
     return [format for module in MODULES for format in _formats(module)]
 
 
@@ -28,7 +28,7 @@ def _formats(module: str) -> tuple[Format, ...]:
 
 
 def find_format(name: str) -> Format:
-    """The format of a name or alias; plug-ins are looked up only when no own format has it."""
+    """Return the format of a name or alias; plug-ins are looked up only when no own format has it."""
     wanted = name.lower()
     for module, names in MODULES.items():
         if wanted in names:
@@ -49,7 +49,7 @@ def _plugin(name: str, loaded: object) -> Format:
 def read_format(format: Format, path: str, images: ImageStore | None = None) -> Benchmark:
     """Read a file or folder, `PATH?option=value`, as a benchmark.
 
-    Without `images`, pictures that lie beside the files are taken (images, images.zip, images.tar, or as named).
+    Without `images`, pictures that lie beside the files are taken (images, images.zip, or as named).
     """
     source = parse_source(format, path)
     bench = format.read(source)
@@ -82,7 +82,8 @@ def _check_inside(name: str) -> None:
 
 
 def _write_folder(folder: Path, files: Files, force: bool) -> list[Path]:
-    """All files into a new folder; with `force` also into one that is there, beside what it holds already."""
+    """Write all files into a new folder and return their paths; with `force` also into one that is there, beside what
+    it holds already."""
     if folder.is_dir() and force:
         with tempfile.TemporaryDirectory(prefix=".creperie.", dir=folder) as draft:
             _write_below(Path(draft), files)

@@ -42,7 +42,7 @@ class TableSource:
 
 
 def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = True) -> TableSource:
-    """The table in a file of one of the kinds csv, tsv, jsonl, parquet."""
+    """Return the table in a file of one of the kinds csv, tsv, jsonl, parquet."""
     if kind in ("csv", "tsv"):
         return _delimited(path, delimiter or ("," if kind == "csv" else "\t"), quotes)
     return _json_lines(path) if kind == "jsonl" else _parquet(path)
@@ -66,7 +66,7 @@ def _json_lines(path: Path) -> TableSource:
 
 
 def table_of_records(where: str, records: Callable[[], Iterable[tuple[str, Mapping[str, Any]]]]) -> TableSource:
-    """A table whose rows are objects; the keys of the first of them are its columns."""
+    """Return a table whose rows are objects; the keys of the first of them are its columns."""
     names: dict[str, None] = {}
     for _, record in islice(records(), _LOOKED_AT):
         names.update(dict.fromkeys(record))
@@ -82,7 +82,7 @@ def table_of_records(where: str, records: Callable[[], Iterable[tuple[str, Mappi
 
 
 def _json_records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The records of a file of JSON lines, or of one JSON list."""
+    """Yield the records of a file of JSON lines, or of one JSON list."""
     first = True
     for number, line in read_lines(path):
         text = line.removeprefix(BOM) if number == 1 else line
@@ -106,7 +106,7 @@ def _object(value: Any, where: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def _parquet(path: Path) -> TableSource:
-    """A Parquet file. Of image columns only the path is read, the pictures stay where they are."""
+    """Return a Parquet file. Of image columns only the path is read, the pictures stay where they are."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -46,18 +46,18 @@ class Roles:
         return list(dict.fromkeys(self.image + self.positive + self.negative + self.subset + self.id + self.tag))
 
     def document(self) -> dict[str, list[str]]:
-        """The roles that have columns, with their columns."""
+        """Return the roles that have columns, with their columns."""
         return {f.name: list(getattr(self, f.name)) for f in fields(self) if getattr(self, f.name)}
 
 
 def roles_of(**columns: str | Sequence[str]) -> Roles:
-    """The roles of columns, each given by one name or several."""
+    """Return the roles of columns, each given by one name or several."""
     given = {role: (names,) if isinstance(names, str) else tuple(names) for role, names in columns.items()}
     return Roles(**{role: tuple(name for name in names if name) for role, names in given.items()})
 
 
 def kind_of_file(path: Path) -> str:
-    """The kind of table a file is, by its ending."""
+    """Return the kind of table a file is, by its ending."""
     kind = "parquet" if path.suffix.lower() == ".parquet" else _ENDINGS.get(path.suffix.lower())
     if kind is None:
         hint = f"add `format=` {'|'.join(TABLE_KINDS)}"
@@ -74,7 +74,7 @@ def read_table(
     quotes: bool = True,
     progress: Progress = silent,
 ) -> Benchmark:
-    """A benchmark from a table. Without roles, columns are taken by their names, if these are clear enough."""
+    """Return a benchmark from a table. Without roles, columns are taken by their names, if these are clear enough."""
     if not path.is_file():
         raise UsageError("there is no such file", where=str(path))
     table = open_table(path, kind, delimiter=delimiter, quotes=quotes)
@@ -88,7 +88,8 @@ def read_table(
 def benchmark_of_table(
     name: str, table: TableSource, roles: Roles, detail: dict[str, Any], *, progress: Progress = silent
 ) -> Benchmark:
-    """The benchmark of a table's rows; those that are not items are skipped records. `detail` is its provenance."""
+    """Return the benchmark of a table's rows; those that are not items are skipped records. `detail` is its
+    provenance."""
     chosen = resolve(roles, table)
     columns = Columns(typed=table.text)
     skipped: list[SkippedRecord] = []
@@ -130,7 +131,7 @@ class _Row:
         return None
 
     def texts(self, name: str) -> list[str]:
-        """A cell that is text or a list of texts; missing ones count as none."""
+        """Return a cell that is text or a list of texts; missing ones count as none."""
         cell = self.cells[name]
         values = [v for v in cell if v is not None] if isinstance(cell, list) else [] if cell is None else [cell]
         for value in values:
@@ -160,7 +161,7 @@ class _Row:
 
 
 def _reason(roles: Roles, subset: str, images: list[str], true: list[str], false: list[str]) -> str:
-    """Why a row is not an item; empty where it is one."""
+    """Return why a row is not an item; empty where it is one."""
     if not subset:
         return f"no subset in {', '.join(roles.subset) or 'the file name'}"
     if len(images) != len(roles.image):
@@ -174,7 +175,7 @@ def _reason(roles: Roles, subset: str, images: list[str], true: list[str], false
 
 
 def resolve(roles: Roles, table: TableSource) -> Roles:
-    """The roles with columns that exist: those given, else those whose names say what they are."""
+    """Return the roles with columns that exist: those given, else those whose names say what they are."""
     given = {f.name: _existing(getattr(roles, f.name), f.name, table) for f in fields(Roles)}
     # Where captions are named, only what would be lost in silence is still found by its name.
     named = bool(given["positive"] or given["negative"])

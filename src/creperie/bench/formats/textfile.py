@@ -11,7 +11,7 @@ from creperie.core import DataError, UsageError, sha256_of
 
 
 def file_digest(path: Path) -> str:
-    """The sha256 of a file's bytes."""
+    """Return the sha256 of a file's bytes."""
     try:
         return sha256_of(path)
     except OSError as e:
@@ -19,7 +19,8 @@ def file_digest(path: Path) -> str:
 
 
 def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bool = False) -> list[tuple[str, Path]]:
-    """The files of a benchmark as (path seen from the folder, path), sorted: the one given, or those of a folder.
+    """Return the files of a benchmark as (path seen from the folder, path), sorted: the one given, or those of a
+    folder.
 
     Where a folder has none, its `data` folder is tried, since that is where repositories keep them.
     """
@@ -29,9 +30,9 @@ def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bo
         if not path.is_dir():
             raise UsageError("there is no such file or folder", where=str(path))
         for root in (path, path / "data"):
-            found = [(name, root / name) for name in sorted(_names(root, deep), key=_natural) if wanted(name)]
-            if found:
-                return found
+            files = [(name, root / name) for name in sorted(_names(root, deep), key=_natural) if wanted(name)]
+            if files:
+                return files
     except OSError as e:
         raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
     except ValueError:  # a path with a NUL byte
@@ -63,7 +64,7 @@ def is_data_json(name: str) -> bool:
 
 
 def stem_of(name: str) -> str:
-    """A relative path without its last ending.
+    """Return a relative path without its last ending.
 
     >>> stem_of("random/dev.jsonl")
     'random/dev'

@@ -53,8 +53,8 @@ _VALUES = {"generic": _generic_value, "spatial": _spatial_value}
 def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, lambda name: name.lower().endswith("visla.tsv"), "VISLA file (*_VISLA.tsv)")
-        kept = [(name, path, kind) for name, path in files for kind in [_kind(path)] if kind in kinds]
-        parts = [PublishedFile(name, path, kind, "plain-tsv", _ITEMS[kind]) for name, path, kind in kept]
+        wanted = [(name, path, kind) for name, path in files for kind in [_kind(path)] if kind in kinds]
+        parts = [PublishedFile(name, path, kind, "plain-tsv", _ITEMS[kind]) for name, path, kind in wanted]
         if not parts:
             raise DataError(f"this is not the {kinds[0]} file of VISLA", where=str(source.path))
         return read_parts("visla", "VISLA", parts)
@@ -63,7 +63,7 @@ def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
 
 
 def _kind(path: Path) -> str:
-    """Which of the two files this is: its header says so."""
+    """Return which of the two files this is: its header says so."""
     header = next(read_lines(path), (1, ""))[1].removeprefix(BOM).split("\t")
     for kind, columns in (("generic", _GENERIC), ("spatial", _SPATIAL)):
         if set(columns) <= set(header):

@@ -24,7 +24,7 @@ def _item(record: Record, subset: str) -> Item:
 
 
 def _first(record: Record, name: str) -> str:
-    """The first text: the only one the benchmark's own code looks at, where there are three (SWiG)."""
+    """Return the first text: the only one the benchmark's own code looks at, where there are three (SWiG)."""
     texts = record.value[1].get(name)
     if not isinstance(texts, list) or not texts:
         raise record.error(f"{name!r} is {kind_of(texts)}, expected a list with a text")
@@ -38,7 +38,7 @@ def _read(source: FormatSource) -> Benchmark:
 
 
 def _subset(name: str, path: Path) -> str:
-    """The path below the benchmark's own folder, also where only a part of the tree was given."""
+    """Return the path below the benchmark's own folder, also where only a part of the tree was given."""
     parts = path.resolve().parts
     tops = [i for i, part in enumerate(parts) if part in _KINDS]
     return stem_of("/".join(parts[tops[-1] :])) if tops else stem_of(name)

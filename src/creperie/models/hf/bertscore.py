@@ -48,7 +48,8 @@ class BertScore:
         return scores
 
     def _states(self, texts: Sequence[str]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Unit vectors of each caption's tokens, and which of them count. Captions of like length go together."""
+        """Return unit vectors of each caption's tokens, and which of them count. Captions of like length go
+        together."""
         tokens = self.tokenizer(texts)
         order = sorted(range(len(texts)), key=lambda i: len(tokens[i].ids))
         encoded: list[Any] = [None] * len(texts)

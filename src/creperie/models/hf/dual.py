@@ -121,7 +121,7 @@ def in_parts(encode: Callable[[Sequence[Any]], np.ndarray], inputs: Sequence[Any
 
 
 def unit_vectors(vectors: torch.Tensor) -> np.ndarray:
-    """float32 vectors of length one."""
+    """Return float32 vectors of length one."""
     import torch
 
     normal: np.ndarray = torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()

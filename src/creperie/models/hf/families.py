@@ -73,7 +73,7 @@ def _blip_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def _blip2_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """One vector per query; the score of a caption is the best of them."""
+    """Return one vector per query; the score of a caption is the best of them."""
     import torch
 
     states = model.vision_model(**inputs).last_hidden_state
@@ -116,11 +116,6 @@ _MASKED = Towers(masked_text, image_features, trims="masked")
 _FULL = Towers(masked_text, image_features, trims="never")
 
 
-def dual_towers(model_type: str) -> Towers:
-    """How the towers of an architecture are asked."""
-    return FAMILIES[model_type].towers
-
-
 FAMILIES: dict[str, DualEncoderFamily] = {
     "align": DualEncoderFamily("AlignModel", _MASKED, text_positions),
     "altclip": DualEncoderFamily("AltCLIPModel", _MASKED, after_padding),
@@ -133,16 +128,12 @@ FAMILIES: dict[str, DualEncoderFamily] = {
         qformer_positions,
         ("query",),
     ),
-    "chinese_clip": DualEncoderFamily("ChineseCLIPModel", _MASKED, text_positions),
     "clip": DualEncoderFamily("CLIPModel", _CAUSAL, text_positions),
-    "clipseg": DualEncoderFamily("CLIPSegModel", _CAUSAL, text_positions),
     "flava": DualEncoderFamily(
         "FlavaModel",
         Towers(_first_masked_text, lambda model, inputs: image_features(model, inputs)[:, 0], trims="masked"),
         text_positions,
     ),
-    "groupvit": DualEncoderFamily("GroupViTModel", _CAUSAL, text_positions),
-    "metaclip_2": DualEncoderFamily("MetaClip2Model", _CAUSAL, text_positions),
     "siglip": DualEncoderFamily("SiglipModel", _FULL, text_positions),
     "vision-text-dual-encoder": DualEncoderFamily("VisionTextDualEncoderModel", _MASKED, _either),
 }

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.core import ModelError, UsageError
+from creperie.core import ModelError, UsageError, packaged_toml
 from creperie.models.device import Place
 from creperie.models.weights import hash_files, weight_files
 
 #: buffers that old checkpoints hold and newer code computes, or the other way round
 COMPUTED = ("position_ids", "embeddings.token_type_ids", "logit_scale", "logit_bias")
+
+REMOVED_ARCHITECTURES: dict[str, str] = packaged_toml("creperie.models", "kinds.toml")["removed_architectures"]
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,13 @@ class InMemory:
 
 _HINT = "pass it too: `creperie.wrap(model, processor=…)` or `tokenizer=…`"
 ModelSource = Folder | InMemory
+
+
+def no_adapter(model_type: str, what: str, known: Iterable[str], uri: str) -> ModelError:
+    """Return the error for an architecture that cannot be read; for one that is gone it says what to use instead."""
+    gone = REMOVED_ARCHITECTURES.get(model_type)
+    hint = gone or f"known: {', '.join(known)}; for others see docs/plugin.md"
+    return ModelError(f"architecture {model_type!r} {'was removed' if gone else what}", where=uri, hint=hint)
 
 
 @contextmanager

@@ -26,7 +26,8 @@ class LoadedNetwork:
     folder: Folder
 
     def read(self, *texts: Sequence[str], longest: int | None = None) -> Any:
-        """Texts, or pairs of texts, as the network takes them: padded, and cut where they are too long for it."""
+        """Return texts, or pairs of texts, as the network takes them: padded, and cut where they are too long for
+        it."""
         tokens = self.tokenizer(
             *map(list, texts), return_tensors="pt", padding=True, truncation=True, max_length=longest
         )

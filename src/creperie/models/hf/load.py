@@ -13,8 +13,8 @@ from creperie.models.device import Place
 from creperie.models.hf.bertscore import BertScore
 from creperie.models.hf.dual import DualEncoder, HfTextTower
 from creperie.models.hf.families import FAMILIES, first_query
-from creperie.models.hf.folder import Folder, ModelSource
-from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, JointModel, MatchingHead
+from creperie.models.hf.folder import Folder, ModelSource, no_adapter
+from creperie.models.hf.matching import FUSERS, MATCHERS, FusedEncoder, MatchingHead
 from creperie.models.hf.text import DECODERS, ENCODERS, default_pool, encoder_class, is_text_encoder, pooling, positions
 from creperie.models.hub import model_folder
 from creperie.models.pixels import pixels_of
@@ -52,9 +52,7 @@ def _choose(model_type: str, score: str | None, uri: str) -> tuple[LoadFolder, t
         ways["text"] = (load_text, ("score", "pool", "eos"))
         ways["bertscore"] = (load_bertscore, ("score", "layer", "eos"))
     if not ways:
-        known = sorted({*FAMILIES, *MATCHERS, *ENCODERS, *DECODERS})
-        hint = f"known: {', '.join(known)}; for others see docs/plugin.md"
-        raise ModelError(f"no adapter for architecture {model_type!r}", where=uri, hint=hint)
+        raise no_adapter(model_type, "has no adapter", sorted({*FAMILIES, *MATCHERS, *ENCODERS, *DECODERS}), uri)
     if score and score not in ways:
         raise unknown(f"way to score {model_type} models", score, ways, where=uri)
     return ways[score or next(iter(ways))]
@@ -100,7 +98,7 @@ def load_joint(folder: ModelSource, config: Any, options: Mapping[str, Any], pla
     used = {"score": "fused"} if fused else {"score": "itm", "value": options["value"]}
     fingerprint = describe(folder, matcher.model_class, config, tokenizer, place, processor=processor, options=used)
     parts = (model, matcher, tokenizer, pixels_of(processor), place, fingerprint)
-    return FusedEncoder(*parts) if fused else MatchingHead(JointModel(*parts), options["value"])
+    return FusedEncoder(*parts) if fused else MatchingHead(*parts, options["value"])
 
 
 def load_text(folder: ModelSource, config: Any, options: Mapping[str, Any], place: Place) -> Model:

@@ -65,12 +65,11 @@ class JointModel:
             return torch.cat(parts)
 
 
+@dataclass(eq=False)
 class MatchingHead(JointModel):
     """How well captions match an image. `value` is "prob", "logit" or "margin"."""
 
-    def __init__(self, joint: JointModel, value: str) -> None:
-        super().__init__(joint.model, joint.matcher, joint.tokenizer, joint.pixels, joint.place, joint.fingerprint)
-        self.value = value
+    value: str = "prob"
 
     def forward_pairs(self, image: np.ndarray, texts: Sequence[Tokens]) -> np.ndarray:
         scores: np.ndarray = match_value(self.joined(image, texts), self.value).cpu().numpy()

@@ -36,7 +36,7 @@ class Chat:
     heads: dict[tuple[int, ...], Any] = field(default_factory=dict)  #: beginnings of prompts, with keys and values
 
     def answers(self, prompts: Sequence[Prompt]) -> list[str]:
-        """One answer per prompt, in order."""
+        """Return one answer per prompt, in order."""
         asked = [self._ids(p) for p in prompts]
         answers = [""] * len(prompts)
         for batch in self._batches(asked, prompts):
@@ -53,7 +53,7 @@ class Chat:
         return ids
 
     def _batches(self, asked: Sequence[list[int]], prompts: Sequence[Prompt]) -> list[list[int]]:
-        """Numbers of prompts, in batches of those that are like each other."""
+        """Return numbers of prompts, in batches of those that are like each other."""
         if not self._can_batch:
             return [[i] for i in range(len(asked))]
         batches: list[list[int]] = []

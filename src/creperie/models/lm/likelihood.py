@@ -79,7 +79,7 @@ class LanguageModel:
         raise NotImplementedError
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """One array per caption: the log-probability of each of its tokens, float32."""
+        """Return one array per caption: the log-probability of each of its tokens, float32."""
         raise NotImplementedError
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
@@ -114,7 +114,7 @@ class CausalLM(LanguageModel):
         return all(np.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(packed, self._rows(probe, before)))
 
     def _packed(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
-        """Captions that begin alike share their first tokens: each is computed once in a pack."""
+        """Return log-probabilities by packs: captions that begin alike share their first tokens, computed once."""
         import torch
 
         results: list[np.ndarray] = [np.zeros(0, dtype=np.float32)] * len(captions)
@@ -159,7 +159,7 @@ class CausalLM(LanguageModel):
         return results
 
     def _forward(self, ids: Any, mask: Any) -> np.ndarray:
-        """Log-probabilities of the next tokens, (rows, width − 1)."""
+        """Return log-probabilities of the next tokens, (rows, width − 1)."""
         import torch
 
         device = self.place.torch_device

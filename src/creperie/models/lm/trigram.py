@@ -60,7 +60,7 @@ class TrigramLM:
         return np.array([reduce(logs) for logs in self.log_probabilities(texts)], dtype=np.float32)
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """One array per caption: the log-probability of each of its words and of its end, float32."""
+        """Return one array per caption: the log-probability of each of its words and of its end, float32."""
         return [np.array(self._words(text), dtype=np.float32) for text in texts]
 
     def _words(self, text: str) -> list[float]:

@@ -153,7 +153,7 @@ class CausalEngine:
     # -- the model -----------------------------------------------------------------------------------------------
 
     def _read(self, jobs: Sequence[PrefixJob]) -> Iterator[Scored]:
-        """One prefix pass over the images of a batch, then their lines in rows."""
+        """Read the prefixes of a batch in one pass, then yield the log-probabilities of its lines, row by row."""
         most = self._rows_held(jobs)
         prefix = self.prefixes.read(jobs)
         places = [place for job in jobs for place in job.places]
@@ -176,7 +176,7 @@ class CausalEngine:
                 yield places[k], np.append(firsts[k : k + 1] if rest.start == 0 else firsts[:0], logs)
 
     def _behind(self, prefix: Prefix, owners: list[int], ids: list[np.ndarray], *, last: bool) -> torch.Tensor:
-        """Logits over rows of tokens, each behind the prefix of its owner."""
+        """Return logits over rows of tokens, each behind the prefix of its owner."""
         import torch
 
         device = self.place.torch_device
@@ -187,7 +187,7 @@ class CausalEngine:
         return self._rest(rows, own, prefix, owner)
 
     def _rest(self, ids: torch.Tensor, cache: Any, prefix: Prefix, owner: torch.Tensor) -> torch.Tensor:
-        """Logits over the rows' own tokens. Positions go on where the prefix ended."""
+        """Return logits over the rows' own tokens. Positions go on where the prefix ended."""
         import torch
 
         if not self.family.placeholder:  # BLIP-2 and InstructBLIP: the wrapper always wants an image
@@ -203,7 +203,7 @@ class CausalEngine:
 
 
 def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """One value per token of the image, with those of the text before it and behind it; (1, tokens)."""
+    """Return one value per token of the image, with those of the text before it and behind it; (1, tokens)."""
     if name == "input_ids":
         return np.concatenate([opening.astype(value.dtype), value, shared.astype(value.dtype)])[None]
     text = int(name == "attention_mask")  # other values of text are 0

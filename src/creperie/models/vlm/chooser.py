@@ -59,8 +59,8 @@ class LikelyChooser(WordedChooser):
         return LikelyChooser(self.engine, form, self.fingerprint, self.place, self.order)
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
-        """All questions about an image are read behind it, so that it is seen once (with each set of pictures before
-        it)."""
+        """Return the answers. All questions about an image are read behind it, so that it is seen once (with each set
+        of pictures before it)."""
         shown = [(id(q.image), *(id(t.image) for t in self.form.turns(q) if t.image)) for q in questions]
         first: dict[tuple[int, ...], ChoiceQuestion] = {}
         for key, q in zip(shown, questions, strict=True):
@@ -83,7 +83,7 @@ class LikelyChooser(WordedChooser):
 
 
 def label_shares(logs: Sequence[float]) -> np.ndarray:
-    """Log-probabilities as shares among themselves.
+    """Return log-probabilities as shares among themselves.
 
     >>> label_shares([np.log(0.1), np.log(0.3)]).tolist()
     [0.25, 0.75]

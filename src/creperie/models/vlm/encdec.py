@@ -159,7 +159,7 @@ class QueryFormerT5(EncoderDecoderEngine):
         return [int(self.model.config.text_config.decoder_start_token_id)]
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """One pass of the whole model with the decoder's start alone: its encoder's output is what is wanted."""
+        """Return the encoder's output, from one pass of the whole model with the decoder's start alone."""
         import torch
 
         begin = torch.tensor([self.start("")], device=pixels.device).expand(len(pixels), -1)

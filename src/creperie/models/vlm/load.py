@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.core import ModelError, UsageError
+from creperie.core import UsageError
 from creperie.models.device import Place
-from creperie.models.hf.folder import Folder, ModelSource
+from creperie.models.hf.folder import REMOVED_ARCHITECTURES, Folder, ModelSource, no_adapter
 from creperie.models.hub import model_folder
 from creperie.models.prompts import PromptText, find_prompt
 from creperie.models.protocols import Fingerprint, Model
@@ -26,8 +26,6 @@ from creperie.models.vlm.scorer import (
     REDUCTIONS,
     AnswerLikelihood,
     CaptionLikelihood,
-    DebiasedLikelihood,
-    LikelihoodEngine,
     YesNo,
     describe,
 )
@@ -52,11 +50,6 @@ def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "")
     return Image.fromarray(np.rint(values).clip(0, 255).astype(np.uint8))
 
 
-def null_images(kind: str, count: int, size: tuple[int, int] = (336, 336), seed: int = 0) -> list[Image.Image]:
-    """Return several pictures that show nothing, for the probability of a caption without an image."""
-    return [blind_image(kind, size, seed, f"null {i}") for i in range(1 if kind == "grey" else count)]
-
-
 def mean_image(images: Sequence[Image.Image], size: tuple[int, int] = (256, 256)) -> Image.Image:
     """Return the mean of pictures, each first brought to one size."""
     total = np.zeros((size[1], size[0], 3), np.float64)
@@ -68,7 +61,7 @@ def mean_image(images: Sequence[Image.Image], size: tuple[int, int] = (256, 256)
 SHARED = ("score", "prompt", "system", "end", "max_length", "revision", "trust_remote_code")
 #: the options that belong to a way of scoring
 TAKES = {
-    "visualgpt": ("reduce", "alpha", "null", "nulls"),
+    "visualgpt": ("reduce",),
     "vqa": ("value",),
     "yesno": ("value",),
     "choice": ("by", "order", "shots"),
@@ -97,7 +90,9 @@ def scorer_of(folder: ModelSource, given: Iterable[str], options: Mapping[str, A
     used = {"score": way, "end": end, **{name: options[name] for name in TAKES[way] if options[name] is not None}}
     fingerprint = replace(_fingerprint(folder, engine, place, used), prompt=describe(prompt))
     if way == "visualgpt":
-        return _caption_likelihood(engine, prompt, fingerprint, place, options, end)
+        plain = CaptionLikelihood(engine, prompt, fingerprint, place, end=end)
+        plain.reduce = REDUCTIONS[options["reduce"]]
+        return plain
     value = options["value"] or VALUES[way][0]
     if value not in VALUES[way]:
         raise UsageError(f"value={value} does not go with score={way}", where=text, hint=f"use {VALUES[way]}")
@@ -111,22 +106,6 @@ def scorer_of(folder: ModelSource, given: Iterable[str], options: Mapping[str, A
     return yesno
 
 
-def _caption_likelihood(
-    engine: LikelihoodEngine,
-    prompt: PromptText,
-    fingerprint: Fingerprint,
-    place: Place,
-    options: Mapping[str, Any],
-    end: bool,
-) -> Model:
-    plain = CaptionLikelihood(engine, prompt, fingerprint, place, end=end)
-    plain.reduce = REDUCTIONS[options["reduce"]]
-    if options["alpha"] is None and options["nulls"] is None:
-        return plain
-    alpha = _alpha(options["alpha"], fingerprint.uri)
-    return DebiasedLikelihood(plain, alpha, null_images(options["null"] or "gaussian", options["nulls"] or 3))
-
-
 def read_engine(
     folder: ModelSource, place: Place, max_length: int | None = None, system: str = ""
 ) -> CausalEngine | EncoderDecoderEngine:
@@ -135,9 +114,8 @@ def read_engine(
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
 
     config = folder.config()
-    if config.model_type not in KNOWN:
-        what = f"architecture {config.model_type!r} is not a generative image-text model"
-        raise ModelError(what, where=folder.uri, hint="known: " + ", ".join(FAMILIES))
+    if config.model_type not in KNOWN or config.model_type in REMOVED_ARCHITECTURES:
+        raise no_adapter(config.model_type, "is not a generative image-text model", FAMILIES, folder.uri)
     family = FAMILIES.get(config.model_type, DEFAULT)
     processor = folder.processor(config.model_type)
     context = fitting_context(processor.tokenizer, _positions(config), max_length)
@@ -189,13 +167,3 @@ def _fingerprint(folder: ModelSource, engine: Any, place: Place, used: Mapping[s
         context=engine.reader.context,
         options=dict(used),
     )
-
-
-def _alpha(text: str | None, uri: str) -> float:
-    try:
-        alpha = float(text) if text is not None else 0.0
-    except ValueError:
-        alpha = -1.0
-    if not 0 <= alpha <= 10:
-        raise UsageError(f"option alpha={text!r} is not a number from 0 to 10", where=uri)
-    return alpha

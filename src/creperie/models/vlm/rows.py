@@ -59,7 +59,7 @@ def fewest_rows(rests: Sequence[Rest]) -> Rows:
 
 
 def row_chunks(lengths: Sequence[int], most: int = 1 << 30) -> Iterator[list[int]]:
-    """Rows in the order of their lengths, as many at a time as their logits fit into memory, up to a limit.
+    """Yield rows in the order of their lengths, as many at a time as their logits fit into memory, up to a limit.
 
     >>> list(row_chunks([3, 1, 2])), list(row_chunks([3, 1, 2], most=2))
     ([[1, 2, 0]], [[1, 2], [0]])
@@ -75,7 +75,7 @@ def row_chunks(lengths: Sequence[int], most: int = 1 << 30) -> Iterator[list[int
 
 
 def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
-    """Rows of tokens as one tensor, padded on the right, so that no token sees padding."""
+    """Return rows of tokens as one tensor, padded on the right, so that no token sees padding."""
     import torch
 
     ids = np.full((len(rows), max(len(r) for r in rows)), pad, np.int64)

@@ -72,9 +72,9 @@ class VlmScorer:
         """Return the scores of several images, each with its captions, read in common batches."""
         captions = [[t for t in own if isinstance(t, CaptionTokens)] for own in texts]
         flat = [[line for t in own for line in t.lines] for own in captions]
-        found = self.engine.log_probabilities(images, flat)
+        logs_of_images = self.engine.log_probabilities(images, flat)
         scores = []
-        for own, logs in zip(captions, found, strict=True):
+        for own, logs in zip(captions, logs_of_images, strict=True):
             rest = iter(logs)
             scores.append(np.array([self.value([next(rest) for _ in t.lines]) for t in own], dtype=np.float32))
         return scores
@@ -103,47 +103,6 @@ class CaptionLikelihood(VlmScorer):
 
     def value(self, logs: Sequence[np.ndarray]) -> float:
         return self.reduce(logs[0])
-
-
-class DebiasedLikelihood(CaptionLikelihood):
-    """log P(t|I) − α·log P(t), where P(t) is the mean of P(t|J) over images J that show nothing."""
-
-    def __init__(self, plain: CaptionLikelihood, alpha: float, nulls: Sequence[Image.Image]) -> None:
-        super().__init__(plain.engine, plain.prompt, plain.fingerprint, plain.place, end=plain.end)
-        self.reduce = plain.reduce
-        self.alpha = alpha
-        self.nulls = [plain.engine.see(image) for image in nulls]
-        self._marginals: dict[bytes, float] = {}
-
-    def forward_groups(self, images: Sequence[Seen], texts: Sequence[Sequence[Tokens]]) -> list[np.ndarray]:
-        given = super().forward_groups(images, texts)
-        if not self.alpha:
-            return given
-        self.marginals([t for own in texts for t in own])  # of all captions at once: each null image is read once
-        return [score - np.float32(self.alpha) * self.marginals(own) for score, own in zip(given, texts, strict=True)]
-
-    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """log P(t) alone: what the caption is worth to the model when there is nothing to see."""
-        return self.marginals(self.prepare_texts(texts))
-
-    def marginals(self, texts: Sequence[Tokens]) -> np.ndarray:
-        missing = list({t.ids.tobytes(): t for t in texts if t.ids.tobytes() not in self._marginals}.values())
-        if missing:
-            by_null = np.stack(super().forward_groups(self.nulls, [missing] * len(self.nulls)))
-            for t, value in zip(missing, log_mean_exp(by_null), strict=True):
-                self._marginals[t.ids.tobytes()] = float(value)
-        return np.array([self._marginals[t.ids.tobytes()] for t in texts], dtype=np.float32)
-
-
-def log_mean_exp(logs: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the mean probability over the first axis.
-
-    >>> np.round(log_mean_exp(np.log([[0.1, 0.5], [0.3, 0.5]])), 4).tolist()
-    [-1.6094, -0.6931]
-    """
-    top = logs.max(axis=0)
-    mean: np.ndarray = top + np.log(np.exp(logs - top).mean(axis=0))
-    return mean
 
 
 class AnswerLikelihood(VlmScorer):

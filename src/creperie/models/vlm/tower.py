@@ -22,7 +22,7 @@ def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     place = _place(model)
     assert place is not None, f"{type(model).__name__} has no vision tower at {PLACES}"
     tower = getattr(*place)
-    found: list[torch.Tensor] = [torch.empty(0)] * len(pixels)
+    states_of: list[torch.Tensor] = [torch.empty(0)] * len(pixels)
     alike: dict[tuple[int, ...], list[int]] = {}
     for i, value in enumerate(pixels):
         alike.setdefault(tuple(value.shape), []).append(i)
@@ -31,8 +31,8 @@ def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
             part = group[at : at + TOGETHER]
             states = tower(pixel_values=torch.cat([pixels[i] for i in part])).last_hidden_state
             for i, own in zip(part, states.split(1), strict=True):
-                found[i] = own
-    return found
+                states_of[i] = own
+    return states_of
 
 
 @contextmanager

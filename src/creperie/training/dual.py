@@ -1,0 +1,83 @@
+"""Dual encoders of other libraries in training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.core import ModelError, UsageError
+from creperie.models import DirectPixels, DualEncoder, Tokens, pad_tokens, parse_uri
+
+if TYPE_CHECKING:
+    import torch
+
+    from creperie.training.architecture import TrainedNetwork
+
+
+class DualStudent:
+    """A dual encoder in training, whose adapter prepares images and captions."""
+
+    def __init__(self, encoder: DualEncoder) -> None:
+        from creperie.training.architecture import DualNetwork
+
+        raw = encoder.tokenizer.tokenizer
+        self._pad = getattr(raw, "pad_token_id", None) or 0
+        mask_id = raw.pad_token_id if encoder.towers.trims == "masked" else None
+        self.network: TrainedNetwork = DualNetwork(encoder.model, encoder.towers, mask_id)
+        self.trims = encoder.trims
+        self.encoder = encoder
+
+    def prepare_image(self, image: Image.Image) -> np.ndarray:
+        return self.encoder.prepare_image(image)
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
+        return self.encoder.prepare_texts(texts)
+
+    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
+        pixels = self.encoder.pixels
+        return pixels.scaled(stacked) if isinstance(pixels, DirectPixels) else stacked.float()
+
+    def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
+        return pad_tokens(prepared, pad_id=self._pad, width=self.encoder.width)[0]
+
+
+class ClipStudent(DualStudent):
+    """A CLIP or FLAVA of transformers in training, saved with its own tokenizer and image processor."""
+
+    kind = "hf"
+
+    def __init__(self, encoder: DualEncoder, processor: Any) -> None:
+        super().__init__(encoder)
+        self._processor = processor
+
+    def is_text(self, name: str) -> bool:
+        return name.startswith(("model.text_model.", "model.text_projection."))
+
+    def save(self, folder: Path) -> None:
+        from creperie.models import quiet_libraries
+
+        with quiet_libraries():
+            for part in (self.network.merged(), self.encoder.tokenizer.tokenizer, self._processor):
+                part.save_pretrained(folder)
+
+
+def open_transformers(uri: str) -> ClipStudent:
+    """Return the CLIP or FLAVA that an `hf:` URI names, ready to be trained."""
+    from creperie.models import Folder, load_model, model_folder
+
+    parsed = parse_uri(uri)
+    folder = Folder(model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision")), uri)
+    config = folder.config()
+    if config.model_type not in ("clip", "flava"):
+        raise UsageError(f"only CLIP and FLAVA can be trained, this is {config.model_type!r}", where=uri)
+    encoder = load_model(uri, device="cpu")
+    assert isinstance(encoder, DualEncoder)
+    tokens = len(encoder.tokenizer.tokenizer)
+    if tokens > config.text_config.vocab_size:
+        what = f"the tokenizer has {tokens} tokens, the model {config.text_config.vocab_size}"
+        raise ModelError(what, where=uri, hint="config.json and tokenizer do not belong together")
+    return ClipStudent(encoder, folder.image_processor())
