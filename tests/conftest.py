@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, settings
 
 # The same examples every time, and no hurry: a test must not fail because the machine is busy. New examples:
 # pytest --hypothesis-profile explore
-settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "steady", max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("steady")
 

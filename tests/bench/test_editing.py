@@ -48,6 +48,10 @@ def test_all_changes_in_order(bench: Benchmark) -> None:
     assert [item.id for item in changed] in (["6"], ["8"])
 
 
+def test_items_dropped_by_name(bench: Benchmark) -> None:
+    assert [item.id for item in edit(bench, Edit(subset=("add",), drop=("add/6", "swap/7")))] == ["5", "7", "8", "9"]
+
+
 def test_nothing_to_change_is_no_step(bench: Benchmark) -> None:
     assert edit(bench, Edit()) is bench
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from creperie.bench import ImageStore, load, open_image, save
 from creperie.bench.images import ImageError

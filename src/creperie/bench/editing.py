@@ -21,6 +21,7 @@ class Edit:
     tag: tuple[str, ...] = option(
         (), "Keep items whose tag has one of these values; repeat for more tags.", metavar="NAME=VALUE,…", whole=True
     )
+    drop: tuple[str, ...] = option((), "Drop this item; repeat for more.", metavar="SUBSET/ID", whole=True)
     without: tuple[str, ...] = option((), "Drop items with this finding of `data check`.", metavar="CODES")
     head: int | None = option(None, "Keep the first N items of every subset.")
     sample: int | None = option(None, "Keep N items drawn at random, in their order.")
@@ -33,6 +34,9 @@ def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benc
         bench = bench.only(change.subset)
     for wanted in change.tag:
         bench = with_tag(bench, wanted)
+    if change.drop:
+        keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
+        bench = bench.filter([f"{subset}/{id_}" not in change.drop for subset, id_ in keys], why="dropped by name")
     if change.without:
         bench = without(bench, change.without, progress=progress)
     if change.head is not None:

@@ -25,7 +25,7 @@ from creperie.core import CreperieError, UsageError, as_flags, cache_home, missi
 
 
 def listed_commands(group: str) -> dict[str, tuple[str, str, str]]:
-    """The commands of a group: module, attribute, help."""
+    """Return the commands of a group: module, attribute, help."""
     rows = packaged_toml("creperie.cli", "commands.toml")[group].items()
     return {name: (f"creperie.cli.{module}", attribute, told) for name, (module, attribute, told) in rows}
 
@@ -142,7 +142,7 @@ def _open_streams() -> None:
 
 
 def _line(error: Exception) -> str:
-    """What went wrong, where, and what to do, in one line."""
+    """Return what went wrong, where, and what to do, in one line."""
     if isinstance(error, CreperieError):
         return as_flags(str(error))
     if isinstance(error, click.NoSuchOption) and error.ctx:
@@ -172,7 +172,7 @@ def _within(name: object, folder: Path) -> bool:
 
 
 def _somewhere(error: OSError) -> str:
-    """Where an error happened that names no file: a write into an open one fills a disk without saying which."""
+    """Return where an error happened that names no file: a write into an open one fills a disk without saying which."""
     return "the disk of the output or of the cache" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "system"
 
 

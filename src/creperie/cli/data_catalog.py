@@ -77,7 +77,7 @@ def get(name: str, dry_run: bool, wish: DownloadOptions) -> CommandResult:
 
 
 def entry_document(entry: CatalogEntry) -> dict[str, Any]:
-    """A benchmark's row for `--json`."""
+    """Return a benchmark's row for `--json`."""
     here = installed_benchmarks(entry)
     return {
         "name": entry.name,
@@ -150,7 +150,7 @@ def _show_taxonomy(chosen: list[CatalogEntry]) -> None:
 
 
 def _tests(entry: CatalogEntry) -> str:
-    """Whether the benchmark's paper tests differences statistically, where the taxonomy says so."""
+    """Return whether the benchmark's paper tests differences statistically, where the taxonomy says so."""
     return {True: "yes", False: "no", None: ""}[entry.taxonomy.tests]
 
 
@@ -200,7 +200,7 @@ def _chance(value: float | None) -> str:
 
 
 def chance_text(chance: Mapping[str, float | None]) -> str:
-    """Chance levels in per cent: one where all metrics have the same, the range where there are many.
+    """Return chance levels in per cent: one where all metrics have the same, the range where there are many.
 
     >>> chance_text({"itt": 0.3333, "tot": 0.3333}), chance_text({"text": 0.25, "image": 0.25, "group": 0.1667})
     ('33.3', '25, 25, 16.7')
@@ -212,7 +212,7 @@ def chance_text(chance: Mapping[str, float | None]) -> str:
 
 
 def _short(repository: str, most: int = 23) -> str:
-    """A repository's name, cut in the middle where it is long.
+    """Return a repository's name, cut in the middle where it is long.
 
     >>> _short("mertyg/vision-language-models-are-bows")
     'mertyg/visi…ls-are-bows'

@@ -76,7 +76,7 @@ def import_(
 
 
 def _images_not_found(bench: Benchmark) -> str:
-    """What is wrong with the images, where none of the first hundred can be found; empty where one can."""
+    """Return what is wrong with the images, where none of the first hundred can be found; empty where one can."""
     from creperie.bench import NO_IMAGES, image_keys
 
     keys = sorted(image_keys(bench))
@@ -90,7 +90,7 @@ def _images_not_found(bench: Benchmark) -> str:
 
 
 def _read(path: str, format_name: str, columns: ColumnChoice, images: str | None) -> Benchmark:
-    """The benchmark in a file or folder; tables with the columns that were named."""
+    """Return the benchmark in a file or folder; tables with the columns that were named."""
     from dataclasses import replace
 
     from creperie.bench import (
@@ -175,7 +175,7 @@ def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
 
 
 def _item_rows(item: Item) -> list[list[str]]:
-    """An item for people: one line per caption; of several images, those that the caption is true of."""
+    """Return an item for people: one line per caption; of several images, those that the caption is true of."""
     rows = []
     for j, caption in enumerate(item.captions):
         true = [image for i, image in enumerate(item.images or ("",)) if item.match[i][j]]

@@ -34,7 +34,7 @@ def show(bench: str, part: PartOptions, items: Sequence[str], sample: int, seed:
 
 
 def describe(bench: Benchmark) -> dict[str, Any]:
-    """A benchmark as a JSON document."""
+    """Return a benchmark as a JSON document."""
     from creperie.bench import NO_IMAGES, image_keys, match_chance, match_shapes
 
     levels = match_chance(bench)
@@ -172,7 +172,7 @@ def _show_item(item: Item) -> None:
 
 
 def _value(value: object) -> str:
-    """A tag's value; numbers without `.0`."""
+    """Return a tag's value; numbers without `.0`."""
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 

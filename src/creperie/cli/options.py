@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False) -> dict[str, str]:
-    """The values of an option NAME=VALUE that may be repeated; `last` cuts at the last equals sign, for URIs."""
+    """Return the values of an option NAME=VALUE that may be repeated; `last` cuts at the last equals sign, for URIs."""
     pairs = {}
     for text in texts:
         name, _, value = text.rpartition("=") if last else text.partition("=")
@@ -121,7 +121,7 @@ def database(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def open_place(place: str | None) -> Database:
-    """The database that --db names, else the usual one."""
+    """Return the database that --db names, else the usual one."""
     try:
         from creperie.annotation import DEFAULT_DATABASE, open_database
     except ModuleNotFoundError as e:

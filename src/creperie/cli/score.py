@@ -104,7 +104,7 @@ def score(
 
 
 def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tuple[Zoo, bool]:
-    """The models and benchmarks of the call; and whether they come from files, as a matrix that can be resumed."""
+    """Return the models and benchmarks of the call, and whether they come from a zoo file, whose runs are resumed."""
     from creperie.recipes import Zoo, ZooEntry, is_zoo, read_zoo
 
     files = [spec for spec in benchmarks if is_zoo(spec)]
@@ -168,7 +168,7 @@ def _matrix(call: ScoreCall, zoo: Zoo, options: ScoreOptions, engine: Engine | N
 
 
 def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
-    """All cells; where there are several models, a line on stderr as each is done."""
+    """Compute and return all cells; where there are several models, a line on stderr as each is done."""
     import time
 
     from creperie.cli.score_text import duration

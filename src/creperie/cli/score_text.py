@@ -98,7 +98,7 @@ def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
 
 
 def matrix_table(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> tuple[list[str], list[list[str | TableCell]]]:
-    """The same as heads and rows; the highest accuracy of a column is its best cell."""
+    """Return the matrix as heads and rows; the highest accuracy of a column is its best cell."""
     from creperie.reporting import TableCell
 
     top = [max((s.accuracy for s in column.models.values()), default=math.nan) for column in ranked.columns]
@@ -121,7 +121,7 @@ def matrix_table(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> tuple[l
 
 
 def matrix_text(ranked: Standings, form: str, cells: Sequence[MatrixCell] = ()) -> str:
-    """The matrix as Markdown, LaTeX, CSV or HTML; what failed is explained below it."""
+    """Return the matrix as Markdown, LaTeX, CSV or HTML; what failed is explained below it."""
     from creperie.reporting import render_rows
 
     heads, rows = matrix_table(ranked, cells)
@@ -134,7 +134,7 @@ def _rank(value: float) -> str:
 
 
 def slurm_script(args: Sequence[str], jobs: int) -> str:
-    """An array script with one job per model; the last line of its comment joins what they computed.
+    """Return an array script with one job per model; the last line of its comment joins what they computed.
 
     >>> print(slurm_script(["score", "zoo.yaml", "--slurm", "zoo.sh"], 3).splitlines()[3])
     #SBATCH --array=1-3

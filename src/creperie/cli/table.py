@@ -76,7 +76,7 @@ def _own_table(places: tuple[str, ...], choice: TableChoice, output: TableOutput
 
 
 def text_result(document: dict[str, Any], text: str, out: Path | None) -> CommandResult:
-    """A table as the answer of a command: into a file, or onto the screen."""
+    """Write a table into a file, if one is named, and return it as the answer of a command."""
     if out is not None:
         write_text(out, text)
     shown = {**document, "written": str(out) if out else None}

@@ -185,7 +185,7 @@ def _preset(options: StudyOptions) -> TrainingPreset:
 
 
 def _study_plan(about: StudyData, options: StudyOptions) -> CommandResult:
-    """How many trainings a study takes, and of how many images."""
+    """Return how many trainings a study takes, and of how many images."""
     arms = 9 if "every" in options.arms else len({"none", *options.arms})  # without hard negatives in any case
     if about.world:
         chosen = _preset(options)

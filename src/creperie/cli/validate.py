@@ -76,7 +76,7 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
 def _judged(
     document: dict[str, Any], failed: int, unanswered: int, bench: str, show: Callable[[dict[str, Any]], None]
 ) -> CommandResult:
-    """The answer with its verdict, which decides the exit code."""
+    """Return the answer with its verdict, which decides the exit code."""
     from creperie.auditing import judge_validation
 
     verdict = judge_validation(document["items"], failed, unanswered, bench)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -138,11 +137,6 @@ def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
     return captions
 
 
-def exclusion(item: Item) -> str:
-    """Return the condition of `data edit --where` under which everything but this item is kept."""
-    return f"subset != {json.dumps(item.subset)} or id != {json.dumps(item.id)}"
-
-
 def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) -> tuple[Path, str]:
     """Save the benchmark without the item, or with its captions or comment changed; return the folder and the command.
 
@@ -151,9 +145,9 @@ def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) 
     bench, place = shelf.bench(name), shelf.free(name, "edited")
     command = f"creperie data show {shlex.quote(str(place))}"
     if change["action"] == "exclude":
-        condition = exclusion(item)
-        made = edit(bench, Edit(where=condition))
-        command = shlex.join(["creperie", "data", "edit", name, "--where", condition, "--out", place.name])
+        dropped = f"{item.subset}/{item.id}"
+        made = edit(bench, Edit(drop=(dropped,)))
+        command = shlex.join(["creperie", "data", "edit", name, "--drop", dropped, "--out", place.name])
     else:
         captions = tuple(change.get(f"caption-{k}", text) for k, text in enumerate(item.captions))
         tags = {**item.tags, **({"comment": change["comment"]} if change.get("comment") else {})}

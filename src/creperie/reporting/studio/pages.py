@@ -23,7 +23,6 @@ from creperie.reporting.studio.items import (
     ItemFilter,
     ItemIndex,
     card_of,
-    exclusion,
     new_version,
     shared_tasks,
 )
@@ -109,7 +108,9 @@ class Studio:
         bench = self.shelf.bench(name)
         item = bench.item(query.get("subset", ""), query.get("id", ""))
         card = self._card(ItemFilter(name), bench, item)
-        command = shlex.join(["creperie", "data", "edit", name, "--where", exclusion(item), "--out", f"{name}-edited"])
+        command = shlex.join(
+            ["creperie", "data", "edit", name, "--drop", f"{item.subset}/{item.id}", "--out", f"{name}-edited"]
+        )
         python = f"creperie.load({name!r}).item({item.subset!r}, {item.id!r})"
         values = {"name": name, "item": item, "shown": card, "tags": dict(item.tags)}
         return self._page("item", f"{name}: {item.subset} · {item.id}", **values, command=command, python=python)
