@@ -70,18 +70,15 @@ def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
                 continue
             if kind_of(head) in {kind_of(lemma(w, "NNS")) for w in told} - {"", "person", "place"}:
                 continue  # one bicycle or another
-            if not corpus.allows(place.split()[-1], head) or _is_implied(head, scene, corpus):
+            expected = corpus.mean_association(head, scene) > IMPLIED  # so often seen there that it probably is
+            if expected or not corpus.allows(place.split()[-1], head):
+                continue
+            if not corpus.fits_scene(head, span[-1].lower_, scene):
                 continue
             comes = f"{place} {article_for(new)} {new}"
             changes = {t.i: "" for t in span} | {span[0].i: comes}
             goes = " ".join(t.text for t in span)
             yield CaptionEdit(reworded(doc, changes), f"− {goes}, + {comes}", link.i)
-
-
-def _is_implied(new: str, scene: list[str], corpus: WordCounts) -> bool:
-    """Whether a thing is hardly ever seen in such a scene, or so often that it is probably there."""
-    known = [ratio for word in scene if (ratio := corpus.association(new, word)) is not None]
-    return any(ratio > IMPLIED or ratio < -2 for ratio in known)
 
 
 @cache

@@ -68,7 +68,8 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 def swappable(doc: Any) -> Iterator[Pair]:
     """Two things of one sort in different roles that could change places."""
-    pronoun = any(t.lower_ in frames()["pronouns"] for t in doc)
+    told = {t.lower_ for t in doc}
+    bound = not told.isdisjoint(frames()["pronouns"]) or not told.isdisjoint(frames()["gendered"])
     for left, right in noun_pairs(objects(doc)):
         first, second = (lemma(t.text, t.tag_) for t in (left, right))
         kinds = sort_of(left), sort_of(right)
@@ -77,9 +78,7 @@ def swappable(doc: Any) -> Iterator[Pair]:
             continue
         if len({*kinds} - ANIMATE) + bool({*kinds} & ANIMATE) > 1 or not MOVABLE.issuperset(kinds):
             continue
-        if ("food" in kinds and is_mass(first) != is_mass(second)) or (
-            pronoun and gender_of(first) != gender_of(second)
-        ):
+        if ("food" in kinds and is_mass(first) != is_mass(second)) or (bound and gender_of(first) != gender_of(second)):
             continue
         if "baby" in (age_of(first), age_of(second)) or any(map(_is_tied, (left, right))):
             continue

@@ -196,6 +196,8 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
     base = dictionary_form(verb)
     if not has_passive(base, thing.text.lower()) or not knows_verb(base):
         return "a verb without a passive"
+    if link is not None and kind_of(dictionary_form(thing)) == "place":
+        return "a place is not acted upon"  # laugh at a park
     if has_possessor(thing) or lacks_determiner(subject):
         return "an argument belongs to the other, or lacks its article"
     counted = kind_of(dictionary_form(thing)) in ("person", "animal", "vehicle", "furniture", "handheld", "clothing")

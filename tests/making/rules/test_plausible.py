@@ -277,3 +277,19 @@ def test_twenty_relations_are_two_fifths_at_most_from_a_hundred_on() -> None:
 def test_a_caption_that_is_about_a_top_is_read(text: str, previewed: Preview, parser: str) -> None:
     """The word whose place is told is the root itself: nothing stands above it."""
     assert previewed("rules:add", [text], MakerOptions(parser=parser)).report["sources"] == 1
+
+
+@pytest.mark.parametrize(
+    ("maker", "text", "never"),
+    [
+        ("rules:add", "A brown dog stands in shallow water on a red leash.", "wet dog"),
+        ("rules:swap", "A man chases a girl in a flowery dress.", "man in a flowery dress"),
+        ("rules:swap", "The dog barks at the bull.", "bull barks"),
+        ("grammar:passive", "Two little kids laugh at a park.", "laughed at"),
+    ],
+)
+def test_what_a_reading_found_is_not_made_again(
+    maker: str, text: str, never: str, previewed: Preview, parser: str
+) -> None:
+    made = previewed(maker, [text], MakerOptions(parser=parser, matched=False, band=30, foils=20))
+    assert not [c.text for o in made.outcomes for c in o.accepted if never in c.text]
