@@ -51,8 +51,7 @@ class Rewriter:
         texts = [s.text for s in sources]
         docs = list(parse(texts, self.options.parser))
         if self.name == TRANSLATE:
-            model: Any = load_model(self.options.model)
-            rewritten: Sequence[Sequence[str]] = model.rewritten(texts, TRIED)
+            rewritten: Sequence[Sequence[str]] = _translator(self.options.model).rewritten(texts, TRIED)
         else:
             rewritten = [with_synonyms(doc) for doc in docs]
         for source, doc, found in zip(sources, docs, rewritten, strict=True):
@@ -72,6 +71,12 @@ class Rewriter:
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
         pairs = [(c, {"maker": c.maker, "edit": c.edit}) for c in accepted]
         return [Item(source.id, c.kind, source.images, (source.text, c.text), choice(2, 0), t) for c, t in pairs]
+
+
+@cache
+def _translator(uri: str) -> Any:
+    """The model, loaded once for all chunks of captions."""
+    return load_model(uri)
 
 
 def rewriter(name: str, options: MakerOptions, captions: Captions) -> Rewriter:

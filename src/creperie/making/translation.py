@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,8 @@ class BackTranslator:
     def __init__(self, uri: str, folders: Sequence[Path], place: Place) -> None:
         from transformers import MarianMTModel, MarianTokenizer
 
-        with quiet_libraries():
+        with quiet_libraries(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Recommended: pip install sacremoses")
             self.tokenizers = [MarianTokenizer.from_pretrained(folder) for folder in folders]
             models = [MarianMTModel.from_pretrained(folder, dtype=place.dtype) for folder in folders]
         self.models = [model.to(place.device).eval() for model in models]

@@ -189,10 +189,10 @@ def add_att(sampler: Sampler) -> TwinDrafts | None:
     named = tuple("colour" if dice.chance(55) else "pattern" for _ in places)
     if places[0] == places[1]:
         named = (named[0], named[0])
-    if any(getattr(mentions[k], attribute) for k, attribute in zip(places, named, strict=True)):
+    if any(getattr(mentions[k], attribute) for k, attribute in zip(places, named)):
         return None
     other = draft
-    for k, attribute in sorted(set(zip(places, named, strict=True))):
+    for k, attribute in sorted(set(zip(places, named))):
         value = _other_value(sampler, other, k, attribute)
         if value is None:
             return None
