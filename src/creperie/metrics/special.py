@@ -21,11 +21,6 @@ def normal_quantile(p: float) -> float:
     return NormalDist().inv_cdf(p)
 
 
-def normal_cdf(x: float) -> float:
-    """The standard normal distribution function."""
-    return 0.5 * math.erfc(-x / math.sqrt(2))
-
-
 def chi2_tail(x: float) -> float:
     """P(X ≥ x) of a chi-squared variable with one degree of freedom."""
     return math.erfc(math.sqrt(x / 2))
