@@ -106,11 +106,12 @@ def test_pictures_stay_within_their_room(bench: Benchmark) -> None:
     roomy = thumbnails(bench.images, references, budget=10**6)
     assert roomy.edge == EDGES[0]
     assert len(roomy.pictures) == 6
-    tight = thumbnails(bench.images, references, budget=roomy.size // 3)
-    assert 0 < tight.size <= roomy.size // 3
+    third = sum(map(len, roomy.pictures.values())) // 3
+    tight = thumbnails(bench.images, references, budget=third)
+    assert 0 < sum(map(len, tight.pictures.values())) <= third
     assert tight.edge < roomy.edge
     tiny = thumbnails(bench.images, references, budget=700)
-    assert tiny.size <= 700
+    assert sum(map(len, tiny.pictures.values())) <= 700
     assert len(tiny.pictures) + tiny.left_out == 6
     assert thumbnails(bench.images, references, budget=0).pictures == {}
 

@@ -199,6 +199,38 @@ def test_two_models_side_by_side(client: TestClient, folder: Path) -> None:
     assert "← all runs" in report.text
 
 
+SLEEPS = [(f"Dog {k} sleeps.", f"Dog {k} does not sleep.") for k in range(60)]
+PAIRS = [pair if k % 4 else pair[::-1] for k, pair in enumerate(SLEEPS)]  # "not" tells three of four
+NEGATED = "caption,foil,kind\n" + "".join(f"{true},{false},negate\n" for true, false in PAIRS)
+
+
+def test_a_table_becomes_a_benchmark(client: TestClient, folder: Path) -> None:
+    form = {"table": NEGATED, "name": "pasted", "subset": "kind", "image": "", "pictures": ""}
+    assert "60 of 60 items" in client.post("/import", data=form).text
+    columns = {"positive": "caption", "negative": "odd"}
+    tabbed = {**form, **columns, "name": "tabbed", "table": NEGATED.replace(",", "\t").replace("foil", "odd")}
+    assert client.post("/import", data=tabbed).url.params["name"] == "tabbed"
+    assert load(folder / "tabbed").item("negate", "7").captions == ("Dog 7 sleeps.", "Dog 7 does not sleep.")
+    wrong = ({"table": "a,b\n1,2\n"}, {"table": ""}, {"pictures": "../.."}, {"name": "../out"}, {"name": "pasted"})
+    for change in wrong:
+        refused = client.post("/import", data={**form, "name": "other", **change})
+        assert refused.status_code == 400, change
+        assert "/tmp" not in refused.text
+
+
+def test_the_ranking_is_shown_under_every_choice(client: TestClient, folder: Path) -> None:
+    from creperie.statistics import robustness
+
+    assert 'href="/robust?bench=mine"' in client.get("/runs").text
+    page = client.get("/robust", params={"bench": "mine", "wrong": "2/50"}).text
+    blind, *seeing = (str(path) for path in sorted((folder / "runs").iterdir()))
+    expected = robustness(seeing, wrong="2/50", blind=[blind])
+    assert all(f'<button type="button">{name}</button>' in page for name in expected.choices)
+    assert f"would reach {100 * expected.accuracies[0].corrected:.1f} %" in page
+    assert f"--blind runs/{Path(blind).name}" in page
+    assert client.get("/robust", params={"bench": "mine", "wrong": "many"}).status_code == 404
+
+
 def test_an_audit_is_watched_and_refined(client: TestClient) -> None:
     client.post("/audit", data={"name": "mine", "attackers": "length-words"})
     until = time.monotonic() + 60
@@ -252,7 +284,7 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     pytest.importorskip("spacy", reason="the makers need a parser")
     context = chromium.new_context(viewport={"width": 390, "height": 844})
     page = context.new_page()
-    page.set_default_timeout(120_000)
+    page.set_default_timeout(240_000)
     trouble: list[str] = []
     asked: list[str] = []
     page.on("console", lambda m: trouble.append(m.text) if m.type in ("error", "warning") else None)
@@ -266,17 +298,30 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     page.click(".card header a >> nth=0")
     assert page.locator(".card mark").count() > 0
     assert page.evaluate("document.title") != "1"
-    # an audit: watched, leaking items, refined, both verdicts
-    page.goto(served.split("?")[0] + "audit?name=mine")
+    # a table: imported, audited, its leaking items, refined, both verdicts
+    (folder / "table.csv").write_text(NEGATED, "utf-8")
+    page.click("nav a:has-text('Benchmarks')")
+    page.click("summary:has-text('Import a table')")
+    page.set_input_files("[data-into]", folder / "table.csv")
+    page.wait_for_selector("input[name=name]:valid")
+    page.fill("input[name=subset]", "kind")
+    page.click("button:has-text('Import')")
+    page.click("main a:has-text('audit')")
     page.click("button:has-text('Audit')")
-    page.wait_for_selector("[aria-label='Blind accuracy']")
+    page.click("li:has-text('negation chooses') a")
+    page.wait_for_selector("text=45 of 60 items")
+    page.go_back()
     page.click("button:has-text('Refine')")
-    page.wait_for_selector("h2:has-text('mine-refined')")
+    page.wait_for_selector("h2:has-text('table-refined')")
     assert page.locator(".verdict").count() == 2
-    # two runs
+    # two runs: the items on which they disagree, and the choices that the ranking withstands
     page.click("nav a:has-text('Runs')")
     page.click("button:has-text('Compare')")
     page.wait_for_selector("text=is right")
+    assert page.locator(".beside .card mark").count() > 0
+    page.click("nav a:has-text('Runs')")
+    page.click("a:has-text('hold?')")
+    page.wait_for_selector("[aria-label='Ranks under every choice']")
     # captions to foils to a study
     page.click("nav a:has-text('Make')")
     page.fill("textarea", "\n".join(f"A dog number {k} chases a cat on the grass." for k in range(40)))
@@ -290,7 +335,26 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     page.wait_for_selector("text=The study is ready")
     assert page.locator("a[href*='/join/']").count() == 2
     assert len(load(folder / "pasted")) > 20
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert trouble == []
     assert all(a.startswith((served.split("?")[0], "data:")) for a in asked), asked
+    context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_every_page_is_accessible_and_fits(served: str, folder: Path, chromium: Any, mode: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    _, alpha, beta = sorted(path.name for path in (folder / "runs").iterdir())
+    context = chromium.new_context(color_scheme=mode, bypass_csp=True)  # axe brings its own script
+    page = context.new_page()
+    page.goto(served)
+    asked = ["benchmarks", "items?name=mine", "item?name=mine&subset=swap&id=7", "audit?name=mine", "make", "runs"]
+    asked += [f"compare?a={alpha}&b={beta}", "robust?bench=mine&wrong=2/50", f"report?run={alpha}", "studies", "none"]
+    for address in asked:
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.goto(served.split("?")[0] + address)
+        assert [v["id"] for v in axe.run(page).response["violations"]] == [], f"{address} {mode}"
+        for width in (390, 1280, 1920):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{address} at {width}"
     context.close()

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, __version__, percent, read_json
+from creperie.core import DataError, __version__, percent, read_json, render
 from creperie.metrics import holm, normal_quantile
 
 Document = Mapping[str, Any]
@@ -189,48 +189,28 @@ def sarif_log(audit: Document, place: str, result: BaselineResult | None = None)
 
 
 def markdown_summary(audit: Document, result: BaselineResult | None = None) -> str:
-    """A summary for a pull request: the verdict, the leaks, and what was not run."""
-    mark = {"clean": "✅", "leaks": "❌"}.get(str(audit["verdict"]), "⚠️")
-    if result is not None:
-        mark = {0: "✅", 1: "❌"}.get(result.code, "⚠️")
-    lines = [f"### {mark} Blind audit of {_cell(audit['benchmark'])}", "", f"{audit['text']}.", ""]
-    lines += [f"Next: `{audit['next']}`", ""] if audit.get("next") else []
-    if result is not None:
-        lines += [f"**{_sentence(result.text)}**", ""]
-    worse = _failing(audit, result)
-    leaking = sorted((row for row in audit["results"] if row["leaks"]), key=lambda row: -row["accuracy"])
-    if leaking:
-        lines += ["| subset | attacker | accuracy without image | items | chooses |", "|---|---|---|---|---|"]
-        for row in leaking[:20]:
-            flag = " ⬆" if result is not None and (row["subset"], row["attacker"]) in worse else ""
-            value = f"{percent(row['accuracy'])} % [{percent(row['low'])}, {percent(row['high'])}]{flag}"
-            cells = (row["subset"], row["attacker"], value, f"{row['n']:,}", row["choice"])
-            lines.append("| " + " | ".join(_cell(c) for c in cells) + " |")
-        if len(leaking) > 20:
-            lines.append(f"\n… and {len(leaking) - 20} more.")
-        lines.append("")
-    if not_run := _not_run(audit):
-        lines += [f"Not run: {', '.join(_cell(name) for name in not_run)}.", ""]
-    return "\n".join(lines)
+    """Return a summary for a pull request: the verdict, the leaks, and what was not run."""
+    verdict = str(audit["verdict"]) if result is None else {0: "clean", 1: "leaks"}.get(result.code)
+    return render(
+        "reporting",
+        "summary.md",
+        mark={"clean": "✅", "leaks": "❌"}.get(verdict or "", "⚠️"),
+        audit={"next": "", **audit},
+        result=result,
+        worse=_failing(audit, result) if result else (),
+        leaking=sorted((row for row in audit["results"] if row["leaks"]), key=lambda row: -row["accuracy"]),
+        not_run=_not_run(audit),
+        cell=_cell,
+    )
 
 
 def badge_svg(audit: Document) -> str:
-    """A badge with the verdict and, of a leak, the best blind accuracy."""
+    """Return a badge with the verdict and, of a leak, the best blind accuracy."""
     verdict = str(audit["verdict"])
     leaking = [row["accuracy"] for row in audit["results"] if row["leaks"]]
     says = f"leaks, {percent(max(leaking), 0)} %" if verdict == "leaks" and leaking else verdict
     colour = {"clean": "#1f7a4d", "leaks": "#c43a24"}.get(verdict, "#9a6700")
-    left, right = 74, 12 + round(6.6 * len(says))
-    label = f"blind audit: {says}"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
-        f'aria-label="{escape(label)}"><title>{escape(label)}</title>'
-        f'<rect width="{left}" height="20" rx="3" fill="#444"/>'
-        f'<rect x="{left - 3}" width="{right + 3}" height="20" rx="3" fill="{colour}"/>'
-        f'<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">'
-        f'<text x="{left / 2:g}" y="14">blind audit</text>'
-        f'<text x="{left + right / 2:g}" y="14">{escape(says)}</text></g></svg>\n'
-    )
+    return render("reporting", "badge.svg", says=says, colour=colour, wide=12 + round(6.6 * len(says)))
 
 
 def _not_run(audit: Document) -> Mapping[str, str]:
@@ -245,10 +225,6 @@ def _rule(attacker: Document) -> str:
 def _told(row: Document) -> str:
     value = f"{percent(row['accuracy'])} % [{percent(row['low'])}, {percent(row['high'])}] of {row['n']:,} items"
     return f"{row['attacker']} is right without the image on {row['subset']}: {value}; it chooses {row['choice']}"
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def _cell(value: object) -> str:

@@ -218,13 +218,13 @@ def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:
 STATIC = BoardLinks()
 
 
-def board_site(board: Board, folder: Path, links: BoardLinks) -> str:
+def board_site(board: Board, folder: Path) -> str:
     """Return the leaderboard as a page."""
     title = f"Leaderboard of {folder.resolve().name}"
-    return page_of(title, shown=board_html(board, links), notes=[counted(len(board.entries), "run")])
+    return page_of(title, shown=board_html(board, STATIC), notes=[counted(len(board.entries), "run")])
 
 
-def matrix_page(board: Board, folder: Path, links: BoardLinks) -> str:
+def matrix_page(board: Board, folder: Path) -> str:
     """Return a page with all models and benchmarks in one table."""
     if not board.entries:
         raise UsageError("there are no runs yet", where=str(folder))
@@ -232,7 +232,7 @@ def matrix_page(board: Board, folder: Path, links: BoardLinks) -> str:
     choices = [[board.names.get(uri) or model_tail(uri), uri] for uri in urls]
     names = dict(zip(urls, distinct(choices), strict=True))
     ranked = rank_runs([load_run(entry.path) for entry in board.entries], names=names)
-    shown = standings_table(ranked, {digest: links.bench(slug) for digest, slug in board.slugs.items()})
+    shown = standings_table(ranked, {digest: STATIC.bench(slug) for digest, slug in board.slugs.items()})
     title = f"Models and benchmarks of {folder.resolve().name}"
     return page_of(title, back="index.html", shown=shown)
 
@@ -240,7 +240,7 @@ def matrix_page(board: Board, folder: Path, links: BoardLinks) -> str:
 def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progress: Progress = silent) -> dict[str, int]:
     """Write the leaderboard, the matrix and one report per benchmark as files; the bytes of each by name."""
     board = RunsFolder(folder).look()
-    pages = {"index.html": board_site(board, folder, STATIC), "matrix.html": matrix_page(board, folder, STATIC)}
+    pages = {"index.html": board_site(board, folder), "matrix.html": matrix_page(board, folder)}
     given = [load(spec) for spec in benches]
     groups = board.by_content()
     with progress("reports", len(groups), "benchmarks") as advance:

@@ -26,8 +26,10 @@ from creperie.reporting.html_tables import (
     task_table,
 )
 from creperie.reporting.page_figures import page_figures, rank_figure
+from creperie.reporting.robust_part import ranked_and_blind, robust_part
 from creperie.reporting.thumbnails import BUDGET, Thumbnails, thumbnails
 from creperie.scoring import ComparisonRow, Run, compare, rank_runs
+from creperie.statistics import robustness
 
 #: more runs than this on one benchmark are ranked, not compared pair by pair
 MOST_COMPARED = 6
@@ -113,6 +115,9 @@ def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress) -> li
         found.append(("figures", "Figures", drawn))
     if contents.comparisons and (compared := _comparisons(group, progress)):
         found.append(("comparisons", "Comparisons", compared))
+        ranked, blind = ranked_and_blind(group.runs)
+        if 1 < len(ranked) <= MOST_COMPARED:
+            found.append(("robustness", "Robustness", robust_part(robustness(ranked, blind=blind), _names(group))))
     if audit := contents.audits.get(group.runs[0].hash):
         found.append(("audit", "Audit", part("audit", audit, blind_rows(audit))))
     return found
@@ -167,13 +172,17 @@ def _comparisons(group: RunGroup, progress: Progress) -> str:
 
 
 def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow]) -> tuple[str, str, str]:
-    names = dict(zip([r.model for r in group.runs], group.labels, strict=True))
-    names |= dict(zip([r.name for r in group.runs], group.labels, strict=True))
+    names = _names(group)
     whole, parts = ([r for r in rows if (r.subset == "all") is wanted] for wanted in (True, False))
     shown = comparison_table(whole, names, f"Paired tests of {name}")
     if parts:
         shown += part("folded", "By subset", comparison_table(parts, names, f"Paired tests of {name} by subset"))
     return name, "", shown
+
+
+def _names(group: RunGroup) -> dict[str, str]:
+    """Return the labels of a group's runs, by model and by run."""
+    return {key: label for run, label in zip(group.runs, group.labels, strict=True) for key in (run.model, run.name)}
 
 
 # -- the document ----------------------------------------------------------------------------------------------------

@@ -7,10 +7,9 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
-from creperie.core import UsageError, check_options, option, percent, unknown
+from creperie.core import UsageError, check_options, option, percent, render, unknown
 from creperie.metrics import task
 from creperie.reporting.gather import distinct, model_tail
 from creperie.reporting.tables.render import latex_text
@@ -220,13 +219,4 @@ def _long_csv(table: RunTable) -> str:
 
 
 def _html(heads: Sequence[str], rows: Rows, left: int, note: str) -> str:
-    def cell(c: TableCell) -> str:
-        text = f"<b>{escape(c.text)}</b>" if c.best else escape(c.text)
-        return f"<td>{text} <small>{escape(c.small)}</small></td>" if c.small else f"<td>{text}</td>"
-
-    head = "".join(f"<th>{escape(h)}</th>" for h in heads)
-    lines = [f"<table>\n<caption>{escape(note)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>"]
-    for row in rows:
-        labels = "".join(f"<th>{escape(c.text)}</th>" for c in row[:left])
-        lines.append(f"<tr>{labels}{''.join(cell(c) for c in row[left:])}</tr>")
-    return "\n".join([*lines, "</tbody>", "</table>", ""])
+    return render("reporting", "run_table.html", heads=heads, rows=rows, left=left, note=note)

@@ -27,10 +27,6 @@ class Thumbnails:
     failed: dict[str, str] = field(default_factory=dict)  #: reference → why it cannot be shown
     left_out: int = 0  #: pictures that did not fit any more
 
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.pictures.values()))
-
 
 def thumbnails(
     store: ImageStore, references: Sequence[str], *, budget: int = BUDGET, progress: Progress = silent

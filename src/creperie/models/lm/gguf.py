@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import sys
 import tempfile
 from contextlib import redirect_stderr
 from importlib.util import find_spec
@@ -45,6 +46,7 @@ def converted(file: Path, uri: str) -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
+    print(f"preparing the weights of {uri}: this happens once, and may take a minute or two", file=sys.stderr)
     draft = Path(tempfile.mkdtemp(prefix=".gguf.", dir=folder.parent))
     try:
         _convert(file, draft, uri)

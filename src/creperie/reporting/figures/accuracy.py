@@ -36,7 +36,7 @@ NO_LEVELS = Levels()
 @styled
 def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, title: str = "") -> Figure:
     """One line per subset, one mark per model; chance is a tick, people are a diamond."""
-    subsets = _subsets(series)
+    subsets = list(dict.fromkeys(subset for one in series for subset in one.values))
     tall = max(0.32, 0.17 * len(series) + 0.14)
     figure = new_figure(6.6, 1.2 + tall * len(subsets) + 0.2 * math.ceil(len(series) / 4))
     axes = figure.subplots()
@@ -45,43 +45,14 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
     for k, one in enumerate(series):
         shift = (k - (len(series) - 1) / 2) * step
         marks.append((_points(axes, one, subsets, shift, k), one.name))
-    _rows(axes, subsets)
-    axes.set_title(title)
-    legend_below(figure, [m for m, _ in marks], [name for _, name in marks])
-    return figure
-
-
-@styled
-def small_multiples(series: Sequence[Series], levels: Levels = NO_LEVELS, *, title: str = "") -> Figure:
-    """The same, one panel per model."""
-    subsets = _subsets(series)
-    across = min(4, len(series))
-    down = math.ceil(len(series) / across)
-    figure = new_figure(1.4 + 1.75 * across, 0.9 + down * (0.5 + 0.24 * len(subsets)))
-    panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
-    marks: list[tuple[Any, str]] = []
-    for k, (axes, one) in enumerate(zip(panels, series, strict=False)):
-        marks = _levels(axes, subsets, levels)
-        _points(axes, one, subsets, 0.0, k)
-        axes.set_title(one.name, fontsize=9)
-        _rows(axes, subsets, label=k >= len(series) - across)
-    for axes in panels[len(series) :]:
-        axes.set_visible(False)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
-    legend_below(figure, [m for m, _ in marks], [name for _, name in marks])
-    return figure
-
-
-def _subsets(series: Sequence[Series]) -> list[str]:
-    return list(dict.fromkeys(subset for one in series for subset in one.values))
-
-
-def _rows(axes: Axes, subsets: Sequence[str], *, label: bool = True) -> None:
     axes.set_yticks(range(len(subsets)), subsets)
     axes.set_ylim(len(subsets) - 0.5, -0.5)
     axes.set_xlim(-0.02, 1.02)
-    percent_axis(axes, "x", "accuracy, %" if label else "")
+    percent_axis(axes)
     axes.tick_params(axis="y", length=0)
+    axes.set_title(title)
+    legend_below(figure, [m for m, _ in marks], [name for _, name in marks])
+    return figure
 
 
 def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[Any, str]]:

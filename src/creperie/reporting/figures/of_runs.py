@@ -11,7 +11,7 @@ import numpy as np
 
 from creperie.core import DataError, UsageError, read_json
 from creperie.metrics import Outrank, accuracy, aligned, margins, pearson, rank_table, task
-from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset, small_multiples
+from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subset
 from creperie.reporting.figures.bars import drops, grouped_bars
 from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.gaps import Box, boxes_by_model, margin_histograms
@@ -52,11 +52,6 @@ def draw_accuracy(sources: Sequence[str], options: FigureOptions) -> Figure:
     if name == "blind" and not options.tasks and "itt" in group.tasks:  # those that see the image, beside them
         series, name = [*series, *_shares(group, "itt")[0]], "blind, and itt with images"
     return accuracy_by_subset(series, levels, title=f"{group.name}: {name}")
-
-
-def draw_multiples(sources: Sequence[str], options: FigureOptions) -> Figure:
-    group, name = _one_group(sources, options)
-    return small_multiples(*_shares(group, name), title=f"{group.name}: {name}")
 
 
 def _shares(group: RunGroup, name: str) -> tuple[list[Series], Levels]:

@@ -13,12 +13,11 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from creperie.bench import ImageError
 from creperie.core import CreperieError, UsageError, policy_of, render
 from creperie.reporting.studio.pages import Studio
 
 COOKIE = "creperie-studio"
-MOST_SENT = 4 * 2**20  #: bytes of a form
+MOST_SENT = 32 * 2**20  #: bytes of a form
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -52,11 +51,10 @@ def make_studio(folder: str | Path, token: str = "", *, hosts: tuple[str, ...] =
 
     @app.exception_handler(CreperieError)
     async def mistaken(request: Request, error: CreperieError) -> HTMLResponse:
-        missing = isinstance(error, ImageError) or request.method == "GET"
-        return HTMLResponse(_message("This did not work", str(error)), 404 if missing else 400)
+        return HTMLResponse(_message("This did not work", str(error)), 404 if request.method == "GET" else 400)
 
     @app.get("/")
-    def entered(request: Request) -> Response:
+    def entered() -> Response:
         answer = RedirectResponse("/benchmarks", 303)
         answer.set_cookie(COOKIE, token, httponly=True, samesite="lax")
         return answer
@@ -92,9 +90,11 @@ def _add_pages(app: FastAPI, studio: Studio) -> None:
         "make": studio.make,
         "runs": studio.runs,
         "compare": studio.compare,
+        "robust": studio.robust,
         "studies": studio.studies,
     }
     sent = {
+        "import": studio.import_table,
         "item": studio.change_item,
         "audit": studio.begin_audit,
         "make": studio.propose,
@@ -116,7 +116,7 @@ def _add_pages(app: FastAPI, studio: Studio) -> None:
             raise UsageError("there is no such form")
         body = await request.body()
         if len(body) > MOST_SENT:
-            raise UsageError("the form is too large", hint="use the command line for so many captions")
+            raise UsageError("the form is too large", hint="import large tables with `creperie data import`")
         form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         answer = await run_in_threadpool(sent[page], form)
         return RedirectResponse(answer, 303) if answer.startswith("/") else HTMLResponse(answer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -53,7 +52,8 @@ class ItemIndex:
 
     def __init__(self, bench: Benchmark) -> None:
         self.bench = bench
-        self.offsets, self.texts = bench.ragged("captions")
+        self.offsets, texts = bench.ragged("captions")
+        self.texts = pc.utf8_lower(texts)
         self._wins: dict[str, np.ndarray] = {}
 
     def tags(self) -> list[str]:
@@ -83,15 +83,16 @@ class ItemIndex:
         if wanted.subset:
             keep &= pc.equal(bench.column("subset"), wanted.subset).to_numpy()
         if wanted.words:
-            hits = pc.match_substring(self.texts, wanted.words, ignore_case=True).to_numpy(zero_copy_only=False)
+            hits = pc.match_substring(self.texts, wanted.words.lower()).to_numpy(zero_copy_only=False)
             total = np.concatenate([[0], np.cumsum(hits)])
             keep &= total[self.offsets[1:]] > total[self.offsets[:-1]]
         if wanted.tag:
             name, _, value = wanted.tag.partition("=")
             if TAG_PREFIX + name not in bench.columns:
                 raise unknown("tag", name, [n[len(TAG_PREFIX) :] for n in bench.columns if n.startswith(TAG_PREFIX)])
-            texts = [str(v) for v in bench.column(TAG_PREFIX + name).to_pylist()]
-            keep &= np.asarray(texts) == value
+            column = bench.column(TAG_PREFIX + name)
+            alike = [v for v in pc.unique(column).to_pylist() if str(v) == value]
+            keep &= np.asarray(pc.is_in(column, value_set=pa.array(alike, column.type)))
         if wanted.attacker:
             keep &= self.wins(wanted.attacker)
         for run, right in ((wanted.right, True), (wanted.wrong, False)):
@@ -137,17 +138,14 @@ def card_of(item: Item) -> list[tuple[bool, str, str, str]]:
     return captions
 
 
-def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) -> tuple[Path, str]:
-    """Save the benchmark without the item, or with its captions or comment changed; return the folder and the command.
+def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) -> Path:
+    """Save the benchmark without the item, or with its captions or comment changed; return the folder.
 
     The benchmark itself stays as it is; the new one records the change in its provenance.
     """
     bench, place = shelf.bench(name), shelf.free(name, "edited")
-    command = f"creperie data show {shlex.quote(str(place))}"
     if change["action"] == "exclude":
-        dropped = f"{item.subset}/{item.id}"
-        made = edit(bench, Edit(drop=(dropped,)))
-        command = shlex.join(["creperie", "data", "edit", name, "--drop", dropped, "--out", place.name])
+        made = edit(bench, Edit(drop=(f"{item.subset}/{item.id}",)))
     else:
         captions = tuple(change.get(f"caption-{k}", text) for k, text in enumerate(item.captions))
         tags = {**item.tags, **({"comment": change["comment"]} if change.get("comment") else {})}
@@ -159,4 +157,4 @@ def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) 
         about = {"subset": item.subset, "id": item.id, "comment": change.get("comment", "")}
         made = bench.with_table(table, "correct", **about, before=list(item.captions), after=list(captions))
     save(made, place)
-    return place, command
+    return place

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from creperie.auditing import AttackerModels, audit, audit_document, entry_of, sendable
 from creperie.bench import load, record_audit
-from creperie.core import CreperieError, percent
+from creperie.core import CreperieError, UsageError, percent
 from creperie.refining import refine, write_refined
 
 
@@ -33,7 +33,7 @@ class StudioJob:
                 work(self)
             except CreperieError as e:
                 self.error = str(e)
-            except Exception as e:  # a job that fails in an unforeseen way is told, and the studio goes on
+            except Exception as e:  # a job that fails in an unforeseen way is shown, and the studio goes on
                 self.error = f"{type(e).__name__}: {e}"
             self.seconds, self.done = time.monotonic() - self.start, True
 
@@ -48,7 +48,9 @@ def audit_job(place: Path, attackers: Sequence[str]) -> StudioJob:
     def work(job: StudioJob) -> None:
         bench = load(place)
         names, _ = sendable(tuple(attackers), models)
-        for name in sorted((n for n in names if not entry_of(n).sampled and not _learns(n)), key=names.index):
+        for name in names:
+            if entry_of(name).sampled or entry_of(name).family in ("n-grams", "ensemble"):
+                continue  # they learn from all items, or draw some: they are sent with the others
             start = time.monotonic()
             rows = [r for r in audit(bench, [name], models).rows if r.subset == "all"]
             shown = percent(rows[0].measure.accuracy) if rows else "–"
@@ -61,14 +63,13 @@ def audit_job(place: Path, attackers: Sequence[str]) -> StudioJob:
     return StudioJob(f"Audit of {place.name}").begin(work)
 
 
-def _learns(name: str) -> bool:
-    return entry_of(name).family in ("n-grams", "ensemble")
-
-
 def refine_job(place: Path, out: Path, attackers: Sequence[str], *, repair: bool) -> StudioJob:
     """Keep the largest part on which the attackers are no better than chance, and audit it."""
 
     def work(job: StudioJob) -> None:
-        write_refined(refine(place, method="optimal", attackers=attackers, repair=repair), out)
+        refined = refine(place, method="optimal", attackers=attackers, repair=repair)
+        if not len(refined.bench):
+            raise UsageError("no item would be left: write new foils for what leaks", where=place.name)
+        write_refined(refined, out)
 
     return StudioJob(f"Refinement of {place.name}").begin(work)

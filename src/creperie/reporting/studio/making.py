@@ -1,13 +1,25 @@
-"""Foils for pasted captions: proposed by makers, accepted, edited or rejected one by one, saved as a benchmark."""
+"""New benchmarks: foils of pasted captions that a person accepted, and imported tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items, save
-from creperie.core import CreperieError, UsageError
+from creperie.bench import (
+    NO_IMAGES,
+    Benchmark,
+    Item,
+    ProvenanceStep,
+    Roles,
+    choice,
+    from_items,
+    open_store,
+    read_table,
+    save,
+)
+from creperie.core import CreperieError, UsageError, split_names
 from creperie.making import JobOptions, MakerOptions, make
 
 #: makers that need no model and no images, in the order in which the page lists them
@@ -48,11 +60,7 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
 
 def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
     """Save the accepted candidates of the page's form: one item per foil, with a second positive if there is one."""
-    name = form.get("name", "").strip()
-    if not name or "/" in name or name.startswith("."):
-        raise UsageError("the benchmark needs a name without slashes", hint="such as my-foils")
-    if (folder / name).exists():
-        raise UsageError(f"{name!r} is taken", hint="choose another name")
+    place = _new_place(form, folder)
     sources = {key[7:]: text for key, text in form.items() if key.startswith("source-")}
     accepted = [key[5:] for key in form if key.startswith("keep-")]
     positives: dict[str, str] = {}
@@ -69,4 +77,33 @@ def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
     if not items:
         raise UsageError("no foil is accepted", hint="accept at least one: key a")
     args = {"maker": "studio", "sources": len(sources), "accepted": len(accepted)}
-    return save(from_items(name, items, provenance=(ProvenanceStep("make", args),)), folder / name)
+    return save(from_items(place.name, items, provenance=(ProvenanceStep("make", args),)), place)
+
+
+def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
+    """Save a table (CSV, TSV or JSON lines) as a benchmark; columns that the form leaves open are found by name."""
+    place, table = _new_place(form, folder), form.get("table", "").lstrip("\ufeff")
+    heading = table.partition("\n")[0]
+    kind = "jsonl" if heading.startswith("{") else "tsv" if "\t" in heading else "csv"
+    named = {role: tuple(split_names(form.get(role, ""))) for role in ("image", "positive", "negative", "subset")}
+    with TemporaryDirectory() as scratch:
+        file = Path(scratch) / f"{place.name}.{kind}"
+        file.write_text(table, encoding="utf-8")
+        try:
+            bench = read_table(file, kind, Roles(**named))
+        except CreperieError as e:
+            raise UsageError(str(e).replace(f"{scratch}/", "")) from None
+    pictures = (folder / form["pictures"]).resolve() if form.get("pictures") else None
+    if pictures and not (pictures.exists() and pictures.is_relative_to(folder)):
+        raise UsageError("there are no pictures of that name in the studio's folder", where=form["pictures"])
+    return save(replace(bench, images=open_store(pictures) if pictures else NO_IMAGES), place)
+
+
+def _new_place(form: Mapping[str, str], folder: Path) -> Path:
+    """Return the folder of a new benchmark; refuse a name that is taken or leads elsewhere."""
+    name = form.get("name", "").strip()
+    if not name or "/" in name or name.startswith("."):
+        raise UsageError("the benchmark needs a name without slashes", hint="such as my-foils")
+    if (folder / name).exists():
+        raise UsageError(f"{name!r} is taken", hint="choose another name")
+    return folder / name

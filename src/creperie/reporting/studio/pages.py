@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -17,6 +17,7 @@ from creperie.reporting.gather import distinct, gather_runs
 from creperie.reporting.html_tables import comparison_table
 from creperie.reporting.leaderboard import BoardLinks, board_html
 from creperie.reporting.page import Contents, report_page
+from creperie.reporting.robust_part import ranked_and_blind, robust_part
 from creperie.reporting.studio.items import (
     PAGE,
     QUICK,
@@ -27,9 +28,10 @@ from creperie.reporting.studio.items import (
     shared_tasks,
 )
 from creperie.reporting.studio.jobs import StudioJob, audit_job, refine_job
-from creperie.reporting.studio.making import MAKERS, propose, saved
+from creperie.reporting.studio.making import MAKERS, import_table, propose, saved
 from creperie.reporting.studio.shelf import Shelf
 from creperie.scoring import compare
+from creperie.statistics import robustness
 
 LINKS = BoardLinks("", "/report?bench={bench}", "/report?run={run}")
 PEOPLE = "creperie-people.db"  #: the studies of a folder
@@ -56,6 +58,10 @@ class Studio:
             rows.append((name, len(bench), len(bench.subsets), verdict))
         return self._page("benchmarks", "Benchmarks", rows=rows, folder=str(self.shelf.folder))
 
+    def import_table(self, form: Query) -> str:
+        """Save an imported table as a benchmark; go to its items."""
+        return f"/items?name={quote(import_table(form, self.shelf.folder).name)}"
+
     def _index(self, name: str) -> ItemIndex:
         bench = self.shelf.bench(name)
         if name not in self._indexes or self._indexes[name][0] is not bench:
@@ -80,9 +86,9 @@ class Studio:
             count=len(rows),
             total=len(index.bench),
             subsets=index.bench.subsets,
-            tags=_pairs(index.tags()),
-            attackers=_pairs(QUICK),
-            runs=_pairs(runs),
+            tags=index.tags(),
+            attackers=QUICK,
+            runs=runs,
             cards=cards,
             more=more,
             command=f"creperie data show {shlex.quote(wanted.name)}{condition}",
@@ -119,8 +125,8 @@ class Studio:
         """Save a new version of the benchmark; go to it."""
         name = form["name"]
         item = self.shelf.bench(name).item(form["subset"], form["id"])
-        place, _ = new_version(self.shelf, name, item, form)
-        made = place.relative_to(self.shelf.folder).as_posix()
+        place = new_version(self.shelf, name, item, form)
+        made = self.shelf.within(place)
         if form["action"] == "exclude":
             return f"/items?{urlencode({'name': made, 'subset': item.subset})}"
         return f"/item?{urlencode({'name': made, 'subset': item.subset, 'id': item.id})}"
@@ -131,10 +137,8 @@ class Studio:
         """Show the audit of a benchmark, or the one that is being made; with `beside`, two verdicts side by side."""
         names = self.shelf.benches()
         name = query.get("name") or next(iter(names), "")
-        if not name:
-            return self._page("audit", "Audit", names=[], name="", job=None, audits=[], **_audit_lines(""))
         job, beside = self.jobs.get(name), query.get("beside", "")
-        both = [name, *([beside] if beside in names else [])]
+        both = [one for one in (name, beside) if one and (one == name or one in names)]
         audits = [
             {"name": one, "document": document, "rows": blind_rows(document), "leaks": self._leaks(one, document)}
             for one in both
@@ -215,17 +219,20 @@ class Studio:
         shown = board_html(board, LINKS)
         if query.get("version"):
             return render("reporting", "studio/board_part.html", shown=shown, version=board.version)
-        same = {
-            "command": "creperie report runs --html report.html",
-            "python": "creperie.report(['runs'], 'report.html')",
-        }
         several = len(board.slugs) > 1
         labels = board.labels(board.entries)
         entries = [
             (e.name, f"{label} on {e.benchmark}" if several else label) for e, label in zip(board.entries, labels)
         ]
-        chosen = next(((a.name, b.name) for a, b in combinations(board.entries, 2) if shared_tasks(a, b)), None)
-        return self._page("runs", "Runs", shown=shown, version=board.version, entries=entries, chosen=chosen, **same)
+        pairs = [(a, b) for a, b in combinations(board.entries, 2) if shared_tasks(a, b)]
+        values = {
+            "entries": entries,
+            "chosen": [run.name for run in pairs[0]] if pairs else [],
+            "ranked": sorted({(board.slugs[a.hash], a.benchmark) for a, _ in pairs}),
+            "command": "creperie report runs --html report.html",
+            "python": "creperie.report(['runs'], 'report.html')",
+        }
+        return self._page("runs", "Runs", shown=shown, version=board.version, **values)
 
     def compare(self, query: Query) -> str:
         """Show two runs side by side: paired tests, and the items on which one alone is right."""
@@ -247,7 +254,7 @@ class Studio:
                 cards, count = [self._card(wanted, index.bench, i) for i in index.items(rows[:12])], len(rows)
             title = f"Only {right.model} is right"
             sides.append({"title": title, "count": count, "cards": cards, "href": wanted.address()})
-        paths = [str(run.path) for run in runs]
+        paths = [self.shelf.within(run.path) for run in runs]
         return self._page(
             "compare",
             "Two models side by side",
@@ -256,6 +263,22 @@ class Studio:
             command=shlex.join(["creperie", "compare", *paths]),
             python=f"creperie.compare({paths!r})",
         )
+
+    def robust(self, query: Query) -> str:
+        """Show how far the ranking on a benchmark depends on choices."""
+        board, wrong = self.shelf.board(), query.get("wrong", "")
+        slug = query.get("bench", "")
+        entries = [e for e in board.entries if board.slugs[e.hash] == slug]
+        ranked, blind = ranked_and_blind([self.shelf.run(e.name) for e in entries])
+        if len(ranked) < 2:
+            raise UsageError("fewer than two runs on this benchmark have a task in common", where=slug)
+        names = {e.model: label for e, label in zip(entries, board.labels(entries))}
+        shown = robust_part(robustness(ranked, wrong=wrong, blind=blind), names)
+        line = ["creperie", "robust", *(self.shelf.within(run.path) for run in ranked)]
+        for flag, value in (("--wrong", wrong), *(("--blind", self.shelf.within(path)) for path in blind)):
+            line += [flag, value] if value else []
+        values = {"shown": shown, "slug": slug, "wrong": wrong, "command": shlex.join(line)}
+        return self._page("robust", f"Does the ranking on {entries[0].benchmark} hold?", **values)
 
     def report(self, run: str, bench: str) -> str:
         """Return the whole report of a run, or of all runs on a benchmark, as `creperie report` writes it."""
@@ -312,10 +335,6 @@ class Studio:
         return render(
             "reporting", f"studio/{page}.html", title=title, page=page, **{**same, **values, "counted": counted}
         )
-
-
-def _pairs(names: Iterable[str]) -> list[tuple[str, str]]:
-    return [(name, name) for name in names]
 
 
 def _audit_lines(name: str) -> dict[str, str]:

@@ -46,6 +46,10 @@ class Shelf:
             raise UsageError(f"there is no benchmark {name[:80]!r} in this folder")
         return path
 
+    def within(self, path: Path | str | None) -> str:
+        """Return a path as one types it in the studio's folder."""
+        return Path(path or "").relative_to(self.folder).as_posix()
+
     def bench(self, name: str) -> Benchmark:
         """Return a benchmark, read again when its manifest changed."""
         place = self.place(name)
@@ -86,8 +90,7 @@ class Shelf:
     def picture(self, name: str, reference: str) -> bytes:
         """Return a picture of a benchmark as WebP; only pictures inside the folder are read."""
         bench = self.bench(name)
-        place = bench.images.location
-        if not place or not Path(place).resolve().is_relative_to(self.folder):
+        if not self.has_pictures(bench):
             raise ImageError("missing-image", "the pictures are not in the studio's folder")
         return thumbnail(bench.images, reference, EDGE)
 

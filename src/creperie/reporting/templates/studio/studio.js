@@ -9,6 +9,14 @@
   };
   for (const form of document.querySelectorAll("form[data-auto]")) form.addEventListener("change", () => form.requestSubmit());
 
+  // A chosen file is read into the form's text, where it can be looked at; its name becomes the benchmark's.
+  for (const input of document.querySelectorAll("[data-into]")) input.addEventListener("change", async () => {
+    const [file] = input.files, { elements } = input.form;
+    if (!file) return;
+    elements[input.dataset.into].value = await file.text();
+    if (elements.name && !elements.name.value) elements.name.value = file.name.replace(/\.[^.]*$/, "");
+  });
+
   const seen = new IntersectionObserver(async (entries) => {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;

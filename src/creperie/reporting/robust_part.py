@@ -1,0 +1,56 @@
+"""How far a ranking of models depends on choices, as a part of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from creperie.core import percent, points
+from creperie.metrics import Ranking, task
+from creperie.reporting.html_tables import HtmlCell, number, part, table, text
+from creperie.scoring import Run
+from creperie.statistics import Robustness
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+
+def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """Return the runs of a benchmark that share a task, to be ranked, and the paths of blind runs: what they get right
+    leaks. Where fewer than two others are there, blind runs are ranked themselves.
+    """
+    blind, seeing = ([run for run in runs if run.model.startswith("blind:") is kind] for kind in (True, False))
+    ranked, attackers = (seeing, blind) if len(seeing) > 1 else (runs, [])
+    tasks = [name for run in ranked for name in run.tasks if task(name).by_item]
+    most = max(tasks, key=tasks.count, default="")
+    return [run for run in ranked if most in run.tasks], [str(run.path) for run in attackers if run.path]
+
+
+def robust_part(found: Robustness, names: Mapping[str, str]) -> Markup:
+    """Return the ranks of models under every choice and what holds between pairs; `names` are labels of models."""
+    rows = [
+        [text(names.get(row.name, row.name), "name"), *(_ranked(row, k) for k in range(len(found.choices)))]
+        for row in found.ranks
+    ]
+    ranks = table(["model", *found.choices], rows, label="Ranks under every choice", text=("model",))
+    pairs = [
+        [
+            text(names.get(pair.a, pair.a), "name"),
+            text(names.get(pair.b, pair.b), "name"),
+            HtmlCell(points(pair.difference, pair.low, pair.high), pair.difference),
+            text("yes" if pair.equivalent else "not shown"),
+            number(pair.reversing),
+            text({None: "–", True: "yes", False: "no"}[pair.survives]),
+        ]
+        for pair in found.pairs
+    ]
+    heads = ["A", "B", "A − B, points, 90 %", "equivalent", "wrong labels that reverse them", "survives wrong labels"]
+    moved = [choice for k, choice in enumerate(found.choices) if any(row.gains[k] for row in found.ranks)]
+    below = table(heads, pairs, label="Pairs of models", text=("A", "B", "equivalent"))
+    return part("robust", ranks, below, moved, found.accuracies, names)
+
+
+def _ranked(row: Ranking, k: int) -> HtmlCell:
+    moved = f" ({row.gains[k]:+d})" if row.gains[k] else ""
+    shown = part("bold", percent(row.values[k]), f"#{row.ranks[k]}{moved}")
+    return HtmlCell(shown, row.values[k], "sure" if moved else "")
