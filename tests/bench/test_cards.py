@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -221,12 +223,44 @@ def test_copied_images_are_pictures_for_datasets(
     ]
 
 
-def test_a_benchmark_is_saved_the_same_twice(tmp_path: Path) -> None:
+def as_text(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    return [as_text(v) for v in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("info", [INFO, Info()], ids=["full", "bare"])
+def test_croissant_is_valid_and_its_records_can_be_read(
+    info: Info, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mlcroissant = pytest.importorskip("mlcroissant")
+    save(bench(info), tmp_path / "b")
+    with caplog.at_level(logging.WARNING):
+        dataset = mlcroissant.Dataset(jsonld=str(tmp_path / "b" / "croissant.json"))
+    issues = dataset.metadata.ctx.issues
+    assert not issues.errors
+    assert not issues.warnings
+    document = json.loads((tmp_path / "b" / "croissant.json").read_text(encoding="utf-8"))
+    names = {field["@id"]: field["name"] for field in document["recordSet"][0]["field"]}
+    records = [{names[k]: as_text(v) for k, v in record.items()} for record in dataset.records("items")]
+    assert records == rows_of(bench())
+
+
+def test_croissant_names_the_file_by_its_digest(folder: Path) -> None:
+    import hashlib
+
+    (entry,) = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))["distribution"]
+    assert hashlib.sha256((folder / entry["contentUrl"]).read_bytes()).hexdigest() == entry["sha256"]
+
+
+def test_the_day_can_be_fixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     for name in ("one", "two"):
         save(bench(), tmp_path / name)
     files = [p.relative_to(tmp_path / "one") for p in sorted((tmp_path / "one").rglob("*")) if p.is_file()]
-    assert len(files) == 4
+    assert len(files) == 5
     assert all((tmp_path / "one" / f).read_bytes() == (tmp_path / "two" / f).read_bytes() for f in files)
+    assert '"1970-01-02"' in (tmp_path / "one" / "croissant.json").read_text()
 
 
 def test_an_empty_benchmark_has_cards_too(tmp_path: Path) -> None:

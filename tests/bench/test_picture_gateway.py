@@ -24,6 +24,9 @@ from creperie.bench import (
 )
 from creperie.bench import images as images_module
 from creperie.core import CreperieError
+from creperie.scoring import export_lmms
+
+EXPORTS = [export_image_parquet, export_lmms]
 
 
 def jpeg(turned: bool = False) -> bytes:
@@ -34,26 +37,28 @@ def jpeg(turned: bool = False) -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.parametrize("export", EXPORTS)
 @pytest.mark.parametrize("secret", [b"root:x:0:0", jpeg()], ids=["text", "picture"])
-def test_no_export_publishes_what_lies_behind_a_link(secret: bytes, tmp_path: Path) -> None:
+def test_no_export_publishes_what_lies_behind_a_link(export: object, secret: bytes, tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(secret)
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "1.jpg").symlink_to(tmp_path / "secret")
     item = Item("0", "s", ("1.jpg",), ("a", "b"), choice(1, 1))
     bench = from_items("b", [item], images=open_store(tmp_path / "photos"))
     with pytest.raises(CreperieError, match=r"1\.jpg: is a link that leads out of the images folder"):
-        export_image_parquet(bench, tmp_path / "out")
+        export(bench, tmp_path / "out")  # type: ignore[operator]
     assert not (tmp_path / "out").exists()
     copied = save(bench, tmp_path / "saved", copy_images=True)
     assert "1.jpg" not in copied.images
 
 
-def test_no_export_publishes_what_is_not_a_picture(tmp_path: Path) -> None:
+@pytest.mark.parametrize("export", EXPORTS)
+def test_no_export_publishes_what_is_not_a_picture(export: object, tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "1.jpg").write_bytes(b"root:x:0:0")
     item = Item("0", "s", ("1.jpg",), ("a", "b"), choice(1, 1))
     with pytest.raises(CreperieError, match=r"1\.jpg: this is not a picture in a known format"):
-        export_image_parquet(from_items("b", [item], images=open_store(tmp_path / "photos")), tmp_path / "out")
+        export(from_items("b", [item], images=open_store(tmp_path / "photos")), tmp_path / "out")  # type: ignore[operator]
 
 
 def test_links_inside_the_folder_are_fine(tmp_path: Path) -> None:

@@ -126,6 +126,20 @@ def test_sum_is_mean_times_tokens(folders: Mapping[str, Path], pictures: list[Im
     assert mean.fingerprint.key != total.fingerprint.key
 
 
+def test_debiased_score(folders: Mapping[str, Path], pictures: list[Image.Image]) -> None:
+    """log P(t|I) − α log mean P(t|noise), from the parts computed one by one."""
+    from creperie.models.vlm.load import null_images
+
+    plain = asked("llava", folders["llava"], "&reduce=sum")
+    model = asked("llava", folders["llava"], "&reduce=sum&alpha=0.5&nulls=2&null=noise")
+    assert isinstance(model, TextScorer)
+    given = plain.score_pairs(pictures[0], CAPTIONS).astype(float)
+    nothing = np.stack([plain.score_pairs(n, CAPTIONS).astype(float) for n in null_images("noise", 2)])
+    marginal = np.log(np.exp(nothing).mean(axis=0))
+    np.testing.assert_allclose(model.score_texts(CAPTIONS), marginal, rtol=1e-5)
+    np.testing.assert_allclose(model.score_pairs(pictures[0], CAPTIONS), given - 0.5 * marginal, rtol=1e-5)
+
+
 def test_yes_and_no(folders: Mapping[str, Path], pictures: list[Image.Image]) -> None:
     soft = load_model(f"vlm:{folders['llava']}?score=yesno", device="cpu")
     hard = load_model(f"vlm:{folders['llava']}?score=yesno&value=decision", device="cpu")
@@ -152,7 +166,7 @@ def test_yes_and_no(folders: Mapping[str, Path], pictures: list[Image.Image]) ->
         ("score=vqa&reduce=sum", "does not apply to score=vqa"),
         ("score=visualgtp", "did you mean 'visualgpt'"),
         ("prompt=one-sentense", "did you mean 'one-sentence'"),
-        ("alpha=1", "was removed"),
+        ("alpha=much", "not a number"),
         ("score=vqa&value=prob", "does not go with score=vqa"),
     ],
 )

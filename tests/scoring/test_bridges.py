@@ -1,4 +1,4 @@
-"""Scores of other tools as runs, and benchmarks as other tools open them."""
+"""Benchmarks in other harnesses give the same hits as here. Each test needs the real package, and skips without it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from creperie.bench import Benchmark, save
 from creperie.core import DataError, UsageError
-from creperie.scoring import import_replies
+from creperie.models import ChoiceQuestion, Chosen, Fingerprint
+from creperie.scoring import export_lmms, import_replies, score
 from creperie.world import World, make_world
 
 
@@ -21,7 +23,9 @@ from creperie.world import World, make_world
 def world(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
     """Pairs, (P1, P2, N) and two images with two captions: one fits, one does not, and neither."""
     place = tmp_path_factory.mktemp("world")
-    made = make_world(World(items=4, kinds=("swap_obj", "replace_att"), forms=("choice", "winoground"), size=32))
+    made = make_world(
+        World(items=4, kinds=("swap_obj", "replace_att"), forms=("choice", "triple", "winoground"), size=32)
+    )
     return save(replace(made, name="My world!"), place / "world", copy_images=True)
 
 
@@ -30,13 +34,97 @@ def pick(options: Sequence[str]) -> int:
     return max(range(len(options)), key=lambda k: len(options[k]))
 
 
+class Rule:
+    """The rule as a model of creperie."""
+
+    fingerprint = Fingerprint("rule:longest", "Rule", "1")
+    asks = ("match", "odd")
+    order = "all"
+
+    def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
+        return [Chosen(np.eye(len(q.options), dtype=np.float32)[pick(q.options)]) for q in questions]
+
+
 def hits(results: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
     own = [r for r in results if r["task"] in ("itt", "tot") and r["subset"] != "macro"]
     return {r["subset"]: (r["hits"], r["ties"]) for r in own}
 
 
+@pytest.mark.slow
+def test_lmms_eval_loads_the_task_and_its_samples_give_the_hits_of_score(
+    world: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real package reads the folder; its own loop runs a model that answers by our rule."""
+    pytest.importorskip("lmms_eval.tasks", reason="lmms_eval is not installed")
+    from lmms_eval.tasks import TaskManager, get_task_dict
+
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "datasets"))
+    export_lmms(world, tmp_path / "task")
+    manager = TaskManager(include_path=str(tmp_path / "task"), include_defaults=False)
+    (name,) = [n for n in manager.all_tasks if n.startswith("creperie_")]
+    task = get_task_dict([name], manager)[name]
+    lines = []
+    for number, doc in enumerate(task.test_docs()):
+        assert task.doc_to_visual(doc)[0].size == (32, 32)
+        assert all(option in task.doc_to_text(doc) for option in doc["options"])
+        said = f"({pick(doc['options']) + 1})"
+        right = doc["options"][pick(doc["options"])] == task.doc_to_target(doc)
+        assert task.process_results(doc, [said]) == {"accuracy": float(right)}
+        # as its evaluation tracker writes them: without the document, one answer unpacked
+        lines.append(json.dumps({"doc_id": number, "target": doc["target"], "filtered_resps": said}))
+    (tmp_path / f"20261115_samples_{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    theirs = import_replies(tmp_path / f"20261115_samples_{name}.jsonl", world, model="rule")
+    assert hits(theirs.results) == hits(score(world, Rule(), tasks=["itt"]).results)  # type: ignore[arg-type]
+
+
+def test_lmms_eval_s_yaml_by_its_documented_rules(world: Benchmark, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+    import yaml
+
+    files = export_lmms(world, tmp_path / "task")
+    functions = []
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.add_constructor("!function", lambda loader, node: functions.append(loader.construct_scalar(node)))
+    (path,) = [f for f in files if f.suffix == ".yaml"]
+    config = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
+    assert config["task"] == path.stem == "creperie_my_world"
+    assert config["output_type"] == "generate_until"
+    table = pq.read_table(config["dataset_kwargs"]["data_files"][config["test_split"]])
+    assert config["doc_to_target"] in table.column_names
+    namespace: dict[str, Any] = {}
+    exec((tmp_path / "task" / "utils.py").read_text(encoding="utf-8"), namespace)
+    assert {f.removeprefix("utils.") for f in functions} <= set(namespace)
+    doc = table.slice(0, 1).to_pylist()[0]
+    wrong = next(k for k, option in enumerate(doc["options"]) if option != doc["target"])
+    assert namespace["process_results"](doc, [f"({wrong + 1})"]) == {config["metric_list"][0]["metric"]: 0.0}
+
+
 def pairs_of(world: Benchmark) -> Benchmark:
     return world.filter([len(item.captions) == 2 and len(item.images) == 1 for item in world])
+
+
+def test_likelihoods_of_lm_eval_become_scores(world: Benchmark, tmp_path: Path) -> None:
+    """`samples_*.jsonl` of a multiple-choice task: [log-likelihood, is greedy] per option, as numbers or as text."""
+    bench = pairs_of(world)
+    lines = []
+    for number, item in enumerate(bench):
+        values = [-float(len(caption)) for caption in item.captions]
+        found = [[str(v), "False"] if number % 2 else [v, False] for v in values]
+        sample = {"doc_id": number, "doc": {"query": "?"}, "target": 0, "resps": [[f] for f in found]}
+        lines.append(json.dumps({**sample, "filtered_resps": found, "acc": 0.0}))
+    file = tmp_path / "samples_mine_2026-11-15T10-00-00.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    run = import_replies(file, bench)
+    assert run.model == "samples:samples_mine"
+    won = sum(len(item.captions[0]) < len(item.captions[1]) for item in bench)
+    assert hits(run.results)["all"][0] == won
+    file.write_text(json.dumps({"doc_id": 9999, "filtered_resps": [[-1.0, False], [-2.0, False]]}))
+    with pytest.raises(DataError, match="has doc_id 9999"):
+        import_replies(file, bench)
 
 
 @pytest.mark.parametrize("form", ["wide", "list", "choice", "jsonl"])
@@ -84,13 +172,18 @@ def test_tables_that_do_not_fit_are_named(world: Benchmark, tmp_path: Path, text
     assert "mine.csv" in str(e.value)
 
 
-def test_a_removed_format_says_what_to_use(tmp_path: Path) -> None:
+def test_the_command_exports_for_harnesses(world: Benchmark, tmp_path: Path) -> None:
     from creperie.cli.app import cli
+    from creperie.cli.data_io import export
 
-    for name in ("mteb", "lmms-eval"):
-        gone = CliRunner().invoke(cli, ["data", "export", "x", "--format", name, "--out", str(tmp_path / "gone")])
-        assert isinstance(gone.exception, UsageError)
-        assert "was removed; pass --format datasets" in str(gone.exception)
+    for name in ("datasets", "lmms-eval"):
+        args = [str(Path(world.images.location).parent), "--format", name, "--out", str(tmp_path / name), "--json"]
+        done = CliRunner().invoke(export, args)
+        assert done.exit_code == 0, (name, done.output, done.exception)
+        assert json.loads(done.stdout)["files"]
+    gone = CliRunner().invoke(cli, ["data", "export", "x", "--format", "mteb", "--out", str(tmp_path / "gone")])
+    assert isinstance(gone.exception, UsageError)
+    assert "was removed; pass --format datasets" in str(gone.exception)
 
 
 def test_datasets_opens_the_images(world: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,14 @@
-"""The documents that come with a saved benchmark: README.md and DATASHEET.md.
+"""The documents that come with a saved benchmark: README.md, DATASHEET.md, croissant.json.
 
 README.md has the YAML head by which `datasets.load_dataset(folder)` finds the items; DATASHEET.md is a datasheet with
-what creperie knows filled in and the rest left as questions to its authors.
+what creperie knows filled in and the rest left as questions to its authors; croissant.json is Croissant 1.0 metadata.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,18 +23,21 @@ from creperie.bench.images import REFERENCE_ENDING
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX
 from creperie.bench.shapes import MatchShape, match_chance, match_shapes
 from creperie.bench.stores import FolderStore
-from creperie.core import packaged_toml, read_json, render, write_json, write_text
+from creperie.core import packaged, packaged_toml, read_json, render, sha256_of, write_json, write_text
 
 _TABLES: dict[str, dict[str, str]] = packaged_toml("creperie.bench", "cards.toml")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 
 
 def write_cards(bench: Benchmark, folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write both documents beside the saved items."""
+    """Write the three documents beside the saved items."""
     kinds = match_shapes(bench)
     pictures = write_metadata(bench, folder) if manifest["images"] == "images" else []
     (folder / "README.md").write_text(readme(bench, manifest, kinds, pictures), encoding="utf-8")
     (folder / "DATASHEET.md").write_text(datasheet(bench, manifest, kinds), encoding="utf-8")
+    files = {f.relative_to(folder).as_posix(): sha256_of(f) for f in sorted((folder / "data").glob("*.parquet"))}
+    document = croissant(bench, files, _TABLES["columns"], licence_id(bench.info.licence))
+    (folder / "croissant.json").write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
 #: The last audit of a saved benchmark, beside its items; the cards state its verdict between two marks.
@@ -215,3 +220,100 @@ def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:
             flat += _all_steps(ProvenanceStep(s["op"], s["args"], tuple(s["inputs"])) for s in part)
         flat.append(step)
     return flat
+
+
+CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
+
+#: the standard's terms (cr:); everything else is schema.org's
+CONTEXT: dict[str, Any] = json.loads(packaged("creperie.bench", "croissant.json"))
+
+LICENCE_URLS: dict[str, str] = packaged_toml("creperie.bench", "cards.toml")["licence_urls"]
+
+
+def croissant(bench: Benchmark, files: Mapping[str, str], columns: Mapping[str, str], licence: str) -> dict[str, Any]:
+    """Return the JSON-LD document. `files` are the Parquet files with their sha256, `columns` what the columns mean."""
+    info = bench.info
+    title = " ".join((info.title or bench.name).split())
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "name": _identifier(bench.name),
+        "alternateName": title,
+        "description": info.description or f"{title}: a vision-language compositionality benchmark.",
+        "conformsTo": CONFORMS_TO,
+        "citeAs": info.citation or f"{title}, content hash {bench.hash}",
+        "license": LICENCE_URLS.get(licence) or info.licence or "unknown",
+        **_url(info.source),
+        "version": "1.0.0",
+        "datePublished": _today(),
+        "distribution": [_file(path, digest) for path, digest in files.items()],
+        "recordSet": [_records(bench, next(iter(files)), columns)],
+    }
+
+
+def _file(path: str, digest: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": path,
+        "name": path,
+        "contentUrl": path,
+        "encodingFormat": "application/x-parquet",
+        "sha256": digest,
+    }
+
+
+def _records(bench: Benchmark, file: str, columns: Mapping[str, str]) -> dict[str, Any]:
+    schema = bench.schema
+    return {
+        "@type": "cr:RecordSet",
+        "@id": "items",
+        "name": "items",
+        "description": "One record an item: its images, its captions, and which caption is true of which image.",
+        "key": [{"@id": "items/subset"}, {"@id": "items/id"}],
+        "field": [_field(schema.field(name), id_, file, columns.get(name, "")) for name, id_ in _ids(bench).items()],
+    }
+
+
+def _ids(bench: Benchmark) -> dict[str, str]:
+    """Return column names with ids for them, which may hold no blanks."""
+    ids: dict[str, str] = {}
+    for i, name in enumerate(bench.columns):
+        plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)
+        ids[name] = f"items/{plain}" if plain == name else f"items/{plain}-{i}"
+    return ids
+
+
+def _field(column: pa.Field, id_: str, file: str, text: str) -> dict[str, Any]:
+    repeated = pa.types.is_list(column.type)
+    kind = column.type.value_type if repeated else column.type
+    data_type = "sc:Boolean" if pa.types.is_boolean(kind) else "sc:Text" if pa.types.is_string(kind) else "sc:Float"
+    return {
+        "@type": "cr:Field",
+        "@id": id_,
+        "name": column.name,
+        "description": text or f"The tag {column.name.removeprefix(TAG_PREFIX)}.",
+        "dataType": data_type,
+        **({"repeated": True} if repeated else {}),
+        "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
+    }
+
+
+def _identifier(name: str) -> str:
+    """Return a name without the characters that the standard forbids.
+
+    >>> _identifier("sugarcrepe++ (mine)")
+    'sugarcrepe-mine'
+    """
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "benchmark"
+
+
+def _url(source: str) -> dict[str, str]:
+    address = re.search(r"https?://[^\s,;)]+", source)
+    return {"url": address.group()} if address else {}
+
+
+def _today() -> str:
+    """Return the day of writing; builds that must come out the same twice set SOURCE_DATE_EPOCH."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = dt.datetime.fromtimestamp(int(fixed), dt.UTC) if fixed.isdigit() else dt.datetime.now(dt.UTC)
+    return now.date().isoformat()

@@ -188,7 +188,7 @@ def _item_rows(item: Item) -> list[list[str]]:
 class ExportOptions:
     """What is written, and where."""
 
-    format: str = option("", "A published format, csv, tsv, jsonl, parquet; or datasets (required).")
+    format: str = option("", "A published format, csv, tsv, jsonl, parquet; or datasets, lmms-eval (required).")
     out: str = option("", "The folder to write; or a file, where there is only one (required).", metavar="PATH")
     subsets: tuple[str, ...] = option((), "Only these subsets, by comma or repeated.", flags="--subset")
     force: bool = option(False, "Overwrite files of the same names.")
@@ -205,13 +205,17 @@ class ExportOptions:
 def export(bench: str, options: ExportOptions) -> CommandResult:
     """Write a benchmark in a published format.
 
-    These are the formats of the five papers, Winoground's and tables. `datasets` writes Parquet with the images,
-    which `datasets.load_dataset` opens; the others do not write images.
+    These are the formats of the five papers, Winoground's and tables. Images are not written, except for other tools:
+    `datasets` writes Parquet that `datasets.load_dataset` opens with images, `lmms-eval` a task folder that asks about
+    every image in every order of its captions.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe
+    creperie data export out/mine --format lmms-eval --out out/task
+    creperie runs import logs/…_samples_creperie_mine.jsonl --bench out/mine --model MODEL
     """
     from creperie.bench import export_image_parquet, find_format, load, write_format
+    from creperie.scoring import export_lmms
 
     if gone := removed_name(f"data export --format {options.format}"):
         raise gone
@@ -219,6 +223,8 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
     chosen = loaded.only(options.subsets) if options.subsets else loaded
     if options.format == "datasets":
         files = export_image_parquet(chosen, options.out, force=options.force, progress=bar)
+    elif options.format == "lmms-eval":
+        files = export_lmms(chosen, options.out, force=options.force)
     else:
         files = write_format(find_format(options.format), chosen, options.out, force=options.force)
     written = {"format": options.format, "items": len(chosen), "out": options.out}

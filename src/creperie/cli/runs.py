@@ -24,7 +24,7 @@ class AnswerOptions:
 
     model: str = option("", "The model's name; by default taken from the file's name.")
     order: str | None = option(None, "Which caption was offered first.", choices=("positive-first", "negative-first"))
-    bench: str | None = option(None, "The benchmark that a table of scores is about.", metavar="BENCH")
+    bench: str | None = option(None, "The benchmark that another harness ran.", metavar="BENCH")
     out: Path = option(Path("runs"), "Where runs go.", metavar="DIR")
 
 
@@ -33,12 +33,14 @@ class AnswerOptions:
 @options_of("options", AnswerOptions)
 @answers
 def import_(files: tuple[str, ...], options: AnswerOptions) -> CommandResult:
-    """Answers of other tools as runs: files of two-option answers, or with --bench tables of scores.
+    """Answers of other tools as runs: files of two-option answers, or with --bench results of other harnesses.
 
-    A table (CSV, JSONL) has the columns id, subset, and scores or choice.
+    Those are samples of lm-eval and lmms-eval (likelihoods, or answers to an exported task), and tables (CSV, JSONL)
+    of id, subset and scores, or choice.
 
     \b
     creperie runs import gpt4v-swap_obj.json
+    creperie runs import logs/…_samples_creperie_mine.jsonl --bench out/mine --model llava
     creperie runs import scores.csv --bench out/mine --model my-model
     """
     from creperie.bench import load

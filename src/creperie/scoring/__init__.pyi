@@ -1,4 +1,5 @@
 from creperie.scoring.blind import blind_twin as blind_twin
+from creperie.scoring.bridges import export_lmms as export_lmms
 from creperie.scoring.callbacks import BenchmarkCallback as BenchmarkCallback
 from creperie.scoring.choice import SHOTS_FILE as SHOTS_FILE
 from creperie.scoring.choice import draw_shots as draw_shots

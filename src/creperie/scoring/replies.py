@@ -1,11 +1,16 @@
-"""What others answered, as runs: tables of scores or choices, and the published answers of a model."""
+"""What others answered, as runs: samples of lm-eval and lmms-eval, tables of scores, published answers.
+
+A run's scores are the mean over the orders in which an image was asked about, as `creperie score` computes them. Rows
+that name no item (`doc_id` only) stand for the items, or for the questions of an exported task, in their order.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +19,8 @@ import numpy as np
 from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
 from creperie.core import BOM, DataError, csv_table, parse_json, read_json, read_lines
 from creperie.metrics import MetricSettings
-from creperie.models import CHOSE_OPTION, Fingerprint, Parsed, parse_choice
+from creperie.models import CHOSE_OPTION, Fingerprint, Parsed, parse_choice, shares_of
+from creperie.scoring.bridges import questions_of
 from creperie.scoring.findings import LISTED
 from creperie.scoring.header import nothing_computed, run_header
 from creperie.scoring.plan import layout_of_bench
@@ -24,22 +30,36 @@ UNREAD = "unparsable-answer"
 Row = Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class HarnessReply:
+    """Scores for cells of an item, by default for all of them."""
+
+    subset: str
+    item: str
+    values: np.ndarray
+    cells: Sequence[int] = ()
+    unread: str = ""
+
+
 def import_replies(path: str | Path, bench: Benchmark, *, model: str = "") -> Run:
-    """Return a run of another tool's scores on this benchmark, from a table (CSV, or JSON lines)."""
-    file, layout = Path(path), layout_of_bench(bench)
-    keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
-    numbers = {key: number for number, key in enumerate(keys)}
-    widths, starts = layout.widths("image_text"), layout.starts("image_text")
-    scores = np.full(int(widths.sum()), np.nan, np.float32)
-    for subset, item, values in _row_scores(list(_rows(file)), bench, str(file)):
-        number = numbers.get((subset, item))
-        if number is None:
-            raise DataError(f"has an answer to item {subset}/{item}, which {bench.name} has not", where=str(file))
-        if len(values) != widths[number]:
-            what = f"has {len(values)} scores for item {subset}/{item}, which has {widths[number]} pairs"
-            raise DataError(what, where=str(file))
-        scores[starts[number] : starts[number] + len(values)] = values
-    return answered_run(bench, scores, f"table:{model or file.stem}")
+    """Return a run of another tool's results on this benchmark: samples of lm-eval or lmms-eval, or a table."""
+    file = Path(path)
+    rows = list(_rows(file))
+    samples = any("filtered_resps" in row for row in rows)
+    stem = re.sub(r"_\d{4}-?\d{2}.*$", "", file.stem)
+    source = "samples" if samples else "table"
+    replies = (_sample if samples else _row)(rows, bench, str(file))
+    return replied_run(bench, replies, (model or stem, source, str(file)))
+
+
+def _answer(about: Row, answer: str) -> HarnessReply:
+    """Return an answer in words to a question of an exported task."""
+    order, count = about["order"], len(about["options"])
+    parsed = parse_choice(answer, about["options"], asks=about["asks"])
+    shares = np.nan_to_num(shares_of(parsed, count)) * (1 if about["asks"] == "match" else -1)
+    cells = [int(about["row"]) * len(order) + k for k in order]
+    why = f"{parsed.why}: {answer[:120]!r}" if parsed.why else ""
+    return HarnessReply(str(about.get("subset")), str(about.get("item")), shares, cells, unread=why)
 
 
 def _rows(file: Path) -> Iterator[Row]:
@@ -54,8 +74,34 @@ def _rows(file: Path) -> Iterator[Row]:
     yield from rows
 
 
-def _row_scores(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Yield subset, id and scores of each row: `scores` (a list), `score_0 …`, or `choice` (a number)."""
+def _sample(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply]:
+    """Samples of lm-eval and lmms-eval: likelihoods per option, or an answer in words."""
+    asked = list(questions_of(bench))
+    for row in rows:
+        number, reply = int(row["doc_id"]), row["filtered_resps"]
+        likelihoods = _likelihoods(reply)
+        if likelihoods is not None and number < len(bench):
+            item = bench[number]
+            yield HarnessReply(item.subset, item.id, likelihoods)
+        elif likelihoods is None and number < len(asked):
+            while isinstance(reply, list):
+                reply = reply[0] if reply else ""
+            yield _answer(asked[number].about, str(reply))
+        else:
+            what = f"has doc_id {number}, but {bench.name} has {len(bench)} items and {len(asked)} questions"
+            raise DataError(what, where=where, hint="give the benchmark that the task was exported from")
+
+
+def _likelihoods(pairs: Any) -> np.ndarray | None:
+    """[[log-likelihood, is greedy], …], numbers also as text; None for an answer in words."""
+    try:
+        return np.array([float(pair[0]) for pair in pairs if len(pair) == 2] or [float("x")], np.float32)
+    except (TypeError, ValueError, KeyError):
+        return None
+
+
+def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply]:
+    """A table: id, subset where ids repeat, and `scores` (a list), `score_0 …`, or `choice` (a number)."""
     subsets = {item.id: item.subset for item in bench}
     widths = {(item.subset, item.id): len(item.captions) for item in bench}
     for number, row in enumerate(rows):
@@ -73,7 +119,33 @@ def _row_scores(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[t
             hint = "give id, and scores, score_0 … score_n or choice (the number of the chosen caption, from 0)"
             what = f"row {number + 1} has no scores ({type(e).__name__}: {e})"
             raise DataError(what, where=where, hint=hint) from None
-        yield subset, key, values
+        yield HarnessReply(subset, key, values)
+
+
+def replied_run(bench: Benchmark, replies: Iterable[HarnessReply], source: tuple[str, str, str]) -> Run:
+    """Return a run of the mean reply per cell. `source` is the model, the harness, and the file."""
+    layout = layout_of_bench(bench)
+    keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
+    rows = {key: number for number, key in enumerate(keys)}
+    widths, starts = layout.widths("image_text"), layout.starts("image_text")
+    total, asked = (np.zeros(int(widths.sum())) for _ in range(2))
+    findings = []
+    for reply in replies:
+        number = rows.get((reply.subset, reply.item))
+        if number is None:
+            what = f"has an answer to item {reply.subset}/{reply.item}, which {bench.name} has not"
+            raise DataError(what, where=source[2])
+        width = int(widths[number])
+        cells = np.array(reply.cells or range(width))
+        if len(cells) != len(reply.values) or cells.max(initial=0) >= width:
+            what = f"has {len(reply.values)} scores for item {reply.subset}/{reply.item}, which has {width} pairs"
+            raise DataError(what, where=source[2])
+        total[int(starts[number]) + cells] += reply.values
+        asked[int(starts[number]) + cells] += 1
+        if reply.unread:
+            findings.append({"code": UNREAD, "subset": reply.subset, "item": reply.item, "message": reply.unread})
+    scores = np.divide(total, asked, out=np.full(len(total), np.nan), where=asked > 0).astype(np.float32)
+    return answered_run(bench, scores, f"{source[1]}:{source[0]}", findings=findings)
 
 
 def answered_run(

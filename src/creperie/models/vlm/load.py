@@ -26,6 +26,8 @@ from creperie.models.vlm.scorer import (
     REDUCTIONS,
     AnswerLikelihood,
     CaptionLikelihood,
+    DebiasedLikelihood,
+    LikelihoodEngine,
     YesNo,
     describe,
 )
@@ -50,6 +52,11 @@ def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "")
     return Image.fromarray(np.rint(values).clip(0, 255).astype(np.uint8))
 
 
+def null_images(kind: str, count: int, size: tuple[int, int] = (336, 336), seed: int = 0) -> list[Image.Image]:
+    """Return several pictures that show nothing, for the probability of a caption without an image."""
+    return [blind_image(kind, size, seed, f"null {i}") for i in range(1 if kind == "grey" else count)]
+
+
 def mean_image(images: Sequence[Image.Image], size: tuple[int, int] = (256, 256)) -> Image.Image:
     """Return the mean of pictures, each first brought to one size."""
     total = np.zeros((size[1], size[0], 3), np.float64)
@@ -61,7 +68,7 @@ def mean_image(images: Sequence[Image.Image], size: tuple[int, int] = (256, 256)
 SHARED = ("score", "prompt", "system", "end", "max_length", "revision", "trust_remote_code")
 #: the options that belong to a way of scoring
 TAKES = {
-    "visualgpt": ("reduce",),
+    "visualgpt": ("reduce", "alpha", "null", "nulls"),
     "vqa": ("value",),
     "yesno": ("value",),
     "choice": ("by", "order", "shots"),
@@ -90,9 +97,7 @@ def scorer_of(folder: ModelSource, given: Iterable[str], options: Mapping[str, A
     used = {"score": way, "end": end, **{name: options[name] for name in TAKES[way] if options[name] is not None}}
     fingerprint = replace(_fingerprint(folder, engine, place, used), prompt=describe(prompt))
     if way == "visualgpt":
-        plain = CaptionLikelihood(engine, prompt, fingerprint, place, end=end)
-        plain.reduce = REDUCTIONS[options["reduce"]]
-        return plain
+        return _caption_likelihood(engine, prompt, fingerprint, place, options, end)
     value = options["value"] or VALUES[way][0]
     if value not in VALUES[way]:
         raise UsageError(f"value={value} does not go with score={way}", where=text, hint=f"use {VALUES[way]}")
@@ -104,6 +109,22 @@ def scorer_of(folder: ModelSource, given: Iterable[str], options: Mapping[str, A
     yesno = YesNo(engine, prompt, fingerprint, place, end=False)
     yesno.decision = value == "decision"
     return yesno
+
+
+def _caption_likelihood(
+    engine: LikelihoodEngine,
+    prompt: PromptText,
+    fingerprint: Fingerprint,
+    place: Place,
+    options: Mapping[str, Any],
+    end: bool,
+) -> Model:
+    plain = CaptionLikelihood(engine, prompt, fingerprint, place, end=end)
+    plain.reduce = REDUCTIONS[options["reduce"]]
+    if options["alpha"] is None and options["nulls"] is None:
+        return plain
+    alpha = _alpha(options["alpha"], fingerprint.uri)
+    return DebiasedLikelihood(plain, alpha, null_images(options["null"] or "gaussian", options["nulls"] or 3))
 
 
 def read_engine(
@@ -167,3 +188,13 @@ def _fingerprint(folder: ModelSource, engine: Any, place: Place, used: Mapping[s
         context=engine.reader.context,
         options=dict(used),
     )
+
+
+def _alpha(text: str | None, uri: str) -> float:
+    try:
+        alpha = float(text) if text is not None else 0.0
+    except ValueError:
+        alpha = -1.0
+    if not 0 <= alpha <= 10:
+        raise UsageError(f"option alpha={text!r} is not a number from 0 to 10", where=uri)
+    return alpha

@@ -105,6 +105,47 @@ class CaptionLikelihood(VlmScorer):
         return self.reduce(logs[0])
 
 
+class DebiasedLikelihood(CaptionLikelihood):
+    """log P(t|I) − α·log P(t), where P(t) is the mean of P(t|J) over images J that show nothing."""
+
+    def __init__(self, plain: CaptionLikelihood, alpha: float, nulls: Sequence[Image.Image]) -> None:
+        super().__init__(plain.engine, plain.prompt, plain.fingerprint, plain.place, end=plain.end)
+        self.reduce = plain.reduce
+        self.alpha = alpha
+        self.nulls = [plain.engine.see(image) for image in nulls]
+        self._marginals: dict[bytes, float] = {}
+
+    def forward_groups(self, images: Sequence[Seen], texts: Sequence[Sequence[Tokens]]) -> list[np.ndarray]:
+        given = super().forward_groups(images, texts)
+        if not self.alpha:
+            return given
+        self.marginals([t for own in texts for t in own])  # of all captions at once: each null image is read once
+        return [score - np.float32(self.alpha) * self.marginals(own) for score, own in zip(given, texts, strict=True)]
+
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """log P(t) alone: what the caption is worth to the model when there is nothing to see."""
+        return self.marginals(self.prepare_texts(texts))
+
+    def marginals(self, texts: Sequence[Tokens]) -> np.ndarray:
+        missing = list({t.ids.tobytes(): t for t in texts if t.ids.tobytes() not in self._marginals}.values())
+        if missing:
+            by_null = np.stack(super().forward_groups(self.nulls, [missing] * len(self.nulls)))
+            for t, value in zip(missing, log_mean_exp(by_null), strict=True):
+                self._marginals[t.ids.tobytes()] = float(value)
+        return np.array([self._marginals[t.ids.tobytes()] for t in texts], dtype=np.float32)
+
+
+def log_mean_exp(logs: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the mean probability over the first axis.
+
+    >>> np.round(log_mean_exp(np.log([[0.1, 0.5], [0.3, 0.5]])), 4).tolist()
+    [-1.6094, -0.6931]
+    """
+    top = logs.max(axis=0)
+    mean: np.ndarray = top + np.log(np.exp(logs - top).mean(axis=0))
+    return mean
+
+
 class AnswerLikelihood(VlmScorer):
     """VQAScore: the probability of the answer to a question that holds the caption. `geometric`: the geometric mean
     over the answer's tokens, as published; else the probability of the answer."""

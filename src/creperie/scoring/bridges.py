@@ -1,0 +1,100 @@
+"""A benchmark as a task of lmms-eval, whose files are in `templates/`.
+
+Every image of every item is asked about in all orders of its captions, in the words of creperie's own multiple choice.
+`replies.py` reads the results back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from creperie.bench import Benchmark, new_folder, picture_file
+from creperie.core import UsageError, packaged
+from creperie.models import ChoiceQuestion, orders_of, read_form
+
+#: questions in a row group of the file
+ROW_GROUP = 256
+
+
+@dataclass(frozen=True)
+class HarnessQuestion:
+    """One image of an item and one order of its captions."""
+
+    id: str
+    image: str
+    question: str
+    target: str
+    about: dict[str, Any]
+
+
+def questions_of(bench: Benchmark) -> Iterator[HarnessQuestion]:
+    """Yield what is asked, in the order in which exported tasks list it."""
+    wording = read_form(None, None, where=bench.name)
+    for item in bench:
+        for row, image in enumerate(item.images):
+            match = item.match[row]
+            asks = "match" if sum(match) == 1 else "odd" if sum(match) == len(match) - 1 else ""
+            for number, order in enumerate(orders_of("all", match) if asks else ()):
+                options = [item.captions[k] for k in order]
+                shown = ChoiceQuestion(Image.new("RGB", (1, 1)), tuple(options), asks)
+                question = wording.prompt(shown).offering(shown.options)
+                about = {"subset": item.subset, "item": item.id, "row": row, "order": list(order)}
+                id_ = f"{item.subset}/{item.id}/{row}/{number}"
+                target = item.captions[match.index(asks == "match")]
+                yield HarnessQuestion(id_, image, question, target, {**about, "options": options, "asks": asks})
+
+
+def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> list[Path]:
+    """Write a task folder for lmms-eval's `--include_path`: a YAML file, its functions, and the data with images."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = Path(out).resolve()
+    name = f"creperie_{_plain(bench.name)}"
+    picture = pa.field("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
+    features = json.dumps({"info": {"features": {"image": {"_type": "Image"}}}})
+    questions = _asked(bench)
+    texts = [{"id": q.id, "question": q.question, "target": q.target, **q.about} for q in questions]
+    rows = pa.Table.from_pylist(texts)
+    schema = rows.schema.append(picture).with_metadata({"huggingface": features})
+    encoded = lru_cache(ROW_GROUP)(lambda reference: picture_file(bench.images, reference)[1])
+    with new_folder(folder, replace_old=force) as draft:
+        draft.mkdir(parents=True, exist_ok=True)
+        # A picture that several questions of a row group are about is stored once: in the dictionary of its pages.
+        with pq.ParquetWriter(draft / "test.parquet", schema, dictionary_pagesize_limit=2**30) as file:
+            for start in range(0, len(questions), ROW_GROUP):
+                part = [{"bytes": encoded(q.image), "path": None} for q in questions[start : start + ROW_GROUP]]
+                group = rows.slice(start, ROW_GROUP).append_column(picture, pa.array(part, picture.type))
+                file.write_table(group.cast(schema))
+        data = json.dumps(str(folder / "test.parquet"))
+        _fill(draft / f"{name}.yaml", "lmms_task.txt", name=name, folder=folder, data=data)
+        _fill(draft / "utils.py", "lmms_utils.txt", name=name)
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _asked(bench: Benchmark) -> list[HarnessQuestion]:
+    if not bench.images.location:
+        raise UsageError("the files need the images", where=bench.name, hint="load it with `images=`")
+
+    if questions := list(questions_of(bench)):
+        return questions
+    raise UsageError("no item has exactly one caption that fits, or one that does not", where=bench.name)
+
+
+def _fill(path: Path, template: str, **values: object) -> None:
+    text = packaged("creperie.scoring", "templates", template)
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    path.write_text(text, encoding="utf-8")
+
+
+def _plain(name: str) -> str:
+    words = "".join(c if c.isalnum() and c.isascii() else " " for c in name).split()
+    return "_".join(words).lower() or "benchmark"
