@@ -94,10 +94,6 @@ _COMPARED = ("1-1", "2-2", "2-1")
 _TYPES = ("active", "passive", "dative", "ditransitive")
 
 
-#: All models answer every comparison of an item, and comparisons differ: slopes of what varies within items.
-_WITHIN = "item:comparison"
-
-
 def _sampled(*factors: str) -> tuple[str, ...]:
     """Intercepts per image and per item, since every item is answered by all models; and, since models differ in what a
     factor does to them, one for every model and level of each factor: its slopes."""
@@ -117,7 +113,7 @@ def _first(other: str) -> Analysis:
     return Analysis(
         "chosen",
         terms(f"grammaticality*type + {_BESIDE}"),
-        (*_sampled("grammaticality", "type"), _WITHIN),
+        _sampled("grammaticality", "type"),
         contrast="rest",
         levels={**_LEVELS, "type": ("active", other)},
         where={"comparison": _OWN},
@@ -143,7 +139,7 @@ PRESETS: Mapping[str, AnalysisPreset] = {
             "alike or different": Analysis(
                 "chosen",
                 terms(f"grammaticality*order + {_BESIDE}"),
-                (*_sampled("grammaticality", "order"), _WITHIN),
+                _sampled("grammaticality", "order"),
                 contrast="rest",
                 levels={**_LEVELS, "order": ("alike", "different")},
                 where={"comparison": _COMPARED, "type": _TYPES},
