@@ -105,15 +105,16 @@ def battery(captions: str) -> tuple[Pairs, Any, list[str]]:
 
 def attacked(task: tuple[str, str, int, int, int]) -> dict[str, Any]:
     """The whole standard battery on one null set, judged as an audit judges it."""
-    from creperie.auditing import make_attackers
-    from creperie.auditing.run import THRESHOLD, _attack
+    from creperie.auditing import AuditOptions, make_attackers
+    from creperie.auditing.attack import Attack
     from creperie.auditing.verdict import ALL, corrected
     from creperie.core import silent
 
     captions, subset, size, per_image, seed = task
     pairs, models, names = battery(captions)
     some = null_set(np.random.default_rng([seed, size, per_image]), pairs, subset, size, per_image)
-    judged = corrected(_attack(some, make_attackers(names, models), models.seed, "", silent)[0], THRESHOLD)
+    attack = Attack(tuple(make_attackers(names, models)), models.seed, AuditOptions().threshold, silent)
+    judged = corrected(attack.on(some)[0], attack.threshold)
     found = {row.attacker: row.measure for row in judged if row.subset == ALL}
     least = min(judged, key=lambda row: row.p_holm)
     return {

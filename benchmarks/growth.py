@@ -137,7 +137,7 @@ def prepared(name: str, n: int, folder: Path, encoder: str) -> Any:
     if name == "refine":
         from creperie.refining import RefinePlan, refine
 
-        return lambda: refine(bench, RefinePlan(attackers=("length-words", "surface")))
+        return lambda: refine(bench, plan=RefinePlan(attackers=("length-words", "surface")))
     from creperie.scoring import score
 
     return lambda: score(bench, encoder or StubEncoder(), tasks=["tot"])

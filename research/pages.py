@@ -8,7 +8,6 @@
 | pictures.json | gpu_speed.py --pictures ZIP --out |
 | cpu.json | cpu_speed.py --out |
 | vlm.json | the last line of vlm_speed.py --gpu |
-| finetuned.jsonl | finetuned_nulls.py |
 | growth.jsonl | growth.py --out |
 """
 
@@ -107,24 +106,6 @@ def vlm() -> str:
     )
 
 
-def finetuned() -> str:
-    rows = [json.loads(line) for line in (RESULTS / "finetuned.jsonl").read_text().splitlines()]
-    true = {(row["set"], row["attacker"]): row for row in rows if row["roles"] == "true"}
-    shown = []
-    for name in sorted({name for name, _ in true}):
-        row, other = true[name, "finetuned"], true.get((name, "learned-linear"))
-        beside = f"{100 * other['accuracy']:.1f}" if other else "–"
-        shown.append([name, row["n"], f"{percent(row)} [{percent(row, 'low')}, {percent(row, 'high')}]", beside])
-    null = [row for row in rows if row["roles"] == "random"]
-    chance = sum(row["low"] <= 0.5 <= row["high"] for row in null)
-    sets = ", ".join(f"{sum(r['set'] == s for r in null)} of {s}" for s in sorted({r["set"] for r in null}))
-    return (
-        table(["set", "pairs", "finetuned, 95 %", "learned-linear"], shown)
-        + f"\n\nWith roles drawn at random ({sets}) the interval holds 50 % in {chance} of {len(null)} sets; "
-        f"the mean is {100 * sum(r['accuracy'] for r in null) / len(null):.1f} %."
-    )
-
-
 def growth() -> str:
     rows = [json.loads(line) for line in (RESULTS / "growth.jsonl").read_text().splitlines()]
     current = [row for row in rows if row.get("code", "now") in ("now", "shortly before")]
@@ -145,7 +126,6 @@ def main() -> int:
         ("performance.md", "pictures", pictures),
         ("performance.md", "cpu", cpu),
         ("performance.md", "vlm", vlm),
-        ("audit.md", "finetuned", finetuned),
         ("performance.md", "growth", growth),
     ):
         write(DOCS / page, mark, made())

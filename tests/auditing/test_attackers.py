@@ -111,7 +111,7 @@ def test_attackers_that_need_a_model_say_so(name: str, said: str) -> None:
 
 
 def test_all_makers_give_attackers() -> None:
-    assert {*MAKERS, "ensemble"} == set(REGISTRY)
+    assert {*MAKERS, "ensemble", "image-embedding"} == set(REGISTRY)
     names = [
         n for n, entry in REGISTRY.items() if n in MAKERS and (n == "grammar" or not (entry.model or n == "gruen"))
     ]

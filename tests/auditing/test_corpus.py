@@ -14,7 +14,9 @@ from creperie.auditing import audit, make_attackers, pairs_of
 from creperie.auditing.battery import AttackerModels
 from creperie.auditing.corpus import DISCOUNT, Corpus, _Beside, _Grams
 from creperie.auditing.folds import fold_count, grouped_folds
+from creperie.auditing.neural import likelihoods
 from creperie.bench import Benchmark, Item, choice, from_items, save
+from creperie.core import silent
 
 NAMES = ("ngram-3", "ngram-4", "ngram-5", "cooccurrence")
 TEXTS = [
@@ -124,11 +126,22 @@ def test_a_named_corpus_leaves_out_the_images_that_are_asked_about(tmp_path: Pat
     pairs = pairs_of(own)
     corpus = attacker.corpus  # type: ignore[attr-defined]
     assert len(corpus.captions) == 380
-    grams = _Grams([*pairs.said(np.arange(80)), *(text for _, text in corpus.captions)])
-    train = corpus._train(pairs, grams, np.arange(80), np.ones(40, dtype=bool), 80)
-    assert len(train) == 300
+    ((asked, train, test),) = corpus.folds(replace(pairs, fold=np.zeros(40, dtype=int)), 1, silent)
+    assert (asked.all(), len(train), len(test)) == (True, 300, 80)
     assert 0.2 < np.mean(attacker.margins(pairs) > 0) < 0.8
     assert not attacker.learns  # type: ignore[attr-defined]
+
+
+def test_the_neural_model_finds_the_skewed_order_and_forgets_no_fold() -> None:
+    """Learned from other images' captions alone: on a skew it wins, on fair roles it is near one half."""
+    pytest.importorskip("torch", reason="creperie[models] is not installed")
+    (attacker,) = make_attackers(["neural-lm"], AttackerModels())
+    skewed, fair = (np.mean(attacker.margins(pairs_of(bench(360, 1, s))) > 0) for s in (1.0, 0.0))
+    assert skewed > 0.75
+    assert 0.4 < fair < 0.6
+    assert attacker.learns  # type: ignore[attr-defined]
+    likely, unlikely = likelihoods(["a red bus", "a blue bus", "a red kite"] * 40, ["a red bus", "bus red a"])
+    assert likely > unlikely + 1
 
 
 def test_halves_of_twins_hold_every_text_only_attacker_at_one_half() -> None:

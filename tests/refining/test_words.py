@@ -43,7 +43,7 @@ def learned(bench: Benchmark) -> tuple[float, float, float]:
 
 
 def test_what_was_learned_from_words_is_gone(bench: Benchmark) -> None:
-    found = refine(bench, RefinePlan(method="words", held_out=("length-chars",), audit=False))
+    found = refine(bench, plan=RefinePlan(method="words", held_out=("length-chars",), audit=False))
     kept = [(i.captions[0].split()[1], i.captions[1].split()[1]) for i in found.bench]
     assert len(kept) >= 160
     assert len({i.images for i in found.bench}) == len(kept), "a caption is asked about once"

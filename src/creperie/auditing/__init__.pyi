@@ -1,5 +1,6 @@
 from creperie.auditing.atlas import atlas_markdown as atlas_markdown
 from creperie.auditing.atlas import atlas_page as atlas_page
+from creperie.auditing.attack import repaired as repaired
 from creperie.auditing.attackers import Attacker as Attacker
 from creperie.auditing.attackers import OddOneOut as OddOneOut
 from creperie.auditing.attackers import TextAttacker as TextAttacker
@@ -15,7 +16,6 @@ from creperie.auditing.document import blind_rows as blind_rows
 from creperie.auditing.document import write_audit_page as write_audit_page
 from creperie.auditing.features import PairFeatures as PairFeatures
 from creperie.auditing.features import pair_features as pair_features
-from creperie.auditing.finetuned import FinetunedAttacker as FinetunedAttacker
 from creperie.auditing.folds import FOLDS as FOLDS
 from creperie.auditing.folds import fold_count as fold_count
 from creperie.auditing.folds import grouped_folds as grouped_folds
@@ -23,6 +23,7 @@ from creperie.auditing.kept import keep_audit as keep_audit
 from creperie.auditing.kept import kept_audit as kept_audit
 from creperie.auditing.learned import INNER_FOLDS as INNER_FOLDS
 from creperie.auditing.learned import LearnedAttacker as LearnedAttacker
+from creperie.auditing.learned import stacked as stacked
 from creperie.auditing.likeness import TreeParser as TreeParser
 from creperie.auditing.likeness import likeness_of as likeness_of
 from creperie.auditing.likeness import linkage_tree as linkage_tree
@@ -44,6 +45,7 @@ from creperie.auditing.pairs import item_mean as item_mean
 from creperie.auditing.pairs import item_wins as item_wins
 from creperie.auditing.pairs import one_thread as one_thread
 from creperie.auditing.pairs import pairs_of as pairs_of
+from creperie.auditing.pairs import training_blocks as training_blocks
 from creperie.auditing.pairwise import PairwiseRow as PairwiseRow
 from creperie.auditing.pairwise import compare_pairwise as compare_pairwise
 from creperie.auditing.pairwise import kind_of as kind_of
@@ -53,9 +55,8 @@ from creperie.auditing.probes import PROBES as PROBES
 from creperie.auditing.probes import Probed as Probed
 from creperie.auditing.registry import entry_of as entry_of
 from creperie.auditing.registry import family_of as family_of
-from creperie.auditing.run import Audit as Audit
+from creperie.auditing.result import Audit as Audit
 from creperie.auditing.run import audit as audit
-from creperie.auditing.run import repaired as repaired
 from creperie.auditing.symmetry import Symmetry as Symmetry
 from creperie.auditing.symmetry import image_asks as image_asks
 from creperie.auditing.symmetry import surplus_of as surplus_of

@@ -15,8 +15,8 @@ from creperie.auditing.registry import FAMILIES, LEARNED_FAMILIES, entry_of, fam
 from creperie.core import percent, render
 
 Document = Mapping[str, Any]
-HEAD = ("subset", "n", "verdict", "fix", "simplest cue", "bits")
-OVERVIEW = ("benchmark", "items", "subsets that leak", "what can be done", "simplest cue", "bits")
+HEAD = ("subset", "n", "verdict", "fix", "simplest cue", "bits", "order-blind")
+OVERVIEW = ("benchmark", "items", "subsets that leak", "what can be done", "simplest cue", "bits", "order-blind")
 
 
 def atlas_markdown(audits: Sequence[Document]) -> str:
@@ -89,9 +89,10 @@ def _intro(audits: Sequence[Document]) -> str:
         "strongest attacker of a family, which never sees an image; a tie counts as half, chance is 50, and the 95 % "
         "interval is in brackets. * marks a leak: better than chance after correction for all attackers and subsets, "
         "and above the threshold. Bits: how much of the one bit per item (which caption is true) calibrated out-of-"
-        "fold probabilities reveal. Where an item has several true captions, all count. Items of a subset beyond the "
-        "command's limit were not read; a figure with its own n comes from a sample of the items. Written by "
-        "`creperie atlas`."
+        "fold probabilities reveal. Order-blind: the most that a model with the image reaches if it ignores the order "
+        "of words, where a tie is wrong, and where it counts half. Where an item has several true captions, all count. "
+        "Items of a subset beyond the command's limit were not read; a figure with its own n comes from a sample of "
+        "the items. Written by `creperie atlas`."
     )
 
 
@@ -108,11 +109,11 @@ def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
         row = [
             str(audit["benchmark"]),
             f"{int(audit['items']):,}",
-            *(cell.partition(" ")[0] for cell in row[2:-4]),
-            *row[-4:],
+            *(cell.partition(" ")[0] for cell in row[2:-5]),
+            *row[-5:],
         ]
-        row[-4] = f"{sum(j['verdict'] == 'leaks' for j in judged)} of {len(judged)}"
-        row[-3] = ", ".join(dict.fromkeys(str(j["fix"]) for j in judged if j["fix"]))
+        row[-5] = f"{sum(j['verdict'] == 'leaks' for j in judged)} of {len(judged)}"
+        row[-4] = ", ".join(dict.fromkeys(str(j["fix"]) for j in judged if j["fix"]))
         rows.append((row, whole))
     return order, rows
 
@@ -148,7 +149,15 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], aud
     plain = [row for row in leaking if family_of(row["attacker"]) not in LEARNED_FAMILIES]
     cue = max(plain or leaking, key=lambda row: row["accuracy"], default=None)
     verdict, fix = (str(judged["verdict"]), str(judged["fix"])) if judged else ("", "")
-    return [subset, f"{n:,}", *cells, verdict, fix, str(cue["choice"]) if cue else "", f"{bits:.2f}"]
+    named = str(cue["choice"]) if cue else ""
+    return [subset, f"{n:,}", *cells, verdict, fix, named, f"{bits:.2f}", _order_blind(subset, audit)]
+
+
+def _order_blind(subset: str, audit: Document) -> str:
+    """The ceilings of a model that ignores word order; a benchmark of one subset has those of all items."""
+    known = {c["subset"]: c for c in audit.get("ceilings", ())}
+    own = known.get(subset) or (known.get("all") if len(known) == 1 else None)
+    return f"{percent(own['order_blind'])} / {percent(own['order_blind_half'])}" if own else ""
 
 
 def _figure(row: Document, of: int = 0) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # models are imported where one is used
     from creperie.auditing.cached_models import CachedScorer
     from creperie.auditing.corpus import Corpus
     from creperie.auditing.learned import Learner
+    from creperie.bench import ImageStore
     from creperie.models import TextEncoder, TextScorer
 
 
@@ -30,24 +31,15 @@ class AttackerModels:
     """
 
     lm: str = option("", "A language model, for lm-mean, lm-sum and syntaxbias; `none` for none.", metavar="URI")
-    encoder: str = option("", "A text encoder, for embeddings and finetuned; `none` for none.", metavar="URI")
+    encoder: str = option("", "A text encoder, for learned-embedding; `none` for none.", metavar="URI")
+    image_encoder: str = option("", "An image encoder, for what images of an item tell alone.", metavar="URI")
     plausibility: str = option("", "A Vera checkpoint, for plausibility.", metavar="URI")
     grammar: str = option("", "A CoLA classifier, for grammar (else link-grammar).", metavar="URI")
     corpus: str = option(
-        "", "Captions of the same source, for ngram-3 to -5 and cooccurrence (else its own).", metavar="FILE|BENCH"
+        "", "Captions of the same source, for attackers that know it (else its own).", metavar="FILE|BENCH"
     )
     seed: int = option(0, "Seed of draws, folds and models.")
     cache: bool = option(True, "Keep the answers of models in the store, and take them from there.")
-
-    @classmethod
-    def of(cls, models: AttackerModels | None, seed: int, lm: str, encoder: str, cache: bool = True) -> AttackerModels:
-        """The models from a function's arguments: one value, or its most common parts."""
-        if models is not None and (seed or lm or encoder or not cache):
-            raise UsageError(
-                "both the models and some of their parts are given",
-                hint="pass either `models=` or `seed=`, `lm=`, `encoder=` and `cache=`",
-            )
-        return models or cls(seed=seed, lm=lm, encoder=encoder, cache=cache)
 
     @property
     def lm_uri(self) -> str:
@@ -62,9 +54,8 @@ class AttackerModels:
     @property
     def by_family(self) -> dict[str, str]:
         """Which model stands for a family of attackers, by the last part of its name."""
-        encoder = self.encoder_uri
-        found = {"language model": self.lm_uri, "embeddings": encoder, "fine-tuned encoder": encoder}
-        return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in found.items() if uri}
+        uris = {"language model": self.lm_uri, "embeddings": self.encoder_uri, "images": self.image_encoder}
+        return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in uris.items() if uri}
 
     @cached_property
     def language_model(self) -> CachedScorer:
@@ -83,6 +74,19 @@ class AttackerModels:
                 "this model does not encode captions", where=self.encoder, hint="pass `encoder='st:MODEL'`"
             )
         return CachedEncoder(model, self.cache)
+
+    def image_attacker(self, images: ImageStore) -> Attacker | None:
+        """The attacker that sees images alone; None where no image encoder is named."""
+        if not self.image_encoder:
+            return None
+        from creperie.auditing.model_attackers import EmbeddingAttacker, ImageNames
+        from creperie.models import ImageEncoder, load_model
+
+        model = load_model(self.image_encoder)
+        if not isinstance(model, ImageEncoder):
+            raise UsageError("this model does not encode images", where=self.image_encoder)
+        prefers = "the image whose embedding is more like those of the true images in the other folds"
+        return EmbeddingAttacker(ImageNames(model, images), "image-embedding", prefers, seed=self.seed)
 
     @cached_property
     def learner(self) -> Learner:
@@ -208,12 +212,10 @@ def learned_embedding(models: AttackerModels) -> Attacker:
     return EmbeddingAttacker(models.text_encoder, seed=models.seed)
 
 
-def finetuned(models: AttackerModels) -> Attacker:
-    from creperie.auditing.finetuned import FinetunedAttacker
+def _neural(models: AttackerModels) -> Attacker:
+    from creperie.auditing.neural import NeuralAttacker
 
-    if not models.encoder_uri:
-        raise UsageError("the attacker 'finetuned' needs a text encoder", hint="pass `encoder='st:MODEL'`")
-    return FinetunedAttacker(models.encoder_uri, seed=models.seed)
+    return NeuralAttacker(corpus=models.captions, seed=models.seed)
 
 
 #: How each attacker of the registry is made; the ensemble is made of the others.
@@ -227,7 +229,7 @@ MAKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
     **{name: partial(_learned, name) for name in ("learned", "learned-linear", "learned-boosted")},
     **{name: partial(_corpus, name) for name in ("ngram-3", "ngram-4", "ngram-5", "cooccurrence")},
     "learned-embedding": learned_embedding,
-    "finetuned": finetuned,
+    "neural-lm": _neural,
 }
 #: Made from the other attackers of the same audit, not by name alone.
 ENSEMBLE = "ensemble"

@@ -1,7 +1,8 @@
 """Attackers that know the corpus: they prefer the caption that captions of other images make likelier.
 
 - `ngram-3`, `ngram-4`, `ngram-5`: language models of these orders with interpolated Kneser–Ney smoothing;
-- `cooccurrence`: how much more often a caption's content words stand in one caption than by chance.
+- `cooccurrence`: how much more often a caption's content words stand in one caption than by chance;
+- `neural-lm` (neural.py): a small recurrent network, on request.
 
 The corpus is the true captions of the benchmark's other images, out of fold; or captions of the same source that are
 named (`corpus=`), less those of the images that are asked about. Nothing is learned from the false captions.
@@ -9,7 +10,7 @@ named (`corpus=`), less those of the images that are asked about. Nothing is lea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -60,41 +61,47 @@ class Corpus:
         return self._known[key][name]
 
     def _scored(self, pairs: Pairs, progress: Progress) -> dict[str, np.ndarray]:
-        fold = pairs.fold
-        if fold is None:
-            fold = grouped_folds(pairs.cluster, fold_count(pairs.n_items), self.seed)
-        own = np.unique(np.concatenate([pairs.left, pairs.right]))
-        texts = [*pairs.said(own), *(text for _, text in self.captions)]
+        texts, own = self.texts(pairs)
         grams, beside = _Grams(texts), _Beside(texts)
         names = [*(f"ngram-{n}" for n in ORDERS), COOCCURRENCE]
-        found = {name: np.full(len(pairs), np.nan, dtype=np.float32) for name in names}
+        margins = {name: np.full(len(pairs), np.nan, dtype=np.float32) for name in names}
+        for asked, train, test in self.folds(pairs, fold_count(pairs.n_items), progress):
+            for name, scores in zip(names, [*grams.scores(train, test), beside.scores(train, test)]):
+                of_texts = np.full(len(pairs.texts), np.nan, dtype=np.float32)
+                of_texts[own[test]] = scores
+                margins[name][asked] = margins_of_scores(pairs, of_texts)[asked]
+        return margins
+
+    def texts(self, pairs: Pairs) -> tuple[list[str], np.ndarray]:
+        """The captions of the pairs, then those of the named source; and where the first are in `pairs.texts`."""
+        own = np.unique(np.concatenate([pairs.left, pairs.right]))
+        return [*pairs.said(own), *(text for _, text in self.captions)], own
+
+    def folds(self, pairs: Pairs, k: int, progress: Progress) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Per fold: a mask of the pairs that are asked about, the captions to learn from, and the captions asked about.
+
+        Captions are numbered as in `texts`. None to learn from is of an image that is asked about, by any of its
+        captions. Folds with too few captions to learn from are left out.
+        """
+        fold = grouped_folds(pairs.cluster, k, self.seed) if pairs.fold is None else pairs.fold
+        texts, own = self.texts(pairs)
+        same = np.unique([" ".join(words(text)) for text in texts], return_inverse=True)[1].reshape(-1)
+        images = np.unique([image for image, _ in self.captions], return_inverse=True)[1]
         at = np.full(len(pairs.texts), -1)
         at[own] = np.arange(len(own))
         with progress("captions of other images", int(fold.max(initial=0)) + 1, "folds") as advance:
-            for k in np.unique(fold):
-                asked = (fold == k)[pairs.item]
-                train = self._train(pairs, grams, at, asked, len(own))
-                advance(1)
-                if len(train) < FEWEST:
-                    continue
+            for f in np.unique(fold):
+                asked = (fold == f)[pairs.item]
                 test = np.unique(at[np.concatenate([pairs.left[asked], pairs.right[asked]])])
-                for name, scores in zip(names, [*grams.scores(train, test), beside.scores(train, test)]):
-                    of_texts = np.full(len(pairs.texts), np.nan, dtype=np.float32)
-                    of_texts[own[test]] = scores
-                    found[name][asked] = margins_of_scores(pairs, of_texts)[asked]
-        return found
-
-    def _train(self, pairs: Pairs, grams: _Grams, at: np.ndarray, asked: np.ndarray, own: int) -> np.ndarray:
-        """The captions to learn from: none is of an image that is asked about, by any of its captions."""
-        test = np.unique(grams.same[at[np.concatenate([pairs.left[asked], pairs.right[asked]])]])
-        if not self.captions:
-            train = np.unique(at[pairs.left[~asked]])
-        else:
-            images = np.unique([image for image, _ in self.captions], return_inverse=True)[1]
-            hit = np.isin(images, images[np.isin(grams.same[own:], test)])
-            train = own + np.flatnonzero(~hit)
-        train = train[~np.isin(grams.same[train], test)]
-        return train[np.unique(grams.same[train], return_index=True)[1]]
+                train = np.unique(at[pairs.left[~asked]])
+                if self.captions:
+                    hit = np.isin(images, images[np.isin(same[len(own) :], same[test])])
+                    train = len(own) + np.flatnonzero(~hit)
+                train = train[~np.isin(same[train], same[test])]
+                train = train[np.unique(same[train], return_index=True)[1]]
+                advance(1)
+                if len(train) >= FEWEST:
+                    yield asked, train, test
 
 
 class _Grams:
@@ -112,7 +119,6 @@ class _Grams:
         starts = np.cumsum(self.lengths + most - 1) - self.lengths
         self.place = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, self.lengths)])
         self.text = np.repeat(np.arange(len(texts)), self.lengths)
-        self.same = np.unique([" ".join(map(str, row)) for row in ids], return_inverse=True)[1].reshape(-1)
         self.code: list[np.ndarray] = [np.zeros(len(flat), dtype=np.int64)]  #: by order: the n-gram that ends there
         self.context: list[np.ndarray] = [np.zeros(1, dtype=np.int64)]  #: by order and n-gram: all but its last word
         self.suffix: list[np.ndarray] = [np.zeros(1, dtype=np.int64)]  #: all but its first word
@@ -145,8 +151,8 @@ class _Grams:
         size = int(self.code[n - 1].max()) + 1
         total = np.bincount(context, weights=counts, minlength=size)[context[own]]
         kinds = np.bincount(context[counts > 0], minlength=size)[context[own]]
-        found = (np.maximum(counts[own] - DISCOUNT, 0) + DISCOUNT * kinds * lower) / np.maximum(total, 1)
-        return np.asarray(np.where(total > 0, found, lower))
+        smoothed = (np.maximum(counts[own] - DISCOUNT, 0) + DISCOUNT * kinds * lower) / np.maximum(total, 1)
+        return np.asarray(np.where(total > 0, smoothed, lower))
 
     def _mean(self, p: np.ndarray, test: np.ndarray) -> np.ndarray:
         lengths = self.lengths[test]

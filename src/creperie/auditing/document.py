@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from creperie.auditing.cues import Cue
 from creperie.auditing.likeness import Likeness
 from creperie.auditing.options import audit_command
-from creperie.auditing.run import Audit, ExamplePair
+from creperie.auditing.result import Audit, ExamplePair
 from creperie.auditing.verdict import AuditRow, Judgement
 from creperie.core import __version__, render, write_text
 

@@ -146,7 +146,7 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
 
 
 def stacked(pairs: Pairs, known: np.ndarray, held_out: np.ndarray, seed: int) -> np.ndarray:
-    """The ensemble's margins of a block's held-out pairs."""
+    """The ensemble's margins of a block's held-out pairs; NaN where there are too few others to learn from."""
     import scipy.sparse as sparse
 
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)

@@ -12,10 +12,26 @@ from creperie.auditing.features import PairFeatures
 from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import RemembersMargins, linear_out_of_fold, stacked
 from creperie.auditing.pairs import Pairs, one_thread, training_blocks
+from creperie.bench import ImageStore, open_image
 from creperie.core import Progress
-from creperie.models import TextEncoder
+from creperie.models import Fingerprint, ImageEncoder, TextEncoder
 
 BATCH = 256
+
+
+@dataclass(frozen=True)
+class ImageNames:
+    """An image encoder that is given the names of a benchmark's images, as a text encoder is given captions."""
+
+    model: ImageEncoder
+    images: ImageStore
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self.model.fingerprint
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return self.model.encode_images([open_image(self.images, name) for name in texts])
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.core import option, options_in
+from creperie.auditing.likeness import TreeParser, linkage_tree
+from creperie.core import UsageError, option, options_in
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,19 @@ class AuditOptions:
     full: bool = option(False, "Ask slow attackers about every item, not about a sample.")
     syntax: bool = option(False, "Also compare the captions' trees, by link-grammar, on a sample.")
     parser: str = option("", "Parse by stanford:FOLDER, benepar:MODEL or pcfg:TREEBANK instead.", metavar="SPEC")
+
+    def __post_init__(self) -> None:
+        if not 0.5 <= self.threshold < 1:
+            what = f"`threshold={self.threshold}` is out of range"
+            raise UsageError(what, hint="chance is 0.5: choose 0.5 to below 1")
+
+    def tree_parser(self) -> TreeParser | None:
+        """The parser of captions; None where their trees are not compared."""
+        if self.parser:
+            from creperie.lang import open_constituency_parser
+
+            return open_constituency_parser(self.parser)
+        return linkage_tree if self.syntax else None
 
 
 def changed_options(*groups: Any) -> dict[str, Any]:

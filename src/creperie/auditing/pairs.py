@@ -172,18 +172,38 @@ class Pairs:
 def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
     """A benchmark's pairs; with `positive`, only those of the k-th true caption of every row (0 is the first)."""
     texts, shapes = caption_shapes(bench)
+    return _pairs(bench, texts, shapes, clusters(bench, shapes), positive)
+
+
+def image_pairs_of(bench: Benchmark) -> Pairs:
+    """The pairs of a true and a false image that the captions of items ask about; `texts` are the images' names."""
+    shapes = caption_shapes(bench)[1]
+    offsets, images = bench.ragged("images")
+    names, code = distinct(images)
+    turned = [
+        (items, matrix.T, code[offsets[items][:, None] + np.arange(len(matrix))])
+        for items, matrix, _ in shapes
+        if len(matrix) > 1
+    ]
+    return _pairs(bench, ArrowTexts(names), turned, clusters(bench, shapes))
+
+
+def _pairs(
+    bench: Benchmark, texts: ArrowTexts, shapes: CaptionShapes, cluster: np.ndarray, positive: int | None = None
+) -> Pairs:
+    """The pairs that the rows of match matrices ask about."""
     parts = [np.zeros((4, 0), dtype=np.int64)]
     for items, matrix, mine in shapes:
         for r, line in enumerate(matrix):
-            found = pairs_of_line(items, mine, line, positive)
-            parts.append(np.concatenate([found, np.full((1, found.shape[1]), r)]))
-    found = np.concatenate(parts, axis=1)
+            asked = pairs_of_line(items, mine, line, positive)
+            parts.append(np.concatenate([asked, np.full((1, asked.shape[1]), r)]))
+    columns = np.concatenate(parts, axis=1)
     parts.clear()  # as much memory as the pairs themselves
-    item, left, right, row = found = found[:, np.lexsort((found[3], found[0]))]
+    item, left, right, row = columns = columns[:, np.lexsort((columns[3], columns[0]))]
     named = bench.column("subset").combine_chunks().dictionary_encode()
     subset = named.indices.to_numpy().astype(np.int64)
-    cluster = _joined_by_text(clusters(bench, shapes), item, left, right)
-    return Pairs(texts, left, right, item, row, subset, tuple(named.dictionary.to_pylist()), cluster)
+    joined = _joined_by_text(cluster, item, left, right)
+    return Pairs(texts, left, right, item, row, subset, tuple(named.dictionary.to_pylist()), joined)
 
 
 def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positive: int | None = None) -> np.ndarray:

@@ -17,7 +17,7 @@ from creperie.cli.output import CommandResult, answers, bar, say
 from creperie.core import DataError, UsageError, option, read_json, write_text
 
 if TYPE_CHECKING:
-    from creperie.auditing import Audit, TreeParser
+    from creperie.auditing import Audit
     from creperie.bench import Benchmark
     from creperie.engine import Engine
     from creperie.reporting import BaselineResult
@@ -111,7 +111,7 @@ def audit(
         return _compare(parts[0], parts[1], options.attackers, models)
     found = _run(parts[0], options, models, engine)
     found = replace(found, whole=replace(found.whole, spec=bench[0]))
-    document = audit_document(found, options=changed_options(options, part, models))
+    document = audit_document(found, options=changed_options(options, part, models)) | _ceilings(parts[0])
     if html:
         write_audit_page(document, html)
     keep_audit(document)
@@ -123,18 +123,10 @@ def audit(
 def _run(bench: Benchmark, options: AuditOptions, models: AttackerModels, engine: Engine | None = None) -> Audit:
     from creperie.auditing import audit as run_audit
 
-    parser, full, threshold = _parser(options), options.full, options.threshold
-    return run_audit(
-        bench,
-        options.attackers,
-        models,
-        threshold=threshold,
-        full=full,
-        parser=parser,
-        engine=engine,
-        progress=bar,
-        announce=lambda line: click.echo(line, err=True),
-    )
+    def announce(line: str) -> None:
+        click.echo(line, err=True)
+
+    return run_audit(bench, options=options, models=models, engine=engine, progress=bar, announce=announce)
 
 
 def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: AttackerModels) -> CommandResult:
@@ -144,16 +136,6 @@ def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: Attac
     rows = compare_pairwise(a, b, sent, progress=bar)
     shown = {"first": a.name, "second": b.name, "results": [asdict(row) for row in rows]}
     return CommandResult(shown, lambda: show_comparison(a.name, b.name, rows))
-
-
-def _parser(options: AuditOptions) -> TreeParser | None:
-    from creperie.auditing import linkage_tree
-
-    if options.parser:
-        from creperie.lang import open_constituency_parser
-
-        return open_constituency_parser(options.parser)
-    return linkage_tree if options.syntax else None
 
 
 @dataclass(frozen=True)
@@ -205,7 +187,14 @@ def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOpti
     bench, changed = load_part(spec, part, models.seed), changed_options(options, part, models)
     if keep and (kept := kept_audit(bench.name, bench.hash, changed, keep)):
         return kept
-    document = audit_document(_run(bench, options, models), spec, changed)
+    document = audit_document(_run(bench, options, models), spec, changed) | _ceilings(bench)
     if keep:
         keep_audit(document, keep)
     return document
+
+
+def _ceilings(bench: Benchmark) -> dict[str, Any]:
+    """How far a model without word order can come, by subset."""
+    from creperie.statistics import ceilings
+
+    return {"ceilings": [ceiling.document() for ceiling in ceilings(bench)]}

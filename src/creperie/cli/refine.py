@@ -49,7 +49,7 @@ def refine(
         raise UsageError("no output folder given", hint="pass --out DIR, or --dry-run to look first")
     if out is not None and not output.force and out.is_dir() and any(out.iterdir()):
         raise UsageError("this folder is not empty", where=str(out), hint="choose another, or pass --force")
-    refined = run_refine(load_part(bench, part, models.seed), plan, models, progress=bar)
+    refined = run_refine(load_part(bench, part, models.seed), plan=plan, models=models, progress=bar)
     if out is not None and not output.dry_run and len(refined.bench):
         refined = replace(refined, folder=str(out))
         write_refined(refined, out, force=output.force)

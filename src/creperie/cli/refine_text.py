@@ -33,7 +33,6 @@ def show_refined(found: Refined) -> None:
     _attackers(found)
     say()
     _subsets(found)
-    _rounds(found)
     _reasons(found)
     say()
     for line in advice(found):
@@ -94,27 +93,6 @@ def sparkline(values: list[int]) -> str:
     """
     top = max(values, default=0)
     return "".join(BLOCKS[max(0, -(-v * len(BLOCKS) // top) - 1)] for v in values) if top else ""
-
-
-def _rounds(found: Refined) -> None:
-    """The rounds of aflite: how new attackers do on what is kept."""
-    for outcome in found.outcomes:
-        if not outcome.choice.rounds:
-            continue
-        rows = [
-            [f"{k}", f"{r.kept:,}", percent_share(r.fresh), percent_share(r.removed) if r.removed else "–"]
-            for k, r in enumerate(outcome.choice.rounds)
-        ]
-        say()
-        title = f"{outcome.name}: new learned attackers, round by round"
-        print_table(title, ["round", "kept", "trained on the kept", "trained on the removed"], rows, right=("kept",))
-
-
-def percent_share(share: object) -> str:
-    from creperie.refining import WinShare
-
-    assert isinstance(share, WinShare)
-    return f"{100 * share.accuracy:5.1f}  [{100 * share.low:.1f}, {100 * share.high:.1f}]"
 
 
 def _reasons(found: Refined) -> None:

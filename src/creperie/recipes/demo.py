@@ -108,9 +108,9 @@ def attackers() -> tuple[str, ...]:
 
 def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Row]:
     """Let the blind attackers at every kind: their accuracies with intervals, and the verdict."""
-    from creperie.auditing import AttackerModels, audit
+    from creperie.auditing import audit
 
-    report = audit(bench.only([*HONEST, *GIVEAWAY]), attackers(), AttackerModels(seed=seed), progress=progress)
+    report = audit(bench.only([*HONEST, *GIVEAWAY]), attackers(), seed=seed, progress=progress)
     verdicts = {j.subset: j.verdict for j in report.judgements}
     rows = []
     for subset in (*HONEST, *GIVEAWAY):
@@ -126,14 +126,13 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
 
     Return for every kind how many items are left, and what blind attackers get there before and after.
     """
-    from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan, refine, write_refined
 
     method = "grid" if find_spec("scipy") is None else "optimal"
     plan = RefinePlan(
         method, ATTACKERS, held_out=attackers()[len(ATTACKERS) :], repair=True, audit=find_spec("scipy") is not None
     )
-    refined = refine(bench, plan, AttackerModels(seed=seed), progress=progress)
+    refined = refine(bench, plan=plan, seed=seed, progress=progress)
     write_refined(refined, folder, force=True)
     rows = []
     for part in refined.outcomes:

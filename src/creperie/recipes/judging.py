@@ -32,7 +32,8 @@ def run_refine(job: StageJob) -> dict[str, Any]:
     from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan, refine, write_refined
 
-    refined = refine(load(job.input), job.settings(RefinePlan), job.settings(AttackerModels), progress=job.progress)
+    plan, models = job.settings(RefinePlan), job.settings(AttackerModels)
+    refined = refine(load(job.input), plan=plan, models=models, progress=job.progress)
     if not len(refined.bench):
         raise DataError("the refinement leaves nothing", where=f"stage {job.name}", hint="more items, or fewer bins")
     name = job.option("name") or f"{refined.bench.name}-refined"  # never under the name of what it was made from
@@ -59,11 +60,9 @@ def run_audit(job: StageJob) -> dict[str, Any]:
     """Let blind attackers at the benchmark; write the verdict as JSON and as a page."""
     from creperie.auditing import AttackerModels, audit, audit_document, write_audit_page
 
-    bench, models = load(job.input), job.settings(AttackerModels)
-    threshold = job.option("threshold")
-    report = audit(
-        bench, job.option("attackers"), models, threshold=threshold, engine=job.engine, progress=job.progress
-    )
+    chosen = {name: job.option(name) for name in ("attackers", "threshold")}
+    models = job.settings(AttackerModels)
+    report = audit(load(job.input), **chosen, models=models, engine=job.engine, progress=job.progress)
     job.out.mkdir(parents=True)
     document = audit_document(report)
     write_json(job.out / "audit.json", document)

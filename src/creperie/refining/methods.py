@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from creperie.refining import aflite, cells, optimal, pair, syntaxbias, words
+from creperie.refining import cells, coin, optimal, pair, syntaxbias, words
 from creperie.refining.select import RefinementMethod
 
 METHODS: dict[str, RefinementMethod] = {
-    module.METHOD.name: module.METHOD for module in (cells, optimal, aflite, syntaxbias, pair, words)
+    module.METHOD.name: module.METHOD for module in (cells, optimal, coin, syntaxbias, pair, words)
 }
 #: What the reasons of removals mean.
 REASONS = {

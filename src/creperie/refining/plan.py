@@ -62,8 +62,7 @@ class RefinePlan:
     def selection(self, models: AttackerModels) -> tuple[str, ...]:
         """The attackers that the selection is made against, by name."""
         if self.attackers:
-            names = tuple(dict.fromkeys(self.attackers))
-            return names if self.method != "aflite" or "learned" in names else (*names, "learned")
+            return tuple(dict.fromkeys(self.attackers))
         if self.method == "syntaxbias":
             return self.how.attackers
         given = {

@@ -25,11 +25,10 @@ from creperie.auditing import (
 )
 from creperie.auditing import audit as run_audit
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, items_of
-from creperie.core import DataError, Progress, UsageError, automatic, html_table, percent, silent
-from creperie.refining.crossfit import gap_of
+from creperie.core import DataError, Progress, automatic, html_table, percent, silent, with_options
 from creperie.refining.plan import RefinePlan, fresh
 from creperie.refining.select import Choice, SelectionPool
-from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding, figures_in, figures_of
+from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding, figures_in, figures_of, gap_of
 
 
 @dataclass(frozen=True)
@@ -115,53 +114,32 @@ class Refined:
         return pa.Table.from_pylist(rows).to_pandas()
 
 
+@with_options(plan=RefinePlan, models=AttackerModels)
 def refine(
-    bench: BenchmarkSpec,
-    plan: RefinePlan | None = None,
-    models: AttackerModels | None = None,
-    *,
-    method: str = "",
-    attackers: Sequence[str] | str = (),
-    held_out: Sequence[str] | str = (),
-    repair: bool = False,
-    audit: bool = True,
-    seed: int = 0,
-    lm: str = "",
-    encoder: str = "",
-    cache: bool = True,
-    progress: Progress | None = automatic,
+    bench: BenchmarkSpec, *, plan: RefinePlan, models: AttackerModels, progress: Progress | None = automatic
 ) -> Refined:
     """Refine a benchmark: each subset on its own, as published, unless the plan says otherwise; audit what stays.
 
-    `bench` is a benchmark, a spec or a path. The keywords are the most common options of `creperie refine`; `plan`
-    takes the place of `method` to `audit`, and `models` of `seed`, `lm`, `encoder` and `cache`, with all that can be
-    chosen.
+    `bench` is a benchmark, a spec or a path.
     """
-    if plan is not None and (method or attackers or held_out or repair or not audit):
-        raise UsageError(
-            "both a plan and its parts are given", hint="pass either `plan=` or `method=`, `attackers=`, …"
-        )
-    plan = plan or RefinePlan(method or "grid", _names(attackers), _names(held_out), repair=repair, audit=audit)
-    models, progress = AttackerModels.of(models, seed, lm, encoder, cache), progress or silent
-    bench = as_benchmark(bench)
-    selection, watched = plan.selection(models), plan.watched(models)
-    sent = make_attackers((*selection, *watched), models)
+    bench, progress = as_benchmark(bench), progress or silent
+    selection = plan.selection(models)
+    sent = make_attackers((*selection, *plan.watched(models)), models)
     start = repaired(bench) if plan.repair else bench
     pairs = pairs_of(start)
     if not len(pairs):
         raise DataError("no item has both a true and a false caption", where=bench.name)
     halves = grouped_folds(pairs.group, 2, models.seed + 1)
     with one_thread():
-        as_published = pairs_of(bench) if plan.repair else pairs
-        before = figures_of(as_published, sent, models.seed, progress)
+        before = figures_of(pairs_of(bench) if plan.repair else pairs, sent, models.seed, progress)
         mended = figures_of(pairs, sent, models.seed, progress) if plan.repair else {}
         seen = [a for a in sent if a.name in selection]
         chosen = _Choosing(start, pairs, plan, models.seed, progress).by_halves(seen, halves)
     result = _kept(start, chosen.keep, plan, selection, models.seed, chosen.removed)
     audited, after = None, dict[str, dict[str, AttackerFigure]]()
+    final = AuditOptions(plan.audited_by(models), plan.tolerated)
     if chosen.keep.any() and plan.audit:
-        names = plan.audited_by(models)
-        audited = run_audit(result, names, models, threshold=plan.tolerated, progress=progress)
+        audited = run_audit(result, options=final, models=models, progress=progress)
         after = figures_in(audited)
     elif chosen.keep.any():
         stays = replace(pairs.of_items(chosen.keep), fold=halves[chosen.keep])
@@ -180,16 +158,7 @@ def refine(
         for name in dict.fromkeys((*before, *after))
     ]
     parts = chosen.removed, chosen.outcomes, tuple(standings)
-    return Refined(result, bench, plan, models.seed, *parts, audited, _options(plan, models))
-
-
-def _options(plan: RefinePlan, models: AttackerModels) -> dict[str, Any]:
-    """The options of `creperie audit` that make the final audit again, where they are not the defaults."""
-    return changed_options(AuditOptions(plan.audited_by(models), plan.tolerated), models)
-
-
-def _names(names: Sequence[str] | str) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+    return Refined(result, bench, plan, models.seed, *parts, audited, changed_options(final, models))
 
 
 @dataclass(frozen=True)
@@ -210,23 +179,43 @@ class _Choosing:
     progress: Progress
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
-        """Where answers are learned, each half is chosen with what was learned on that half alone."""
-        names = tuple(a.name for a in seen)
-        how = self.plan.how
-        learns = how.learns or (how.surplus is None and any(a.directed for a in seen))
-        parts = (
-            [halves == h for h in range(2)] if learns and halves.any() else [np.ones(self.pairs.n_items, dtype=bool)]
-        )
+        """Where gaps are learned, each half is chosen with what was learned on that half alone."""
+        how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
+        gaps = np.zeros((self.pairs.n_items, len(seen)))
+        if how.asks or how.surplus is not None:
+            return self._choose(everything, gaps, seen)
+        learned = halves.any() and any(a.directed for a in seen)
         chosen = []
-        for mine in parts:
+        for mine in [halves == h for h in range(2)] if learned else [everything]:
             own = self.pairs.of_items(mine)
-            gaps = np.zeros((self.pairs.n_items, len(seen)))
             gaps[mine] = np.stack([gap_of(own, a, self.progress) for a in seen], axis=1)
-            chosen.append(self._choose(mine, gaps, names))
+            chosen.append(self._choose(mine, gaps, seen))
         return chosen[0] if len(chosen) == 1 else _both(chosen[0], chosen[1])
 
-    def _choose(self, among: np.ndarray, gaps: np.ndarray, names: tuple[str, ...]) -> _Chosen:
-        return _Chosen(*_refine_parts(self, among, gaps, names))
+    def _choose(self, among: np.ndarray, gaps: np.ndarray, seen: Sequence[Attacker]) -> _Chosen:
+        """Choose within every part of some items; a mask over all items, the outcomes, and why items left."""
+        bench, pairs, method = self.bench, self.pairs, self.plan.how
+        ids, subsets = bench.column("id").to_pylist(), bench.column("subset").to_pylist()
+        keep = np.zeros(pairs.n_items, dtype=bool)
+        lost = np.flatnonzero(pairs.unsolvable & among).tolist()
+        removed = [Removal(i, subsets[i], ids[i], "unsolvable", "") for i in lost]
+        by_subset = {name: pairs.subset == s for s, name in enumerate(pairs.subsets)}
+        masks = {ALL: np.ones(pairs.n_items, dtype=bool)} if self.plan.together else by_subset
+        outcomes, names = [], tuple(a.name for a in seen)
+        for name, mask in masks.items():
+            inside = mask & among & ~pairs.unsolvable
+            rows = np.flatnonzero(inside)
+            surplus = tuple(map(method.surplus, items_of(bench.table.take(rows)))) if method.surplus else ()
+            pool = SelectionPool(name, pairs.of_items(inside), names, gaps[rows], surplus, tuple(seen))
+            choice = method.choose(pool, self.plan.settings(self.seed), self.progress)
+            keep[rows] = choice.keep
+            removed += [
+                Removal(int(rows[k]), subsets[rows[k]], ids[rows[k]], method.reason, method.detail(pool, k))
+                for k in np.flatnonzero(~choice.keep).tolist()
+            ]
+            counts = int((mask & among).sum()), int((mask & among & pairs.unsolvable).sum())
+            outcomes.append(SubsetOutcome(name, *counts, choice))
+        return _Chosen(keep, tuple(outcomes), tuple(sorted(removed, key=lambda r: r.row)))
 
 
 def _both(first: _Chosen, second: _Chosen) -> _Chosen:
@@ -234,34 +223,6 @@ def _both(first: _Chosen, second: _Chosen) -> _Chosen:
     outcomes = [a.joined(b) for a, b in zip(first.outcomes, second.outcomes, strict=True)]
     removed = sorted((*first.removed, *second.removed), key=lambda r: r.row)
     return _Chosen(first.keep | second.keep, tuple(outcomes), tuple(removed))
-
-
-def _refine_parts(
-    how: _Choosing, among: np.ndarray, gaps: np.ndarray, names: tuple[str, ...]
-) -> tuple[np.ndarray, tuple[SubsetOutcome, ...], tuple[Removal, ...]]:
-    """Choose within every part; a mask over all items, the outcomes, and why items left, in their order."""
-    bench, pairs, plan, method = how.bench, how.pairs, how.plan, how.plan.how
-    ids, subsets = bench.column("id").to_pylist(), bench.column("subset").to_pylist()
-    keep = np.zeros(pairs.n_items, dtype=bool)
-    lost = np.flatnonzero(pairs.unsolvable & among).tolist()
-    removed = [Removal(i, subsets[i], ids[i], "unsolvable", "") for i in lost]
-    by_subset = {name: pairs.subset == s for s, name in enumerate(pairs.subsets)}
-    masks = {ALL: np.ones(pairs.n_items, dtype=bool)} if plan.together else by_subset
-    outcomes = []
-    for name, mask in masks.items():
-        inside = mask & among & ~pairs.unsolvable
-        rows = np.flatnonzero(inside)
-        surplus = tuple(map(method.surplus, items_of(bench.table.take(rows)))) if method.surplus else ()
-        pool = SelectionPool(name, pairs.of_items(inside), names, gaps[rows], surplus)
-        choice = method.choose(pool, plan.settings(how.seed), how.progress)
-        keep[rows] = choice.keep
-        removed += [
-            Removal(int(rows[k]), subsets[rows[k]], ids[rows[k]], method.reason, method.detail(pool, k))
-            for k in np.flatnonzero(~choice.keep).tolist()
-        ]
-        counts = int((mask & among).sum()), int((mask & among & pairs.unsolvable).sum())
-        outcomes.append(SubsetOutcome(name, *counts, choice))
-    return keep, tuple(outcomes), tuple(sorted(removed, key=lambda r: r.row))
 
 
 def _kept(

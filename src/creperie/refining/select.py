@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from creperie.auditing import LEAST_KEPT, Pairs
+from creperie.auditing import LEAST_KEPT, Attacker, Pairs
 from creperie.bench import Item
 from creperie.core import Progress
 
-#: New attackers are at chance when their intervals lie within one half ± this much.
+#: An accuracy is shown to be near one half when its interval lies within one half ± this much.
 NEAR = 0.05
 LEVEL = 0.05
 
@@ -33,6 +33,7 @@ class SelectionPool:
     names: tuple[str, ...]
     gaps: np.ndarray
     surplus: tuple[ItemSurplus, ...] = ()  #: of every item, for methods that balance what captions hold
+    attackers: tuple[Attacker, ...] = ()  #: for methods that ask them
 
 
 @dataclass(frozen=True)
@@ -64,38 +65,6 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class WinShare:
-    """A share of items won, and its interval."""
-
-    accuracy: float
-    low: float
-    high: float
-
-    @property
-    def at_chance(self) -> bool:
-        """Shown to be near one half: the interval lies within what is tolerated, on both sides."""
-        return max(self.high, 1 - self.low) < 0.5 + NEAR
-
-
-@dataclass(frozen=True)
-class Round:
-    """How new attackers do on what is kept: those trained on what is kept, and on what was removed."""
-
-    kept: int
-    fresh: WinShare
-    removed: WinShare | None
-
-    @property
-    def at_chance(self) -> bool:
-        return self.fresh.at_chance and (self.removed is None or self.removed.at_chance)
-
-    @property
-    def worst(self) -> float:
-        """How far the further of the two is from one half."""
-        return max(abs(s.accuracy - 0.5) for s in (self.fresh, self.removed) if s is not None)
-
-
-@dataclass(frozen=True)
 class Filtered:
     """Which items stay below a threshold of the score, and what the tests say of those that stay."""
 
@@ -124,29 +93,18 @@ class Choice:
     keep: np.ndarray
     curve: Curve = ()  #: the conditions so far, and how many items stayed
     selection: Selection | None = None
-    rounds: tuple[Round, ...] = ()
     filtered: Filtered | None = None
     structural: tuple[Structural, ...] = ()
 
     def joined(self, other: Choice) -> Choice:
-        """The choices from two halves of a pool; the rounds of an iteration are those of the half that took longer."""
-        sizes = _stretched(self.curve, other.curve)
-        longer = self if len(self.rounds) >= len(other.rounds) else other
+        """The choices from two halves of a pool, made under the same conditions."""
+        sizes = tuple((label, one + two) for (label, one), (_, two) in zip(self.curve, other.curve, strict=True))
         chosen = None
         if self.selection and other.selection:
             a, b = self.selection, other.selection
             chosen = Selection(np.r_[a.keep, b.keep], a.bound + b.bound, a.proven and b.proven, a.off + b.off)
         hopeless = tuple(dict.fromkeys((*self.structural, *other.structural)))
-        return Choice(np.r_[self.keep, other.keep], sizes, chosen, longer.rounds, self.filtered, hopeless)
-
-
-def _stretched(first: Curve, second: Curve) -> Curve:
-    """Two curves added up, the shorter one going on as it ended."""
-    longer = first if len(first) >= len(second) else second
-    return tuple(
-        (label, first[min(k, len(first) - 1)][1] + second[min(k, len(second) - 1)][1])
-        for k, (label, _) in enumerate(longer)
-    )
+        return Choice(np.r_[self.keep, other.keep], sizes, chosen, self.filtered, hopeless)
 
 
 def gap_detail(pool: SelectionPool, item: int) -> str:
@@ -166,7 +124,7 @@ class RefinementMethod:
     choose: Callable[[SelectionPool, ChoiceSettings, Progress], Choice]
     attackers: tuple[str, ...]  #: selected against (or measured) when nobody chooses
     bins: int = 0  #: per sign of a gap, unless told otherwise; 0: it has none
-    learns: bool = False  #: it trains attackers on the items: each half is chosen on its own
+    asks: bool = False  #: it asks the attackers itself, in place of gaps
     surplus: Callable[[Item], ItemSurplus] | None = None  #: what it balances in place of gaps
     detail: Callable[[SelectionPool, int], str] = field(default=gap_detail)
 

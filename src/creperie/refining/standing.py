@@ -12,7 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.auditing import Attacker, AttackerMargins, Audit, Pairs, calibrated, learns, measure_attacker
+import numpy as np
+
+from creperie.auditing import (
+    Attacker,
+    AttackerMargins,
+    Audit,
+    Pairs,
+    calibrated,
+    item_gaps,
+    item_mean,
+    learns,
+    measure_attacker,
+)
 from creperie.core import Progress, silent
 
 ALL = "all"
@@ -74,6 +86,22 @@ def figures_in(audit: Audit) -> dict[str, dict[str, AttackerFigure]]:
         m = row.measure
         found.setdefault(row.attacker, {})[row.subset] = AttackerFigure(m.n, m.accuracy, m.low, m.high, m.p)
     return found
+
+
+def sureness(pairs: Pairs, log_odds: np.ndarray) -> np.ndarray:
+    """The gap of every item from log-odds: the mean of 2p − 1, within [-1, 1]; 0 where there is no answer.
+
+    Log-odds have no largest value; 2p − 1 has, so one very sure answer does not squeeze all others into one bin.
+    """
+    return np.nan_to_num(item_mean(pairs, np.nan_to_num(np.tanh(np.asarray(log_odds, dtype=np.float64) / 2))))
+
+
+def gap_of(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:
+    """An attacker's gap for every item; no opinion is not a gap."""
+    margins = attacker.margins(pairs, progress)
+    if attacker.directed:
+        return sureness(pairs, margins)
+    return np.nan_to_num(item_gaps(pairs, np.nan_to_num(margins))).astype(np.float64)
 
 
 def _figure(answers: AttackerMargins) -> AttackerFigure:

@@ -115,10 +115,6 @@ def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:
     if choice.selection is not None:
         chosen = choice.selection
         shown |= {"bound": chosen.bound, "proven": bool(chosen.proven), "off": chosen.off}
-    if choice.rounds:
-        for point, r in zip(shown["curve"], choice.rounds):
-            point["fresh"] = vars(r.fresh)
-            point["trained_on_removed"] = vars(r.removed) if r.removed else None
     if choice.filtered is not None:
         f = choice.filtered
         shown |= {"threshold": f.threshold, "mean": f.mean, "p": f.p_value, "test": f.test, "balanced": f.balanced}

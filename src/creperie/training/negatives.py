@@ -153,7 +153,7 @@ def keep_refined(
     from creperie.refining import RefinePlan, refine
 
     plan = RefinePlan(attackers=refinement.chosen, held_out=HELD_OUT, bins=refinement.bins)
-    left = refine(foil_bench(foils, captions), plan, refinement.models, progress=progress).bench
+    left = refine(foil_bench(foils, captions), plan=plan, models=refinement.models, progress=progress).bench
     stay = {(item.subset, int(item.id)) for item in left}
     return {
         name: tuple(text if (name, i) in stay else "" for i, text in enumerate(texts)) for name, texts in foils.items()

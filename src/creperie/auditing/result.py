@@ -1,0 +1,137 @@
+"""What an audit found, and the captions that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from creperie.auditing.attackers import Attacker
+from creperie.auditing.cues import Cue, surest, telling_cues
+from creperie.auditing.likeness import Likeness
+from creperie.auditing.measure import AttackerMargins, GapShape, gap_shape
+from creperie.auditing.pairs import Pairs, item_gaps
+from creperie.auditing.symmetry import Symmetry
+from creperie.auditing.verdict import ALL, AuditRow, Judgement
+from creperie.core import counted, html_table, percent
+
+#: Pairs of a subset that are shown as examples.
+EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class ExamplePair:
+    """A pair of captions that an attacker tells apart."""
+
+    id: str
+    positive: str
+    negative: str
+    margin: float
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Everything that an audit found."""
+
+    name: str
+    hash: str
+    items: int
+    attackable: int  #: items with a true and a false caption
+    seed: int
+    threshold: float
+    attackers: tuple[Attacker, ...]
+    not_sent: dict[str, str]  #: attackers that could not be run, or had too few pairs to learn from, with the reason
+    rows: tuple[AuditRow, ...]  #: every attacker on every subset, and on all
+    views: tuple[AuditRow, ...]  #: the same against one true caption of several at a time, or by the images alone
+    judgements: tuple[Judgement, ...]
+    whole: Judgement
+    cues: dict[str, list[tuple[Cue, ExamplePair]]]
+    examples: dict[str, list[ExamplePair]]
+    shapes: dict[str, dict[str, GapShape]]
+    likeness: tuple[Likeness, ...] = ()
+    symmetry: tuple[Symmetry, ...] = ()  #: of every subset, and of all items last
+
+    @property
+    def verdict(self) -> str:
+        return self.whole.verdict
+
+    @property
+    def text(self) -> str:
+        """The verdict as a sentence."""
+        return self.whole.text
+
+    @property
+    def next(self) -> str:
+        """The command to type next."""
+        return self.whole.next
+
+    @property
+    def code(self) -> int:
+        """The exit code of the verdict."""
+        return self.whole.code
+
+    def __repr__(self) -> str:
+        size = f"{counted(self.items, 'item')}, {counted(len(self.attackers), 'attacker')}"
+        return f"Audit({self.name!r}, {size}: {self.whole.text})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (r.subset, r.attacker, r.measure.n, *map(percent, (r.measure.accuracy, r.measure.low, r.measure.high)))
+            for r in self.rows
+        ]
+        return html_table(repr(self), ("subset", "attacker", "n", "right, %", "low", "high"), rows)
+
+    def to_pandas(self) -> Any:
+        """One row per subset, view and attacker, as a pandas data frame."""
+        rows = [asdict(row) for row in (*self.rows, *self.views)]
+        return pa.Table.from_pylist([{**row.pop("measure"), **row} for row in rows]).to_pandas()
+
+
+def answers_on(answers: AttackerMargins, subset: str) -> AttackerMargins:
+    """An attacker's answers about one subset, or about all."""
+    pairs = answers.pairs
+    return answers if subset == ALL else answers.of_items(pairs.subset == pairs.subsets.index(subset))
+
+
+def cues_of(pairs: Pairs, ids: Sequence[str]) -> dict[str, list[tuple[Cue, ExamplePair]]]:
+    """By subset: the words and marks that tell true captions from false ones, each with an example."""
+    cues = {}
+    for subset in pairs.subsets:
+        items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
+        mine = pairs.of_subset(subset)
+        cues[subset] = [(cue, _example(mine, cue.example, items, ids)) for cue in telling_cues(mine)]
+    return cues
+
+
+def examples_of(
+    pairs: Pairs, rows: Sequence[AuditRow], answers: dict[str, AttackerMargins], ids: Sequence[str]
+) -> dict[str, list[ExamplePair]]:
+    """By subset: the pairs that its strongest attacker is surest of."""
+    examples = {}
+    for subset in pairs.subsets:
+        ranked = sorted((r for r in rows if r.subset == subset), key=lambda r: -r.measure.accuracy)
+        if not ranked:
+            continue
+        mine = answers_on(answers[ranked[0].attacker], subset)
+        items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
+        examples[subset] = [
+            replace(_example(mine.pairs, pair, items, ids), margin=float(mine.margins[pair]))
+            for pair in surest(mine.pairs, np.nan_to_num(mine.margins), EXAMPLES)
+        ]
+    return examples
+
+
+def _example(pairs: Pairs, pair: int, items: np.ndarray, ids: Sequence[str]) -> ExamplePair:
+    positive, negative = pairs.texts[pairs.left[pair]], pairs.texts[pairs.right[pair]]
+    return ExamplePair(ids[items[pairs.item[pair]]], positive, negative, 0.0)
+
+
+def shapes_of(pairs: Pairs, answers: dict[str, AttackerMargins]) -> dict[str, dict[str, GapShape]]:
+    """By subset and attacker: the distribution of the gaps."""
+    gaps = {name: item_gaps(pairs, own.raw) for name, own in answers.items()}
+    parts: dict[str, np.ndarray] = {s: pairs.subset == k for k, s in enumerate(pairs.subsets)}
+    parts[ALL] = np.ones(pairs.n_items, dtype=bool)
+    return {s: {name: gap_shape(gap[mine]) for name, gap in gaps.items()} for s, mine in parts.items()}
