@@ -52,11 +52,11 @@ def audit_job(place: Path, attackers: Sequence[str]) -> StudioJob:
             if entry_of(name).sampled or entry_of(name).family in ("n-grams", "ensemble"):
                 continue  # they learn from all items, or draw some: they are sent with the others
             start = time.monotonic()
-            rows = [r for r in audit(bench, [name], models).rows if r.subset == "all"]
+            rows = [r for r in audit(bench, [name], models=models).rows if r.subset == "all"]
             shown = percent(rows[0].measure.accuracy) if rows else "–"
             job.lines.append((name, shown, f"{time.monotonic() - start:.1f}"))
         document = audit_document(
-            audit(bench, attackers, models), place, {"attackers": list(attackers)} if attackers else {}
+            audit(bench, attackers, models=models), place, {"attackers": list(attackers)} if attackers else {}
         )
         record_audit(place, document)
 
