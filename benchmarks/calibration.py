@@ -4,7 +4,7 @@ Every cell draws data with a known truth, asks for the 95 % interval through the
 often the interval holds the truth, how often none is given, and how wide it is.
 
     python benchmarks/calibration.py --draws 4000 --jobs 16 --json grid.json
-    python benchmarks/calibration.py --from grid.json --write      # the tables of docs/statistics.md
+    python benchmarks/calibration.py --from grid.json --write      # the tables of docs/results-intervals.md
 
 Needs numpy and creperie.metrics only.
 """
@@ -41,7 +41,7 @@ from creperie.metrics import (
 )
 from creperie.metrics.detection import auroc_confidence, f1
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results-intervals.md"
 BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
 SETTINGS = MetricSettings()
 #: Of a cell in which fewer draws have an interval, there is none.
@@ -305,7 +305,7 @@ def main() -> None:
     parser.add_argument("--skip", type=int, default=0, help="cells before the first one")
     parser.add_argument("--json", type=Path, help="write the cells into this file")
     parser.add_argument("--from", dest="sources", type=Path, nargs="+", help="read the cells from these files")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/statistics.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/results-intervals.md")
     chosen = parser.parse_args()
     started = time.time()
     if chosen.sources:

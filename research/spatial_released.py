@@ -6,7 +6,7 @@ three captions that are shown to people for that pair, or for either of its capt
 case, final stop and blanks.
 
     python research/spatial_released.py VSR_FOLDER VISLA_FOLDER            # print the table
-    python research/spatial_released.py VSR_FOLDER VISLA_FOLDER --write    # and put it into docs/make.md
+    python research/spatial_released.py VSR_FOLDER VISLA_FOLDER --write    # and put it into research/results/spatial.md
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from creperie.bench import load
 from creperie.lang import Spatial, spatial
 from creperie.making import MakerOptions, build_maker, read_captions
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "make.md"
+PAGE = Path(__file__).resolve().parents[1] / "research" / "results" / "spatial.md"
 ROWS = ("captions with P2 and foils", "P2 mined", "P2 converse", "items")
 ROWS += tuple(f"of these, foil: {sure}" for sure in ("people", "opposite", "unsure"))
 ROWS += ("released pairs found",)

@@ -1,6 +1,6 @@
-"""Write the figures of docs/twins.md from the mined benchmarks, the readings and the measurements.
+"""Write the figures of research/results/twins.md from the mined benchmarks, the readings and the measurements.
 
-    python research/twins_figures.py --flickr8k DIR --vsr DIR [--page docs/twins.md]
+    python research/twins_figures.py --flickr8k DIR --vsr DIR [--page research/results/twins.md]
 
 Tables stand between `<!-- NAME -->` and `<!-- end -->` in the page; everything else of it is left alone.
 """
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--vsr", required=True)
     parser.add_argument("--audits", nargs="*", type=Path, default=[], help="what `creperie audit --json` wrote")
     parser.add_argument("--scored", nargs="*", type=Path, default=[], help="what `creperie score --json` wrote")
-    parser.add_argument("--page", type=Path, default=Path("docs/twins.md"))
+    parser.add_argument("--page", type=Path, default=Path("research/results/twins.md"))
     asked = parser.parse_args()
     parts = {
         "mined": mined({"Flickr8k": asked.flickr8k, "VSR": asked.vsr}),

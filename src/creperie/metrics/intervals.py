@@ -14,7 +14,7 @@ right and wrong answers, and where one image decides there is none.
 
 *A p-value* is one minus the level at which the interval just touches the value in question: the two cannot disagree.
 
-benchmarks/calibration.py checks all of it by simulation; docs/statistics.md has its results.
+benchmarks/calibration.py checks all of it by simulation; docs/results-intervals.md has its results.
 """
 
 from __future__ import annotations
