@@ -4,6 +4,7 @@
 #             HOUSE=… (the folder of the model), EPOCHS=8, TUNE=1 (train the towers too: for a GPU)
 # make lint   ruff and mypy
 # make docs   the pages as a site, in site/
+# make release   wheel and sdist, checked, installed into an empty environment, with a bill of materials, in dist/
 # make audit-deps   known holes in what is installed; needs an index that serves advisories
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -29,7 +30,7 @@ HOUSE ?= out/house$(if $(TUNE),-tuned)
 TUNED := $(if $(TUNE),--train-towers image$(comma)text --precision bfloat16)
 FLICKR8K := --data flickr8k:$(DATA) --images $(DATA)/images.zip
 
-.PHONY: demo house test test-fast test-slow lint format docs audit-deps clean
+.PHONY: demo house test test-fast test-slow lint format docs release audit-deps clean
 
 demo: $(VENV)/.demo
 	$(BIN)/creperie demo
@@ -73,6 +74,16 @@ $(VENV)/.test: $(BIN)/python pyproject.toml requirements/constraints.txt require
 	$(HASHED) --upgrade --target $(VENV)/open_clip -r requirements/open-clip.txt
 	$(PACKAGED)
 	touch $@ $(VENV)/.demo
+
+release: $(BIN)/python
+	rm -rf dist build/release
+	$(PIP) build twine cyclonedx-bom
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*.whl dist/*.tar.gz
+	$(PYTHON) -m venv build/release
+	build/release/bin/python -m pip --disable-pip-version-check --quiet install -c requirements/constraints.txt dist/*.whl
+	build/release/bin/creperie --version
+	$(BIN)/cyclonedx-py environment build/release --of JSON -o dist/sbom.json
 
 docs: $(VENV)/.test
 	$(BIN)/python -m mkdocs build --strict --quiet

@@ -1,6 +1,7 @@
 """What do learned attackers reach when roles mean nothing?
 
-Writes its tables into docs/results-intervals.md, between the two markers there. Not a test: run it when a statistic changes.
+Writes its tables into docs/results-intervals.md, between the two markers there.
+Not a test: run it when a statistic changes.
 
     python benchmarks/attacker_nulls.py --captions DIR            # print the tables
     python benchmarks/attacker_nulls.py --captions DIR --write    # and put them into docs/results-intervals.md
