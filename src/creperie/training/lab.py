@@ -25,7 +25,7 @@ from creperie.world import World, make_world
 COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
     "biased": {
         **{kind: TYPES[kind] for kind in ("replace", "swap", "negate")},
-        "shuffle": tuple(f"shuffle_{w}" for w in ("nouns_adjectives", "other_words", "within_trigrams", "trigrams")),
+        "shuffle": ("shuffle_trigrams",),
     },
     "clean": {
         "replace": ("replace_obj", "replace_att", "replace_rel"),

@@ -69,7 +69,7 @@ class Scene:
         >>> cat, box = Thing("cat", "red", "plain", "medium", 60, 220), Thing("box", "blue", "plain", "small", 170, 224)
         >>> scene = Scene((cat, box))
         >>> scene.code, decode(scene.code) == scene
-        ('20020f7450421akg80', True)
+        ('8009wvjmg1aq0g0', True)
         """
         number = content_number(self) * BACKDROPS + self.backdrop
         letters = ""

@@ -87,7 +87,7 @@ def test_giving_with_something_told_besides(caption: str, other: str | None, pre
 
 def test_the_worlds_own_sentences_of_giving(previewed: Callable[..., Made]) -> None:
     stream = stream_items("dative", "twins", "test", 0)
-    said = dict.fromkeys(text for made in islice(stream, 60) for text in made.captions)
+    said = dict.fromkeys(text for made in islice(stream, 120) for text in made.captions)
     active = [t for t in said if re.search(r"\b(hand|giv|pass)(s|es|ing)\b", t) and " by " not in t]
     assert len(active) > 50
     made = previewed("grammar:dative", active)
