@@ -206,3 +206,13 @@ def test_check_says_no(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     code, out, _ = run(capsys, "world", "check", str(tmp_path / "lies"))
     assert code == 1
     assert "the item says false" in out
+
+
+def test_a_crowd_that_uses_up_the_colours_makes_no_item_instead_of_an_error() -> None:
+    """Eight things may have all the colours that a ninth look could take."""
+    from itertools import islice
+
+    from creperie.world.make import stream_items
+
+    for kind in ("replace_att", "add_obj"):
+        assert len(list(islice(stream_items(kind, "choice", "test", 0), 1200))) == 1200

@@ -65,11 +65,17 @@ def replace_obj(sampler: Sampler) -> TwinDrafts | None:
     return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{relation}, thing {k + 1}")
 
 
+def _free_colours(sampler: Sampler, draft: SceneDraft, kind: str) -> list[str]:
+    """Return the colours that a thing of this kind may have and nothing in the scene has; a crowd may leave none."""
+    return [colour for colour in sampler.colours(kind) if all(colour != look.colour for look in draft.looks)]
+
+
 def _other_value(sampler: Sampler, draft: SceneDraft, k: int, attribute: str) -> dict[str, str] | None:
     """Another value for an attribute of a thing, that the picture can show; None where it has no choice."""
     look = draft.looks[k]
     if attribute == "colour":
-        return {"colour": sampler.colour(look.kind, [x.colour for x in draft.looks])}
+        colours = _free_colours(sampler, draft, look.kind)
+        return {"colour": sampler.dice.pick(colours)} if colours else None
     if look.size == "small" or not KINDS[look.kind].patterned:
         return None
     return {"pattern": sampler.dice.pick([p for p in PATTERNS if p != look.pattern])}
@@ -168,8 +174,9 @@ def add_obj(sampler: Sampler) -> TwinDrafts | None:
         return None
     mentions = sampler.mentions(draft)
     other = change(draft, 2, kind=sampler.kind(UNWRITTEN, [x.kind for x in draft.looks]))
-    if sampler.dice.coin():
-        other = change(other, 2, colour=sampler.colour(other.looks[2].kind, [x.colour for x in draft.looks]))
+    colours = _free_colours(sampler, draft, other.looks[2].kind)
+    if sampler.dice.coin() and colours:
+        other = change(other, 2, colour=sampler.dice.pick(colours))
     base = claim(draft, mentions)
     first, second = (
         replace(base, things=(*base.things, describe(d.looks[2], Mention(mentions[2].colour)))) for d in (draft, other)
