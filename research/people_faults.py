@@ -2,7 +2,7 @@
 
     python research/people_faults.py                                        both databases, every fault
     python research/people_faults.py --only "sqlite kill" --seconds 10
-    python research/people_faults.py --write docs/people.md                 also put the table there
+    python research/people_faults.py --write docs/results-studies.md                 also put the table there
 
 Faults: the server killed (kill -9), the database killed and started again (PostgreSQL), a disk without room that gets
 some again (a small tmpfs: needs root), and the server's clock jumping by hours, both ways. The annotators of

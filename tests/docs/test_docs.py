@@ -228,6 +228,15 @@ def test_the_site_builds(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "--threshold" in (site / "cli.html").read_text(encoding="utf-8")
     assert "load_run" in (site / "api.html").read_text(encoding="utf-8")
+    for page in site.glob("*.html"):
+        for target in re.findall(r'(?:href|src)="([^"#:?]+)[^":]*"', page.read_text(encoding="utf-8")):
+            if page.name != "404.html":
+                assert (page.parent / target).exists(), f"{page.name} on the site names {target}, which is not there"
+
+
+def test_no_page_takes_the_place_of_another() -> None:
+    pages = [path.stem for path in (ROOT / "docs").iterdir() if path.suffix in (".md", ".html")]
+    assert sorted(pages) == sorted({*pages})
 
 
 def test_the_security_page_names_tests_that_exist() -> None:
