@@ -6,7 +6,6 @@
 |---|---|
 | gpu.json | gpu_speed.py --out |
 | pictures.json | gpu_speed.py --pictures ZIP --out |
-| cpu.json | cpu_speed.py --out |
 | vlm.json | the last line of vlm_speed.py --gpu |
 | growth.jsonl | growth.py --out |
 """
@@ -80,17 +79,6 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.5f}"
 
 
-def cpu() -> str:
-    found = read("cpu.json")
-    peak = found["peak TFLOP/s"]
-    rows = [[row["way"], *(row[k] for k in row if k != "way")] for row in found["rows"]]
-    return (
-        f"{found['cpu']}, {found['cores']} cores, torch {found['torch']}. The fastest matrix products of the run: "
-        f"{peak['float32']} TFLOP/s in float32, {peak['bfloat16']} in bfloat16.\n\n"
-        + table(["", *(k for k in found["rows"][0] if k != "way")], rows)
-    )
-
-
 def vlm() -> str:
     found = read("vlm.json")
     rows = []
@@ -124,7 +112,6 @@ def main() -> int:
     for page, mark, made in (
         ("performance.md", "gpu", gpu),
         ("performance.md", "pictures", pictures),
-        ("performance.md", "cpu", cpu),
         ("performance.md", "vlm", vlm),
         ("performance.md", "growth", growth),
     ):
