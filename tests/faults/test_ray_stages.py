@@ -91,7 +91,7 @@ class Work:
         from creperie.auditing.run import audit
 
         arms = AttackerModels(lm=f"slow:{self.marks}?seconds={seconds}")
-        found = json.dumps(audit_document(audit(self.bench, ["lm-mean"], arms, engine=engine)))
+        found = json.dumps(audit_document(audit(self.bench, ["lm-mean"], models=arms, engine=engine)))
         return json.loads(found.replace(f"{self.marks.name}?seconds={seconds}", "MODEL"))  # verdicts name the model
 
     def validate(self, engine: Engine, seconds: float) -> Any:
