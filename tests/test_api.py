@@ -83,7 +83,9 @@ def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
     runs += [cr.score(model="blind:negation", **given)]
     assert repr(cr.difficulty(runs=runs, task="blind")) == "ItemStudy(120 items, 3 models, blind: 0 suspicious)"
     page = cr.report(runs, tmp_path / "report.html")
-    assert "blind:length-words" in Path(page).read_text(encoding="utf-8")
+    assert "blind:length-words" in (tmp_path / "report.html").read_text(encoding="utf-8") == page.html
+    assert page._repr_html_().startswith("<iframe srcdoc=")
+    assert page.save(tmp_path / "again.html").read_text(encoding="utf-8") == page.html
 
 
 def test_what_is_in_memory(world: str) -> None:

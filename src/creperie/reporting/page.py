@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from creperie.auditing import audit, audit_document, blind_rows, keep_audit, kept_audit
@@ -250,24 +252,40 @@ def make_audits(
     return documents, notes
 
 
+@dataclass(frozen=True)
+class ReportPage:
+    """A report that shows itself in a notebook, and is saved as one HTML file."""
+
+    html: str = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.html)}" title="report" width="100%" height="700"></iframe>'
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page, which opens from disk."""
+        write_text(Path(path), self.html)
+        return Path(path)
+
+
 def report(
     runs: Sequence[Run | str | Path],
-    html: str | Path,
+    html: str | Path | None = None,
     *,
     benches: Sequence[str] = (),
     images: str | Path | None = None,
     audits: Sequence[Path] | None = None,
     title: str = "",
     progress: Progress = silent,
-) -> Path:
-    """Write runs as one HTML page that opens from disk: results, figures, comparisons, an audit, every item.
+) -> ReportPage:
+    """Return runs as one HTML page that opens from disk: results, figures, comparisons, an audit, every item.
 
-    `runs` are runs, their folders, or folders that hold some. `audits` are files that `audit --json` wrote; without
-    them the benchmark's own audit is found, or made; with an empty list there is none.
+    With `html` it is written there, too. `runs` are runs, their folders, or folders that hold some. `audits` are files
+    that `audit --json` wrote; without them the benchmark's own audit is found, or made; an empty list stands for none.
     """
-    contents = Contents(title=title)
-    report_document(runs, Path(html), contents, benches=benches, images=images, audits=audits, progress=progress)
-    return Path(html)
+    with TemporaryDirectory() as folder:
+        place, contents = Path(html or f"{folder}/report.html"), Contents(title=title)
+        report_document(runs, place, contents, benches=benches, images=images, audits=audits, progress=progress)
+        return ReportPage(place.read_text(encoding="utf-8"))
 
 
 def report_document(
