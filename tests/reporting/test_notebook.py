@@ -41,3 +41,15 @@ def test_a_figure(runs: list[cr.Run], tmp_path: Path) -> None:
     assert not list(tmp_path.glob("runs*"))
     with pytest.raises(cr.CreperieError, match="unknown figure 'accurracy'; did you mean 'accuracy'"):
         cr.figure(runs, "accurracy")
+
+
+def test_runs_of_one_name_are_never_put_into_one_row() -> None:
+    """Three epochs of a model in memory have one name: a table of them would show the last one only."""
+    rows = [{"caption": f"{'a' * (k % 5)} b", "foil": "a cat"} for k in range(8)]
+    runs = [
+        cr.score(rows, model, tasks=["blind"], cache=False)
+        for model in (lambda c: [len(t) for t in c], lambda c: [-len(t) for t in c])
+    ]
+    with pytest.raises(UsageError, match=r"several runs have a result for .*; name models in memory"):
+        cr.table(runs)
+    assert len(cr.table([runs[0], runs[0]]).table.rows) == 1

@@ -16,7 +16,7 @@ from creperie.auditing.measure import AttackerMargins, GapShape, gap_shape
 from creperie.auditing.pairs import Pairs, item_gaps
 from creperie.auditing.symmetry import Symmetry
 from creperie.auditing.verdict import ALL, AuditRow, Judgement
-from creperie.core import counted, html_table, percent
+from creperie.core import as_pandas, counted, html_table, percent
 
 #: Pairs of a subset that are shown as examples.
 EXAMPLES = 3
@@ -87,7 +87,7 @@ class Audit:
     def to_pandas(self) -> Any:
         """One row per subset, view and attacker, as a pandas data frame."""
         rows = [asdict(row) for row in (*self.rows, *self.views)]
-        return pa.Table.from_pylist([{**row.pop("measure"), **row} for row in rows]).to_pandas()
+        return as_pandas(pa.Table.from_pylist([{**row.pop("measure"), **row} for row in rows]))
 
 
 def answers_on(answers: AttackerMargins, subset: str) -> AttackerMargins:

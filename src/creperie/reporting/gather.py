@@ -72,7 +72,8 @@ def runs_in(places: Iterable[str | Path]) -> list[Path]:
 
 def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path | None) -> RunGroup:
     first = runs[0]
-    bench = next((b for b in given if fits(b, first)), None) or _found(first)
+    in_hand = (run.bench for run in runs if run.bench is not None)
+    bench = next((b for b in (*given, *in_hand) if fits(b, first)), None) or _found(first)
     if bench is None:
         note = "the benchmark was not found, so captions and images are not shown: name the benchmark to see them"
         return RunGroup(first.benchmark, tuple(runs), short_labels(runs), None, (note,))

@@ -268,7 +268,7 @@ class ReportPage:
 
 
 def report(
-    runs: Sequence[Run | str | Path],
+    runs: Run | str | Path | Sequence[Run | str | Path],
     html: str | Path | None = None,
     *,
     benches: Sequence[str] = (),
@@ -284,7 +284,8 @@ def report(
     """
     with TemporaryDirectory() as folder:
         place, contents = Path(html or f"{folder}/report.html"), Contents(title=title)
-        report_document(runs, place, contents, benches=benches, images=images, audits=audits, progress=progress)
+        several = [runs] if isinstance(runs, (Run, str, Path)) else runs
+        report_document(several, place, contents, benches=benches, images=images, audits=audits, progress=progress)
         return ReportPage(place.read_text(encoding="utf-8"))
 
 

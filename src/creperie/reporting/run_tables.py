@@ -103,7 +103,7 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     for name in DIMENSIONS:
         values = list(dict.fromkeys(labels[name] for labels, _ in records))
         if name not in shown and len(values) > 1:
-            hint = "pass --task NAME" if name == "task" else f"put it down or across: --rows model,{name}"
+            hint = "pass `task=`" if name == "task" else f"put it down or across: --rows model,{name}"
             raise UsageError(f"the runs have several values of {name} ({', '.join(values[:4])})", hint=hint)
     cells = {}
     for labels, r in records:
@@ -111,7 +111,10 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
         ranks = task(r["task"]).value in ("mean-rank", "median-rank")
         low, high = (math.nan if r[k] is None else float(r[k]) for k in ("low", "high"))
         value = math.nan if r["accuracy"] is None else float(r["accuracy"])
-        cells[row, column] = TableValue(value, low, high, int(r["n"]), int(r["ties"]), ranks)
+        figure = TableValue(value, low, high, int(r["n"]), int(r["ties"]), ranks)
+        if cells.setdefault((row, column), figure) != figure:
+            hint = "name models in memory: `creperie.wrap(model, name=…)`; of several runs of a model give one"
+            raise UsageError(f"several runs have a result for {', '.join((*row, *column))}", hint=hint)
     rows = list(dict.fromkeys(row for row, _ in cells))
     columns = list(dict.fromkeys(column for _, column in cells))
     fixed = {d: records[0][0][d] for d in DIMENSIONS if d not in shown}

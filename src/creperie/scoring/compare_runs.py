@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.core import DataError, UsageError, csv_table, html_table, option, points, unknown, with_options
+from creperie.core import DataError, UsageError, as_pandas, csv_table, html_table, option, points, unknown, with_options
 from creperie.metrics import (
     VOID,
     Comparison,
@@ -86,7 +86,7 @@ class Comparisons:
 
     def to_pandas(self) -> Any:
         """Return one row per test, as a pandas data frame."""
-        return pa.Table.from_pylist([r.document() for r in self.rows]).to_pandas()
+        return as_pandas(pa.Table.from_pylist([r.document() for r in self.rows]))
 
     def document(self) -> dict[str, Any]:
         return {
