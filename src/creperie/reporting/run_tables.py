@@ -105,7 +105,7 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
         if name not in shown and len(values) > 1:
             hint = "pass `task=`" if name == "task" else f"put it down or across: --rows model,{name}"
             raise UsageError(f"the runs have several values of {name} ({', '.join(values[:4])})", hint=hint)
-    cells = {}
+    cells: dict[tuple[tuple[str, ...], tuple[str, ...]], TableValue] = {}
     for labels, r in records:
         row, column = (tuple(labels[d] for d in side) for side in (choice.rows, choice.columns))
         ranks = task(r["task"]).value in ("mean-rank", "median-rank")
