@@ -3,8 +3,8 @@
 # make house  the image-text model for photographs, trained on Flickr8k: DATA=… (its folder), WEIGHTS=… (where to keep towers),
 #             HOUSE=… (the folder of the model), EPOCHS=8, TUNE=1 (train the towers too: for a GPU)
 # make lint   ruff and mypy
-# make docs   the pages as a site, in site/
-# make release   wheel and sdist, checked, installed into an empty environment, with a bill of materials, in dist/
+# make docs   the pages as a site, in site/; fails on links that lead nowhere and pages that collide
+# make release   wheel and sdist, checked, installed into an empty environment, with a bill of materials, in dist/; and the site
 # make audit-deps   known holes in what is installed; needs an index that serves advisories
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -22,6 +22,8 @@ export HF_HUB_OFFLINE := 1
 # process of their own that can do without the missing operators.
 export CREPERIE_OPENCLIP_PATH := $(CURDIR)/$(VENV)/open_clip
 
+# The longest files come first (tests/conftest.py), so that both processes end at about the same time.
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 comma := ,
 DATA ?= ../shared/data/flickr8k
 WEIGHTS ?= weights
@@ -45,10 +47,10 @@ house: $(VENV)/.demo
 test: test-fast test-slow
 
 test-fast: $(VENV)/.test
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow --timeout 900
+	$(PYTEST) -m slow --timeout 900 $$(grep -rl 'mark\.slow' tests --include='test_*.py')
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -75,7 +77,7 @@ $(VENV)/.test: $(BIN)/python pyproject.toml requirements/constraints.txt require
 	$(PACKAGED)
 	touch $@ $(VENV)/.demo
 
-release: $(BIN)/python
+release: docs
 	rm -rf dist build/release
 	$(PIP) build twine cyclonedx-bom
 	$(BIN)/python -m build --outdir dist
@@ -85,7 +87,8 @@ release: $(BIN)/python
 	build/release/bin/creperie --version
 	$(BIN)/cyclonedx-py environment build/release --of JSON -o dist/sbom.json
 
-docs: $(VENV)/.test
+docs: $(BIN)/python
+	$(PIP) -e . mkdocs-material 'mkdocstrings[python]'
 	$(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site/index.html"
 

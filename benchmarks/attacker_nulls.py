@@ -1,10 +1,10 @@
 """What do learned attackers reach when roles mean nothing?
 
-Writes its tables into docs/results-intervals.md, between the two markers there.
+Writes its tables into research/results/nulls.md, between the two markers there.
 Not a test: run it when a statistic changes.
 
     python benchmarks/attacker_nulls.py --captions DIR            # print the tables
-    python benchmarks/attacker_nulls.py --captions DIR --write    # and put them into docs/results-intervals.md
+    python benchmarks/attacker_nulls.py --captions DIR --write    # and put them into research/results/nulls.md
 
 With a folder of SugarCrepe's files the learned attackers' null distribution is measured on real
 captions: roles are drawn at random, image by image, and the answers computed anew, all draws at once (ridge regression,
@@ -29,7 +29,7 @@ import numpy as np
 from creperie.auditing import Pairs
 from creperie.metrics import wilson
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "results-intervals.md"
+PAGE = Path(__file__).resolve().parents[1] / "research" / "results" / "nulls.md"
 BEGIN, END = "<!-- attackers: begin -->", "<!-- attackers: end -->"
 NULLS = "**The whole standard battery on null sets**"
 ROWS = Path(__file__).resolve().parents[1] / "research" / "results" / "nulls.jsonl"
@@ -193,7 +193,7 @@ def report(captions: str, sets: int, processes: int, only: str | None) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/results-intervals.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into research/results/nulls.md")
     parser.add_argument("--captions", required=True, help="a folder with SugarCrepe's files")
     parser.add_argument(
         "--sets", type=int, default=100, help="null sets on which real attackers are trained; 0 for none"

@@ -25,7 +25,7 @@ import spacy
 
 from creperie.lang.parser import BATCH, UNUSED, default_parser, load_parser
 from creperie.making import Captions, Maker, MakerOptions, SourceCaption, build_maker, read_captions
-from creperie.making.pipeline import chunks, work
+from creperie.making.pipeline import work
 
 MAKERS = ("grammar:passive", "grammar:dative", "grammar:with-against")
 WANTED = 0.9
@@ -65,7 +65,7 @@ def main() -> int:
     chosen = arguments.parse_args()
     n = 2_000 if chosen.quick else chosen.n
     if chosen.captions:
-        sources = read_captions(chosen.captions, limit=n).sources
+        sources = read_captions(chosen.captions).sources[:n]
     else:
         sources = tuple(SourceCaption(str(i), text) for i, text in enumerate(template_captions(n)))
     captions = Captions("speed", sources)
@@ -94,8 +94,8 @@ def main() -> int:
         work(maker, sources[:200])
 
         def make(maker: Maker = maker) -> None:
-            for part in chunks(sources, maker.chunk):  # as a job works
-                work(maker, part)
+            for k in range(0, len(sources), maker.chunk):  # as a job works
+                work(maker, sources[k : k + maker.chunk])
 
         parser.pipe = counting
         parsed[0] = 0

@@ -31,7 +31,7 @@ import numpy as np
 
 from creperie.annotation.assignment import CANDIDATES, depth, pair_cap, preferred
 from creperie.annotation.outcome import judged, settle
-from creperie.annotation.quality import measured, ruled_out
+from creperie.annotation.quality import evidence_of, measured, ruled_out
 from creperie.annotation.settings import StudySettings
 from creperie.annotation.tasks import task_named
 
@@ -93,6 +93,7 @@ class Simulated:
         self.lapses = [nature.randrange(2 * self.quota) if self.world.lapse else math.inf for _ in self.people]
         self.given: list[dict[str, Any]] = []
         self.holders: dict[int, list[int]] = {q: [] for q in range(self.questions)}
+        self.unfilled = list(self.holders)  #: questions that still lack answers
         self.mine: dict[int, set[int]] = defaultdict(set)
         self.met: dict[int, Counter[int]] = defaultdict(Counter)  #: common questions, by two people
         self.gone: set[int] = set()
@@ -132,11 +133,13 @@ class Simulated:
                 self.met[other][who] += 1
             self.holders[question].append(who)
             self.mine[who].add(question)
+            if len(self.holders[question]) >= self.overlap:
+                self.unfilled.remove(question)
 
     def work(self) -> None:
         """Everybody comes once, does a share, and comes again as long as there is something to do."""
-        for arrived, who in enumerate(range(len(self.people)), 1):
-            self._session(who, arrived, self.quota)
+        for who, question in first_visits(len(self.people), self.accuracy, self.world):
+            self.put(who, question)
         self.fill()
 
     def fill(self) -> None:
@@ -146,16 +149,17 @@ class Simulated:
             before = len(self.given)
             for who in self.dice.sample(range(len(self.people)), len(self.people)):
                 if who not in self.gone:
-                    self._session(who, len(self.people), 1)
+                    self.visit(who, len(self.people), 1)
 
-    def _session(self, who: int, arrived: int, most: int) -> None:
+    def visit(self, who: int, arrived: int, most: int) -> None:
         met = self.met[who]
         bound = depth(self.overlap, arrived, len(self.people))
         cap = pair_cap(self.questions, self.overlap, len(self.people))
         for _ in range(most):
-            open_ = ((len(self.holders[q]), q) for q in range(self.questions) if q not in self.mine[who])
+            open_ = ((len(self.holders[q]), q) for q in self.unfilled if q not in self.mine[who])
             shown = list(itertools.islice((one for one in open_ if one[0] < bound), CANDIDATES))
-            ranked = preferred(shown, self.holders, met, cap)
+            meetings = {q: [met[other] for other in self.holders[q]] or [0] for _, q in shown}
+            ranked = preferred(shown, {q: (max(own), sum(own)) for q, own in meetings.items()}, cap)
             if not ranked:
                 return
             self.put(who, ranked[0])
@@ -169,6 +173,7 @@ class Simulated:
         self.gone |= people
         for question, holders in self.holders.items():
             self.holders[question] = [one for one in holders if one not in people]
+        self.unfilled = [q for q, holders in self.holders.items() if len(holders) < self.overlap]
 
     def record(self) -> dict[str, Any]:
         """The study as `annotate export` writes it."""
@@ -194,11 +199,22 @@ class Simulated:
         return sum(v is None or v["verdict"] != truth for v, truth in zip(verdicts, self.truth, strict=True))
 
 
+@cache
+def first_visits(people: int, accuracy: float, world: World) -> list[tuple[int, int]]:
+    """Return who gets which question at their first visit: that depends on who was there before, not on answers."""
+    study = Simulated(["honest"] * people, accuracy, 0, world)
+    for who in range(people):
+        study.visit(who, who + 1, study.quota)
+    return [(int(row["annotator"]), row["question"]) for row in study.given]
+
+
 def judge(study: Simulated, rounds: int = 3) -> None:
     """Exclude by the default rules and let others answer instead, as an owner does now and then."""
     study.work()
     for _ in range(rounds):
-        out = {int(one["annotator"]) for one in ruled_out(StudySettings(), measured(study.record()))}
+        record = study.record()
+        rows = measured(record, evidence_of(record))
+        out = {int(one["annotator"]) for one in ruled_out(StudySettings(), rows)}
         if not out:
             return
         study.exclude(out)

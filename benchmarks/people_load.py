@@ -102,7 +102,7 @@ class Annotator:
 
     async def work(self, until: float, think: float) -> None:
         dice = random.Random(self.cookie)
-        await asyncio.sleep(dice.random() * max(think, 0.5))  # they do not all begin in the same moment
+        await asyncio.sleep(dice.random() * max(think, 10.0))  # they come within ten seconds
         _, state = await self.post("/api/next", {})
         while time.monotonic() < until and state and state.get("question"):
             key = secrets.token_hex(12)

@@ -29,6 +29,8 @@ def main(count: int) -> None:
         save(from_items("many", items), Path(folder) / "many")
         client = TestClient(make_studio(folder, "token", hosts=("testserver",)))
         client.get("/?token=token")
+        client.get("/items?name=many")
+        time.sleep(5)  # as long as a reader looks at the page before choosing a filter
         for query in QUERIES:
             taken = []
             for _ in range(5):

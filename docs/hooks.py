@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -19,7 +22,30 @@ def on_files(files: Files, config: Any) -> Files:
     pages = ["# Command line\n", *_pages(cli, click.Context(cli, info_name="creperie"), 2)]
     files.append(File.generated(config, "cli.md", content="\n".join(pages)))
     files.append(File.generated(config, "api.md", content="\n".join(_api())))
+    if twice := clashes(files):
+        raise PluginError(f"several files would be written to {', '.join(twice)}: rename all but one")
     return files
+
+
+def clashes(files: Files) -> list[str]:
+    """The places of the site to which more than one file would be written."""
+    return [place for place, n in Counter(file.dest_uri for file in files).items() if n > 1]
+
+
+def on_post_build(config: Any) -> None:
+    if broken := list(broken_links(Path(config.site_dir))):
+        raise PluginError("links that lead nowhere: " + "; ".join(broken))
+
+
+def broken_links(site: Path) -> Iterator[str]:
+    """Every link and image of the built pages whose file, or whose anchor on a page, is not there."""
+    pages = {page: page.read_text(encoding="utf-8") for page in site.glob("*.html") if page.name != "404.html"}
+    anchors = {page: set(re.findall(r'\bid="([^"]+)"', text)) for page, text in pages.items()}
+    for page, text in pages.items():
+        for target, anchor in re.findall(r'(?:href|src)="([^"#:?]*)(?:\?[^"#:]*)?(?:#([^":]*))?"', text):
+            there = page.parent / target if target else page
+            if not there.exists() or (anchor and there in anchors and anchor not in anchors[there]):
+                yield f"{page.name}: {target}{'#' if anchor else ''}{anchor}"
 
 
 def _pages(command: click.Command, context: click.Context, level: int) -> Iterator[str]:

@@ -1,10 +1,11 @@
 """Fresh draws: is what a maker and a refinement give called clean by the audit, again and again?
 
-    python research/fresh_draws.py flickr8k=flickr8k:DIR coco=out/coco --seeds 31 32 33 --out out/fresh --write docs
+    python research/fresh_draws.py flickr8k=flickr8k:DIR coco=out/coco --seeds 31 32 33 --out out/fresh --write research/results/fresh_draws.md
 
 For every corpus and seed: one-image foils of all captions (`make rules:replace --foils 8 --unmatched --apart`, made
 once per corpus), of which `refine --method coin` keeps what its attackers cannot tell; then the audit of what stays,
-by these and by attackers that the selection never saw: a neural model of the corpus, `--lm` and `--encoder`. Accuracies are pooled over the draws. `--write` puts the tables into docs/refine.md.
+by these and by attackers that the selection never saw: a neural model of the corpus, `--lm` and `--encoder`. Accuracies are pooled over the draws. `--write` puts the tables
+into research/results/fresh_draws.md.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def draw(name: str, corpus: str, seed: int, asked: argparse.Namespace) -> dict[s
     audited = audit(load(str(kept)), (*SELECTED, *HELD_OUT, *more), models=models)
     figures = ("n", "raw", "low", "high", "p")
     rows = [
-        {"subset": r.subset, "attacker": r.attacker, "leaks": r.leaks} | {key: getattr(r.measure, key) for key in figures}
+        {"subset": r.subset, "attacker": r.attacker, "leaks": r.leaks}
+        | {key: getattr(r.measure, key) for key in figures}
         for r in audited.rows
     ]
     counts = {"candidates": len(load(str(made))), "kept": audited.items, "subsets": load(str(kept)).subsets}
@@ -92,9 +94,8 @@ def verdicts(draws: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def written(draws: list[dict[str, Any]], docs: Path) -> None:
-    """Put both tables between the marks of docs/refine.md."""
-    page = docs / "refine.md"
+def written(draws: list[dict[str, Any]], page: Path) -> None:
+    """Put both tables between the marks of a page."""
     text = page.read_text(encoding="utf-8")
     before, rest = text.split("<!-- fresh draws -->\n", 1)
     after = rest.split("<!-- end fresh draws -->", 1)[1]
@@ -112,7 +113,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="draws at a time")
     parser.add_argument("--out", type=Path, default=Path("out/fresh"))
     parser.add_argument("--results", type=Path, default=Path("research/results/fresh_draws.json"))
-    parser.add_argument("--write", type=Path, help="the folder of the docs")
+    parser.add_argument("--write", type=Path, help="the page with the marks")
     asked = parser.parse_args()
     corpora = [given.partition("=")[::2] for given in asked.corpora]
     for name, corpus in corpora:

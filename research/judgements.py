@@ -1,4 +1,4 @@
-"""Kendall's τ of models with people's judgements of Flickr8k's captions: the table in docs/photographs.md.
+"""Kendall's τ of models with people's judgements of Flickr8k's captions, into research/results/judgements.md.
 
     python research/judgements.py path/to/flickr8k --out FILE.json "the house model=towers:out/house/model" …
 

@@ -5,9 +5,8 @@
 | figures | made by |
 |---|---|
 | gpu.json | gpu_speed.py --out |
-| pictures.json | gpu_speed.py --pictures ZIP --out |
-| vlm.json | the last line of vlm_speed.py --gpu |
 | growth.jsonl | growth.py --out |
+| study-world.json | train study --world --preset large --seeds 3 --arms none,replace,swap,negate,all |
 """
 
 from __future__ import annotations
@@ -36,8 +35,11 @@ def read(name: str) -> Any:
 def gpu() -> str:
     found = read("gpu.json")
     models = found["models"]
-    names = [k for k in next(iter(models.values())) if not k.endswith("stages s")]
-    rows = [[name, *(number(m[name]) if name in m else "" for m in models.values())] for name in names]
+    names = [k for k in next(iter(models.values())) if not k.endswith("stages s") and not k.startswith("decode=fast")]
+    rows = [
+        [name.removeprefix("exact: "), *(number(m[name]) if name in m else "" for m in models.values())]
+        for name in names
+    ]
     peak, alone = found["peak TFLOP/s"], found["decoding alone, images/s"]
     resized = ""
     if "one core, resized" in alone:
@@ -54,44 +56,12 @@ def gpu() -> str:
     )
 
 
-def pictures() -> str:
-    found = read("pictures.json")
-    parts = ("pictures", "kB", "pixels", *(f"{w}: {p} ms" for w in ("exact", "fast") for p in ("decode", "prepare")))
-    rows = []
-    for name, row in found["sets"].items():
-        both = sum(row[f"exact: {p} ms"] for p in ("decode", "prepare"))
-        fast = sum(row[f"fast: {p} ms"] for p in ("decode", "prepare"))
-        rows.append([name, *(f"{row[p]:,.0f}" if row[p] >= 100 else row[p] for p in parts), *rates(both, fast)])
-    return f"{found['processor']}:\n\n" + table(
-        ["", *parts, "exact: pictures/s of 16 cores", "fast: of 16 cores"], rows
-    )
-
-
-def rates(*milliseconds: float) -> list[str]:
-    return [f"{16_000 / ms:,.0f}" for ms in milliseconds]
-
-
 def number(value: float) -> str:
     """
     >>> number(1234.5), number(2.345), number(0.000133)
     ('1,234', '2.35', '0.00013')
     """
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.5f}"
-
-
-def vlm() -> str:
-    found = read("vlm.json")
-    rows = []
-    for part in (found["plain"], *found["text_before"]):
-        for n, way in enumerate(part["ways"]):
-            share = f"{way['of_floor']:.0%}".replace("%", " %")
-            ms = f"{way['ms']:.1f}"
-            rows.append(["" if n else part["before"], way["way"], ms, way["faster"], f"{way['tokens_per_s']:,}", share])
-    head = ["tokens before the image", "way", "ms per image", "times the naive loop", "tokens/s", "of the floor"]
-    return (
-        f"{found['device']}, {found['dtype']}, torch {found['torch']}, transformers {found['transformers']}; floor "
-        f"{found['plain']['floor_ms']} ms per image at {found['tflops']:.0f} TFLOP/s:\n\n{table(head, rows)}"
-    )
 
 
 def growth() -> str:
@@ -104,16 +74,20 @@ def growth() -> str:
     return table(["stage", "captions", "processor s", "peak MB"], shown)
 
 
-def percent(row: dict[str, Any], part: str = "accuracy") -> str:
-    return f"{100 * row[part]:.1f}"
+def gains() -> str:
+    """Return what training with template foils adds: template foils rise, clean kinds do not."""
+    made = read("study-world.json")["tables"][1]
+    shown = ("biased swap", "biased negate", "clean replace", "clean swap", "clean add", "clean negation")
+    places = [0, *(made["columns"].index(name) for name in shown)]
+    lines = [[line[k].replace("-", "−") for k in places] for line in (made["columns"], *made["rows"])]
+    return table(lines[0], lines[1:])
 
 
 def main() -> int:
     for page, mark, made in (
         ("performance.md", "gpu", gpu),
-        ("performance.md", "pictures", pictures),
-        ("performance.md", "vlm", vlm),
         ("performance.md", "growth", growth),
+        ("results-training.md", "gains", gains),
     ):
         write(DOCS / page, mark, made())
     return 0

@@ -26,9 +26,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
-from people_load import Annotator, Server, Tally, checked, database, free_port, prepare
-
 from creperie.annotation import open_database
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from people_load import Annotator, Server, Tally, checked, database, free_port, prepare  # noqa: E402
 
 HEAD = ("database", "fault", "acknowledged", "stored", "lost", "doubled", "refused and sent again", "connections lost")
 #: A server whose clock can be set: what it is off by stands in a file.
@@ -140,6 +141,7 @@ def provoke(kind: str, fault: str, options: argparse.Namespace) -> tuple[dict[st
     with place_for(kind, fault) as (place, folder, control):
         db = open_database(place)
         cookies = prepare(db, options.annotators, 1000)
+        db.close()  # its connections; the database may be restarted meanwhile
         server = Server(place, free_port())
         if fault == "clock":
             server.command[2] = CLOCK.format(file=f"{folder}/clock")

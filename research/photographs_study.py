@@ -28,7 +28,15 @@ import torch
 from creperie.bench import Benchmark, Item, choice, from_items, load, open_image, save
 from creperie.core import write_text
 from creperie.metrics import DEFAULT, share_interval
-from creperie.training import Negatives, TowersConfig, TrainingJob, TrainingSettings, open_student, train_job, training_data
+from creperie.training import (
+    Negatives,
+    TowersConfig,
+    TrainingJob,
+    TrainingSettings,
+    open_student,
+    train_job,
+    training_data,
+)
 from creperie.training.examples import TrainSet, with_foils
 from creperie.training.negatives import keep_refined
 

@@ -16,7 +16,7 @@ from typing import Any
 from creperie.auditing import symmetry_of
 from creperie.bench import load
 from creperie.core import write_text
-from creperie.making.twins_typing import KINDS
+from creperie.making.twins_words import KINDS
 from creperie.metrics import wilson
 
 READINGS = Path("research/readings")

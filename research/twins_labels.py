@@ -15,7 +15,7 @@ from pathlib import Path
 
 from creperie.bench import load
 from creperie.lang import Spatial, spatial
-from creperie.making.twins_words import are_opposite, depends_on_viewpoint
+from creperie.making.twins_words import depends_on_viewpoint
 from creperie.metrics import wilson
 
 
@@ -29,7 +29,7 @@ def rule(one: Spatial, two: Spatial) -> str:
         return "exchanged, symmetric" if turned.relation == one.relation else f"exchanged, one-way{view}"
     if (one.subject, one.object) != (two.subject, two.object):
         return ""
-    if are_opposite(one.relation, two.relation):
+    if one.excludes(two):
         return "opposite relations"
     return "may agree" if one.may_agree(two) else f"not known{view}"
 

@@ -13,7 +13,6 @@ import pytest
 import creperie as cr
 from creperie.core.options import options_in
 from creperie.core.progress import silent
-from creperie.metrics import MetricSettings
 from creperie.scoring import ScoreOptions
 from creperie.world import World, make_world
 
@@ -66,7 +65,7 @@ def test_load_and_save(world: str, tmp_path: Path) -> None:
 
 
 def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
-    options = ScoreOptions(settings=MetricSettings(resamples=100))
+    options = ScoreOptions()
     given: dict[str, Any] = {"bench": world, "device": "cpu", "options": options, "progress": silent, "out": tmp_path}
     given |= {"dtype": "float32", "cache": True}
     runs = [twice(cr.score, model=f"blind:{m}", tasks="blind", **given) for m in ("length-words", "length-chars")]
@@ -78,6 +77,9 @@ def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
     assert [row.task for row in found.rows][:1] == ["blind"]
     assert repr(found).startswith(f"Comparisons(2 models, {len(found.rows)} tests")
     assert found._repr_html_().count("<tr>") == len(found.rows) + 1 == len(found.to_pandas()) + 1
+    assert found.to_polars()["mcnemar_only_a"].to_list() == [r.comparison.mcnemar.only_a for r in found.rows]
+    assert not any(hasattr(kind, "fields") for kind in map(type, found.frame().to_pylist()[0].values()))
+    assert str(cr.table(*runs)) == str(cr.table(runs))
     assert "length-words" in str(cr.table(runs))  # and cr.figure: tests/reporting/test_notebook.py
     given = {"bench": world, "out": tmp_path, "tasks": "blind", "progress": silent}
     runs += [cr.score(model="blind:negation", **given)]
@@ -111,7 +113,8 @@ def test_audit(world: str) -> None:
     given |= {"full": True, "cache": False}
     found = twice(cr.audit, bench=world, attackers=names, **given)
     assert found.verdict == "leaks"
-    assert {"length-words", "negation"} <= set(found.to_pandas()["attacker"])
+    assert {"length-words", "negation"} <= set(found.to_pandas()["attacker"]) == set(found.to_polars()["attacker"])
+    assert not {dict, list} & {type(cell) for row in found.frame().to_pylist() for cell in row.values()}
     assert "negation" in found._repr_html_()
     assert cr.audit(Path(world), "negation").verdict == "leaks"
     with pytest.raises(cr.CreperieError, match="did you mean 'negation'"):
@@ -138,6 +141,24 @@ def test_make(tmp_path: Path) -> None:
     made = twice(cr.make, maker="rules:swap", captions=texts, out=tmp_path / "made", **given)
     assert "brown" in made._repr_html_()
     assert set(cr.make("rules:swap", texts[:1]).to_pandas()["source"]) == set(texts[:1])
+
+
+def test_make_by_a_function(tmp_path: Path) -> None:
+    texts = ["A brown dog chases a cat.", "A boy sees a girl."]
+    made = cr.make(lambda caption: caption.replace("dog", "cow") if "dog" in caption else None, texts)
+    assert [item.captions for item in made.items] == [(texts[0], "A brown cow chases a cat.")]
+
+    def twice_over(caption: str) -> list[str]:
+        return [f"{caption[:-1]} {word}." for word in ("now", "here")]
+
+    written = cr.make(twice_over, texts, tmp_path / "made")
+    assert written.to_polars()["text"].to_list()[0] == "A brown dog chases a cat now."
+    assert [len(item.captions) for item in written.items] == [3, 3]
+    cr.register_maker(lambda name, options, captions: lambda caption: "No one.", name="no-one")
+    assert cr.make("no-one", texts[:1]).items[0].captions == (texts[0], "No one.")
+    for wrong, line in ((7, "int is not a maker; pass a maker's name"), (lambda c: 7, "must return a caption, a list")):
+        with pytest.raises(cr.CreperieError, match=line):
+            cr.make(wrong, texts)
 
 
 def test_cook(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from creperie.refining.refinement import refine as refine
 from creperie.reporting.notebook import figure as figure
 from creperie.reporting.notebook import table as table
 from creperie.reporting.page import report as report
+from creperie.scoring.callbacks import BenchmarkCallback as BenchmarkCallback
 from creperie.scoring.compare_runs import compare as compare
 from creperie.scoring.run import Run as Run
 from creperie.scoring.run import load_run as load_run

@@ -2,28 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creperie.annotation import state
+from creperie.annotation.answers import answer
 from creperie.annotation.assignment import Desk
 from creperie.annotation.database import Database
 from creperie.annotation.export import study_record
-from creperie.annotation.links import Participant
+from creperie.annotation.links import Participant, invite
 from creperie.annotation.outcome import Judged, judged
-from creperie.annotation.schema import Annotator, Link, StudyRow
+from creperie.annotation.plans import StudyPlan
+from creperie.annotation.quality import overview
+from creperie.annotation.schema import Annotator, Link, Slot, StudyRow
 from creperie.annotation.state import study_named
+from creperie.annotation.study import store_study
+from creperie.bench import Benchmark
 
 
-def desk_for(db: Database, session: Session, who: int, now: float | None = None) -> Desk:
+def desk_for(session: Session, who: int, now: float | None = None) -> Desk:
     """The desk of an annotator, as a request of theirs has it."""
     annotator = session.scalars(select(Annotator).where(Annotator.id == who).with_for_update()).one()
     link = session.scalars(select(Link).where(Link.annotator_id == who)).first()
     assert link is not None
     own = select(StudyRow).where(StudyRow.id == annotator.study_id).with_for_update(read=True)
-    return Desk(db, session, Participant(link, annotator, session.scalars(own).one()), now)
+    return Desk(session, Participant(link, annotator, session.scalars(own).one()), now)
+
+
+def begin(db: Database, bench: Benchmark, people: int = 2, **plan: Any) -> list[int]:
+    """A foil check with annotators; their ids."""
+    store_study(db, "s", bench.only(["pair"]), StudyPlan("foil-check", **({"practice": 0} | plan)))
+    invite(db, "s", people)
+    with db.read() as session:
+        return list(session.scalars(select(Annotator.id).order_by(Annotator.id)))
+
+
+def always_false(desk: Desk, ticket: Slot) -> dict[str, Any]:
+    return {"verdict": "false"}
+
+
+def work(db: Database, who: int, n: int = 1000, fields: Callable[[Desk, Slot], dict[str, Any]] = always_false) -> int:
+    """Answer up to n questions with these fields; how many there were."""
+    for done in range(n):
+        with db.write() as session:
+            desk = desk_for(session, who)
+            ticket = desk.take()
+            if ticket is None:
+                return done
+            answer(desk, ticket.token or "", f"k-{who}-{ticket.id}-{done}", fields(desk, ticket), "a remark")
+    return n
+
+
+def seen_in(db: Database, name: str) -> dict[str, Any]:
+    """What its owner sees of a study."""
+    with db.read() as session:
+        return overview(session, study_named(session, name))
 
 
 def set_state(db: Database, name: str, to: str, actor: str = "test") -> None:

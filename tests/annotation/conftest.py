@@ -18,7 +18,8 @@ from PIL import Image, ImageDraw
 
 from creperie.annotation.database import Database, open_database
 from creperie.annotation.links import invite, link_for
-from creperie.annotation.study import StudyPlan, store_study
+from creperie.annotation.plans import StudyPlan
+from creperie.annotation.study import store_study
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.site import Site
 from creperie.bench import PAIRED, Benchmark, Item, choice, load_folder, save

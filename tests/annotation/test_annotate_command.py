@@ -20,27 +20,24 @@ from tests.annotation.acting import desk_for
 from creperie.annotation.answers import answer
 from creperie.annotation.database import open_database
 from creperie.annotation.links import csrf_token, invite, link_of, open_visit
+from creperie.annotation.plans import TASK_NAMES as COMMAND_TASKS
+from creperie.annotation.plans import StudyPlan
 from creperie.annotation.schema import Annotator, Answer
-from creperie.annotation.study import StudyPlan, store_study
+from creperie.annotation.study import store_study
 from creperie.annotation.tasks import TASKS
 from creperie.bench import Benchmark
-from creperie.cli.annotate import TASKS as COMMAND_TASKS
-from creperie.cli.app import main
 
 
 @pytest.fixture
-def creperie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def creperie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> Any:
     """Runs a command in a folder of its own; exit code and output."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CREPERIE_PEOPLE_DB", raising=False)
 
     def run(*words: str) -> tuple[int, Any]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(["annotate", *words])
-        printed = capsys.readouterr()
-        text = printed.out if ended.value.code in (0, 1) else printed.err
-        return int(str(ended.value.code)), json.loads(text) if "--json" in words and printed.out else text
+        code, out, err = command("annotate", *words)
+        text = out if code in (0, 1) else err
+        return code, json.loads(text) if "--json" in words and out else text
 
     return run
 
@@ -82,13 +79,13 @@ def _answer_everything(path: Path) -> None:
         going = False
         for number, who in enumerate(people):
             with db.write() as session:
-                desk = desk_for(db, session, who)
+                desk = desk_for(session, who)
                 ticket = desk.take()
                 if ticket is None:
                     continue
-                first = number == 0 and ticket.slot.kind == "main" and ticket.question.ordinal == 0
+                first = number == 0 and ticket.kind == "main" and ticket.question.ordinal == 0
                 verdict = "true" if first else "false"
-                answer(desk, ticket.slot.token or "", f"k-{ticket.slot.id}", {"verdict": verdict}, "")
+                answer(desk, ticket.token or "", f"k-{ticket.id}", {"verdict": verdict}, "")
                 going = True
     db.close()
 

@@ -19,9 +19,10 @@ from creperie.annotation.database import Database
 from creperie.annotation.export import study_record
 from creperie.annotation.links import invite
 from creperie.annotation.outcome import judged
+from creperie.annotation.plans import StudyPlan
 from creperie.annotation.schema import ANSWER, SKIP, UNDO, Answer, Question
 from creperie.annotation.state import study_named
-from creperie.annotation.study import StudyPlan, store_study
+from creperie.annotation.study import store_study
 from creperie.bench import Benchmark
 
 pytestmark = [

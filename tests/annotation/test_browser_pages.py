@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.annotation.acting import change_settings
+from tests.annotation.acting import change_settings, work
 from tests.annotation.test_browser import check_accessible
-from tests.annotation.test_strangers import work
 
 from creperie.annotation.database import Database
 from creperie.annotation.links import invite, link_for
-from creperie.annotation.study import StudyPlan, store_study
+from creperie.annotation.plans import StudyPlan
+from creperie.annotation.study import store_study
 from creperie.bench import Benchmark
 
 pytestmark = pytest.mark.slow
@@ -72,7 +72,7 @@ def prepare(db: Database, bench: Benchmark, **more: Any) -> None:
     texts = {"consent": "I agree to **all** of it.", "information": "Who sees what.", "contact": "ana@example.org"}
     change_settings(db, "s", expected=1, pay=4.5, completion_url="https://app.example/?cc=X1", **texts, **more)
     for who in (1, 2):
-        work(db, who, 4)
+        work(db, who, 4, lambda desk, ticket: {"caption": "1"})
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])

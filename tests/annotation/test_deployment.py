@@ -17,8 +17,9 @@ import uvicorn
 
 from creperie.annotation.database import Database
 from creperie.annotation.links import invite, link_for
-from creperie.annotation.server import Address, behind_proxies, limited_protocol
-from creperie.annotation.study import StudyPlan, store_study
+from creperie.annotation.plans import Address, StudyPlan
+from creperie.annotation.server import behind_proxies, limited_protocol
+from creperie.annotation.study import store_study
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.site import Site
 from creperie.bench import Benchmark

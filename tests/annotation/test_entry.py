@@ -13,8 +13,8 @@ from sqlalchemy import select, text
 
 from creperie.annotation.database import Database
 from creperie.annotation.links import revoke
+from creperie.annotation.plans import Address
 from creperie.annotation.schema import Annotator, Answer, Slot
-from creperie.annotation.server import Address
 from creperie.annotation.state import study_named
 from creperie.annotation.web.guard import MAX_BODY
 from creperie.annotation.web.pictures import encode

@@ -12,20 +12,17 @@ from typing import Any
 import pytest
 from PIL import Image
 from sqlalchemy import select
-from tests.annotation.acting import desk_for, set_state
+from tests.annotation.acting import begin, desk_for, seen_in, set_state, work
 
 from creperie.annotation.answers import WorkError, answer, skip
 from creperie.annotation.apply import apply_study
 from creperie.annotation.database import BusyError, Database, open_database
 from creperie.annotation.links import invite
-from creperie.annotation.quality import overview
+from creperie.annotation.plans import Address, StudyPlan
 from creperie.annotation.schema import ATTENTION, MAIN, PRACTICE, Annotator, Answer, Question, Slot
-from creperie.annotation.server import Address, limited_protocol
-from creperie.annotation.state import study_named
-from creperie.annotation.study import StudyPlan, store_study
+from creperie.annotation.server import limited_protocol
+from creperie.annotation.study import store_study
 from creperie.annotation.tasks import TASKS
-from creperie.annotation.tasks.form import PageForm
-from creperie.annotation.view import form_of
 from creperie.annotation.web.app import create_app
 from creperie.annotation.web.pictures import StudyPictures
 from creperie.annotation.web.site import Site
@@ -33,41 +30,6 @@ from creperie.bench import Benchmark
 from creperie.core import UsageError
 
 SUBSETS = {"positive-check": "triplet", "find-negative": "triplet", "better-foil": "several"}
-
-
-def begin(db: Database, bench: Benchmark, people: int = 1, task: str = "foil-check", **plan: Any) -> list[int]:
-    """A study with annotators; their ids."""
-    subset = SUBSETS.get(task, "pair")
-    store_study(db, "s", bench.only([subset]), StudyPlan(task, **({"practice": 0} | plan)))
-    invite(db, "s", people)
-    with db.read() as session:
-        return list(session.scalars(select(Annotator.id).order_by(Annotator.id)))
-
-
-def first_option(form: PageForm) -> dict[str, Any]:
-    """An answer that the page could send: the first option of every field."""
-    fields: dict[str, Any] = {}
-    for field in form.fields:
-        if field.when is None or fields.get(field.when[0]) == field.when[1]:
-            typed = "a corrected caption" if field.kind == "text" else 1
-            fields[field.name] = field.options[0].value if field.options else typed
-    return fields
-
-
-def work(db: Database, who: int, n: int = 10_000, choose: Callable[[Any], dict[str, Any]] | None = None) -> list[Any]:
-    """Answer up to n questions; the tickets."""
-    seen: list[Any] = []
-    while len(seen) < n:
-        with db.write() as session:
-            desk = desk_for(db, session, who)
-            ticket = desk.take()
-            if ticket is None:
-                break
-            form = form_of(desk.study, ticket.question, ticket.slot.order)
-            fields = choose(ticket) if choose else first_option(form)
-            answer(desk, ticket.slot.token or "", f"k-{who}-{ticket.slot.id}-{len(seen)}", fields, "")
-            seen.append(ticket)
-    return seen
 
 
 # -- guessing the truth ----------------------------------------------------------------------------------------------
@@ -88,33 +50,32 @@ def test_two_studies_of_the_same_seed_and_name_ask_different_checks(bench: Bench
 
 
 def test_a_skipped_check_is_a_failed_one(db: Database, bench: Benchmark) -> None:
-    (who,) = begin(db, bench, attention=2, attention_every=2)
+    (who,) = begin(db, bench, 1, attention=2, attention_every=2)
     for n in range(40):
         with db.write() as session:
-            desk = desk_for(db, session, who)
+            desk = desk_for(session, who)
             if (ticket := desk.take()) is None:
                 break
-            if ticket.slot.kind == ATTENTION:
-                skip(desk, ticket.slot.token or "", f"k{n}", "")
+            if ticket.kind == ATTENTION:
+                skip(desk, ticket.token or "", f"k{n}", "")
             else:
-                answer(desk, ticket.slot.token or "", f"k{n}", {"verdict": "false"}, "")
-    with db.read() as session:
-        (seen,) = overview(session, study_named(session, "s"))["annotators"]
+                answer(desk, ticket.token or "", f"k{n}", {"verdict": "false"}, "")
+    (seen,) = seen_in(db, "s")["annotators"]
     assert (seen["attention_passed"], seen["attention_asked"]) == (0, 2)
 
 
 def test_skips_are_bounded(db: Database, bench: Benchmark) -> None:
-    (who,) = begin(db, bench, skips=2)
+    (who,) = begin(db, bench, 1, skips=2)
     for n in range(3):
         with db.write() as session:
-            desk = desk_for(db, session, who)
+            desk = desk_for(session, who)
             ticket = desk.take()
             assert ticket is not None
             if n < 2:
-                skip(desk, ticket.slot.token or "", f"k{n}", "")
+                skip(desk, ticket.token or "", f"k{n}", "")
             else:
                 with pytest.raises(WorkError, match="skipped too many"):
-                    skip(desk, ticket.slot.token or "", f"k{n}", "")
+                    skip(desk, ticket.token or "", f"k{n}", "")
 
 
 @pytest.mark.parametrize("task", sorted(TASKS))
@@ -152,13 +113,13 @@ def test_every_task_works_with_its_defaults_practice_and_checks_included(
 
 def test_fewer_answers_than_asked_for_decide_nothing(db: Database, bench: Benchmark) -> None:
     people = begin(db, bench, 3, overlap=3)
-    work(db, people[0], 4, lambda ticket: {"verdict": "true"})
+    work(db, people[0], 4, lambda desk, ticket: {"verdict": "true"})
     done = apply_study(db, "s", bench.only(["pair"]))
     assert done.document["removed"] == 0
     assert done.document["fates"] == {"undecided": 4, "not judged": 12}
     assert done.document["too_few_answers"] == 16
     for who in people:
-        work(db, who, 16, lambda ticket: {"verdict": "true" if int(ticket.question.item) < 4 else "false"})
+        work(db, who, 16, lambda desk, ticket: {"verdict": "true" if int(ticket.question.item) < 4 else "false"})
     fates = apply_study(db, "s", bench.only(["pair"])).document["fates"]
     assert fates["confirmed"] >= 8
     assert fates["removed"] >= 4
@@ -194,17 +155,17 @@ def test_a_stopped_study_takes_the_answer_in_hand(browser: Callable[..., Any], s
 
 
 def test_seconds_never_come_from_a_clock_that_jumps(db: Database, bench: Benchmark) -> None:
-    (who,) = begin(db, bench)
+    (who,) = begin(db, bench, 1)
     seconds = []
     for n, (shown, answered, visible) in enumerate(
         ((20_000.0, 5_600.0, None), (20_000.0, 5_600.0, 3.5), (1000.0, 1001.0, 9999.0))
     ):
         with db.write() as session:
-            ticket = desk_for(db, session, who, shown).take()
+            ticket = desk_for(session, who, shown).take()
         assert ticket is not None
         with db.write() as session:
-            desk = desk_for(db, session, who, answered)
-            answer(desk, ticket.slot.token or "", f"k{n}", {"verdict": "false"}, "", visible)
+            desk = desk_for(session, who, answered)
+            answer(desk, ticket.token or "", f"k{n}", {"verdict": "false"}, "", visible)
         with db.read() as session:
             seconds.append(session.scalars(select(Answer.seconds).order_by(Answer.id.desc())).first())
     assert seconds == [None, 3.5, 1.0]  # what the page did not measure, nobody did

@@ -10,16 +10,17 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
-from tests.annotation.acting import desk_for, set_state
+from sqlalchemy import delete, event, func, select
+from tests.annotation.acting import begin, desk_for, set_state
+from tests.annotation.conftest import Browser
 
 from creperie.annotation.answers import WorkError, answer, skip, undo
-from creperie.annotation.assignment import Ticket
 from creperie.annotation.database import Database
 from creperie.annotation.links import invite
-from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
+from creperie.annotation.plans import StudyPlan
+from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Answer, Question, SchemaTable, Slot
 from creperie.annotation.state import StateError
-from creperie.annotation.study import StudyPlan, store_study
+from creperie.annotation.study import store_study
 from creperie.annotation.tasks.form import AnswerError
 from creperie.bench import Benchmark
 from creperie.core.errors import UsageError
@@ -29,23 +30,14 @@ both_databases = pytest.mark.parametrize(
 )
 
 
-def start(db: Database, bench: Benchmark, people: int = 2, **plan: object) -> list[int]:
-    """A foil check with some annotators; their ids."""
-    plan = {"task": "foil-check", "practice": 0} | plan
-    store_study(db, "s", bench.only(["pair"]), StudyPlan(**plan))  # type: ignore[arg-type]
-    invite(db, "s", people)
-    with db.read() as session:
-        return list(session.scalars(select(Annotator.id).order_by(Annotator.id)))
-
-
-def take(db: Database, who: int, now: float | None = None) -> Ticket | None:
+def take(db: Database, who: int, now: float | None = None) -> Slot | None:
     with db.write() as session:
-        return desk_for(db, session, who, now).take()
+        return desk_for(session, who, now).take()
 
 
-def reply(db: Database, who: int, ticket: Ticket, key: str, verdict: str = "false") -> None:
+def reply(db: Database, who: int, ticket: Slot, key: str, verdict: str = "false") -> None:
     with db.write() as session:
-        answer(desk_for(db, session, who), ticket.slot.token or "", key, {"verdict": verdict}, "")
+        answer(desk_for(session, who), ticket.token or "", key, {"verdict": verdict}, "")
 
 
 def count(db: Database, **where: object) -> int:
@@ -55,7 +47,7 @@ def count(db: Database, **where: object) -> int:
 
 @both_databases
 def test_everybody_answers_each_question_at_most_once_and_all_slots_are_filled(db: Database, bench: Benchmark) -> None:
-    people = start(db, bench, people=3, overlap=2)
+    people = begin(db, bench, people=3, overlap=2)
     done: Counter[int] = Counter()
     while sum(_one(db, who, done) for who in people):
         pass
@@ -79,29 +71,29 @@ def _one(db: Database, who: int, done: Counter[int]) -> bool:
 def test_two_annotators_at_once_never_hold_the_same_slot(
     db: Database, bench: Benchmark, another: Callable[[], Database]
 ) -> None:
-    people = start(db, bench, people=8, overlap=1)
+    people = begin(db, bench, people=8, overlap=1)
     second = another()
     tickets = _at_once(*(partial(take, (db, second)[n % 2], who) for n, who in enumerate(people)))
-    assert len({ticket.slot.id for ticket in tickets}) == len(people)
+    assert len({ticket.id for ticket in tickets}) == len(people)
 
 
 @both_databases
 def test_an_abandoned_slot_returns_and_the_late_answer_is_refused(db: Database, bench: Benchmark) -> None:
-    late, next_one = start(db, bench, overlap=1, lease=60.0)
+    late, next_one = begin(db, bench, overlap=1, lease=60.0)
     ticket = take(db, late, now=1000.0)
     assert ticket is not None
     early = take(db, next_one, now=1059.0)
     assert early is not None
-    assert early.slot.id != ticket.slot.id
+    assert early.id != ticket.id
     reply(db, next_one, early, "k")
     taken = take(db, next_one, now=1061.0)
     assert taken is not None
-    assert taken.slot.id == ticket.slot.id
-    assert taken.slot.token != ticket.slot.token
+    assert taken.id == ticket.id
+    assert taken.token != ticket.token
     with pytest.raises(WorkError, match="no longer yours"):
         reply(db, late, ticket, "late")
     reply(db, next_one, taken, "mine")
-    assert count(db, slot_id=ticket.slot.id) == 1
+    assert count(db, slot_id=ticket.id) == 1
 
 
 @both_databases
@@ -109,7 +101,7 @@ def test_a_late_answer_and_the_next_annotator_never_both_win(
     db: Database, bench: Benchmark, another: Callable[[], Database]
 ) -> None:
     """The slot's time is over; its holder answers in the very moment in which another one is to get it."""
-    late, next_one = start(db, bench, overlap=1, lease=60.0)
+    late, next_one = begin(db, bench, overlap=1, lease=60.0)
     second = another()
     for n in range(6):
         ticket = take(db, late, now=1000.0)
@@ -117,14 +109,14 @@ def test_a_late_answer_and_the_next_annotator_never_both_win(
         answered, taken = _at_once(
             partial(_tries_to_answer, db, late, ticket, f"late-{n}"), partial(take, second, next_one, now=2000.0)
         )
-        assert isinstance(taken, Ticket)
-        assert (taken.slot.id == ticket.slot.id) != answered
-        assert count(db, slot_id=ticket.slot.id) == int(answered)
+        assert isinstance(taken, Slot)
+        assert (taken.id == ticket.id) != answered
+        assert count(db, slot_id=ticket.id) == int(answered)
         reply(db, next_one, taken, f"next-{n}")
-        assert count(db, slot_id=taken.slot.id) == 1
+        assert count(db, slot_id=taken.id) == 1
 
 
-def _tries_to_answer(db: Database, who: int, ticket: Ticket, key: str) -> bool:
+def _tries_to_answer(db: Database, who: int, ticket: Slot, key: str) -> bool:
     try:
         reply(db, who, ticket, key)
     except WorkError:
@@ -145,7 +137,7 @@ def _at_once(*calls: Callable[[], Any]) -> list[Any]:
 
 
 def test_a_late_answer_counts_while_nobody_else_took_the_slot(db: Database, bench: Benchmark) -> None:
-    late, _ = start(db, bench, lease=60.0)
+    late, _ = begin(db, bench, lease=60.0)
     ticket = take(db, late, now=1000.0)
     assert ticket is not None
     reply(db, late, ticket, "k")
@@ -154,7 +146,7 @@ def test_a_late_answer_counts_while_nobody_else_took_the_slot(db: Database, benc
 
 @both_databases
 def test_a_request_that_is_sent_twice_is_stored_once(db: Database, bench: Benchmark) -> None:
-    who, _ = start(db, bench)
+    who, _ = begin(db, bench)
     ticket = take(db, who)
     assert ticket is not None
     for _ in range(3):
@@ -163,23 +155,23 @@ def test_a_request_that_is_sent_twice_is_stored_once(db: Database, bench: Benchm
     with pytest.raises(WorkError, match="no longer yours"):
         reply(db, who, ticket, "another-key")
     with pytest.raises(WorkError, match="used for something else"), db.write() as session:
-        undo(desk_for(db, session, who), "same-key")
+        undo(desk_for(session, who), "same-key")
 
 
 @both_databases
 def test_undo_gives_the_slot_back_and_keeps_the_answer_on_record(db: Database, bench: Benchmark) -> None:
-    who, _ = start(db, bench)
+    who, _ = begin(db, bench)
     first = take(db, who)
     assert first is not None
     reply(db, who, first, "1", "true")
     second = take(db, who)
     for _ in range(2):  # the second time it is the same request again
         with db.write() as session:
-            undo(desk_for(db, session, who), "u")
+            undo(desk_for(session, who), "u")
     again = take(db, who)
     assert again is not None
     assert second is not None
-    assert again.slot.id == first.slot.id != second.slot.id
+    assert again.id == first.id != second.id
     reply(db, who, again, "2", "false")
     with db.read() as session:
         rows = session.scalars(select(Answer).order_by(Answer.turn)).all()
@@ -190,22 +182,22 @@ def test_undo_gives_the_slot_back_and_keeps_the_answer_on_record(db: Database, b
     ]
     back = take(db, who)
     assert back is not None
-    assert back.slot.id == second.slot.id
+    assert back.id == second.id
 
 
 def test_there_is_nothing_to_undo_at_the_start(db: Database, bench: Benchmark) -> None:
-    who, _ = start(db, bench)
+    who, _ = begin(db, bench)
     with pytest.raises(WorkError, match="no answer to take back"), db.write() as session:
-        undo(desk_for(db, session, who), "u")
+        undo(desk_for(session, who), "u")
 
 
 @both_databases
 def test_a_skipped_question_goes_to_somebody_else_only(db: Database, bench: Benchmark) -> None:
-    who, other = start(db, bench, overlap=1)
+    who, other = begin(db, bench, overlap=1)
     ticket = take(db, who)
     assert ticket is not None
     with db.write() as session:
-        skip(desk_for(db, session, who), ticket.slot.token or "", "s", "too small")
+        skip(desk_for(session, who), ticket.token or "", "s", "too small")
     seen = set()
     while (mine := take(db, who)) is not None:
         seen.add(mine.question.id)
@@ -218,7 +210,7 @@ def test_a_skipped_question_goes_to_somebody_else_only(db: Database, bench: Benc
 
 
 def test_the_quota_ends_the_work(db: Database, bench: Benchmark) -> None:
-    who, _ = start(db, bench, per_annotator=3)
+    who, _ = begin(db, bench, per_annotator=3)
     answered = 0
     while (ticket := take(db, who)) is not None:
         answered += 1
@@ -227,20 +219,34 @@ def test_the_quota_ends_the_work(db: Database, bench: Benchmark) -> None:
 
 
 def test_practice_comes_first_and_attention_checks_come_in_between(db: Database, bench: Benchmark) -> None:
-    who, _ = start(db, bench, practice=2, attention=2, attention_every=4, per_annotator=8)
+    who, _ = begin(db, bench, practice=2, attention=2, attention_every=4, per_annotator=8)
     kinds = []
     while (ticket := take(db, who)) is not None:
-        kinds.append(ticket.slot.kind)
+        kinds.append(ticket.kind)
         reply(db, who, ticket, str(len(kinds)))
     assert kinds[:2] == [PRACTICE] * 2
     assert (kinds.count(MAIN), kinds.count(ATTENTION)) == (8, 2)
     with db.write() as session:
-        standing = desk_for(db, session, who).standing()
+        standing = desk_for(session, who).standing()
     assert (standing.done, standing.total) == (len(kinds) - 2, 10)
 
 
+def test_checks_go_on_for_those_who_began_under_an_earlier_version(db: Database, bench: Benchmark) -> None:
+    (who,) = begin(db, bench, people=1, overlap=1, attention=4, attention_every=2)
+    for n in range(4):
+        reply(db, who, take(db, who) or Slot(), f"before-{n}")
+    with db.write() as session:  # as the migration leaves it: earlier versions made a check when it was due
+        before = session.scalar(select(func.count()).where(Slot.kind == ATTENTION, Slot.state == DONE)) or 0
+        session.execute(delete(Slot).where(Slot.kind == ATTENTION, Slot.state != DONE))
+    assert 0 < before < 4
+    _answer_all(db, who)
+    with db.read() as session:
+        own = select(Answer.question_id).join(Question).where(Question.kind == ATTENTION).order_by(Answer.turn)
+        assert len(set(session.scalars(own))) == 4
+
+
 def test_practice_items_are_not_asked_for_results(db: Database, bench: Benchmark) -> None:
-    start(db, bench, practice=4)
+    begin(db, bench, practice=4)
     with db.read() as session:
         by_kind = {kind: set() for kind in (MAIN, PRACTICE)}
         for q in session.scalars(select(Question)):
@@ -258,7 +264,7 @@ def _answer_all(db: Database, who: int) -> int:
 
 
 def test_a_stopped_study_gives_nothing_out_and_goes_on_later(db: Database, bench: Benchmark) -> None:
-    who, _ = start(db, bench)
+    who, _ = begin(db, bench)
     set_state(db, "s", "paused", "test")
     assert take(db, who) is None
     set_state(db, "s", "open", "test")
@@ -267,7 +273,7 @@ def test_a_stopped_study_gives_nothing_out_and_goes_on_later(db: Database, bench
 
 @both_databases
 def test_answers_are_never_changed_or_deleted(db: Database, bench: Benchmark) -> None:
-    who, _ = start(db, bench)
+    who, _ = begin(db, bench)
     ticket = take(db, who)
     assert ticket is not None
     reply(db, who, ticket, "k")
@@ -284,15 +290,15 @@ def test_answers_are_never_changed_or_deleted(db: Database, bench: Benchmark) ->
 def test_an_answer_that_does_not_fit_is_refused_and_the_slot_stays(
     db: Database, bench: Benchmark, given: dict[str, object]
 ) -> None:
-    who, _ = start(db, bench)
+    who, _ = begin(db, bench)
     ticket = take(db, who)
     assert ticket is not None
     with pytest.raises(AnswerError), db.write() as session:
-        answer(desk_for(db, session, who), ticket.slot.token or "", "k", given, "")
+        answer(desk_for(session, who), ticket.token or "", "k", given, "")
     assert count(db) == 0
     same = take(db, who)
     assert same is not None
-    assert same.slot.id == ticket.slot.id
+    assert same.id == ticket.id
 
 
 def test_the_order_is_random_but_balanced_over_subsets(db: Database, bench: Benchmark) -> None:
@@ -319,7 +325,7 @@ def test_migrations_give_exactly_the_tables_of_the_schema(db: Database) -> None:
 
 
 def test_studies_that_cannot_be_are_refused_with_a_reason(db: Database, bench: Benchmark) -> None:
-    start(db, bench)
+    begin(db, bench)
     for name, subset, plan, message in (
         ("s", "pair", {}, "already"),
         ("Not A Name", "pair", {}, "not a valid study name"),
@@ -334,7 +340,7 @@ def test_studies_that_cannot_be_are_refused_with_a_reason(db: Database, bench: B
 
 
 def test_done_slots_are_never_given_out_again(db: Database, bench: Benchmark) -> None:
-    people = start(db, bench, people=2, overlap=1)
+    people = begin(db, bench, people=2, overlap=1)
     assert sum(_answer_all(db, who) for who in people) == 16
     with db.read() as session:
         assert set(session.scalars(select(Slot.state))) == {DONE}
@@ -343,18 +349,45 @@ def test_done_slots_are_never_given_out_again(db: Database, bench: Benchmark) ->
 
 @both_databases
 def test_one_request_from_eight_connections_at_once_is_stored_once(db: Database, bench: Benchmark) -> None:
-    (who,) = start(db, bench, people=1, overlap=1)
+    (who,) = begin(db, bench, people=1, overlap=1)
     for n in range(6):
         ticket = take(db, who)
         assert ticket is not None
-        token, key, barrier = ticket.slot.token or "", f"key-{n}", threading.Barrier(8)
+        token, key, barrier = ticket.token or "", f"key-{n}", threading.Barrier(8)
 
         def send(_: int, token: str = token, key: str = key, barrier: threading.Barrier = barrier) -> Any:
             barrier.wait(60)
             with db.write() as session:
-                desk = desk_for(db, session, who)
+                desk = desk_for(session, who)
                 return answer(desk, token, key, {"verdict": "false"}, "").key, desk.take() is not None
 
         with ThreadPoolExecutor(8) as pool:
             assert list(pool.map(send, range(8))) == [(key, True)] * 8
     assert count(db) == 6
+
+
+@both_databases
+def test_an_answer_and_the_next_question_take_a_dozen_statements(
+    db: Database, bench: Benchmark, browser: Callable[..., Browser]
+) -> None:
+    store_study(db, "s", bench.only(["pair"]), StudyPlan("foil-check", practice=0, overlap=2))
+    page = browser()
+    page.join(invite(db, "s", 3)[0].token)
+    question = page.api("next").json()["question"]
+    statements: list[str] = []
+    event.listen(db.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
+    for n in range(5):
+        sent = {"slot": question["slot"], "key": f"statements-{n}", "fields": {"verdict": "true"}}
+        question = page.api("answer", sent).json()["question"]
+    assert len(statements) <= 5 * 12, statements
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["postgresql"], indirect=True)
+def test_nobody_waits_for_a_slot_that_somebody_else_is_about_to_take(db: Database, bench: Benchmark) -> None:
+    first, second = begin(db, bench, overlap=2)
+    with db.write() as session:
+        ticket = desk_for(session, first).take()
+        with ThreadPoolExecutor(1) as pool:  # the first transaction is still open
+            other = pool.submit(take, db, second).result(timeout=5)
+    assert getattr(ticket, "id", None) != getattr(other, "id", None)

@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from creperie.bench import Benchmark, Item, choice, from_items, save
-from creperie.cli.app import main
 
 Planted = Callable[..., Benchmark]
 
 
-def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ending:
-        main(["audit", *args])
-    out, err = capsys.readouterr()
-    assert isinstance(ending.value.code, int)
-    return ending.value.code, out, err
+@pytest.fixture
+def audit(command: Any) -> Any:
+    return partial(command, "audit")
 
 
 @pytest.fixture
@@ -37,8 +35,8 @@ def fair(tmp_path: Path, planted: Planted) -> str:
     return str(tmp_path / "fair")
 
 
-def test_json_contract_and_exit_code_of_a_leak(capsys: pytest.CaptureFixture[str], leaky: str) -> None:
-    code, out, _ = run(capsys, leaky, "--attackers", "length-words,surface", "--json")
+def test_json_contract_and_exit_code_of_a_leak(audit: Any, leaky: str) -> None:
+    code, out, _ = audit(leaky, "--attackers", "length-words,surface", "--json")
     found = json.loads(out)
     assert (code, found["verdict"]) == (1, "leaks")
     row = next(r for r in found["results"] if (r["subset"], r["attacker"]) == ("planted", "length-words"))
@@ -52,13 +50,13 @@ def test_json_contract_and_exit_code_of_a_leak(capsys: pytest.CaptureFixture[str
     assert len(found["gaps"]["planted"]["length-words"]["histogram"]) == 20
 
 
-def test_a_clean_benchmark_exits_with_zero(capsys: pytest.CaptureFixture[str], fair: str) -> None:
-    code, out, _ = run(capsys, fair, "--attackers", "length-words,surface", "--json")
+def test_a_clean_benchmark_exits_with_zero(audit: Any, fair: str) -> None:
+    code, out, _ = audit(fair, "--attackers", "length-words,surface", "--json")
     assert (code, json.loads(out)["verdict"]) == (0, "clean")
 
 
-def test_text_names_the_cue(capsys: pytest.CaptureFixture[str], leaky: str) -> None:
-    code, out, _ = run(capsys, leaky, "--attackers", "length-words,negation")
+def test_text_names_the_cue(audit: Any, leaky: str) -> None:
+    code, out, _ = audit(leaky, "--attackers", "length-words,negation")
     assert code == 1
     assert "verdict: leaks through length-words (100.0 %, structural)" in out
     assert re.search(r"planted\s+60\s+100\.0\*\s+50\.0", out)
@@ -66,8 +64,8 @@ def test_text_names_the_cue(capsys: pytest.CaptureFixture[str], leaky: str) -> N
 
 
 @pytest.mark.slow
-def test_plus_adds_to_the_standard_battery(capsys: pytest.CaptureFixture[str], fair: str) -> None:
-    _, out, _ = run(capsys, fair, "--attackers", "+length-tokens", "--json")
+def test_plus_adds_to_the_standard_battery(audit: Any, leaky: str) -> None:
+    _, out, _ = audit(leaky, "--attackers", "+length-tokens", "--json")
     names = [a["name"] for a in json.loads(out)["attackers"]]
     assert {"length-words", "learned", "length-tokens"} <= set(names)
 
@@ -81,15 +79,15 @@ def test_plus_adds_to_the_standard_battery(capsys: pytest.CaptureFixture[str], f
         (("--subset", "nope"), "unknown subset 'nope'"),
     ],
 )
-def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], fair: str, args: tuple[str, ...], said: str) -> None:
-    code, out, err = run(capsys, fair, *args)
+def test_mistakes_are_one_line(audit: Any, fair: str, args: tuple[str, ...], said: str) -> None:
+    code, out, err = audit(fair, *args)
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
 
 
-def test_three_benchmarks_are_too_many(capsys: pytest.CaptureFixture[str], fair: str) -> None:
-    code, _, err = run(capsys, fair, fair, fair)
+def test_three_benchmarks_are_too_many(audit: Any, fair: str) -> None:
+    code, _, err = audit(fair, fair, fair)
     assert (code, err.strip()) == (2, "creperie: 3 benchmarks given; audit one, or compare two")
 
 
@@ -114,9 +112,9 @@ class Tags(HTMLParser):
             assert self.open.pop() == tag
 
 
-def test_the_page_stands_alone_and_escapes(capsys: pytest.CaptureFixture[str], leaky: str, tmp_path: Path) -> None:
+def test_the_page_stands_alone_and_escapes(audit: Any, leaky: str, tmp_path: Path) -> None:
     path = tmp_path / "out" / "audit.html"
-    run(capsys, leaky, "--attackers", "length-words,surface", "--html", str(path))
+    audit(leaky, "--attackers", "length-words,surface", "--html", path)
     text = path.read_text(encoding="utf-8")
     tags = Tags()
     tags.feed(text)
@@ -140,10 +138,10 @@ def pair_bench(name: str, foils: list[str], folder: Path) -> str:
     return str(folder / name)
 
 
-def test_two_benchmarks_are_compared_pairwise(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_two_benchmarks_are_compared_pairwise(audit: Any, tmp_path: Path) -> None:
     worse = pair_bench("worse", ["one two three", "one two", "one"], tmp_path)
     better = pair_bench("better", ["one", "one two", "one two", "extra"], tmp_path)
-    code, out, _ = run(capsys, worse, better, "--attackers", "length-words", "--json")
+    code, out, _ = audit(worse, better, "--attackers", "length-words", "--json")
     (row,) = json.loads(out)["results"]
     assert code == 0
     assert (row["kind"], row["n"], row["ties"]) == ("swap", 3, 1)
@@ -151,22 +149,19 @@ def test_two_benchmarks_are_compared_pairwise(capsys: pytest.CaptureFixture[str]
     assert row["better"] == pytest.approx(0.5)  # one better, one equal, one worse
 
 
-def test_benchmarks_of_different_captions_cannot_be_compared(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, fair: str
-) -> None:
+def test_benchmarks_of_different_captions_cannot_be_compared(audit: Any, tmp_path: Path, fair: str) -> None:
     other = pair_bench("other", ["one"], tmp_path)
-    code, _, err = run(capsys, fair, other, "--attackers", "length-words")
+    code, _, err = audit(fair, other, "--attackers", "length-words")
     assert code == 2
     assert "share no true caption" in err
 
 
-def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], leaky: str, tmp_path: Path) -> None:
+def test_the_atlas_puts_audits_on_one_page(audit: Any, command: Any, leaky: str, tmp_path: Path) -> None:
     """Every figure of the page is one of the document's; what leaks is starred, the simplest cue is named."""
-    _, out, _ = run(capsys, leaky, "--attackers", "length-words,length-chars,surface", "--json")
+    _, out, _ = audit(leaky, "--attackers", "length-words,length-chars,surface", "--json")
     (tmp_path / "a.json").write_text(out)
-    with pytest.raises(SystemExit) as ending:
-        main(["atlas", str(tmp_path / "a.json"), "--out", str(tmp_path / "a.md"), "--html", str(tmp_path / "a.html")])
-    assert ending.value.code == 0
+    written = ["--out", tmp_path / "a.md", "--html", tmp_path / "a.html"]
+    assert command("atlas", tmp_path / "a.json", *written)[0] == 0
     page = (tmp_path / "a.md").read_text(encoding="utf-8")
     assert "| subset | n | length | style | verdict | fix | simplest cue | bits |" in page
     low = next(r["low"] for r in json.loads(out)["results"] if r["attacker"] == "length-words")
@@ -179,8 +174,7 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     row = {**second["results"][0], "n": 30, "accuracy": 0.987}
     second["results"] = [*second["results"], {**row, "attacker": "ensemble"}, {**row, "attacker": "lm-mean"}]
     (tmp_path / "c.json").write_text(json.dumps(second))
-    with pytest.raises(SystemExit):
-        main(["atlas", str(tmp_path / "c.json"), "--out", str(tmp_path / "c.md"), "--html", str(tmp_path / "c.html")])
+    command("atlas", tmp_path / "c.json", "--out", tmp_path / "c.md", "--html", tmp_path / "c.html")
     page = (tmp_path / "c.md").read_text(encoding="utf-8")
     assert "\n1 benchmarks, 60 items; 1 leak." in page
     assert "| subset | n | ensemble | length | style | language model | verdict |" in page  # the headline first
@@ -189,6 +183,4 @@ def test_the_atlas_puts_audits_on_one_page(capsys: pytest.CaptureFixture[str], l
     assert "--attackers surface --subset planted" in page  # a cell's own command, where nothing was drawn
     assert "--attackers lm-mean" not in page
     (tmp_path / "b.json").write_text("{}")
-    with pytest.raises(SystemExit) as ending:
-        main(["atlas", str(tmp_path / "b.json"), "--out", str(tmp_path / "b.md")])
-    assert ending.value.code == 2
+    assert command("atlas", tmp_path / "b.json", "--out", tmp_path / "b.md")[0] == 2

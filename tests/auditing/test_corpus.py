@@ -63,7 +63,7 @@ def test_scores_are_those_of_kneser_ney(order: int) -> None:
 def test_what_stands_together_is_counted_by_hand() -> None:
     """Each word is in at most a tenth of the captions; "bow" and "arrow" stand together twice among 40."""
     texts = ["bow arrow", "bow arrow", *(f"w{k} v{k}" for k in range(38)), "bow v3"]
-    found = _Beside(texts).scores(np.arange(40), np.array([0, 40]))
+    (found,) = _Beside(texts).scores(np.arange(40), np.array([0, 40]))
     assert found == pytest.approx([math.log((2 + 1) / (2 * 2 / 40 + 1)), math.log(1 / (2 * 1 / 40 + 1))])
 
 
@@ -124,7 +124,7 @@ def test_a_named_corpus_leaves_out_the_images_that_are_asked_about(tmp_path: Pat
     save(from_items("corpus", [*told, *others]), tmp_path / "corpus")
     (attacker,) = make_attackers(["ngram-4"], AttackerModels(corpus=str(tmp_path / "corpus")))
     pairs = pairs_of(own)
-    corpus = attacker.corpus  # type: ignore[attr-defined]
+    corpus = attacker.learner  # type: ignore[attr-defined]
     assert len(corpus.captions) == 380
     ((asked, train, test),) = corpus.folds(replace(pairs, fold=np.zeros(40, dtype=int)), 1, silent)
     assert (asked.all(), len(train), len(test)) == (True, 300, 80)

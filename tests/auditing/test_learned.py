@@ -95,17 +95,17 @@ def test_the_same_seed_gives_the_same_margins(planted: Planted) -> None:
     pairs = pairs_of(bench)
     first, second = Learner(seed=3), Learner(seed=3)
     for name in LEARNED:
-        np.testing.assert_array_equal(first.answers(pairs, name), second.answers(pairs, name))
-    alone = Learner(seed=3).answers(pairs, "learned-linear")  # without the trees
-    np.testing.assert_array_equal(first.answers(pairs, "learned-linear"), alone)
-    assert (Learner(seed=4).answers(pairs, "learned-linear") != alone).any()
+        np.testing.assert_array_equal(first.margins(pairs, name), second.margins(pairs, name))
+    alone = Learner(seed=3).margins(pairs, "learned-linear")  # without the trees
+    np.testing.assert_array_equal(first.margins(pairs, "learned-linear"), alone)
+    assert (Learner(seed=4).margins(pairs, "learned-linear") != alone).any()
 
 
 @pytest.mark.slow
 def test_several_positives_are_attacked_pair_by_pair(planted: Planted) -> None:
     bench = planted(lambda true, false, rng: (true, true.replace(".", "!"), false + " Here."), 120, positives=2)
     pairs = pairs_of(bench)
-    margins = Learner().answers(pairs, "learned-linear")
+    margins = Learner().margins(pairs, "learned-linear")
     assert len(margins) == 240
     assert item_wins(pairs, margins).mean() > 0.95
 
@@ -115,13 +115,13 @@ def test_small_subsets_are_attacked_together(planted: Planted) -> None:
         Item(str(i), f"s{i % 8}", (f"{i}",), (f"a dog {i % 9}", f"No dog {i % 9}."), choice(1, 1)) for i in range(80)
     ]
     pairs = pairs_of(from_items("small", items))
-    assert item_wins(pairs, Learner().answers(pairs, "learned-linear")).mean() == 1.0
+    assert item_wins(pairs, Learner().margins(pairs, "learned-linear")).mean() == 1.0
 
 
 def test_one_image_cannot_be_attacked_out_of_fold() -> None:
     items = [Item(str(i), "s", ("same.jpg",), (f"a dog {i}", f"A dog {i}."), choice(1, 1)) for i in range(5)]
     pairs = pairs_of(from_items("one", items))
-    found = measure_attacker(calibrated(pairs, Learner().answers(pairs, "learned"), directed=True))
+    found = measure_attacker(calibrated(pairs, Learner().margins(pairs, "learned"), directed=True))
     assert (found.nans, found.accuracy) == (5, 0.5)
 
 

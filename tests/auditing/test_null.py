@@ -56,6 +56,6 @@ def test_intervals_of_refitted_attackers_cover_one_half() -> None:
     held = 0
     for seed in range(16):
         pairs = swaps(60, seed)
-        found = measure_attacker(calibrated(pairs, Learner().answers(pairs, "learned-linear"), directed=True))
+        found = measure_attacker(calibrated(pairs, Learner().margins(pairs, "learned-linear"), directed=True))
         held += found.low <= 0.5 <= found.high
     assert held >= 14

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import creperie
-from creperie.auditing import audit, audit_document, pairs_of
+from creperie.auditing import AuditOptions, audit, audit_document, changed_options, pairs_of
 from creperie.auditing.document import blind_rows
 from creperie.auditing.measure import AttackerMargins, calibrated, measure_attacker
 from creperie.auditing.verdict import EXIT_CODES, AuditRow, Judgement, judge, judge_all, judge_validation, unjudged
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, load, record_audit, save
-from creperie.cli import main
+from creperie.lang import linkgrammar
 from creperie.reporting import badge_svg, junit_xml, markdown_summary, standing_audit
 from creperie.reporting.html_tables import part
 from creperie.world import World, make_world
@@ -96,13 +98,6 @@ BENCHES: dict[str, Callable[[], list[Item]]] = {
 MARKED = [pytest.param(name, marks=pytest.mark.slow) if name == "made" else name for name in BENCHES]
 
 
-def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str]:
-    with pytest.raises(SystemExit) as ended:
-        main([str(a) for a in args])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code, capsys.readouterr().out
-
-
 def stated(folder: Path, text: str) -> None:
     """Every page about the benchmark in a folder holds the sentence, word for word."""
     document = standing_audit(load(folder))
@@ -118,16 +113,16 @@ def stated(folder: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", MARKED)
-def test_all_state_the_same_verdict(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_state_the_same_verdict(name: str, tmp_path: Path, command: Any) -> None:
     save(from_items(name, BENCHES[name]()), tmp_path / "b")
-    code, out = run(capsys, "audit", tmp_path / "b", "--attackers", CHEAP)
+    code, out, _ = command("audit", tmp_path / "b", "--attackers", CHEAP)
     verdict, step = out.splitlines()[-2:]
     text = verdict.removeprefix("verdict: ")
     assert step.startswith("next: creperie ")
     stated(tmp_path / "b", text)
     files = ("--junit", tmp_path / "junit.xml", "--sarif", tmp_path / "ci.sarif", "--badge", tmp_path / "badge.svg")
     ci = ("--json", "--strict", *files, "--attackers", CHEAP, "--markdown", tmp_path / "ci.md")  # as in action.yml
-    again, answer = run(capsys, "audit", tmp_path / "b", *ci)
+    again, answer, _ = command("audit", tmp_path / "b", *ci)
     document = json.loads(answer)
     assert (again, document["text"], document["code"]) == (code, text, code)
     assert code == EXIT_CODES[document["verdict"]]
@@ -136,29 +131,30 @@ def test_all_state_the_same_verdict(name: str, tmp_path: Path, capsys: pytest.Ca
     assert document["verdict"] in (tmp_path / "badge.svg").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["untidy-0.3", "longer-0.3", "null-60", "twins", "two-subsets", "released", "world"])
-def test_refine_ends_with_the_audit_of_what_it_kept(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("name", MARKED)
+def test_refine_ends_with_the_audit_of_what_it_kept(name: str, tmp_path: Path, command: Any) -> None:
     save(from_items(name, BENCHES[name]()), tmp_path / "b")
     how = ("--attackers", "surface", "--held-out", "length-words,negation", "--out", tmp_path / "out")
-    code, out = run(capsys, "refine", tmp_path / "b", *how)
+    code, out, _ = command("refine", tmp_path / "b", *how)
     last = out.splitlines()[-2:]
     text = last[0].removeprefix("verdict: ")
+    if text.startswith("nothing left"):  # every foil has the cue
+        assert (name, code, (tmp_path / "out").exists()) == ("untidy-1", 1, False)
+        return
     stated(tmp_path / "out", text)
-    audited, shown = run(capsys, "audit", tmp_path / "out", "--attackers", "surface,length-words,negation")
+    audited, shown, _ = command("audit", tmp_path / "out", "--attackers", "surface,length-words,negation")
     assert shown.splitlines()[-2:] == last
     assert audited == code
     if name == "longer-0.3":  # the cue that was not selected against
         assert (code, text.split()[0]) == (1, "leaks")
 
 
-def test_a_refinement_without_an_audit_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refinement_without_an_audit_is_not_run(tmp_path: Path, command: Any) -> None:
     save(from_items("b", null(60, 0)), tmp_path / "b")
-    code, out = run(capsys, "refine", tmp_path / "b", "--attackers", "surface", "--no-audit", "--out", tmp_path / "o")
+    code, out, _ = command("refine", tmp_path / "b", "--attackers", "surface", "--no-audit", "--out", tmp_path / "o")
     assert code == 3
     assert out.splitlines()[-2:] == [
-        "verdict: not run: no attacker was sent",
+        "verdict: not run: no audit was run",
         f"next: creperie audit {tmp_path / 'o'}",
     ]
     assert "Not audited yet" in (tmp_path / "o" / "README.md").read_text(encoding="utf-8")
@@ -193,6 +189,14 @@ def test_a_bound_that_is_no_number_is_never_clean(broken: str) -> None:
     whole = judge_all(judge(facts, [row("length-words", fair)]), [judge(facts, [row("surface", fair)]), lost])
     assert whole.verdict == "not shown"
     assert EXIT_CODES[whole.verdict] == 3
+
+
+def test_the_sentence_names_the_widest_limit_beside_a_subset_that_no_attacker_could_measure() -> None:
+    facts = unjudged("clean", "b", 20)
+    few = judge(facts, [row("surface", figures(from_items("b", null(20, 0)), np.tile([1.0, -1.0], 10)))])
+    none = judge(facts, [])
+    for subsets in ([few, none], [none, few]):
+        assert re.search(r"surface may reach \d\d\.\d % on null", judge_all(few, subsets).text)
 
 
 def test_the_headline_is_never_weaker_than_its_best_member() -> None:
@@ -250,30 +254,32 @@ def test_every_verdict_has_an_exit_code_a_sentence_and_a_next_step() -> None:
         assert judged.document()["code"] == EXIT_CODES[word]
 
 
-def test_a_repaired_benchmark_no_longer_leaks_in_the_atlas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_repaired_benchmark_no_longer_leaks_in_the_atlas(tmp_path: Path, command: Any) -> None:
     """Kept audits were found by the words of the command: a repaired benchmark still leaked."""
     how = ("--attackers", CHEAP, "--keep", tmp_path / "kept", "--out", tmp_path / "atlas.md")
     save(from_items("b", null(200, 1, longer=1.0)), tmp_path / "b")
-    _, first = run(capsys, "atlas", tmp_path / "b", *how, "--json")
-    _, again = run(capsys, "atlas", tmp_path / "b", *how, "--json")
+    _, first, _ = command("atlas", tmp_path / "b", *how, "--json")
+    _, again, _ = command("atlas", tmp_path / "b", *how, "--json")
     save(from_items("b", null(1500, 1)), tmp_path / "b", force=True)
-    _, mended = run(capsys, "atlas", tmp_path / "b", *how, "--json")
+    _, mended, _ = command("atlas", tmp_path / "b", *how, "--json")
     verdicts = [json.loads(x)["benchmarks"]["b"] for x in (first, again, mended)]
     assert verdicts == ["leaks", "leaks", "clean"]
     assert len(list((tmp_path / "kept").iterdir())) == 2
 
 
-def test_the_recorded_command_holds_every_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_recorded_command_holds_every_option(tmp_path: Path, command: Any) -> None:
     save(from_items("b", null(30, 0)), tmp_path / "b")
-    given = ("--attackers", "surface", "--limit", "20", "--seed", "3", "--threshold", "0.6", "--syntax")
-    _, out = run(capsys, "audit", tmp_path / "b", *given, "--json")
+    trees = ["--syntax"] if linkgrammar.available() else []
+    given = ("--attackers", "surface", "--limit", "20", "--seed", "3", "--threshold", "0.6", *trees)
+    _, out, _ = command("audit", tmp_path / "b", *given, "--json")
     command = json.loads(out)["command"]
     assert command[:3] == ["creperie", "audit", str(tmp_path / "b")]
     assert set(command[3:]) == set(given)
+    assert changed_options(AuditOptions(parser="pcfg:trees")) == {"parser": "pcfg:trees"}
 
 
-def test_a_part_of_a_benchmark_is_not_recorded_as_the_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_part_of_a_benchmark_is_not_recorded_as_the_whole(tmp_path: Path, command: Any) -> None:
     parts = [from_items("a", null(60, 1, "one")), from_items("b", null(60, 2, "two", longer=1.0))]
     save(concatenate("both", parts), tmp_path / "b")
-    run(capsys, "audit", tmp_path / "b", "--subset", "one", "--attackers", CHEAP)
+    command("audit", tmp_path / "b", "--subset", "one", "--attackers", CHEAP)
     assert "Not audited yet" in (tmp_path / "b" / "README.md").read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from PIL import Image
 
 from creperie.auditing.probes import CASES, ORDERS, probe_cases, probe_images, probe_order
 from creperie.bench import Benchmark, Item, from_items, save
-from creperie.cli.app import main
 from creperie.core import CreperieError
 from creperie.models.protocols import Fingerprint, Prompt
 from creperie.world import World, make_world
@@ -203,16 +203,12 @@ def test_noise_in_place_of_images() -> None:
 
 
 @pytest.mark.parametrize(("to", "word"), [("cases", "content-only"), ("order", "shuffle-trigrams")])
-def test_the_command_line(
-    to: str, word: str, tmp_path: Path, bench: Benchmark, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line(to: str, word: str, tmp_path: Path, bench: Benchmark, command: Any) -> None:
     save(bench, tmp_path / "six")
-    ask = ["sensitivity", str(tmp_path / "six"), "--to", to, "--model", "blind:length-words"]
+    ask = ["sensitivity", tmp_path / "six", "--to", to, "--model", "blind:length-words"]
     for json_too in ([], ["--json"]):
-        with pytest.raises(SystemExit) as end:
-            main([*ask, *json_too])
-        assert end.value.code == 0
-        said = capsys.readouterr().out
+        code, said, _ = command(*ask, *json_too)
+        assert code == 0
         assert word in said
     document = json.loads(said)
     assert (document["probe"], document["items"]) == (to, 6)

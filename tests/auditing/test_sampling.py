@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from creperie.auditing import audit, battery, pairs_of
-from creperie.auditing.attackers import TextAttacker
+from creperie.auditing import audit, battery, corrected, pairs_of
+from creperie.auditing.attack import Attack
+from creperie.auditing.attackers import TextAttacker, scored
 from creperie.auditing.battery import AttackerModels
 from creperie.auditing.measure import calibrated, measure_attacker
-from creperie.auditing.sampling import STEPS, drawn, looks_of, sample_for
-from creperie.bench import Benchmark, concatenate
+from creperie.auditing.sampling import FEW, STEPS, drawn, looks_of, sample_for
+from creperie.bench import Benchmark, Item, choice, concatenate, from_items
+from creperie.core import CreperieError, silent
 
 Planted = Callable[..., Benchmark]
 #: Clusters stay whole: a step may take some more items.
@@ -65,7 +67,7 @@ def test_what_is_decided_is_asked_once(planted: Planted) -> None:
     assert leaks.keep.sum() < STEPS[0] + ROOM
     fair_pairs = pairs_of(planted(fair, 2400))
     known = sample_for(fair_pairs, [slow()], {"planted"}, 20, 0.55, 0)
-    assert known.keep.sum() < STEPS[0] + ROOM
+    assert FEW <= known.keep.sum() < FEW + ROOM
     unknown = sample_for(fair_pairs, [slow()], set(), 20, 0.55, 0)
     assert STEPS[-1] <= unknown.keep.sum() < STEPS[-1] + ROOM  # 100 and 300 items cannot exclude 55 %
     assert unknown.looks == {"planted": 3, "all": 3}
@@ -112,7 +114,7 @@ def test_the_default_audit_names_its_sample_and_full_takes_all(planted: Planted,
     found = audit(bench, models=AttackerModels(lm="lm:fake", encoder="none"), announce=early.append)
     rows = {r.attacker: r.measure.n for r in found.rows if r.subset == "planted"}
     assert (rows["length-words"], rows["lm-mean"]) == (400, found.whole.sample[0])
-    assert 100 <= rows["lm-mean"] < 100 + ROOM
+    assert FEW <= rows["lm-mean"] < FEW + ROOM
     assert f"lm-mean, lm-sum, ensemble on {rows['lm-mean']} of 400 items (--full takes all)" in found.text
     assert early == ["attackers that answer in seconds: it leaks; the strongest is length-words on planted, 100.0 %"]
     assert len(set(asked)) <= 2 * 2 * rows["lm-mean"]  # and the captions in one style
@@ -121,3 +123,43 @@ def test_the_default_audit_names_its_sample_and_full_takes_all(planted: Planted,
     assert all_of_them.whole.sample == (0, ())
     by_name = audit(bench, ["lm-mean"], models=AttackerModels(lm="lm:fake"))
     assert {r.measure.n for r in by_name.rows} == {400}
+
+
+def test_an_installed_model_is_loaded_when_it_is_asked_and_a_named_one_at_once(
+    planted: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Quick attackers report before the language model and the encoder are loaded."""
+    monkeypatch.setattr(battery, "INSTALLED", {"lm": ("json", "lm:/none"), "encoder": ("json", "st:/none")})
+    monkeypatch.setenv(battery.DEFAULT_MODELS, "")
+    early: list[str] = []
+    with pytest.raises(CreperieError, match="/none"):
+        audit(planted(longer, 80), announce=early.append)
+    assert len(early) == 1
+    for name, models in (
+        ("lm-mean", AttackerModels(lm="lm:/none")),
+        ("learned-embedding", AttackerModels(encoder="st:/none")),
+    ):
+        with pytest.raises(CreperieError, match="/none"):
+            battery.make_attackers([name], models)
+
+
+@pytest.mark.parametrize(("ending", "again"), [(" over there", False), (" .", True)])
+def test_slow_attackers_see_repaired_captions_only_where_something_depends_on_them(ending: str, again: bool) -> None:
+    """Where a longer foil stays after repair, the subset's fix is known; where a stray mark goes, it is not."""
+    pairs = [(f"A dog number {k} runs.", f"A cat number {k} runs{ending}.") for k in range(120)]
+    bench = from_items("b", [Item(str(k), "s", (f"{k}.png",), two, choice(1, 1), {}) for k, two in enumerate(pairs)])
+    seen: list[str] = []
+
+    def score(texts: Sequence[str]) -> np.ndarray:
+        seen.extend(texts)
+        return np.array([float("dog" in text) for text in texts])
+
+    attackers = (TextAttacker("length-chars", scored(len)), TextAttacker("gruen", score))
+    attack = Attack(attackers, 0, 0.55, silent)
+    rows = corrected(attack.on(pairs_of(bench))[0], 0.55)
+    assert all(row.leaks for row in rows)
+    before = len(seen)
+    fixed = {row.attacker: row.fix for row in attack.with_fixes(rows, bench)}
+    assert (len(seen) > before) == again
+    assert fixed["length-chars"] == ("repairable" if again else "structural")
+    assert fixed["gruen"] == "structural"

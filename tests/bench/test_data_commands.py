@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,6 @@ import pytest
 from PIL import Image
 
 from creperie.bench import PAIRED, Info, Item, SkippedRecord, choice, from_items, load_folder, save
-from creperie.cli import main
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*args: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([str(a) for a in args])
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 @pytest.fixture
@@ -57,8 +42,8 @@ def document(result: tuple[int, str, str]) -> dict[str, Any]:
     return parsed
 
 
-def test_show_as_json(run: Run, clean: Path) -> None:
-    shown = document(run("data", "show", clean, "--json"))
+def test_show_as_json(command: Any, clean: Path) -> None:
+    shown = document(command("data", "show", clean, "--json"))
     assert shown["items"] == 8
     assert shown["subsets"] == {"add": 3, "swap": 3, "pairs": 2}
     assert shown["images"] == 2
@@ -75,8 +60,8 @@ def test_show_as_json(run: Run, clean: Path) -> None:
     assert len(shown["sample"]) == 3
 
 
-def test_show_for_people(run: Run, clean: Path) -> None:
-    code, out, err = run("data", "show", clean, "--sample", 8)
+def test_show_for_people(command: Any, clean: Path) -> None:
+    code, out, err = command("data", "show", clean, "--sample", 8)
     assert (code, err) == (0, "")
     for part in [
         "Mine [bold]",
@@ -90,35 +75,35 @@ def test_show_for_people(run: Run, clean: Path) -> None:
         assert part in out
 
 
-def test_show_one_item(run: Run, clean: Path) -> None:
-    code, out, _ = run("data", "show", clean, "--item", "w")
+def test_show_one_item(command: Any, clean: Path) -> None:
+    code, out, _ = command("data", "show", clean, "--item", "w")
     assert code == 0
     assert out.split() == ["pairs/w", "a.png", "b.png", "✓✗", "left", "✗✓", "right"]
-    code, _, err = run("data", "show", clean, "--item", "nope")
+    code, _, err = command("data", "show", clean, "--item", "nope")
     assert (code, err.count("\n")) == (2, 1)
     assert "no item has the id 'nope'" in err
 
 
-def test_show_one_subset(run: Run, clean: Path) -> None:
-    assert document(run("data", "show", clean, "--subset", "pairs", "--json"))["items"] == 2
-    code, _, err = run("data", "show", clean, "--subset", "pair")
+def test_show_one_subset(command: Any, clean: Path) -> None:
+    assert document(command("data", "show", clean, "--subset", "pairs", "--json"))["items"] == 2
+    code, _, err = command("data", "show", clean, "--subset", "pair")
     assert code == 2
     assert "did you mean 'pairs'" in err
 
 
-def test_check_says_yes_and_no(run: Run, clean: Path, broken: Path) -> None:
-    code, out, _ = run("data", "check", clean)
+def test_check_says_yes_and_no(command: Any, clean: Path, broken: Path) -> None:
+    code, out, _ = command("data", "check", clean)
     assert code == 0
     assert "8 items, 0 errors, 2 notes" in out
-    code, out, _ = run("data", "check", broken)
+    code, out, _ = command("data", "check", broken)
     assert code == 1
     assert "positive-equals-negative (1)" in out
     assert 'swap/1  captions 1 and 2 are both "a [red] fox"' in out
     assert "2 items, 1 error, 0 notes" in out
 
 
-def test_check_as_json(run: Run, broken: Path) -> None:
-    result = run("data", "check", broken, "--json")
+def test_check_as_json(command: Any, broken: Path) -> None:
+    result = command("data", "check", broken, "--json")
     assert result[0] == 1
     (finding,) = document(result)["findings"]
     assert {"code", "subset", "item", "message"} <= set(finding)
@@ -134,66 +119,66 @@ def pictures(folder: Path) -> Path:
     return folder
 
 
-def test_check_looks_at_images(run: Run, clean: Path, tmp_path: Path) -> None:
+def test_check_looks_at_images(command: Any, clean: Path, tmp_path: Path) -> None:
     place = pictures(tmp_path / "pictures")
-    assert document(run("data", "check", clean, "--images", place, "--json"))["counts"] == {"skipped-record": 1}
+    assert document(command("data", "check", clean, "--images", place, "--json"))["counts"] == {"skipped-record": 1}
     (place / "b.png").write_bytes(b"")
-    result = run("data", "check", clean, "--images", place, "--json")
+    result = command("data", "check", clean, "--images", place, "--json")
     assert result[0] == 1
     assert [f["item"] for f in document(result)["findings"] if f["code"] == "empty-image"] == ["w", "x"]
-    assert run("data", "check", clean, "--images", place, "--no-images")[0] == 0
+    assert command("data", "check", clean, "--images", place, "--no-images")[0] == 0
 
 
-def test_edit(run: Run, clean: Path, tmp_path: Path) -> None:
+def test_edit(command: Any, clean: Path, tmp_path: Path) -> None:
     out = tmp_path / "new"
     kept = ["--subset", "add", "--subset", "swap", "--tag", "n=1,2,3,4,5,6,7"]
-    code, text, _ = run("data", "edit", clean, *kept, "--sample", 3, "--seed", 1, "--out", out)
+    code, text, _ = command("data", "edit", clean, *kept, "--sample", 3, "--seed", 1, "--out", out)
     assert (code, text) == (0, f"3 of 8 items written to {out}\n")
     steps = [step.op for step in load_folder(out).provenance]
     assert steps == ["filter", "filter", "sample"]
-    code, _, err = run("data", "edit", clean, "--out", out)
+    code, _, err = command("data", "edit", clean, "--out", out)
     assert code == 2
     assert "--force" in err
-    assert document(run("data", "edit", clean, "--head", 1, "--out", out, "--force", "--json"))["items"] == 3
+    assert document(command("data", "edit", clean, "--head", 1, "--out", out, "--force", "--json"))["items"] == 3
 
 
-def test_edit_copies_images(run: Run, clean: Path, tmp_path: Path) -> None:
+def test_edit_copies_images(command: Any, clean: Path, tmp_path: Path) -> None:
     place = pictures(tmp_path / "pictures")
-    run("data", "edit", clean, "--images", place, "--subset", "add", "--copy-images", "--out", tmp_path / "new")
+    command("data", "edit", clean, "--images", place, "--subset", "add", "--copy-images", "--out", tmp_path / "new")
     assert [p.name for p in (tmp_path / "new" / "images").iterdir()] == ["a.png"]
-    assert document(run("data", "check", tmp_path / "new", "--json"))["counts"] == {"skipped-record": 1}
+    assert document(command("data", "check", tmp_path / "new", "--json"))["counts"] == {"skipped-record": 1}
 
 
-def test_a_wrong_tag_writes_nothing(run: Run, clean: Path, tmp_path: Path) -> None:
+def test_a_wrong_tag_writes_nothing(command: Any, clean: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
-    code, out, err = run("data", "edit", clean, "--tag", "m=1", "--out", tmp_path / "new")
+    code, out, err = command("data", "edit", clean, "--tag", "m=1", "--out", tmp_path / "new")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "unknown tag" in err
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_concat(run: Run, clean: Path, broken: Path, tmp_path: Path) -> None:
-    made = document(run("data", "concat", clean, broken, "--prefix", "--out", tmp_path / "both", "--json"))
+def test_concat(command: Any, clean: Path, broken: Path, tmp_path: Path) -> None:
+    made = document(command("data", "concat", clean, broken, "--prefix", "--out", tmp_path / "both", "--json"))
     assert (made["name"], made["items"]) == ("both", 10)
     assert list(made["subsets"]) == ["mine/add", "mine/swap", "mine/pairs", "broken/swap"]
-    code, _, err = run("data", "concat", clean, broken, "--out", tmp_path / "clash")
+    code, _, err = command("data", "concat", clean, broken, "--out", tmp_path / "clash")
     assert code == 2
     assert "'1' appears 2 times in subset 'swap'" in err
     assert "--prefix" in err
     assert not (tmp_path / "clash").exists()
 
 
-def test_wrong_names_get_suggestions(run: Run, clean: Path) -> None:
-    code, _, err = run("data", "chek", clean)
+def test_wrong_names_get_suggestions(command: Any, clean: Path) -> None:
+    code, _, err = command("data", "chek", clean)
     assert code == 2
     assert "did you mean 'check'" in err
-    code, _, err = run("data", "show", "nowhere/at/all")
+    code, _, err = command("data", "show", "nowhere/at/all")
     assert code == 2
     assert err.count("\n") == 1
 
 
-def test_help_lists_all_commands(run: Run) -> None:
-    code, out, _ = run("data", "--help")
+def test_help_lists_all_commands(command: Any) -> None:
+    code, out, _ = command("data", "--help")
     assert code == 0
     for name in ("list", "get", "import", "show", "check", "edit", "concat", "export"):
         assert f"\n  {name} " in out

@@ -181,7 +181,7 @@ def test_the_bound_on_pixels_can_be_chosen() -> None:
 kinds = st.sampled_from(["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM", "ICO"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(kinds, st.integers(0, 2**32), st.integers(0, 4), st.floats(0, 1))
 def test_damaged_files_raise_only_image_errors(kind: str, seed: int, flips: int, keep: float) -> None:
     data = bytearray(encoded(gradient(20, 20), kind))

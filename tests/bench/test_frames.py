@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from PIL import Image
@@ -57,6 +58,9 @@ def test_a_table_file_with_named_columns(tmp_path: Path) -> None:
     save(bench, tmp_path / "saved")
     with pytest.raises(CreperieError, match="columns are named, but this is not a table"):
         cr.load(tmp_path / "saved", positive="caption")
+    for missing in ("nope.csv", str(tmp_path / "nope"), "out/nope.parquet"):
+        with pytest.raises(CreperieError, match=f"^{missing}: there is no such file or folder$"):
+            cr.load(missing, positive="caption" if missing.endswith("csv") else ())
     with pytest.raises(CreperieError, match="unknown column 'captoin'; did you mean 'caption'"):
         cr.load(tmp_path / "my.csv", positive="captoin")
 
@@ -103,6 +107,7 @@ def test_pictures_in_frames_and_files(tmp_path: Path) -> None:
         ({"caption": ["a"], "foil": ["b", "c"]}, "columns of different lengths: 1, 2"),
         ({"image": [3], "caption": ["a"], "foil": ["b"]}, "is int, which is not a picture"),
         ({"image": [b"GIF8 not a picture"], "caption": ["a"], "foil": ["b"]}, "not a picture in a known format"),
+        (pytest.importorskip("polars").LazyFrame({"caption": ["a"]}), r"is a lazy frame; pass `frame\.collect\(\)`"),
         ({"x": ["a"]}, "no column is named as the true caption; `positive='COLUMN'`; there are: x"),
     ],
 )
@@ -133,6 +138,81 @@ def test_pairs_and_lists_of_items() -> None:
     assert item.id != other.id == Item.pair(positive=["a", "b"], negative=["c"]).id
     assert Item.pair(positive="a", negative=["b", "c"]).id != Item.pair(positive=["a", "b"], negative="c").id
     assert list(as_benchmark([item, other])) == [item, other]
+
+
+def test_items_with_paths_and_pictures_are_a_benchmark(tmp_path: Path) -> None:
+    red, blue, _ = pictures()
+    blue.save(tmp_path / "b.png")
+    in_memory = Item.pair(image=red, positive="a", negative="b")
+    items = [in_memory, Item.pair(image=tmp_path / "b.png", positive="c", negative="d")]
+    for make in (cr.from_pandas, cr.load, as_benchmark):
+        bench = make(items)
+        assert bench.open(0) == bench.open(items[0].id) == bench.open(bench[0])
+        assert [bench.open(item)[0].getpixel((0, 0)) for item in bench] == [(255, 0, 0), (0, 0, 255)]
+    by_path = cr.load(items[1:])
+    assert by_path[0].images == ("b.png",)
+    assert cr.load(bench) is bench
+    with pytest.raises(
+        CreperieError, match=r"m: a benchmark is made from an Arrow table, not from list; write `creper"
+    ):
+        Benchmark("m", items)  # type: ignore[arg-type]
+
+
+def test_rows_without_a_picture_stay_and_are_counted() -> None:
+    pandas = pytest.importorskip("pandas")
+    red, blue, _ = pictures()
+    texts = {"caption": ["a", "b", "c", "d"], "foil": ["e", "f", "g", "h"]}
+    missing: list[Any] = [None, float("nan"), pandas.NA]
+    for empty in missing:
+        frame = pandas.DataFrame({"image": [red, empty, blue, empty], **texts})
+        with pytest.warns(UserWarning, match="2 of 4 items have no image"):
+            bench = cr.from_pandas(frame)
+        assert [len(item.images) for item in bench] == [1, 0, 1, 0]
+        assert bench.open(bench[2])[0].getpixel((0, 0)) == (0, 0, 255)
+    both = lambda images, captions: [len(c) for c in captions]  # noqa: E731
+    with pytest.warns(UserWarning, match=r"2 of 4 items have no score \(no image\)"):
+        run = cr.score(bench, both, tasks="itt")
+    assert "2 of 4 items" in repr(run)
+    with pytest.warns(UserWarning, match=r"1 rows are not items: no true caption in caption \(row 1 first\)"):
+        cr.from_pandas({"caption": ["a", None], "foil": ["b", "c"]})
+
+
+def test_a_wrong_path_costs_one_item_its_picture(tmp_path: Path) -> None:
+    """And it finds no other picture of the same name."""
+    for name in ("0.png", "1.png"):
+        pictures()[0].save(tmp_path / name)
+    paths = [str(tmp_path / "0.png"), str(tmp_path / "typo" / "1.png"), str(tmp_path / "1.png")]
+    with pytest.warns(UserWarning, match=r"1 of 3 pictures are not there: .*typo/1.png$"):
+        bench = cr.from_pandas({"image": paths, "caption": ["a", "b", "c"], "foil": ["d", "e", "f"]})
+    assert [item.images for item in bench] == [("0.png",), (), ("1.png",)]
+    assert [len(bench.open(item)) for item in bench] == [1, 0, 1]
+
+
+def test_usual_names_of_columns() -> None:
+    one = cr.load([{"caption": "a", "negatives": ["b", "c"]}])
+    assert (one[0].captions, one[0].match) == (("a", "b", "c"), ((True, False, False),))
+    red, blue, _ = pictures()
+    two = cr.load([{"image_0": red, "image_1": np.asarray(blue), "caption_0": "a", "caption_1": "b"}])
+    assert two[0].match == PAIRED
+    assert [p.getpixel((0, 0)) for p in two.open(0)] == [(255, 0, 0), (0, 0, 255)]
+
+
+def test_items_by_id_and_by_slice() -> None:
+    bench = from_items("b", [*WANTED, Item("10", "other", (), ("x", "y"), choice(1, 1))])
+    assert bench["12"] == WANTED[1]
+    assert list(bench[:2]) == WANTED == list(bench.filter(lambda item: item.subset != "other"))
+    for id_, line in (
+        ("7", "no items have the id '7'"),
+        ("10", r"2 items have the id '10'; name its subset: `bench\.item"),
+    ):
+        with pytest.raises(CreperieError, match=line):
+            bench[id_]
+
+
+def test_pictures_that_are_drawn_are_saved(tmp_path: Path) -> None:
+    bench = cr.world.make_world(cr.world.World(items=2))
+    again = save(bench, tmp_path / "world")
+    assert again.open(again[0])[0].tobytes() == bench.open(bench[0])[0].tobytes()
 
 
 def test_frames_come_back() -> None:
@@ -179,6 +259,8 @@ def test_a_data_set_with_pictures_is_a_benchmark(with_pictures: Benchmark, tmp_p
     own = as_benchmark(read)
     assert [i.captions for i in own] == [i.captions for i in with_pictures]
     assert own.open(own[2])[1].getpixel((0, 0)) == (0, 0, 255)
+    with pytest.raises(CreperieError, match="has the splits test; choose one"):
+        cr.load(datasets.DatasetDict(test=read))
     texts = {"caption": ["x", "y"], "foil": ["z", "w"]}
     made = datasets.Dataset.from_dict({"image": pictures()[:2], **texts})
     made = made.cast_column("image", datasets.Image()).select([1, 0])
@@ -199,7 +281,7 @@ def test_one_picture_is_stored_once(tmp_path: Path) -> None:
     assert size < 3 * (tmp_path / "photos" / "a.png").stat().st_size
 
 
-def test_a_missing_package_is_named(tmp_path: Path) -> None:
+def test_a_missing_package_is_named() -> None:
     code = """
 import sys
 class Missing:

@@ -49,7 +49,7 @@ def bench(n: int = 5, **parts: Any) -> Benchmark:
 def test_any_items_come_back(
     any_items: st.SearchStrategy[list[Item]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(any_items)
     def holds(items: list[Item]) -> None:
         folder = tmp_path_factory.mktemp("any") / "b"
@@ -269,7 +269,7 @@ json_values = st.recursive(
 manifest_keys = st.sampled_from(["creperie", "name", "hash", "items", "images", "info", "provenance", "skipped"])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(manifest_keys, json_values)
 def test_no_manifest_crashes(folder: Path, key: str, value: Any) -> None:
     original = (folder / "creperie.json").read_bytes()
@@ -284,7 +284,7 @@ def test_no_manifest_crashes(folder: Path, key: str, value: Any) -> None:
         (folder / "creperie.json").write_bytes(original)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 10**6), st.binary(min_size=1, max_size=40))
 def test_no_damaged_parquet_crashes(folder: Path, place: int, junk: bytes) -> None:
     file = data_file(folder)

@@ -59,7 +59,7 @@ def test_files_have_addresses_names_and_sums(entry: CatalogEntry) -> None:
         assert safe_path(Path("x"), file.saved_as)
         assert (file.size is None) == (file.sha256 is None)
         assert file.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", file.sha256)
-        if entry.source.pinned:
+        if entry.source.commit:
             assert entry.source.commit in file.urls[0]
     assert not entry.read or entry.read in {f.saved_as for f in entry.files}
 

@@ -17,10 +17,12 @@ import pytest
 from creperie.bench import CatalogEntry, DownloadOptions, find_entry, find_installed, get_benchmark, load
 from creperie.bench.catalog.download import FetchError, Limits
 from creperie.bench.catalog.entries import File, ImageSource
-from creperie.bench.catalog.get import plan_download
+from creperie.bench.catalog.get import Downloaded, plan_download
 from creperie.core.errors import CreperieError, UsageError
 
 Jpeg = Callable[[int], bytes]
+Get = Callable[..., Downloaded]
+Catalog = dict[str, CatalogEntry]
 RAW = "/raw.githubusercontent.com"
 COCO = "/images.cocodataset.org/val2017"
 
@@ -51,17 +53,26 @@ def small(site: Any, jpeg: Jpeg, home: Path, monkeypatch: pytest.MonkeyPatch) ->
         files.append(File((url,), name, len(content), hashlib.sha256(content).hexdigest()))
     for i in range(1, 8):
         site.files[f"{COCO}/{i:012d}.jpg"] = jpeg(i)
-    entry = replace(find_entry("sugarcrepe"), name="small", title="Small", files=tuple(files), items=11, aliases=())
-    module = importlib.import_module("creperie.bench.catalog.entries")
-    monkeypatch.setattr(module, "_catalog", lambda: {"small": entry})
     monkeypatch.setenv("CREPERIE_MIRROR", site.url)
-    return entry
+    return replace(find_entry("sugarcrepe"), name="small", title="Small", files=tuple(files), items=11, aliases=())
 
 
-def test_text_and_images_come_and_the_name_loads(
-    small: CatalogEntry, site: Any, limits: Limits, home: Path, jpeg: Jpeg
-) -> None:
-    got = get_benchmark("small", limits=limits)
+@pytest.fixture
+def catalog(small: CatalogEntry, monkeypatch: pytest.MonkeyPatch) -> Catalog:
+    """Entries by name; a test may add and replace some."""
+    entries = {"small": small}
+    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: entries)
+    return entries
+
+
+@pytest.fixture
+def get(catalog: Catalog, limits: Limits) -> Get:
+    """Get a benchmark of the catalog, the small one where none is named, with these options."""
+    return lambda name="small", **options: get_benchmark(name, DownloadOptions(**options), limits=limits)
+
+
+def test_text_and_images_come_and_the_name_loads(site: Any, home: Path, jpeg: Jpeg, get: Get) -> None:
+    got = get()
     assert got.complete
     assert got.folder == home / "data" / "small" == find_installed("small")
     bench = load("small")
@@ -72,8 +83,8 @@ def test_text_and_images_come_and_the_name_loads(
     assert len(site.requests) == 2 + 7
 
 
-def test_the_manifest_tells_what_was_fetched(small: CatalogEntry, limits: Limits) -> None:
-    got = get_benchmark("small", limits=limits)
+def test_the_manifest_tells_what_was_fetched(small: CatalogEntry, get: Get) -> None:
+    got = get()
     step = load("small").provenance[0]
     assert (step.op, step.args["name"], step.args["commit"]) == ("get", "small", small.source.commit)
     told = {f["file"]: f for f in step.args["files"]}
@@ -85,29 +96,27 @@ def test_the_manifest_tells_what_was_fetched(small: CatalogEntry, limits: Limits
     assert got.benchmark.info.title == "Small"
 
 
-def test_a_file_without_checksum_is_recorded_as_it_came(
-    small: CatalogEntry, limits: Limits, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_without_checksum_is_recorded_as_it_came(small: CatalogEntry, get: Get, catalog: Catalog) -> None:
     loose = replace(small, files=tuple(replace(f, sha256=None, size=None) for f in small.files))
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": loose})
-    get_benchmark("small", limits=limits)
+    catalog["small"] = loose
+    get()
     told = {f["file"]: f for f in load("small").provenance[0].args["files"]}
     for file in small.files:
         assert (told[file.saved_as]["sha256"], told[file.saved_as]["pinned"]) == (file.sha256, False)
 
 
-def test_a_second_get_fetches_nothing_and_gives_the_same(small: CatalogEntry, site: Any, limits: Limits) -> None:
-    first = get_benchmark("small", limits=limits)
+def test_a_second_get_fetches_nothing_and_gives_the_same(site: Any, get: Get) -> None:
+    first = get()
     site.requests.clear()
-    second = get_benchmark("small", limits=limits)
+    second = get()
     assert site.requests == []
     assert second.benchmark.hash == first.benchmark.hash
     assert (second.pictures.here, second.pictures.fetched) == (7, 0)
 
 
-def test_an_image_that_is_gone_is_told_with_its_items(small: CatalogEntry, site: Any, limits: Limits) -> None:
+def test_an_image_that_is_gone_is_told_with_its_items(site: Any, get: Get) -> None:
     del site.files[f"{COCO}/000000000002.jpg"]
-    got = get_benchmark("small", limits=limits)
+    got = get()
     assert not got.complete
     [gone] = got.pictures.missing
     assert gone["image"] == "000000000002.jpg"
@@ -117,67 +126,63 @@ def test_an_image_that_is_gone_is_told_with_its_items(small: CatalogEntry, site:
     assert len(load("small")) == 11  # the items stay; `data check` will find the missing image
 
 
-def test_get_again_fetches_only_what_was_missing(small: CatalogEntry, site: Any, limits: Limits, jpeg: Jpeg) -> None:
+def test_get_again_fetches_only_what_was_missing(site: Any, get: Get) -> None:
     path = f"{COCO}/000000000002.jpg"
     content = site.files.pop(path)
-    get_benchmark("small", limits=limits)
+    get()
     site.files[path] = content
     site.requests.clear()
-    got = get_benchmark("small", limits=limits)
+    got = get()
     assert [asked for asked, _ in site.requests] == [path]
     assert got.complete
 
 
-def test_a_wrong_checksum_leaves_no_benchmark(small: CatalogEntry, site: Any, limits: Limits, home: Path) -> None:
+def test_a_wrong_checksum_leaves_no_benchmark(site: Any, home: Path, get: Get) -> None:
     path = f"{RAW}/me/small/abc/data/add_att.json"
     site.files[path] = site.files[path].replace(b"cow", b"hen")
     with pytest.raises(FetchError, match="sha256"):
-        get_benchmark("small", limits=limits)
+        get()
     assert not (home / "data" / "small").exists()
     assert not (home / "downloads" / "small" / "add_att.json").exists()
 
 
-def test_text_alone(small: CatalogEntry, site: Any, limits: Limits, home: Path) -> None:
-    got = get_benchmark("small", DownloadOptions(images="none"), limits=limits)
+def test_text_alone(site: Any, home: Path, get: Get) -> None:
+    got = get(images="none")
     assert len(site.requests) == 2
     assert (got.complete, got.pictures.needed, got.pictures.here) == (True, 7, 0)
     assert not (home / "images").exists()
 
 
-def test_own_images(small: CatalogEntry, site: Any, limits: Limits, jpeg: Jpeg, tmp_path: Path) -> None:
+def test_own_images(site: Any, jpeg: Jpeg, tmp_path: Path, get: Get) -> None:
     mine = tmp_path / "mine" / "val2017"
     mine.mkdir(parents=True)
     for i in range(1, 7):
         (mine / f"{i:012d}.jpg").write_bytes(jpeg(i))
-    got = get_benchmark("small", DownloadOptions(images=str(mine)), limits=limits)
+    got = get(images=str(mine))
     assert (got.pictures.needed, got.pictures.here) == (7, 6)
     assert got.notes == (f"1 images are not in {mine}",)
     assert load("small").images.read("000000000001.jpg") == jpeg(1)
     assert len(site.requests) == 2
 
 
-def test_images_can_travel_along(small: CatalogEntry, limits: Limits, home: Path, jpeg: Jpeg, tmp_path: Path) -> None:
-    get_benchmark("small", DownloadOptions(out=tmp_path / "out", copy_images=True), limits=limits)
+def test_images_can_travel_along(home: Path, jpeg: Jpeg, tmp_path: Path, get: Get) -> None:
+    get(out=tmp_path / "out", copy_images=True)
     shutil.rmtree(home)
     moved = (tmp_path / "out").rename(tmp_path / "moved")
     assert load(moved).images.read("000000000005.jpg") == jpeg(5)
 
 
-def test_two_benchmarks_share_an_image(
-    small: CatalogEntry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    twin = replace(small, name="twin")
-    catalog = {"small": small, "twin": twin}
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: catalog)
-    get_benchmark("small", limits=limits)
+def test_two_benchmarks_share_an_image(small: CatalogEntry, site: Any, get: Get, catalog: Catalog) -> None:
+    catalog["twin"] = replace(small, name="twin")
+    get()
     site.requests.clear()
-    got = get_benchmark("twin", limits=limits)
+    got = get("twin")
     assert {path for path, _ in site.requests} == {f"{RAW}/me/small/abc/data/{f.saved_as}" for f in small.files}
     assert got.pictures.here == 7
 
 
 def test_keys_that_would_leave_the_folder_are_never_fetched(
-    small: CatalogEntry, site: Any, limits: Limits, home: Path, monkeypatch: pytest.MonkeyPatch
+    small: CatalogEntry, site: Any, get: Get, catalog: Catalog
 ) -> None:
     evil = {"0": {"filename": "../../../evil.jpg", "caption": "a", "negative_caption": "b"}}
     site.files[f"{RAW}/me/small/abc/data/swap_obj.json"] = json.dumps(evil).encode()
@@ -187,9 +192,9 @@ def test_keys_that_would_leave_the_folder_are_never_fetched(
         files=(replace(small.files[0], sha256=None, size=None),),
         images=replace(small.images, sources=(source,)),
     )
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": loose})
+    catalog["small"] = loose
     with pytest.raises(CreperieError, match="not a path inside"):
-        get_benchmark("small", limits=limits)
+        get()
     assert len(site.requests) == 1
 
 
@@ -207,31 +212,29 @@ def copy(small: CatalogEntry, site: Any, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("inside", ["", "data"], ids=["the repository", "the folder of the files"])
-def test_an_own_copy_needs_no_network(inside: str, small: CatalogEntry, copy: Path, site: Any, limits: Limits) -> None:
-    got = get_benchmark("small", DownloadOptions(copy=copy / inside, images="none"), limits=limits)
+def test_an_own_copy_needs_no_network(inside: str, copy: Path, site: Any, get: Get) -> None:
+    got = get(copy=copy / inside, images="none")
     assert site.requests == []
     assert len(got.benchmark) == 11
     assert got.notes == ()
     assert all(f["same"] for f in got.text.files)
 
 
-def test_images_that_lie_beside_the_copy_are_taken(
-    small: CatalogEntry, copy: Path, site: Any, limits: Limits, jpeg: Jpeg
-) -> None:
+def test_images_that_lie_beside_the_copy_are_taken(copy: Path, site: Any, jpeg: Jpeg, get: Get) -> None:
     (copy / "data" / "images").mkdir()
     for i in range(1, 8):
         (copy / "data" / "images" / f"{i:012d}.jpg").write_bytes(jpeg(i))
-    got = get_benchmark("small", DownloadOptions(copy=copy), limits=limits)
+    got = get(copy=copy)
     assert site.requests == []
     assert (got.pictures.needed, got.pictures.here, got.pictures.fetched) == (7, 7, 0)
     assert load("small").images.read("000000000006.jpg") == jpeg(6)
 
 
-def test_a_copy_that_differs_or_lacks_files_says_so(small: CatalogEntry, copy: Path, limits: Limits) -> None:
+def test_a_copy_that_differs_or_lacks_files_says_so(copy: Path, get: Get) -> None:
     path = copy / "data" / "swap_obj.json"
     path.write_bytes(path.read_bytes().replace(b"cow", b"hen"))
     (copy / "data" / "add_att.json").unlink()
-    got = get_benchmark("small", DownloadOptions(copy=copy, images="none"), limits=limits)
+    got = get(copy=copy, images="none")
     assert got.notes == ("not as in the pinned release: swap_obj.json", "not in your copy: add_att.json")
     assert got.benchmark.subsets == {"swap_obj": 6}
 
@@ -239,80 +242,75 @@ def test_a_copy_that_differs_or_lacks_files_says_so(small: CatalogEntry, copy: P
 @pytest.mark.parametrize(
     ("name", "problem"), [("nowhere", "does not exist"), ("empty", "holds none of the files of Small")]
 )
-def test_a_copy_that_is_none(name: str, problem: str, small: CatalogEntry, limits: Limits, tmp_path: Path) -> None:
+def test_a_copy_that_is_none(name: str, problem: str, tmp_path: Path, get: Get) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=problem):
-        get_benchmark("small", DownloadOptions(copy=tmp_path / name, images="none"), limits=limits)
+        get(copy=tmp_path / name, images="none")
 
 
 # -- before anything is fetched -----------------------------------------------------------------------------
 
 
-def test_a_plan_fetches_nothing(small: CatalogEntry, site: Any, limits: Limits, home: Path) -> None:
+def test_a_plan_fetches_nothing(small: CatalogEntry, site: Any, home: Path, get: Get) -> None:
     planned = plan_download("small")
     assert site.requests == []
     assert not home.exists()
     assert (len(planned.files), planned.file_bytes) == (2, small.size)
     assert planned.images == 1560  # the catalog's number, as long as nobody has read the items
-    get_benchmark("small", DownloadOptions(images="none"), limits=limits)
+    get(images="none")
     assert (len(plan_download("small").files), plan_download("small").images) == (0, 7)
-    get_benchmark("small", limits=limits)
+    get()
     assert (plan_download("small").images, plan_download("small").image_bytes) == (0, 0)
 
 
-def test_a_full_disk_is_told_before_the_download(
-    small: CatalogEntry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_told_before_the_download(site: Any, monkeypatch: pytest.MonkeyPatch, get: Get) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 10**6))
     with pytest.raises(
         UsageError, match=r"are to be fetched, and 1.0 MB are free here; make room, or set CREPERIE_HOME"
     ):
-        get_benchmark("small", limits=limits)
+        get()
     assert site.requests == []
 
 
 def test_many_gigabytes_are_asked_for(
-    small: CatalogEntry, site: Any, limits: Limits, monkeypatch: pytest.MonkeyPatch
+    small: CatalogEntry, monkeypatch: pytest.MonkeyPatch, get: Get, catalog: Catalog
 ) -> None:
     heavy = replace(small.images.sources[0], mean_bytes=10**9)
     entry = replace(small, images=replace(small.images, sources=(heavy,)))
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: {"small": entry})
+    catalog["small"] = entry
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**12, 0, 10**12))
     with pytest.raises(UsageError, match=r"about 7.0 GB; add `yes=True`"):
-        get_benchmark("small", limits=limits)
-    assert get_benchmark("small", DownloadOptions(large_ok=True), limits=limits).complete
+        get()
+    assert get(large_ok=True).complete
 
 
-def test_a_mirror_that_is_no_address(small: CatalogEntry, limits: Limits) -> None:
+def test_a_mirror_that_is_no_address(get: Get) -> None:
     with pytest.raises(UsageError, match="the mirror is not an address"):
-        get_benchmark("small", DownloadOptions(mirror="mirror.example.org"), limits=limits)
+        get(mirror="mirror.example.org")
 
 
-def test_a_taken_folder_is_told_before_the_download(
-    small: CatalogEntry, site: Any, limits: Limits, tmp_path: Path
-) -> None:
+def test_a_taken_folder_is_told_before_the_download(site: Any, tmp_path: Path, get: Get) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="not empty; choose another, or pass `force=True`"):
-        get_benchmark("small", DownloadOptions(out=tmp_path / "out"), limits=limits)
+        get(out=tmp_path / "out")
     assert site.requests == []
     assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
 
 
 def test_another_benchmarks_folder_is_not_replaced(
-    small: CatalogEntry, limits: Limits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: CatalogEntry, tmp_path: Path, get: Get, catalog: Catalog
 ) -> None:
-    wish = DownloadOptions(out=tmp_path / "out", images="none")
-    get_benchmark("small", wish, limits=limits)
-    get_benchmark("small", wish, limits=limits)  # its own, it may
-    catalog = {"twin": replace(small, name="twin")}
-    monkeypatch.setattr(importlib.import_module("creperie.bench.catalog.entries"), "_catalog", lambda: catalog)
+    wish = {"out": tmp_path / "out", "images": "none"}
+    get(**wish)
+    get(**wish)  # its own, it may
+    catalog["twin"] = replace(small, name="twin")
     with pytest.raises(UsageError, match="not empty"):
-        get_benchmark("twin", wish, limits=limits)
+        get("twin", **wish)
     assert load(tmp_path / "out").name == "small"
-    assert get_benchmark("twin", replace(wish, force=True), limits=limits).benchmark.name == "twin"
+    assert get("twin", force=True, **wish).benchmark.name == "twin"
 
 
 @pytest.mark.parametrize("name", ["winoground", "hit-or-be-hit", "aro-flickr30k-order", "sade"])

@@ -9,23 +9,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from creperie.bench import Item, from_items, save
 from creperie.cli import app
-from creperie.cli.app import main
 from creperie.models import registry
 
 SOURCES = Path(__file__).resolve().parents[2] / "src" / "creperie"
-
-
-def ending(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as e:
-        main(list(args))
-    out, err = capsys.readouterr()
-    assert isinstance(e.value.code, int)
-    return e.value.code, out, err
 
 
 @pytest.fixture
@@ -53,65 +45,58 @@ def hide(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(
-    bench: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    model: str,
-    hidden: str,
-    extra: str,
+    bench: Path, monkeypatch: pytest.MonkeyPatch, command: Any, model: str, hidden: str, extra: str
 ) -> None:
     hide(monkeypatch, hidden)
-    code, out, err = ending(capsys, "score", str(bench), "--model", model, "--out", str(bench.parent / "runs"))
+    code, out, err = command("score", bench, "--model", model, "--out", bench.parent / "runs")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert f"needs the Python package {hidden!r}" in err
     assert f"creperie[{extra}]" in err
 
 
-def test_any_import_that_fails_inside_a_command_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_any_import_that_fails_inside_a_command_is_one_line(monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
     def missing(*args: object, **kwargs: object) -> None:
         raise ModuleNotFoundError("No module named 'sklearn.linear_model'", name="sklearn.linear_model")
 
     monkeypatch.setattr(app.cli, "main", missing)
-    code, _, err = ending(capsys, "refine", "x")
+    code, _, err = command("refine", "x")
     assert (code, err.count("\n")) == (2, 1)
     assert "creperie[stats]" in err
 
 
-def test_a_defect_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_defect_is_one_line_too(monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
     """Exit code 1 means "the answer is no", which a crash must never say."""
 
     def broken(*args: object, **kwargs: object) -> None:
         raise ZeroDivisionError("division\nby zero")
 
     monkeypatch.setattr(app.cli, "main", broken)
-    code, _, err = ending(capsys, "audit", "x")
+    code, _, err = command("audit", "x")
     assert (code, err.count("\n")) == (2, 1)
     assert "ZeroDivisionError: division by zero" in err
     assert "CREPERIE_TRACEBACK=1" in err
 
 
 @pytest.mark.parametrize("kept", [8, 200])
-def test_damaged_weights_are_one_line(bench: Path, capsys: pytest.CaptureFixture[str], kept: int) -> None:
+def test_damaged_weights_are_one_line(bench: Path, command: Any, kept: int) -> None:
     from creperie.testing.tiny import tiny_bert
 
     folder = tiny_bert(bench.parent / "bert")
     (weights,) = folder.glob("*.safetensors")
     weights.write_bytes(weights.read_bytes()[:kept])
-    code, out, err = ending(capsys, "score", str(bench), "--model", f"hf:{folder}", "--out", str(bench.parent / "r"))
+    code, out, err = command("score", bench, "--model", f"hf:{folder}", "--out", bench.parent / "r")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert str(folder) in err
 
 
 def test_a_cache_that_cannot_be_written_names_its_variable(
-    bench: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    bench: Path, monkeypatch: pytest.MonkeyPatch, command: Any
 ) -> None:
     (bench.parent / "file").write_text("not a folder", encoding="utf-8")
     monkeypatch.setenv("CREPERIE_CACHE", str(bench.parent / "file" / "cache"))
-    code, _, err = ending(capsys, "score", str(bench), "--model", "blind:length", "--out", str(bench.parent / "runs"))
+    code, _, err = command("score", bench, "--model", "blind:length", "--out", bench.parent / "runs")
     assert code == 2
     assert "set CREPERIE_CACHE to a folder that can be written" in err
     read_only = OSError(errno.EROFS, "Read-only file system", str(bench.parent / "file"))

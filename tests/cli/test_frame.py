@@ -9,11 +9,12 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
-from creperie.cli.app import COMMANDS, cli, main
+from creperie.cli.app import COMMANDS, cli
 from creperie.cli.output import CommandResult, answers
 from creperie.core.errors import CreperieError, unknown
 
@@ -28,14 +29,6 @@ def run(*args: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         check=False,
     )
-
-
-def ending(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as e:
-        main(list(args))
-    out, err = capsys.readouterr()
-    assert isinstance(e.value.code, int)
-    return e.value.code, out, err
 
 
 def test_importing_creperie_is_light() -> None:
@@ -151,8 +144,8 @@ def test_every_command_has_help_and_json(name: str) -> None:
         (["--no-such-option"], "No such option"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], args: list[str], says: str) -> None:
-    code, out, err = ending(capsys, *args)
+def test_a_mistake_is_one_line_and_exit_2(command: Any, args: list[str], says: str) -> None:
+    code, out, err = command(*args)
     assert code == 2
     assert out == ""
     assert err.count("\n") == 1
@@ -160,7 +153,7 @@ def test_a_mistake_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], ar
     assert says in err
 
 
-def test_json_goes_to_stdout_alone_and_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_goes_to_stdout_alone_and_has_no_nan(capsys: pytest.CaptureFixture[str], command: Any) -> None:
     @click.command()
     @answers
     def ask() -> CommandResult:
@@ -216,13 +209,32 @@ def test_no_word_is_broken_in_80_columns(capsys: pytest.CaptureFixture[str], mon
         "ensemble",
     ]
     print_table(
-        "", ["subset", "n", *names, "headline\n95 %"], [["replace_rel_triple", "60", *["100.0*"] * 8, "94.0–100.0"]]
+        ["subset", "n", *names, "headline\n95 %"], [["replace_rel_triple", "60", *["100.0*"] * 8, "94.0–100.0"]]
     )
     plain = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert all(len(line) <= 80 for line in plain.splitlines())
     words = set(plain.split())
     assert {"surface", "negation", "frequency", "plausibility", "ensemble", "headline", "94.0–100.0"} <= words
     assert plain.count("replace_rel_triple") > 1
+
+
+def test_intervals_and_other_short_cells_have_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`score` folded "26.7 [17.1, 39.0]" into three lines, and `data list` "25, 25, 16.7"."""
+    from creperie.cli.output import print_table
+
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    example = "a caption that goes on and on until no terminal could show all of it in one line, however wide"
+    row = ["replace_ungrammatical", "1,380", "26.7 [17.1, 39.0]", "100.0 [94.0, 100.0]", "60", example]
+    print_table(["subset", "n", "one", "another", "ties", "for example"], [row], brief="for example")
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert len(lines) == 4  # two parts of a head and a row
+    assert all(len(line) <= 80 for line in lines)
+    assert "26.7 [17.1, 39.0]" in lines[1]
+    assert lines[3].startswith("replace_ungrammatical")
+    assert "a caption that goes" in lines[3]
 
 
 def test_a_wide_matrix_is_printed_in_parts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

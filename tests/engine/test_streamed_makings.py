@@ -88,7 +88,6 @@ def test_a_large_text_file_has_the_captions_of_a_small_one(
     assert isinstance(large.sources, Streamed)
     assert tuple(large.sources) == small.sources
     assert large.digest == small.digest
-    assert tuple(read_captions(path, limit=2).sources) == small.sources[:2]
     path.write_bytes(b"a dog\n\xff\n")
     with pytest.raises(DataError, match=r"c\.txt:2: is not UTF-8 text"):
         read_captions(path).digest  # noqa: B018

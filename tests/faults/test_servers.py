@@ -8,10 +8,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from loopback import Request, serving
 
 from creperie.bench import Benchmark, Item, from_items, save
 from creperie.core.errors import ModelError
@@ -28,34 +28,20 @@ class Server:
         self.asked = 0
         self.delay = 0.0
         self.let_go = threading.Event()
-        outer = self
+        self.url = ""
 
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *args: object) -> None:
-                return None
-
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
-                outer.asked += 1
-                if outer.hangs_from is not None and outer.asked > outer.hangs_from:
-                    outer.let_go.wait(60)
-                    return
-                time.sleep(outer.delay)
-                said = json.dumps({"reason": "other things", "verdict": "no", "correction": "NA"})
-                data = json.dumps({"choices": [{"message": {"content": said}}]}).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+    def answer(self, request: Request) -> None:
+        request.read()
+        self.asked += 1
+        if self.hangs_from is not None and self.asked > self.hangs_from:
+            self.let_go.wait(60)
+            return
+        time.sleep(self.delay)
+        request.say(json.dumps({"reason": "other things", "verdict": "no", "correction": "NA"}))
 
     @property
     def uri(self) -> str:
-        place = f"http://127.0.0.1:{self.http.server_port}/v1"
-        return f"api:tiny?base_url={place}&timeout=1&retries=1&concurrency=1&key_env=TEST_KEY"
+        return f"api:tiny?base_url={self.url}&timeout=1&retries=1&concurrency=1&key_env=TEST_KEY"
 
 
 @pytest.fixture
@@ -64,10 +50,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("TEST_KEY", SECRET)
     monkeypatch.setattr("creperie.core.http.FIRST_WAIT", 0.01)
     server = Server()
-    yield server
-    server.let_go.set()
-    server.http.shutdown()
-    server.http.server_close()
+    with serving(server.answer) as server.url:
+        yield server
+        server.let_go.set()
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ recipe: slow
 stages:
   - {name: items, does: load, with: {source: BENCH}}
   - {name: audit, does: audit, with: {attackers: [lm-mean], lm: 'MODEL'}}
-  - {name: score, does: score, from: items, with: {models: ['MODEL'], tasks: [blind], resamples: 50}}
+  - {name: score, does: score, from: items, with: {models: ['MODEL'], tasks: [blind]}}
 """
 
 

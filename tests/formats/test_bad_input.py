@@ -131,7 +131,7 @@ BAD = [
     ("karpathy", "k.json", '[{"image": "a", "caption": 3}]', "'caption' is a number, expected text"),
     ("karpathy", "k.json", '{"images": 3}', "'images' is a number, expected a list"),
     ("conceptual-captions", "c.tsv", "a\tb\nc\n", r"c\.tsv:2: has 1 cells, expected a caption and a link"),
-    ("flickr-captions", "f.token", "nothing\n", "there is no caption in these files"),
+    ("flickr-captions", "f.token", "nothing\n", "there is no item in these files"),
     ("csv", "t.csv", "", "is empty"),
     ("csv", "t.csv", "a,b\n1,2\n", "no column is named as the true caption; `positive='COLUMN'`; there are: a, b"),
     ("csv", "t.csv", "caption,caption\n1,2\n", "names the column 'caption' twice"),
@@ -154,7 +154,7 @@ BAD = [
         '{"id": "a", "subset": "s", "images": ["i", "j"], "captions": ["a"], "match": [[true]]}',
         "'match' is not a matrix of 2 × 1",
     ),
-    ("parquet", "t.parquet", "nothing", "is not a Parquet file that can be read"),
+    ("parquet", "t.parquet", "nothing", "cannot be read as Parquet"),
 ]
 
 

@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from creperie.bench import load_folder
-from creperie.cli.app import main
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*args: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([str(a) for a in args])
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return call
 
 
 @pytest.fixture
@@ -38,8 +23,8 @@ def table(tmp_path: Path) -> Path:
 COLUMNS = ("--image", "file", "--positive", "caption", "--negative", "foil,foil2", "--subset", "kind")
 
 
-def test_import_writes_a_benchmark(run: Run, table: Path, tmp_path: Path) -> None:
-    code, out, _ = run("data", "import", table, *COLUMNS, "--out", tmp_path / "mine", "--json")
+def test_import_writes_a_benchmark(command: Any, table: Path, tmp_path: Path) -> None:
+    code, out, _ = command("data", "import", table, *COLUMNS, "--out", tmp_path / "mine", "--json")
     document = json.loads(out)
     assert code == 0
     assert {k: document[k] for k in ("items", "subsets", "images", "skipped")} == {
@@ -51,14 +36,14 @@ def test_import_writes_a_benchmark(run: Run, table: Path, tmp_path: Path) -> Non
     bench = load_folder(tmp_path / "mine")
     assert [item.captions for item in bench] == [("A crab [red]", "A gull", "A rock"), ("B ", "C")]
     assert document["hash"] == bench.hash
-    code, _, err = run("data", "import", table, *COLUMNS, "--out", tmp_path / "mine")
+    code, _, err = command("data", "import", table, *COLUMNS, "--out", tmp_path / "mine")
     assert (code, "not empty" in err) == (2, True)
-    assert run("data", "import", table, *COLUMNS, "--out", tmp_path / "mine", "--force")[0] == 0
+    assert command("data", "import", table, *COLUMNS, "--out", tmp_path / "mine", "--force")[0] == 0
 
 
-def test_import_without_out_is_a_preview(run: Run, table: Path, tmp_path: Path) -> None:
+def test_import_without_out_is_a_preview(command: Any, table: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
-    code, out, _ = run("data", "import", table, *COLUMNS)
+    code, out, _ = command("data", "import", table, *COLUMNS)
     assert code == 0
     assert "A crab [red]" in out
     assert "1 left out (such as 2): no true caption in caption" in out
@@ -66,7 +51,7 @@ def test_import_without_out_is_a_preview(run: Run, table: Path, tmp_path: Path) 
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_mistakes_end_with_one_line(run: Run, table: Path, tmp_path: Path) -> None:
+def test_mistakes_end_with_one_line(command: Any, table: Path, tmp_path: Path) -> None:
     (tmp_path / "semi.csv").write_text("caption;foil\na dog;a cat\n", encoding="utf-8")
     cases = [
         (("data", "import", tmp_path / "semi.csv"), "Is ';' the separator?"),
@@ -78,19 +63,19 @@ def test_mistakes_end_with_one_line(run: Run, table: Path, tmp_path: Path) -> No
         (("data", "export", tmp_path, "--format", "csv", "--out", tmp_path / "x"), "not a creperie benchmark"),
     ]
     for args, line in cases:
-        code, out, err = run(*args)
+        code, out, err = command(*args)
         assert (code, out) == (2, "")
         assert line in err
         assert err.count("\n") == 1
-    assert run("data", "import", table, "--image", "file")[0] == 0  # the caption column is found by its name
+    assert command("data", "import", table, "--image", "file")[0] == 0  # the caption column is found by its name
 
 
-def test_a_published_format_goes_in_and_out_with_the_same_content(run: Run, tmp_path: Path) -> None:
+def test_a_published_format_goes_in_and_out_with_the_same_content(command: Any, tmp_path: Path) -> None:
     text = '{"0": {"filename": "a", "caption": "b ", "negative_caption": "c"}}'
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "swap.json").write_text(text)
-    assert run("data", "import", tmp_path / "in", "--format", "sugarcrepe", "--out", tmp_path / "mine")[0] == 0
-    code, out, _ = run(
+    assert command("data", "import", tmp_path / "in", "--format", "sugarcrepe", "--out", tmp_path / "mine")[0] == 0
+    code, out, _ = command(
         "data", "export", tmp_path / "mine", "--format", "sugarcrepe", "--out", tmp_path / "out", "--json"
     )
     assert code == 0
@@ -98,14 +83,14 @@ def test_a_published_format_goes_in_and_out_with_the_same_content(run: Run, tmp_
     assert json.loads((tmp_path / "out" / "swap.json").read_text()) == json.loads(text)
 
 
-def test_export_of_one_subset_into_a_file(run: Run, table: Path, tmp_path: Path) -> None:
-    run("data", "import", table, *COLUMNS, "--out", tmp_path / "mine")
-    code, out, _ = run(
+def test_export_of_one_subset_into_a_file(command: Any, table: Path, tmp_path: Path) -> None:
+    command("data", "import", table, *COLUMNS, "--out", tmp_path / "mine")
+    code, out, _ = command(
         "data", "export", tmp_path / "mine", "--format", "sugarcrepe", "--subset", "add", "--out", tmp_path / "add.json"
     )
     assert code == 0
     assert "1 item in 1 file" in out
     assert json.loads((tmp_path / "add.json").read_text())["1"]["caption"] == "B "
-    code, _, err = run("data", "export", tmp_path / "mine", "--format", "sugarcrepe", "--out", tmp_path / "all")
+    code, _, err = command("data", "export", tmp_path / "mine", "--format", "sugarcrepe", "--out", tmp_path / "all")
     assert (code, "item swap/0: has 1 images, 1 true and 2 false captions" in err) == (2, True)
     assert not (tmp_path / "all").exists()

@@ -69,7 +69,7 @@ def test_plug_ins_are_looked_up_on_a_miss(monkeypatch: pytest.MonkeyPatch) -> No
     assert asked == []
     assert find_format("Mine") is mine
     assert asked == ["creperie.formats"]
-    with pytest.raises(CreperieError, match="is not a Format"):
+    with pytest.raises(CreperieError, match="'broken' cannot be called"):
         find_format("broken")
 
 

@@ -27,8 +27,7 @@ from creperie.core.errors import CreperieError
 from creperie.engine import Shard, parse_shard
 from creperie.engine.sources import kind_of, split_spec
 from creperie.lang.trees import read_linkage, read_tree
-from creperie.making.llm.parse import MalformedError, read_answer
-from creperie.making.llm.prompts import parse_template
+from creperie.making.llm.prompts import MalformedError, parse_template, read_answer
 from creperie.making.options import MakerOptions
 from creperie.making.parts import read_part
 from creperie.making.shards import MakeRequest, make_shard, merge_making
@@ -50,6 +49,7 @@ from creperie.scoring.score_runs import score
 from creperie.scoring.segments import SegmentFolder
 from creperie.scoring.store import parse_size
 from creperie.statistics.table import read_table
+from creperie.training.architecture import SmallConfig
 from creperie.training.checkpoints import open_run, read_metrics
 from creperie.training.small import read_config
 
@@ -118,7 +118,7 @@ TARGETS = {
     "audit": Target("audit.json", lambda f: read_audits([f / "audit.json"], [])),
     "study": Target("study.json", lambda f: load_study(f / "study.json")),
     "header": Target("run.json", lambda f: read_entry(f / "run.json")),
-    "small model": Target("config.json", lambda f: read_config(f / "config.json")),
+    "small model": Target("config.json", lambda f: read_config(f / "config.json", SmallConfig)),
     "training": Target("train.json", lambda f: open_run(f, {"seed": 1}, force=False)),
     "metrics": Target("metrics.jsonl", read_metrics),
 }
@@ -282,6 +282,11 @@ TEXTS: dict[str, tuple[Callable[[str], object], tuple[type[Exception], ...], str
     "published table": (published_table, (CreperieError,), "sugarcrepe++/16"),
     "prompt file": (lambda t: parse_template("x", t), (CreperieError,), ""),
 }
+
+
+def test_deep_toml_is_refused_in_one_line() -> None:
+    with pytest.raises(CreperieError, match="recursion"):
+        parse_template("x", f"a = {'[' * 3000}")
 
 
 def prompt_file() -> str:

@@ -6,11 +6,11 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Request, serving
 
 from creperie.making.llm.prompts import PromptStep, read_template, template_names
 
@@ -92,6 +92,7 @@ class ChatServer:
     bodies: list[str] = field(default_factory=list)
     asked: list[Question] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
+    url: str = ""
     in_flight: int = 0
     most_in_flight: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -100,28 +101,12 @@ class ChatServer:
     reached: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
 
-    def __post_init__(self) -> None:
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *args: object) -> None:
-                return None
-
-            def do_POST(self) -> None:
-                outer.serve(self)
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-
     @property
     def uri(self) -> str:
-        return f"api:tiny?base_url=http://127.0.0.1:{self.http.server_port}/v1&price_in=1&price_out=2"
+        return f"api:tiny?base_url={self.url}&price_in=1&price_out=2"
 
-    def serve(self, handler: BaseHTTPRequestHandler) -> None:
-        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+    def serve(self, request: Request) -> None:
+        body = request.read()
         question = question_of(body)
         key = json.dumps(body, sort_keys=True)
         with self.lock:
@@ -135,7 +120,7 @@ class ChatServer:
         if self.hold_from is not None and number >= self.hold_from:
             self.reached.set()
             self.release.wait(30)
-            handler.close_connection = True
+            request.close_connection = True
             return
         assert self.together.wait(60), "fewer requests in flight than waited for"
         text = self.script(question)
@@ -144,19 +129,12 @@ class ChatServer:
         if text == "400":
             with self.lock:
                 self.in_flight -= 1
-            handler.send_response(400)
-            handler.send_header("Content-Length", "0")
-            handler.end_headers()
+            request.reply("", 400)
             return
-        usage = {"prompt_tokens": 100, "completion_tokens": 10}
-        data = json.dumps({"choices": [{"message": {"content": text}}], "usage": usage}).encode()
         with self.lock:
             self.in_flight -= 1
             self.answered.append(key)
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        handler.wfile.write(data)
+        request.say(text, prompt_tokens=100, completion_tokens=10)
 
 
 @pytest.fixture
@@ -164,7 +142,6 @@ def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("creperie.core.http.FIRST_WAIT", 0.01)
     server = ChatServer()
-    yield server
-    server.release.set()
-    server.http.shutdown()
-    server.http.server_close()
+    with serving(server.serve) as server.url:
+        yield server
+        server.release.set()

@@ -11,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.core.errors import CreperieError
-from creperie.making.llm.parse import MOST_CHARACTERS, MalformedError, read_answer, schema_of
-from creperie.making.llm.prompts import LEAST_DEMONSTRATIONS, parse_template, read_template, template_names
+from creperie.making.llm.prompts import (
+    LEAST_DEMONSTRATIONS,
+    MOST_CHARACTERS,
+    MalformedError,
+    parse_template,
+    read_answer,
+    read_template,
+    schema_of,
+    template_names,
+)
 
 TEXT = {"new": "text"}
 GATE = {"possible": "yesno", "sentence": "text-or-na"}
@@ -119,7 +127,7 @@ def test_published_temperatures(name: str) -> None:
 
 def test_swap_demonstrations_keep_their_words_and_show_both_answers() -> None:
     from creperie.making.candidate import Candidate
-    from creperie.making.checks import vocabulary_kept
+    from creperie.making.checks import vocabulary_followed
     from creperie.making.source import SourceCaption
 
     for name in ("swap-object", "swap-attribute"):
@@ -128,7 +136,7 @@ def test_swap_demonstrations_keep_their_words_and_show_both_answers() -> None:
         for given_, said in shown:
             if said["possible"] == "yes":
                 foil = Candidate("1", said["sentence"], "negative", name, "", "")
-                assert vocabulary_kept(SourceCaption("1", given_["caption"]), foil) is None, said
+                assert vocabulary_followed(SourceCaption("1", given_["caption"]), foil) is None, said
 
 
 def test_addition_demonstrations_are_of_matched_length() -> None:

@@ -16,7 +16,7 @@ from creperie.core.errors import ModelError, UsageError
 from creperie.making.candidate import Candidate
 from creperie.making.checks import NotEntailed, entailment
 from creperie.making.options import MakerOptions
-from creperie.making.plausibility import gaps
+from creperie.making.rules import gaps
 from creperie.making.source import SourceCaption
 from creperie.testing.tiny import tiny_bert
 

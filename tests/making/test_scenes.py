@@ -11,8 +11,7 @@ from creperie.auditing import audit
 from creperie.bench import PAIRED, load
 from creperie.core import CreperieError
 from creperie.making import make
-from creperie.making.annotations import AnnotatedImage, AnnotatedThing, read_annotations
-from creperie.making.facts import facts_of
+from creperie.making.facts import AnnotatedImage, AnnotatedThing, facts_of, read_annotations
 
 pytest.importorskip("lemminflect")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.core.errors import DataError, UsageError
@@ -20,7 +20,6 @@ MATCHES = st.integers(1, 3).flatmap(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(matches=st.lists(MATCHES, max_size=25))
 def test_groups_hold_every_item_once_with_its_own_match(matches: list[list[list[int]]]) -> None:
     groups = layout_of(matches).groups
@@ -31,7 +30,6 @@ def test_groups_hold_every_item_once_with_its_own_match(matches: list[list[list[
     assert len({(g.match.shape, g.match.tobytes()) for g in groups}) == len(groups)
 
 
-@settings(max_examples=50, deadline=None)
 @given(matches=st.lists(MATCHES, min_size=1, max_size=12), data=st.data())
 def test_blocks_give_every_item_its_own_scores(matches: list[list[list[int]]], data: st.DataObject) -> None:
     layout = layout_of(matches)
@@ -93,7 +91,6 @@ def test_codes_follow_first_appearance_for_lists_and_arrays(labels: list[int]) -
         assert found == names
 
 
-@settings(max_examples=80, deadline=None)
 @given(owned=st.lists(st.lists(st.integers(0, 12), max_size=3), max_size=15))
 def test_clusters_are_the_connected_items(owned: list[list[int]]) -> None:
     found = clusters_of(np.array([len(k) for k in owned], dtype=np.int64), [k for keys in owned for k in keys])

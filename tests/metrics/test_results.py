@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, roc_auc_score
 
@@ -37,7 +37,6 @@ from creperie.metrics import (
 from creperie.metrics.rules import ranks
 
 PAIR, TRIPLE, SIX, PAIRED = [[1, 0]], [[1, 1, 0]], [[1, 0, 0, 0, 0, 0]], [[1, 0], [0, 1]]
-FEW = MetricSettings(resamples=500)
 
 OUTCOMES = st.lists(st.sampled_from([HIT, MISS, TIE, VOID]), min_size=1, max_size=60).map(
     lambda values: np.array(values, dtype=np.int8)
@@ -63,12 +62,11 @@ def test_tie_rules_are_applied_afterwards(found: np.ndarray) -> None:
         assert row.tie_rule == rule
 
 
-@settings(max_examples=40, deadline=None)
 @given(found=OUTCOMES, data=st.data())
 def test_subsets_add_up_to_all_and_macro_is_their_mean(found: np.ndarray, data: st.DataObject) -> None:
     subsets = data.draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=len(found), max_size=len(found)))
     clusters = np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(found), max_size=len(found))))
-    rows = summarise(of_outcomes(found, "mine"), subsets=subsets, clusters=clusters, settings=FEW)
+    rows = summarise(of_outcomes(found, "mine"), subsets=subsets, clusters=clusters)
     names = list(dict.fromkeys(subsets))
     assert [r.subset for r in rows] == [*names, "all", *(["macro"] if len(names) > 1 else [])]
     own, whole = rows[: len(names)], rows[len(names)]
@@ -89,10 +87,8 @@ def test_results_do_not_depend_on_the_order_of_items() -> None:
     order = np.concatenate([np.flatnonzero(subsets == s)[::-1] for s in dict.fromkeys(subsets.tolist())])
     layout = layout_of([TRIPLE] * n)
     for name in ("itt", "acc@2", "min@2", "f1@2", "mean-rank", "median-rank", "halves", "auroc"):
-        one = evaluate(name, layout, scores.ravel(), subsets=subsets, clusters=clusters, settings=FEW)
-        two = evaluate(
-            name, layout, scores[order].ravel(), subsets=subsets[order], clusters=clusters[order], settings=FEW
-        )
+        one = evaluate(name, layout, scores.ravel(), subsets=subsets, clusters=clusters)
+        two = evaluate(name, layout, scores[order].ravel(), subsets=subsets[order], clusters=clusters[order])
         for a, b in zip(one, two, strict=True):
             assert a.as_dict() == pytest.approx(b.as_dict(), nan_ok=True)
 
@@ -193,7 +189,7 @@ def test_ranks_are_places_in_the_sorted_list() -> None:
     assert found.best.tolist() == best
     assert found.worst.tolist() == worst
     for rule, places in (("wrong", worst), ("right", best), ("half", (np.array(best) + worst) / 2)):
-        how = MetricSettings(ties=rule, resamples=300)
+        how = MetricSettings(ties=rule)
         (mean,) = evaluate("mean-rank", layout, scores.ravel(), settings=how)
         (median,) = evaluate("median-rank", layout, scores.ravel(), settings=how)
         assert mean.accuracy == pytest.approx(np.mean(places))
@@ -222,9 +218,9 @@ def test_ranks_by_chance_of_mixed_lengths() -> None:
     matches = [PAIR, [[1, 1, 0, 0, 0]], SIX, PAIRED]
     layout = layout_of(matches * 8000)
     scores = rng.random(len(layout.match))
-    (mean,) = evaluate("mean-rank", layout, scores, settings=FEW)
+    (mean,) = evaluate("mean-rank", layout, scores)
     assert mean.accuracy == pytest.approx(mean.chance, abs=0.03)
-    (median,) = evaluate("median-rank", layout, scores, settings=FEW)
+    (median,) = evaluate("median-rank", layout, scores)
     assert median.accuracy == median.chance
 
 
@@ -232,7 +228,7 @@ def test_median_interval_by_plain_resampling() -> None:
     rng = np.random.default_rng(5)
     scores = rng.random((150, 6))
     scores[:, 0] += 0.2
-    (row,) = evaluate("median-rank", layout_of([SIX] * 150), scores.ravel(), settings=MetricSettings(resamples=4000))
+    (row,) = evaluate("median-rank", layout_of([SIX] * 150), scores.ravel())
     ranks = 1 + (scores[:, 1:] > scores[:, :1]).sum(axis=1)
     drawn = np.median(ranks[rng.integers(0, 150, (4000, 150))], axis=1)
     assert (row.low, row.high) == tuple(np.quantile(drawn, [0.025, 0.975]))
@@ -253,7 +249,7 @@ def test_valse_metrics_by_hand() -> None:
     layout = layout_of([PAIR] * len(scores))
     caption, foil = scores.T
     value = {
-        (name, rule): evaluate(name, layout, scores.ravel(), settings=MetricSettings(ties=rule, resamples=200))[0]
+        (name, rule): evaluate(name, layout, scores.ravel(), settings=MetricSettings(ties=rule))[0]
         for name in ("p_c@0", "p_f@0", "acc@0", "min@0", "acc_r", "binary@0")
         for rule in ("wrong", "right")
     }
@@ -290,15 +286,14 @@ def test_thresholds_against_sklearn(threshold: float) -> None:
         "p_c": np.mean(said[truth]),
     }
     for name, value in expected.items():
-        (row,) = evaluate(f"{name}@{threshold}", layout, scores, settings=FEW)
+        (row,) = evaluate(f"{name}@{threshold}", layout, scores)
         assert row.accuracy == pytest.approx(value)
         assert row.low < row.accuracy < row.high
     share = truth.mean()
-    assert evaluate("precision@0", layout, scores, settings=FEW)[0].chance == pytest.approx(share)
-    assert evaluate("f1@0", layout, scores, settings=FEW)[0].chance == pytest.approx(share / (share + 0.5))
+    assert evaluate("precision@0", layout, scores)[0].chance == pytest.approx(share)
+    assert evaluate("f1@0", layout, scores)[0].chance == pytest.approx(share / (share + 0.5))
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_auroc_is_that_of_sklearn(data: st.DataObject) -> None:
     truth = np.array(data.draw(st.lists(st.booleans(), min_size=2, max_size=40)))

@@ -297,7 +297,6 @@ def joined(items: list[tuple[Match, list[float]]]) -> tuple[Layout, np.ndarray]:
     return layout_of([m for m, _ in items]), np.array([v for _, s in items for v in s], dtype=np.float32)
 
 
-@settings(max_examples=60, deadline=None)
 @given(items=ITEMS, name=st.sampled_from(IMAGE_TASKS), seed=st.integers(0, 2**31))
 def test_items_are_judged_alone_whatever_their_order(
     items: list[tuple[Match, list[float]]], name: str, seed: int
@@ -309,7 +308,6 @@ def test_items_are_judged_alone_whatever_their_order(
     assert sum(int((found == kind).sum()) for kind in (HIT, MISS, TIE, VOID)) == len(items)
 
 
-@settings(max_examples=60, deadline=None)
 @given(items=ITEMS, name=st.sampled_from(IMAGE_TASKS))
 def test_growing_transforms_change_nothing(items: list[tuple[Match, list[float]]], name: str) -> None:
     layout, scores = joined(items)
@@ -318,7 +316,6 @@ def test_growing_transforms_change_nothing(items: list[tuple[Match, list[float]]
         assert outcomes(name, layout, grown.astype(np.float32)).tolist() == found.tolist()
 
 
-@settings(max_examples=60, deadline=None)
 @given(items=ITEMS, name=st.sampled_from(["itt", "t2i", "group", "p1-vs-n", "prefer:0-1"]))
 def test_the_sign_of_the_margin_is_the_outcome(items: list[tuple[Match, list[float]]], name: str) -> None:
     layout, scores = joined(items)
@@ -359,7 +356,6 @@ def test_swapping_puts_the_second_positive_first() -> None:
 # -- counts of captions ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
 @given(items=ITEMS)
 def test_halves_counts_captions_as_the_reference_does(items: list[tuple[Match, list[float]]]) -> None:
     layout, scores = joined(items)
@@ -385,7 +381,6 @@ def ref_halves(match: Match, scores: list[float]) -> list[int]:
     return [hits, ties, n]
 
 
-@settings(max_examples=60, deadline=None)
 @given(items=ITEMS, threshold=st.integers(-4, 4))
 def test_sides_count_cells_as_the_reference_does(items: list[tuple[Match, list[float]]], threshold: int) -> None:
     for match, scores in items:

@@ -7,11 +7,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Request, serving
 from PIL import Image
 
 from creperie.core.errors import CreperieError, ModelError
@@ -31,23 +31,7 @@ class Server:
         self.in_flight = self.most_in_flight = self.wait_for = 0
         self.together = threading.Event()  #: set when `wait_for` requests are in flight at once
         self.lock = threading.Lock()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *args: object) -> None:
-                return None
-
-            def do_POST(self) -> None:
-                outer.answer(self)
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.http.server_port}/v1"
+        self.url = ""
 
     def document(self, body: dict[str, Any]) -> dict[str, Any]:
         last = body["messages"][-1]["content"]
@@ -57,11 +41,11 @@ class Server:
             "usage": {"prompt_tokens": 100, "completion_tokens": 10},
         }
 
-    def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+    def answer(self, request: Request) -> None:
+        body = request.read()
         with self.lock:
             self.requests.append(body)
-            self.headers.append(dict(handler.headers))
+            self.headers.append(dict(request.headers))
             fault = self.faults.pop(0) if self.faults else ""
             self.in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
@@ -83,25 +67,19 @@ class Server:
         elif fault == "empty":
             payload = json.dumps({"choices": []})
         elif fault == "drip":
-            handler.send_response(200)
-            handler.send_header("Content-Length", "200")
-            handler.end_headers()
+            request.send_response(200)
+            request.send_header("Content-Length", "200")
+            request.end_headers()
             with suppress(OSError):
                 for _ in range(200):
-                    handler.wfile.write(b" ")
+                    request.wfile.write(b" ")
                     time.sleep(0.1)
             return
         elif fault == "drop":
-            handler.close_connection = True
-            handler.connection.close()
+            request.close_connection = True
+            request.connection.close()
             return
-        data = payload.encode()
-        handler.send_response(status)
-        for name, value in extra.items():
-            handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        handler.wfile.write(data)
+        request.reply(payload, status, extra)
 
 
 @pytest.fixture
@@ -110,9 +88,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setattr("creperie.core.http.FIRST_WAIT", 0.01)
     running = Server()
-    yield running
-    running.http.shutdown()
-    running.http.server_close()
+    with serving(running.answer) as running.url:
+        yield running
 
 
 def model(server: Server, **options: object) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -52,7 +52,6 @@ def test_same_as_processor(name: str, mode: str) -> None:
         np.testing.assert_allclose(given, expected, atol=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(width=st.integers(1, 300), height=st.integers(1, 300), seed=st.integers(0, 9))
 def test_any_shape(width: int, height: int, seed: int) -> None:
     processor = processors()["clip"]

@@ -101,7 +101,7 @@ def test_its_own_errors_come_through(albef: Path) -> None:
 
 BROKEN = {
     "does-not-import": ("import no_such_package", "the plug-in for model kind 'broken' does not load"),
-    "no-fingerprint": ("def load(uri, options, place): return object()", "the loaded model has no fingerprint"),
+    "no-fingerprint": ("def load(uri, options, place): return object()", "broken:x: object is not a model; pass"),
     "no-methods": (
         "class M: fingerprint = 1\ndef load(uri, options, place): return M()",
         "can do nothing that is scored",

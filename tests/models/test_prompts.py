@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from loopback import Request, serving
 from PIL import Image
 from tiny_vlm import tiny_blip2_t5, tiny_blip_captioner, tiny_blip_vqa, tiny_llava
 
@@ -126,7 +124,7 @@ def test_a_folder_of_ones_own_replaces_shipped_prompts_and_changes_the_fingerpri
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[[prompt", "is not valid TOML"),
+        ("[[prompt", "is not TOML"),
         ("", r"holds no \[\[prompt\]\]"),
         ('[[prompt]]\nid="a"\nkind="yesno"\ntext="x"\nyes=["y"]\nno=["n"]', "must hold {caption} once"),
         ('[[prompt]]\nid="a"\nkind="yesno"\ntext="{caption}"\nyes=["y"]', "needs 'no'"),
@@ -253,25 +251,12 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[st
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     asked: list[dict[str, Any]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *args: object) -> None:
-            return None
+    def answer(request: Request) -> None:
+        asked.append(request.read())
+        request.say("(2)", prompt_tokens=5, completion_tokens=1)
 
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append(request)
-            choice: dict[str, Any] = {"message": {"role": "assistant", "content": "(2)"}}
-            body = json.dumps({"choices": [choice], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=http.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{http.server_port}/v1", asked
-    http.shutdown()
-    http.server_close()
+    with serving(answer) as url:
+        yield url, asked
 
 
 def test_an_endpoint_chooses(server: tuple[str, list[dict[str, Any]]]) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Request, serving
 
 import creperie
 from creperie.bench import load, save
-from creperie.cli.app import main
 from creperie.core import locked
 from creperie.core.errors import DataError, UnknownNameError, UsageError
 from creperie.recipes import kitchen
@@ -47,7 +45,7 @@ stages:
   - name: score
     does: score
     from: people
-    with: {models: ["blind:length", "blind:surface"], tasks: [blind], resamples: 100}
+    with: {models: ["blind:length", "blind:surface"], tasks: [blind]}
   - name: table
     does: table
     with: {tables: [sugarcrepe/6]}
@@ -102,7 +100,7 @@ def test_what_has_not_changed_is_not_cooked_again(chain: Callable[..., Recipe], 
     again = cook(chain(), out)
     assert set(states(again).values()) == {"unchanged", "skipped"}
     assert [s.summary for s in again] == [s.summary for s in first]
-    changed = states(cook(chain(score__resamples=50), out))
+    changed = states(cook(chain(score__seed=3), out))
     assert changed == {
         **states(again),
         "score": "cooked",
@@ -110,11 +108,11 @@ def test_what_has_not_changed_is_not_cooked_again(chain: Callable[..., Recipe], 
     }
     # The same items by another way: the stage is cooked, what follows is not.
     shutil.rmtree(out / "01-make")
-    remade = states(cook(chain(score__resamples=50), out))
+    remade = states(cook(chain(score__seed=3), out))
     assert remade["make"] == "cooked"
     assert set(remade.values()) == {"cooked", "unchanged", "skipped"}
     assert remade["score"] == remade["audit"] == "unchanged"
-    other = states(cook(chain(score__resamples=50, make__seed=5), out))
+    other = states(cook(chain(score__seed=3, make__seed=5), out))
     assert [other[name] for name in ("make", "check", "audit", "score", "table")] == ["cooked"] * 5
 
 
@@ -331,7 +329,7 @@ def test_scores_of_images_that_show_nothing(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_said_before_anything_is_spent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (tmp_path / "c.txt").write_text("A dog.\n", encoding="utf-8")
@@ -341,10 +339,10 @@ def test_what_is_missing_is_said_before_anything_is_spent(
     )
     file = captions_recipe(tmp_path, "sugarcrepe:nowhere", more)
     out = tmp_path / "out"
-    code, _, err = call(capsys, "cook", str(file), "--out", str(out))
+    code, _, err = command("cook", file, "--out", out)
     assert (code, out.exists()) == (2, False)
     assert "4 pieces are missing" in err
-    code, told, _ = call(capsys, "cook", str(file), "--out", str(out), "--plan", "--json")
+    code, told, _ = command("cook", file, "--out", out, "--plan", "--json")
     missing = {(m["stage"], m["kind"]) for m in json.loads(told)["missing"]}
     assert missing == {("captions", "data"), ("make", "key"), ("score", "model")}
     with pytest.raises(UsageError, match="pieces are missing"):
@@ -362,24 +360,17 @@ def test_the_papers_own_names_are_taken() -> None:
     assert find_recipe("SugarCrepe++").name == "sugarcrepe-pp.yaml"
 
 
-class Validator(BaseHTTPRequestHandler):
+class Validator:
     """A chat server that writes paraphrases, finds captions with the same words alike, and keeps count."""
 
     asked = 0
 
-    def log_message(self, *args: object) -> None:
-        return None
-
-    def do_POST(self) -> None:
-        type(self).asked += 1
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    @classmethod
+    def answer(cls, request: Request) -> None:
+        cls.asked += 1
+        body = request.read()
         given = json.loads(body["messages"][0]["content"].rsplit("\nInput: ", 1)[1].removesuffix("\nOutput:"))
-        text = json.dumps(self.paraphrase(given) if "caption" in given else self.verdict(given))
-        data = json.dumps({"choices": [{"message": {"content": text}}], "usage": {}}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        request.say(json.dumps(cls.paraphrase(given) if "caption" in given else cls.verdict(given)))
 
     @staticmethod
     def paraphrase(given: dict[str, str]) -> dict[str, str]:
@@ -395,11 +386,8 @@ class Validator(BaseHTTPRequestHandler):
 @pytest.fixture
 def validator() -> Iterator[str]:
     Validator.asked = 0
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Validator)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"api:judge?base_url=http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    server.server_close()
+    with serving(Validator.answer) as url:
+        yield f"api:judge?base_url={url}"
 
 
 def test_items_that_a_validator_objects_to_leave(chain: Callable[..., Recipe], tmp_path: Path, validator: str) -> None:
@@ -424,7 +412,7 @@ def test_items_that_a_validator_objects_to_leave(chain: Callable[..., Recipe], t
     assert Validator.asked == 24
 
 
-def test_a_stage_whose_makers_make_nothing(tmp_path: Path, validator: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stage_whose_makers_make_nothing(tmp_path: Path, validator: str, command: Any) -> None:
     """This server never answers what a maker of foils asks for. The cooking stops there, or goes on without it where
     the stage is optional; called again it asks nobody."""
     (tmp_path / "lines.txt").write_text("A dog chases a cat.\nA boy sees a bird.\n", encoding="utf-8")
@@ -438,7 +426,7 @@ def test_a_stage_whose_makers_make_nothing(tmp_path: Path, validator: str, capsy
     )
     with pytest.raises(DataError, match="the makers made nothing here"):
         cook(read_recipe(file, "small"), tmp_path / "strict")
-    code, told, _ = call(capsys, "cook", str(file), "--set", "named.optional=true", "--out", str(tmp_path / "out"))
+    code, told, _ = command("cook", file, "--set", "named.optional=true", "--out", tmp_path / "out")
     assert (code, "nothing came of it" in told) == (0, True)
     asked, recipe = Validator.asked, read_recipe(file, "small", {"named.optional": True})
     served = {s.name: s for s in cook(recipe, tmp_path / "out")}
@@ -520,34 +508,27 @@ def test_makers_done_before_a_kill_are_kept(tmp_path: Path, monkeypatch: pytest.
     assert (Path(served.place) / "makers" / "mine-spatial" / "candidates.parquet").is_file()
 
 
-def call(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(args))
-    told = capsys.readouterr()
-    return int(str(ended.value.code)), told.out, told.err
-
-
-def test_the_command(chain: Callable[..., Recipe], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(chain: Callable[..., Recipe], tmp_path: Path, command: Any) -> None:
     file, out = str(tmp_path / "short.yaml"), str(tmp_path / "out")
     chain()
-    code, told, _ = call(capsys, "cook", file, "--out", out, "--dry-run", "--json")
+    code, told, _ = command("cook", file, "--out", out, "--dry-run", "--json")
     assert code == 0
     assert json.loads(told)["stages"][0]["state"] == "to do"
-    code, told, err = call(capsys, "cook", file, "--out", out, "--set", "make.items=6", "--json")
+    code, told, err = command("cook", file, "--out", out, "--set", "make.items=6", "--json")
     assert code == 0
     document = json.loads(told)
     assert document["stages"][0]["summary"]["items"] == 12
     assert "make: items of the built-in world" in err
-    code, told, _ = call(capsys, "cook", file, "--out", out, "--set", "make.items=6")
+    code, told, _ = command("cook", file, "--out", out, "--set", "make.items=6")
     assert code == 0
     assert "unchanged" in told
     assert "▶ blind:length" in told
-    code, _, err = call(capsys, "cook", file, "--out", out, "--set", "make.itms=6")
+    code, _, err = command("cook", file, "--out", out, "--set", "make.itms=6")
     assert code == 2
     assert "did you mean 'items'" in err
-    code, told, _ = call(capsys, "cook", "list", "--json")
+    code, told, _ = command("cook", "list", "--json")
     names = [r["name"] for r in json.loads(told)["recipes"]]
     assert names == ["hit-or-be-hit", "sade", "sugarcrepe", "sugarcrepe-pp", "twins", "visla"]
-    code, _, err = call(capsys, "cook", "sugarcreep")
+    code, _, err = command("cook", "sugarcreep")
     assert code == 2
     assert "did you mean 'sugarcrepe'" in err

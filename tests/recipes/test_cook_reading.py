@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.core.errors import CreperieError, DataError
-from creperie.models.registry import KINDS
+from creperie.models import KINDS
 from creperie.models.uri import parse_uri
 from creperie.recipes import check_plan, plan_recipe
 from creperie.recipes.recipe import PROFILES, RecipeStage, find_recipe, list_recipes, parse_changes, read_recipe

@@ -13,7 +13,7 @@ from fault_makers import register
 
 from creperie.core.errors import CreperieError
 from creperie.engine import Engine, choose_engine
-from creperie.recipes.kitchen import PASSING, TIME, StageResult
+from creperie.recipes.kitchen import CARD, PASSING, TIME, StageResult
 from creperie.recipes.kitchen import run_stages as cook
 from creperie.recipes.recipe import Recipe, read_recipe
 
@@ -32,7 +32,7 @@ stages:
   - {name: all, does: join, from: [make, scenes]}
   - {name: audit, does: audit, with: {attackers: [length-words, length-chars, surface, negation]}}
   - {name: refine, does: refine, from: all, with: {attackers: [length-chars], held_out: [length-words], bins: 2}}
-  - {name: score, does: score, with: {models: ['blind:length', 'blind:surface'], tasks: [blind], resamples: 50}}
+  - {name: score, does: score, with: {models: ['blind:length', 'blind:surface'], tasks: [blind]}}
   - {name: table, does: table, with: {tables: [sugarcrepe/6]}}
 """
 
@@ -67,9 +67,9 @@ def content(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name != TIME):
         name = path.relative_to(folder).as_posix()
-        if path.name == "run.json":
+        if path.name in ("run.json", CARD):
             document = json.loads(path.read_text(encoding="utf-8"))
-            found[name] = {k: v for k, v in document.items() if k not in PASSING}
+            found[name] = {k: v for k, v in document.items() if k not in (*PASSING, "places")}
         else:
             found[name] = path.read_bytes()
     return found

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
-
-from creperie.cli import main
 
 pytest.importorskip("sklearn", reason="the learned attackers need scikit-learn")
 
 
 @pytest.mark.slow
 def test_the_demo_shows_biased_foils_falling_and_honest_ones_standing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(SystemExit) as end:
-        main(["demo", "--items", "80", "--out", str(tmp_path / "demo"), "--json"])
-    assert end.value.code == 0
-    told = json.loads(capsys.readouterr().out)
+    code, out, _ = command("demo", "--items", "80", "--out", tmp_path / "demo", "--json")
+    assert code == 0
+    told = json.loads(out)
     assert told["items"] == 80 * 12
     assert told["errors"] == 0
     assert Image.open(told["picture"]).width > 500
@@ -103,15 +101,14 @@ def photograph_folder(folder: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_cycle_on_photographs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cycle_on_photographs(tmp_path: Path, command: Any) -> None:
     """Captions, rule foils, a study through the real pages, refinement, audit, scores, a mixed model, the report."""
     pytest.importorskip("spacy")
     photos = photograph_folder(tmp_path / "photos")
-    call = ["demo", "--photos", str(photos), "--items", "40", "--out", str(tmp_path / "demo"), "--json"]
-    with pytest.raises(SystemExit) as ended:
-        main([*call, "--model", "blind:length-chars"])
-    document = json.loads(capsys.readouterr().out)
-    assert ended.value.code == 0
+    words = ["--photos", photos, "--items", "40", "--out", tmp_path / "demo", "--json"]
+    code, out, _ = command("demo", *words, "--model", "blind:length-chars")
+    document = json.loads(out)
+    assert code == 0
     stages = {s["stage"]: s for s in document["stages"]}
     assert [n for n, s in stages.items() if s["state"] == "skipped"] == ["few", "named", "validate"]
     assert "no language model was named" in stages["named"]["why"]

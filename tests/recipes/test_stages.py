@@ -15,7 +15,7 @@ from creperie.cli.app import main
 from creperie.core import CreperieError, write_json
 from creperie.making import MakerOptions, build_maker, captions_of, written_prompts
 from creperie.models import find_prompt
-from creperie.recipes import CookOptions, chosen_recipe, paper_status, status_page, totals, verify_runs
+from creperie.recipes import CookOptions, chosen_recipe, directions, paper_status, status_page, totals, verify_runs
 from creperie.recipes.forecast import plan_recipe
 from creperie.recipes.judging import decided
 from creperie.recipes.kitchen import run_stages
@@ -112,6 +112,18 @@ def test_released_answers_give_the_printed_cells_of_gpt_4v(tmp_path: Path) -> No
     assert row.row is not None
     assert row.row.model == "GPT-4V"
     assert {name: row.equal(name) for name in row.figures} == {"replace_att": True, "swap_obj": True}
+
+
+def test_items_whose_pictures_are_here_do_not_go_by_the_name_of_the_whole(tmp_path: Path) -> None:
+    """Tables printed a student's 64 items of VISLA as a row of VISLA."""
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (4, 4)).save(tmp_path / "photos" / "a.png")
+    items = [Item(name, "s", (f"{name}.png",), ("A cat.", "A dog."), ((True, False),), {}) for name in "ab"]
+    save(from_items("whole", items), tmp_path / "whole", copy_images=False)
+    options = STEPS["load"].options | {"source": str(tmp_path / "whole"), "images": str(tmp_path / "photos")}
+    job = StageJob("p", "r", options | {"pictured": True}, (), tmp_path / "out", tmp_path / "work")
+    assert work_of("load")(job)["items"] == 1
+    assert load(tmp_path / "out").name == "1-pictured-of-whole"
 
 
 def test_images_of_a_folder_and_of_an_archive_are_joined(tmp_path: Path) -> None:
@@ -243,7 +255,47 @@ def test_the_ledger_counts_the_whole_table_and_one_cell_does_not_make_it_exact(t
     assert missing["sugarcrepe", "6"] == missing["sugarcrepe", "5"] == missing["sugarcrepe++", "17"] == ()
     assert missing["sade", "2"] == ("MiniGPT-7B", "mPLUG-Owl", "LLaMA Adapter V2", "Emu")  # none of the others' weights
     assert totals(parts)["computed"] == 2
-    assert "| 60 | 2 | 1 | m |" in status_page(parts, "creperie cook status")
+    page = status_page(parts, [], "creperie cook status")
+    assert "|2|60|2|1|1|1|0|" in page  # printed, computed, agree, stand-ins, missing, our prompts
+    assert "- Differs: table 2, All-MiniLM-L6-v2, spatial: 44.06, printed 43.75." in page
+    assert len(page.split()) < 2200
+
+
+def test_a_run_says_whether_it_points_the_way_the_papers_do(tmp_path: Path) -> None:
+    """Shuffles below captions, attackers nearer to chance, one column below another: from the run's own numbers."""
+    stages = ["01-refine", "02-shuffles", "03-table"]
+    write_json(tmp_path / "recipe.json", {"recipe": "visla", "profile": "local", "stages": [*stages, "04-skipped"]})
+    attackers = {"grammar": (0.7, 0.52, False), "length": (0.5, 0.6, False), "surface": (0.5, 0.9, True)}
+    told = {k: {"mean_before": b, "mean_after": a, "held_out": h} for k, (b, a, h) in attackers.items()}
+    for name, does in zip(stages, ("refine", "probe", "table"), strict=True):
+        (tmp_path / name).mkdir()
+        write_json(tmp_path / name / "stage.json", {"does": does, "summary": {"attackers": told}})
+    kinds = {"caption": 0, "shuffle-trigrams": 49, "shuffle-nouns": 41}
+    spreads = [{"model": "lm", "kind": kind, "n": 50, "above": n} for kind, n in kinds.items()]
+    spreads += [{"model": "small:/t/08-toy/model", "kind": "shuffle-nouns", "n": 50, "above": 27}]
+    write_json(tmp_path / "02-shuffles" / "order.json", {"spreads": spreads})
+    row = {"source": "run", "model": "m", "generic": 60.0, "spatial": 40.0, "low": {}, "high": {}}
+    row |= {"low": {"generic": 55.0, "spatial": 35.0}, "high": {"generic": 65.0, "spatial": 45.0}}
+    wide = {**row, "model": "wide", "high": {"generic": 65.0, "spatial": 56.0}}
+    none = {**row, "model": "none", "low": {"generic": None, "spatial": None}}
+    empty = {**row, "model": "empty", "spatial": None}
+    rows = [row, wide, none, empty, {"source": "published", "spatial": 1.0, "generic": 2.0}]
+    write_json(tmp_path / "03-table" / "visla-2.json", {"rows": rows})
+    claims = directions(tmp_path)
+    assert [(c.stage, c.who, c.holds) for c in claims] == [
+        ("refine", "grammar", "yes"),
+        ("refine", "length", "no"),
+        ("shuffles", "lm", "yes"),
+        ("shuffles", "small: toy of this run", "not shown"),
+        ("table", "m", "yes"),
+        ("table", "wide", "not shown"),
+        ("table", "none", "not shown"),
+    ]
+    # Wilson's interval of 41 of 50, of the kind of shuffle that is noticed least
+    assert claims[2].numbers == "82.0 [69.2, 90.2] % of 50 true captions above shuffle-nouns"
+    assert claims[4].numbers == "spatial 40.0 [35.0, 45.0], generic 60.0 [55.0, 65.0]"
+    page = status_page(paper_status([]), claims, "creperie cook status")
+    assert "|refinement lowers what its attackers get|grammar|mean of subsets 70.0 % → 52.0 %|yes|" in page
 
 
 FIGURES = """
@@ -278,7 +330,7 @@ def test_prompts_of_a_paper_are_given_figure_by_figure(tmp_path: Path, monkeypat
     for text, says in (
         ("[x]", "unknown figure 'x'"),
         ('["visla figure 5".swap]', "unknown prompt"),
-        ("a", "not a TOML"),
+        ("a", "not TOML"),
     ):
         file.write_text(text, encoding="utf-8")
         with pytest.raises(CreperieError, match=says):
@@ -295,6 +347,27 @@ def called(words: list[str]) -> int | str | None:
 def test_every_command_that_shows_something_runs_as_printed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert called(command.split()[1:]) == 0
     assert capsys.readouterr().out.strip()
+
+
+def test_a_run_made_in_a_relative_folder_is_verified_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs name models of the recipe by the folder as the cook was given it, whatever it is called later."""
+    text = """
+recipe: r
+stages:
+  - {name: items, does: world, with: {kinds: [swap_obj], items: 3, size: 32}}
+  - {name: random, does: tiny, with: {build: "creperie.testing.tiny:tiny_clip", kind: hf}}
+  - {name: score, does: score, from: [items, random], with: {tasks: [itt]}}
+"""
+    (tmp_path / "r.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        run_stages(read_recipe(Path("r.yaml")), Path("runs") / name)
+    Path("runs").rename("moved")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert called(["cook", "verify", "../moved/a", "../moved/b"]) == 0
 
 
 def test_two_runs_are_compared_stage_by_stage(tmp_path: Path) -> None:

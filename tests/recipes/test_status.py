@@ -22,7 +22,7 @@ stages:
   - {name: people, does: people, with: {scripted: true, sample: 6}}
   - {name: absent, does: load, with: {source: "sugarcrepe:nowhere", optional: true}}
   - {name: score-absent, does: score, with: {models: ["blind:length"], tasks: [blind]}}
-  - {name: score, does: score, from: people, with: {models: ["blind:length"], tasks: [blind], resamples: 100}}
+  - {name: score, does: score, from: people, with: {models: ["blind:length"], tasks: [blind]}}
   - {name: table, does: table, from: [score, score-absent, make], with: {tables: [sugarcrepe/2, sugarcrepe/6]}}
   - name: figures
     does: figure
@@ -60,11 +60,10 @@ def test_the_status_of_every_table_and_figure(cooked: Path) -> None:
     assert parts["sugarcrepe", "table", "2"].status == "stand-ins"
     assert parts["sugarcrepe", "table", "4"].status == "not made"
     assert parts["sugarcrepe", "figure", "1"].status == "drawn"
-    assert parts["sugarcrepe", "figure", "1"].rows == ("share of items, %",)  # what its axis says
     failed = parts["sugarcrepe", "figure", "4"]
     assert (failed.status, bool(failed.why)) == ("not made", True)  # a benchmark is not a run
-    page = status_page(list(parts.values()), "creperie cook status")
-    assert "| Table 2 |" in page
+    page = status_page(list(parts.values()), [], "creperie cook status")
+    assert "|2|7|0|0|1|0|0|" in page
     assert str(cooked) not in page  # nothing of this machine
     with pytest.raises(CreperieError, match="not the folder of a recipe run"):
         paper_status([cooked / "01-make"])

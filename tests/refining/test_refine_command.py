@@ -14,35 +14,30 @@ import pytest
 
 from creperie.auditing import grouped_folds, pairs_of
 from creperie.bench import Item, choice, from_items, load
-from creperie.cli import main
 from creperie.core import CreperieError
 from creperie.refining import RefinePlan, refine
 
 QUICK = "length-chars,frequency"  #: held-out attackers that need no training
 
 
-def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(["refine", *map(str, args)])
-    code = ended.value.code
-    assert isinstance(code, int)
-    return code, capsys.readouterr().out
+@pytest.fixture
+def refined(command: Any) -> Callable[..., dict[str, Any]]:
+    """Refine a benchmark; the document."""
+
+    def run(*args: object) -> dict[str, Any]:
+        code, out, _ = command("refine", *args, "--json")
+        document = json.loads(out)
+        assert isinstance(document, dict)
+        assert code == document["code"]
+        return document
+
+    return run
 
 
-def refined(capsys: pytest.CaptureFixture[str], *args: object) -> dict[str, Any]:
-    code, out = run(capsys, *args, "--json")
-    document = json.loads(out)
-    assert isinstance(document, dict)
-    assert code == document["code"]
-    return document
-
-
-def test_json_holds_what_scripts_rely_on(
-    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_holds_what_scripts_rely_on(saved: Callable[..., Path], tmp_path: Path, refined: Any) -> None:
     out = tmp_path / "out"
     args = ("--method", "grid", "--attackers", "length-words,surface", "--held-out", QUICK, "--seed", "0")
-    found = refined(capsys, saved(period=0.9), *args, "--out", out)
+    found = refined(saved(period=0.9), *args, "--out", out)
     assert found["kept"] + found["removed"] == 401
     assert found["subsets"] == {"planted": found["kept"]}
     by_name = {a["name"]: a for a in found["attackers"]}
@@ -55,11 +50,9 @@ def test_json_holds_what_scripts_rely_on(
     assert found["folder"] == str(out)
 
 
-def test_every_item_is_kept_or_removed_with_a_reason(
-    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_item_is_kept_or_removed_with_a_reason(saved: Callable[..., Path], tmp_path: Path, refined: Any) -> None:
     folder, out = saved(period=0.8), tmp_path / "out"
-    found = refined(capsys, folder, "--method", "optimal", "--held-out", QUICK, "--out", out)
+    found = refined(folder, "--method", "optimal", "--held-out", QUICK, "--out", out)
     kept = [item.id for item in load(out)]
     removed = pq.read_table(out / "removed.parquet").to_pylist()
     everything = [item.id for item in load(folder)]
@@ -83,44 +76,39 @@ def signs(folder: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("method", ["grid", "optimal"])
-def test_cues_balance_to_the_item(
-    method: str, saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cues_balance_to_the_item(method: str, saved: Callable[..., Path], tmp_path: Path, refined: Any) -> None:
     folder = saved(period=0.9)
     before = signs(folder)
     assert before[0] > 3 * before[1]
-    refined(capsys, folder, "--method", method, "--attackers", "surface", "--held-out", QUICK, "--out", tmp_path / "o")
+    refined(folder, "--method", method, "--attackers", "surface", "--held-out", QUICK, "--out", tmp_path / "o")
     on_false, on_true = signs(tmp_path / "o")
     assert on_false == on_true == before[1]
 
 
-def test_optimal_keeps_at_least_what_the_grid_keeps(
-    saved: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_optimal_keeps_at_least_what_the_grid_keeps(saved: Callable[..., Path], refined: Any) -> None:
     folder = saved(period=0.8)
     how = ("--attackers", "length-chars,surface,frequency", "--held-out", "rarity", "--dry-run", "--bins", 10)
-    by_grid = refined(capsys, folder, "--method", "grid", *how)
-    by_programme = refined(capsys, folder, "--method", "optimal", *how)
+    by_grid = refined(folder, "--method", "grid", *how)
+    by_programme = refined(folder, "--method", "optimal", *how)
     assert by_programme["kept"] >= by_grid["kept"]
     assert by_programme["parts"][0]["kept"] <= by_programme["parts"][0]["bound"]
 
 
-def test_the_seed_decides(saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_seed_decides(saved: Callable[..., Path], tmp_path: Path, refined: Any) -> None:
     folder = saved(period=0.9)
     how = ("--attackers", "surface", "--held-out", QUICK)
     hashes = [
-        refined(capsys, folder, *how, "--seed", seed, "--out", tmp_path / f"{k}")["hash"]
-        for k, seed in enumerate((3, 3, 4))
+        refined(folder, *how, "--seed", seed, "--out", tmp_path / f"{k}")["hash"] for k, seed in enumerate((3, 3, 4))
     ]
     assert hashes[0] == hashes[1] != hashes[2]
     assert hashes[0] == load(tmp_path / "0").hash
 
 
 def test_repair_mends_style_and_then_nothing_has_to_go(
-    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    saved: Callable[..., Path], tmp_path: Path, refined: Any
 ) -> None:
     how = ("--attackers", "surface", "--held-out", QUICK, "--repair", "--out", tmp_path / "out")
-    found = refined(capsys, saved(period=0.9), *how)
+    found = refined(saved(period=0.9), *how)
     assert found["kept"] == 400
     surface = found["attackers"][0]
     assert surface["before"] > 0.65
@@ -130,15 +118,15 @@ def test_repair_mends_style_and_then_nothing_has_to_go(
 
 
 def test_a_cue_that_is_always_there_is_structural(
-    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    saved: Callable[..., Path], tmp_path: Path, refined: Any, command: Any
 ) -> None:
     folder = saved(longer=True)
     how = ("--attackers", "length-words", "--held-out", QUICK)
-    found = refined(capsys, folder, *how, "--out", tmp_path / "out")
+    found = refined(folder, *how, "--out", tmp_path / "out")
     assert (found["kept"], found["verdict"], found["code"]) == (0, "nothing left", 1)
     assert [(s["subset"], s["attacker"], s["share"]) for s in found["structural"]] == [("planted", "length-words", 0.0)]
     assert not (tmp_path / "out").exists()
-    code, text = run(capsys, folder, *how, "--dry-run")
+    code, text, _ = command("refine", folder, *how, "--dry-run")
     assert code == 1
     assert "structural" in text
     assert "foils of the same length" in text
@@ -155,11 +143,9 @@ def test_nothing_is_not_less_than_nothing(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["neg", "100", "0", "0.0", "0"]
 
 
-def test_syntaxbias_names_its_test(
-    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_syntaxbias_names_its_test(saved: Callable[..., Path], tmp_path: Path, refined: Any) -> None:
     how = ("--method", "syntaxbias", "--attackers", "surface", "--held-out", QUICK, "--out", tmp_path / "out")
-    found = refined(capsys, saved(period=0.9), *how, "--threshold", -0.2)
+    found = refined(saved(period=0.9), *how, "--threshold", -0.2)
     part = found["parts"][0]
     assert "sign test" in part["test"]
     assert part["balanced"] is False  # the model prefers the foils of what stays
@@ -180,37 +166,28 @@ def test_syntaxbias_names_its_test(
         (["--dry-run", "--bins", "0"], "--bins 0 is out of range"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_2(
-    args: list[str], said: str, saved: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = saved(n=20)
-    with pytest.raises(SystemExit) as ended:
-        main(["refine", str(folder), "--held-out", QUICK, *args])
-    assert ended.value.code == 2
-    line = capsys.readouterr().err
+def test_mistakes_are_one_line_and_exit_2(args: list[str], said: str, saved: Callable[..., Path], command: Any) -> None:
+    code, _, line = command("refine", saved(n=20), "--held-out", QUICK, *args)
+    assert code == 2
     assert said in line
     assert line.count("\n") == 1
 
 
-def test_a_folder_that_is_there_stays_as_it_is(
-    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_there_stays_as_it_is(saved: Callable[..., Path], tmp_path: Path, command: Any) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
-    with pytest.raises(SystemExit) as ended:
-        main(["refine", str(saved(n=20)), "--held-out", QUICK, "--out", str(tmp_path / "out")])
-    assert ended.value.code == 2
+    assert command("refine", saved(n=20), "--held-out", QUICK, "--out", tmp_path / "out")[0] == 2
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["mine.txt"]
 
 
-def test_two_image_items_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_image_items_stay(tmp_path: Path, refined: Any) -> None:
     from creperie.bench import PAIRED, from_items, save
 
     items = [
         Item(str(i), "s", (f"{i}a", f"{i}b"), (f"A dog {i}", f"A much longer cat {i}."), PAIRED) for i in range(30)
     ]
     save(from_items("paired", items), tmp_path / "b")
-    found = refined(capsys, tmp_path / "b", "--held-out", QUICK, "--dry-run")
+    found = refined(tmp_path / "b", "--held-out", QUICK, "--dry-run")
     assert found["kept"] == 30
     assert all(a["before"] == a["after"] == 0.5 for a in found["attackers"])
 

@@ -33,7 +33,6 @@ def test_repair_gives_one_style_and_says_so() -> None:
     assert [i.match for i in mended] == [choice(1, 1)] * 2
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(-5, 5, allow_nan=False).map(lambda x: round(x, 3)), min_size=3, max_size=60))
 def test_searched_threshold_passes_the_named_test(gaps: list[float]) -> None:
     found = syntaxbias(np.array(gaps))

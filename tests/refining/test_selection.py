@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -190,3 +192,16 @@ def test_two_halves_are_as_sure_as_the_less_sure_one() -> None:
         assert (both.selection.bound, both.selection.off) == (4.0, 2)
         assert both.curve == (("step 0", 17), ("step 1", 9))
         assert both.keep.tolist() == [True, False, True, False]
+
+
+def test_a_named_attacker_alone_loads_nothing_else() -> None:
+    code = """
+import sys
+import creperie as cr
+rows = [{"caption": f"a dog {'runs ' * (i % 2)}{i}", "foil": f"a cat {'runs ' * (i // 2 % 2)}{i}"} for i in range(40)]
+refined = cr.refine(rows, attackers=["length-words"], audit=False)
+print([m for m in ("sklearn", "scipy", "transformers", "torch", "spacy") if m in sys.modules], repr(refined))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("[] Refined('frame' by grid: ")
+    assert done.stdout.endswith("items; not run: no audit was run)\n")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from creperie.auditing import AttackerModels, make_attackers, pairs_of
 from creperie.bench import Benchmark, Item, choice, from_items, save
-from creperie.cli import main
 from creperie.core import UsageError, silent
 from creperie.refining import RefinePlan, refine
 from creperie.refining.pair import symmetric_part
@@ -86,23 +86,21 @@ def test_of_two_foils_of_a_caption_one_stays() -> None:
     assert {s.asks for s in surplus[:2]} == {surplus[0].asks}
 
 
-def test_the_command_says_what_stays(bench: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_stays(bench: Benchmark, tmp_path: Path, command: Any) -> None:
     save(bench, tmp_path / "b")
     how = ["--method", "words", "--held-out", "length-chars", "--out", str(tmp_path / "o")]
-    with pytest.raises(SystemExit) as ended:
-        main(["refine", str(tmp_path / "b"), *how])
-    shown = capsys.readouterr().out
+    code, shown, _ = command("refine", tmp_path / "b", *how)
     assert "go or come more often than by chance" in " ".join(shown.split())
-    assert ended.value.code == 3
+    assert code == 3
     assert shown.splitlines()[-2].startswith("verdict: not shown: too few items to exclude 55 %")
 
 
-def test_too_few_foils_are_told_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_few_foils_are_told_with_what_to_do(tmp_path: Path, command: Any) -> None:
     save(from_items("b", [foil(1, "red", "blue", "bus"), foil(2, "red", "blue", "boat")]), tmp_path / "b")
-    with pytest.raises(SystemExit) as ended:
-        main(["refine", str(tmp_path / "b"), "--method", "words", "--held-out", "length-chars", "--dry-run"])
-    assert ended.value.code == 1
-    assert "--foils 8 --unmatched --apart" in capsys.readouterr().out
+    how = ["--method", "words", "--held-out", "length-chars", "--dry-run"]
+    code, shown, _ = command("refine", tmp_path / "b", *how)
+    assert code == 1
+    assert "--foils 8 --unmatched --apart" in shown
 
 
 @pytest.mark.parametrize("method", ["pair", "words", "syntaxbias"])

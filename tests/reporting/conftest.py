@@ -16,6 +16,7 @@ from creperie.bench.stores import open_store
 from creperie.models.protocols import Fingerprint
 from creperie.scoring.run import Run
 from creperie.scoring.score_runs import score_all
+from creperie.training.findings import ExamResult, TrainingStudy
 
 CHROMIUM = Path("/usr/bin/chromium")
 AWKWARD = '</script><img src=x onerror="document.title=1"> & "quoted" <!-- \u2028 '
@@ -96,3 +97,27 @@ def chromium() -> Iterator[Any]:
         browser = started.chromium.launch(executable_path=str(CHROMIUM), args=flags.split())
         yield browser
         browser.close()
+
+
+COLUMNS = ("biased negate", "clean swap", "clean add")
+ARMS = ("none", "negate", "negate-refined")
+VALUES = {  # arm → the three columns, seed by seed
+    "base": [(50.0, 48.0, 70.0), (52.0, 50.0, 72.0)],
+    "none": [(60.0, 50.0, 71.0), (62.0, 51.0, 73.0)],
+    "negate": [(90.0, 50.5, 70.0), (96.0, 50.0, 73.5)],
+    "negate-refined": [(66.0, 49.0, 71.0), (69.0, 52.0, 74.0)],
+}
+
+
+def sat(arm: str, seed: int) -> ExamResult:
+    values = dict(zip(COLUMNS, VALUES[arm][seed], strict=True))
+    return ExamResult(
+        arm, seed, values, {f"{k} kind": v for k, v in values.items()}, 7 * (arm != "none"), 12.0, f"small:{arm}"
+    )
+
+
+@pytest.fixture
+def study() -> TrainingStudy:
+    rows = tuple(sat(arm, seed) for seed in (0, 1) for arm in ARMS)
+    base = tuple(sat("base", seed) for seed in (0, 1))
+    return TrainingStudy("small", ARMS, (0, 1), rows, base, 99.0, COLUMNS, ("foils that refinement left: <few>",))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from creperie.bench import PAIRED, Item, choice, from_items
+from creperie.metrics import wilson
 from creperie.reporting import RecipeFindings, fact_rows, fill_table, published_table, render_table
 from creperie.reporting.figures.of_tables import imagenet_correlation
 
@@ -55,6 +56,8 @@ def test_pairs_of_foils_fill_table_4() -> None:
     got = rows("sugarcrepe/4", RecipeFindings(pairwise={"compare": {"results": results}}))
     assert got["Negate / Add", "Grammar"] == {"aro_crepe": 60.0, "sugarcrepe": 90.0, "better": 75.0}
     assert got["Negate / Add", "Commonsense"] == {"better": 75.0}
+    (first, _) = fact_rows("sugarcrepe/4", RecipeFindings(pairwise={"compare": {"results": results}}))
+    assert first.intervals["better"] == pytest.approx((53.13, 88.81), abs=0.005)  # Wilson's of 15 in 20, by hand
 
 
 def test_people_fill_tables_and_scripts_are_named() -> None:
@@ -125,6 +128,10 @@ def test_trainings_and_effects() -> None:
         "scratch: none, preset scratch",  # the paper refined foils for the trainings from scratch
         "scratch: negate, preset scratch",
     ]
+    again = [{"arm": "negate", "values": {"biased negate": b, "clean swap": 61}} for b in (95, 97)]  # further seeds
+    seeds = RecipeFindings(trainings={"t": {"preset": "demo", "base": [], "sat": sat + again}})
+    (row,) = (row for row in fact_rows("sugarcrepe/5", seeds) if row.intervals)
+    assert row.intervals["aro_negate"] == pytest.approx((92.03, 100.0), abs=0.01)  # 97 ± 4.303 · 2 / √3
     assert rows("hit-or-be-hit/C", found) == {("first model", "grammaticality foil"): {"beta": -0.1, "t": -2.0}}
 
 
@@ -187,7 +194,8 @@ def test_table_20_is_the_mean_over_subsets_of_fifteen_clips() -> None:
 
 def test_a_row_of_table_20_names_who_stands_in_for_whom() -> None:
     def row(task: str, subset: str, n: int, hits: int) -> dict[str, object]:
-        return {"task": task, "subset": subset, "n": n, "hits": hits}
+        low, high = wilson(hits, n)
+        return {"task": task, "subset": subset, "n": n, "hits": hits, "low": low, "high": high}
 
     runs = (
         ("lm:x", "b", [row("blind", "replace_obj", 30, 12), row("blind", "replace_rel", 10, 2)]),
@@ -197,6 +205,8 @@ def test_a_row_of_table_20_names_who_stands_in_for_whom() -> None:
     )
     replaced, swapped = fact_rows("sugarcrepe++/20", RecipeFindings(runs=runs))  # type: ignore[arg-type]
     assert (replaced.label, dict(replaced.values)) == ("replace on b by lm:x", {"vera": 30.0})
+    # Wilson's intervals of 12 in 30 and 2 in 10, [24.59, 57.68] and [5.67, 50.98], joined by hand (MOVER).
+    assert replaced.intervals["vera"] == pytest.approx((19.48, 47.84), abs=0.01)
     assert swapped.label == "swap on b by blind:grammar, small: student of this run"
     assert dict(swapped.values) == {"grammar": 25.0, "clip": 75.0}
     assert swapped.stands_in

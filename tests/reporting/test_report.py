@@ -231,7 +231,7 @@ def test_an_audit_is_shown_or_given(room: Path, tmp_path: Path, bench: Benchmark
 
 
 @pytest.mark.slow
-def test_the_report_and_the_audit_give_one_verdict_with_the_plainest_cue_first(tmp_path: Path) -> None:
+def test_the_report_and_the_audit_give_one_verdict_with_the_plainest_cue_first() -> None:
     """The two pages contradicted each other on the same data, and "learned" came before "negation words"."""
     from creperie.auditing import audit
     from creperie.reporting import standing_audit

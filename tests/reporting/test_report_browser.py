@@ -8,13 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from creperie.auditing import atlas_page, audit, audit_document, write_audit_page
 from creperie.bench import Benchmark
+from creperie.cli.make import make
 from creperie.metrics.rules import HIT, MISS
 from creperie.reporting.gather import gather_runs, runs_in
+from creperie.reporting.leaderboard import export_site
 from creperie.reporting.page import Contents, report_page
+from creperie.reporting.study import study_page
 from creperie.scoring.run import load_run
+from creperie.training.findings import TrainingStudy
 
 pytestmark = pytest.mark.slow
 
@@ -80,19 +85,31 @@ def test_an_opened_item_has_an_address_and_marks_what_differs(chromium: Any, add
     watched.context.close()
 
 
-def test_axe_finds_no_violation(chromium: Any, address: str, bench: Benchmark, tmp_path: Path) -> None:
-    """axe-core, in light and dark: heat cells of every shade among them."""
+def test_axe_finds_no_violation(
+    chromium: Any, address: str, room: Path, bench: Benchmark, study: TrainingStudy, tmp_path: Path
+) -> None:
+    """axe-core on every kind of page that is written as a file, in light and dark, at the width of a phone."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     document = audit_document(audit(bench, ["length-words", "surface"]))
     shades = [{**document["results"][0], "subset": f"s{k}", "accuracy": 0.5 + k / 20} for k in range(11)]
     write_audit_page({**document, "results": shades}, tmp_path / "audit.html")
     (tmp_path / "atlas.html").write_text(atlas_page([{**document, "results": shades}]), "utf-8")
+    export_site(room / "runs", tmp_path / "site")
+    captions = tmp_path / "captions.txt"
+    captions.write_text("A black dog chases a white cat on the grass.\nTwo men sit on a red bench.\n", "utf-8")
+    sheet = ["--out", str(tmp_path / "made"), "--html", str(tmp_path / "sheet.html")]
+    CliRunner().invoke(make, ["all", "--captions", str(captions), *sheet])
+    (tmp_path / "study.html").write_text(study_page(study), "utf-8")
+    places = [address, *sorted(path.as_uri() for path in tmp_path.rglob("*.html"))]
+    assert len(places) > 7
     for mode in ("light", "dark"):
-        context = chromium.new_context(color_scheme=mode, bypass_csp=True)
-        for place in (address, (tmp_path / "audit.html").as_uri(), (tmp_path / "atlas.html").as_uri()):
+        context = chromium.new_context(color_scheme=mode, bypass_csp=True, viewport={"width": 390, "height": 800})
+        for place in places:
             page = context.new_page()
             page.goto(place)
             assert [v["id"] for v in axe.run(page).response["violations"]] == [], f"{place} {mode}"
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, place
+            page.close()
         context.close()
 
 

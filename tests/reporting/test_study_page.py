@@ -13,31 +13,8 @@ from click.testing import CliRunner
 
 from creperie.core.errors import DataError, UsageError
 from creperie.reporting.study import load_study, study_in, study_page
-from creperie.training.findings import ExamResult, TrainingStudy
+from creperie.training.findings import TrainingStudy
 from creperie.training.tables import write_study
-
-COLUMNS = ("biased negate", "clean swap", "clean add")
-ARMS = ("none", "negate", "negate-refined")
-VALUES = {  # arm → the three columns, seed by seed
-    "base": [(50.0, 48.0, 70.0), (52.0, 50.0, 72.0)],
-    "none": [(60.0, 50.0, 71.0), (62.0, 51.0, 73.0)],
-    "negate": [(90.0, 50.5, 70.0), (96.0, 50.0, 73.5)],
-    "negate-refined": [(66.0, 49.0, 71.0), (69.0, 52.0, 74.0)],
-}
-
-
-def sat(arm: str, seed: int) -> ExamResult:
-    values = dict(zip(COLUMNS, VALUES[arm][seed], strict=True))
-    return ExamResult(
-        arm, seed, values, {f"{k} kind": v for k, v in values.items()}, 7 * (arm != "none"), 12.0, f"small:{arm}"
-    )
-
-
-@pytest.fixture
-def found() -> TrainingStudy:
-    rows = tuple(sat(arm, seed) for seed in (0, 1) for arm in ARMS)
-    base = tuple(sat("base", seed) for seed in (0, 1))
-    return TrainingStudy("small", ARMS, (0, 1), rows, base, 99.0, COLUMNS, ("foils that refinement left: <few>",))
 
 
 def section(html: str, key: str) -> str:
@@ -54,8 +31,8 @@ def rows_of(html: str) -> list[list[str]]:
     ]
 
 
-def test_the_tables_hold_means_gains_and_marks(found: TrainingStudy) -> None:
-    html = study_page(found)
+def test_the_tables_hold_means_gains_and_marks(study: TrainingStudy) -> None:
+    html = study_page(study)
     table = {row[0]: row[1:] for row in rows_of(section(html, "table-5"))}
     assert table["none"] == ["61.0", "50.5", "72.0"]
     assert table["negate"] == ["93.0 ▲", "50.2", "71.8"]
@@ -72,45 +49,45 @@ def test_the_tables_hold_means_gains_and_marks(found: TrainingStudy) -> None:
     assert "negate <b>+32.0</b> ▲" in section(html, "answer")
 
 
-def test_the_page_needs_nothing_from_elsewhere_and_escapes(found: TrainingStudy) -> None:
-    html = study_page(found, title="<b>mine</b>")
+def test_the_page_needs_nothing_from_elsewhere_and_escapes(study: TrainingStudy) -> None:
+    html = study_page(study, title="<b>mine</b>")
     assert "&lt;b&gt;mine&lt;/b&gt;" in html
     assert "left: &lt;few&gt;" in html
     links = re.findall(r"""(?:src|href)=["']?([^"' >]+)""", html)
     assert all(link.startswith(("#", "data:")) for link in links)
 
 
-def test_the_chart_shows_every_arm_but_the_one_compared_with(found: TrainingStudy) -> None:
+def test_the_chart_shows_every_arm_but_the_one_compared_with(study: TrainingStudy) -> None:
     pytest.importorskip("matplotlib")
-    part = section(study_page(found), "gains")
+    part = section(study_page(study), "gains")
     assert 'role="img"' in part
     assert "negate, refined" in part[: part.index("</svg>")]
-    assert "<svg" not in study_page(found, figures=False).split("<main>")[1]
+    assert "<svg" not in study_page(study, figures=False).split("<main>")[1]
 
 
-def test_a_study_that_was_cut_off_is_shown_as_far_as_it_came(found: TrainingStudy) -> None:
-    html = study_page(replace(found, sat=found.sat[:5]))
+def test_a_study_that_was_cut_off_is_shown_as_far_as_it_came(study: TrainingStudy) -> None:
+    html = study_page(replace(study, sat=study.sat[:5]))
     assert "Not finished: 5 of 6 trainings" in html
     assert rows_of(section(html, "table-5"))[-1] == ["negate, refined", "66.0", "49.0", "71.0"]
     with pytest.raises(DataError, match="no training of this study is finished"):
-        study_page(replace(found, sat=()))
+        study_page(replace(study, sat=()))
 
 
-def test_the_command_takes_a_studys_folder(found: TrainingStudy, tmp_path: Path) -> None:
+def test_the_command_takes_a_studys_folder(study: TrainingStudy, tmp_path: Path) -> None:
     from creperie.cli.report import report
 
-    write_study(found, tmp_path / "study")
+    write_study(study, tmp_path / "study")
     page = tmp_path / "page.html"
     result = CliRunner().invoke(report, [str(tmp_path / "study"), "--html", str(page), "--json"])
     assert result.exit_code == 0, result.output
     told: dict[str, Any] = json.loads(result.stdout)
     assert told["trainings"] == 6
-    assert page.read_text() == study_page(found)
-    assert load_study(tmp_path / "study" / "study.json") == found
+    assert page.read_text() == study_page(study)
+    assert load_study(tmp_path / "study" / "study.json") == study
 
 
-def test_what_is_no_study_is_told(found: TrainingStudy, tmp_path: Path) -> None:
-    write_study(found, tmp_path / "study")
+def test_what_is_no_study_is_told(study: TrainingStudy, tmp_path: Path) -> None:
+    write_study(study, tmp_path / "study")
     assert study_in([tmp_path]) is None
     with pytest.raises(UsageError, match="reported alone"):
         study_in([tmp_path / "study", tmp_path / "run"])
@@ -133,9 +110,9 @@ def test_what_is_no_study_is_told(found: TrainingStudy, tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_study_says_what_is_wrong(
-    place: tuple[Any, ...], value: Any, said: str, found: TrainingStudy, tmp_path: Path
+    place: tuple[Any, ...], value: Any, said: str, study: TrainingStudy, tmp_path: Path
 ) -> None:
-    document = json.loads(json.dumps(write_study(found, tmp_path)))
+    document = json.loads(json.dumps(write_study(study, tmp_path)))
     inner = document
     for key in place[:-1]:
         inner = inner[key]

@@ -8,7 +8,7 @@ import pytest
 
 from creperie.core.errors import UnknownNameError
 from creperie.metrics import task
-from creperie.models.registry import KINDS
+from creperie.models import KINDS
 from creperie.models.uri import parse_uri
 from creperie.reporting.tables import PublishedTable, published_table, published_tables
 

@@ -78,12 +78,18 @@ def test_a_loop_and_a_writer(triples: Benchmark, clip: tuple[Any, Any]) -> None:
 
 def test_what_lightning_calls(triples: Benchmark, clip: tuple[Any, Any]) -> None:
     model, processor = clip
-    callback = cr.scoring.BenchmarkCallback(triples, every=1, processor=processor, tasks="itt")
-    trainer, module = SimpleNamespace(global_step=1), SimpleNamespace(model=model)
+    logged: list[Any] = []
+    callback = cr.BenchmarkCallback(
+        triples, every=1, processor=processor, tasks="itt", log=lambda *own: logged.append(own)
+    )
+    logger = SimpleNamespace(log_metrics=lambda numbers, step: logged.append((numbers, step)))
+    trainer, module = SimpleNamespace(global_step=1, loggers=[logger]), SimpleNamespace(model=model)
+    callback.log = callback.log_dict = None  # the library puts its own methods there
     callback.setup(trainer, module, stage="fit")
     callback.on_train_start(trainer, module)
     callback.on_train_batch_end(trainer, module, None, None, 0)
     callback.on_train_batch_end(trainer, module, None, None, 0)
     assert [step for step, _ in callback.runs] == [1]
+    assert logged[0] == logged[1] == ({"triples/itt": callback.runs[0][1].results[-1]["accuracy"]}, 1)
     with pytest.raises(AttributeError):
         _ = callback.nonsense

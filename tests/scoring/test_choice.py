@@ -112,7 +112,7 @@ def test_what_is_answered_is_not_asked_again(bench: Benchmark) -> None:
     assert model.generator.asked == before, "a model that was loaded by its URI is not probed"
 
 
-def test_two_images_are_two_questions(tmp_path: Path, bench: Benchmark) -> None:
+def test_two_images_are_two_questions(bench: Benchmark) -> None:
     item = Item("w", "pairs", ("0.png", "1.png"), ("a cat", "a dog"), PAIRED, {})
     both = from_items("both", [item], images=bench.images)
     model = chooser("first", "given")

@@ -10,24 +10,16 @@ from typing import Any
 import pytest
 
 from creperie.bench import Benchmark, save
-from creperie.cli import main
 from creperie.testing.tiny import tiny_clip
 
 Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def creperie(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def creperie(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run a command in a folder of its own: exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*args: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(list(args))
-        out, err = capsys.readouterr()
-        return int(str(ended.value.code)), out, err
-
-    return run
+    return command
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,10 @@ from scipy import stats
 import creperie
 from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.core.errors import DataError, UsageError
-from creperie.metrics import MetricSettings
 from creperie.models.protocols import Fingerprint
 from creperie.scoring.compare_runs import compare
 from creperie.scoring.run import Run
 from creperie.scoring.score_runs import score
-
-FEW = MetricSettings(resamples=2000)
 
 
 def bench_of(n: int, name: str = "b", subsets: int = 2) -> Benchmark:
@@ -45,7 +42,7 @@ def run_of(name: str, right: Any, n: int = 60, bench: Benchmark | None = None) -
 
 def test_two_runs_item_by_item() -> None:
     a, b = run_of("a", range(0, 50)), run_of("b", range(20, 60))
-    found = compare([a, b], settings=FEW)
+    found = compare([a, b])
     frame = creperie.compare(a, b).to_pandas()  # two runs, as one writes them in a notebook
     own = frame[frame["subset"] == "all"].iloc[0]
     assert (own["a"], own["b"], own["n"]) == ("guess:a", "guess:b", 60)
@@ -70,7 +67,7 @@ def test_the_macro_mean_weighs_subsets_not_items() -> None:
     ]
     bench = from_items("uneven", items)
     a, b = run_of("a", range(90), bench=bench), run_of("b", range(90, 100), bench=bench)
-    rows = {r.subset: r.comparison for r in compare([a, b], settings=FEW).rows}
+    rows = {r.subset: r.comparison for r in compare([a, b]).rows}
     assert rows["all"].difference == pytest.approx(0.8)
     assert rows["macro"].difference == pytest.approx(0.0)
     assert rows["macro"].p == 1.0
@@ -78,7 +75,7 @@ def test_the_macro_mean_weighs_subsets_not_items() -> None:
 
 def test_equal_runs_do_not_differ() -> None:
     a, b = run_of("a", range(0, 60, 2)), run_of("b", range(0, 60, 2))
-    for row in compare([a, b], settings=FEW).rows:
+    for row in compare([a, b]).rows:
         assert (row.comparison.difference, row.comparison.p) == (0.0, 1.0)
 
 
@@ -86,7 +83,7 @@ def test_runs_on_different_items_are_refused_unless_common() -> None:
     a, b = run_of("a", range(30), n=60), run_of("b", range(30), n=40)
     with pytest.raises(UsageError, match=r"different items .*; pass `common=True`"):
         compare([a, b])
-    found = compare([a, b], common=True, settings=FEW)
+    found = compare([a, b], common=True)
     assert found.notes == ["compared on the 40 items that all runs have; the runs have 60, 40"]
     assert next(r for r in found.rows if r.subset == "all").comparison.n == 40
 
@@ -106,7 +103,7 @@ def test_three_models_are_ranked_over_two_benchmarks() -> None:
     first, second = bench_of(60, "first"), bench_of(50, "second")
     runs = [run_of(m, range(n), bench=first) for m, n in (("a", 50), ("b", 40), ("c", 30))]
     runs += [run_of(m, range(n), bench=second) for m, n in (("a", 20), ("b", 40), ("c", 30))]
-    found = compare(runs, settings=FEW)
+    found = compare(runs)
     assert found.columns == ["first blind", "second blind"]
     assert {r.name: r.ranks for r in found.ranks} == {"guess:a": (1, 3), "guess:b": (2, 1), "guess:c": (3, 2)}
     kinds = {c.correlation.kind: c.correlation for c in found.correlations}
@@ -120,7 +117,7 @@ def test_an_external_column(tmp_path: Path) -> None:
     runs = [run_of(m, range(n)) for m, n in (("a", 50), ("b", 40), ("c", 30))]
     path = tmp_path / "imagenet.csv"
     path.write_text("model,imagenet\nguess:a,70.1\nguess:b,68\nguess:c,50\nother,1\n")
-    found = compare(runs, settings=FEW, against=path, column="imagenet")
+    found = compare(runs, against=path, column="imagenet")
     (linear,) = [c for c in found.correlations if c.b == "imagenet" and c.correlation.kind == "pearson"]
     assert linear.models == ["guess:a", "guess:b", "guess:c"]
     assert linear.correlation.value == pytest.approx(stats.pearsonr([5, 4, 3], [70.1, 68, 50]).statistic)

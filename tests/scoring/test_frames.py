@@ -63,10 +63,28 @@ def test_what_is_not_covered_is_in_the_repr_and_a_warning(triples: Benchmark, du
         warnings.simplefilter("error")
         assert "of 40 items" not in repr(cr.score(triples, dual_model(), tasks="itt"))
     (pictures / "3.png").unlink()
-    with pytest.warns(UserWarning, match=r"5 of 40 items have no score \(5 × missing-image\)"):
+    with pytest.warns(UserWarning, match=r"5 of 40 items have no score \(missing-image\)"):
         run = cr.score(triples, dual_model(), tasks="itt")
     assert "35 of 40 items" in repr(run)
     assert run.frame().column("correct").null_count == 5
+
+
+def test_scores_that_are_not_numbers_are_counted_aloud(bench: Benchmark) -> None:
+    """One caption of one item, or both of it; an item without numbers is not in the accuracy."""
+    for lost in (["short"], ["short", "a longer one"]):
+        told = r"1 of 3 items.*; 2 of 3 items have no score \(NaN\)"
+        with pytest.warns(UserWarning, match=told):
+            run = cr.score(bench, lambda texts: [float("nan") if t in lost else len(t) for t in texts])  # noqa: B023
+        assert "2 of 3 items have no score" in repr(run)
+        assert run.results[-1]["n"] == 1
+        assert run.frame().column("correct").null_count == 2
+    for wrong, line in (
+        (lambda texts: [None for _ in texts], "every score is NaN"),
+        (lambda texts: 1.0, "the function returned one number for 4 captions; return a list with one number per"),
+        (lambda texts: [[1.0, 2.0] for _ in texts], r"the function returned \(4, 2\) for 4 captions"),
+    ):
+        with pytest.raises(CreperieError, match=line):
+            cr.score(bench, wrong)
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])

@@ -128,7 +128,7 @@ def test_answers_are_read_and_strays_left_out(tmp_path: Path) -> None:
 def test_wrong_answer_files_are_said(tmp_path: Path) -> None:
     with pytest.raises(CreperieError, match="which caption was offered first"):
         import_answers(answers_file(tmp_path / "talker-s.json", a=record("(1)", "a dog", True)))
-    with pytest.raises(CreperieError, match="record 'a': has no 'answer'"):
+    with pytest.raises(CreperieError, match="record 'a': 'answer' is missing"):
         import_answers(
             answers_file(tmp_path / "x-s.json", a={"caption": "", "negative_caption": "", "filename": ""}),
             order="positive-first",

@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from loopback import Request, serving
 from PIL import Image
 from tiny_rare import tiny_blip
 
@@ -40,46 +39,30 @@ class Seer:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
         self.limit = 1_000
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *args: object) -> None:
-                return None
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status, told = (200, outer.answer(body)) if len(outer.asked) < outer.limit else (401, {"error": {}})
-                data = json.dumps(told).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        self.url = ""
 
     @property
     def uri(self) -> str:
-        base = f"http://127.0.0.1:{self.http.server_port}/v1"
-        return f"api:seer?base_url={base}&concurrency=1&retries=1&price_in=1&price_out=2"
+        return f"api:seer?base_url={self.url}&concurrency=1&retries=1&price_in=1&price_out=2"
 
-    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        parts = {p["type"]: p for p in body["messages"][-1]["content"]}
+    def answer(self, request: Request) -> None:
+        parts = {p["type"]: p for p in request.read()["messages"][-1]["content"]}
+        if len(self.asked) >= self.limit:
+            return request.reply(json.dumps({"error": {}}), 401)
         data = parts["image_url"]["image_url"]["url"].split(",", 1)[1]
         pixel = np.array(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB"))[0, 0].astype(int)
         seen = min(COLOURS, key=lambda c: np.abs(pixel - COLOURS[c]).sum())
         text = parts["text"]["text"]
         self.asked.append((seen, text))
-        said = "Perhaps." if "odd" in text else "Yes." if seen in text else "No."
-        return {"choices": [{"message": {"role": "assistant", "content": said}}], "usage": {"prompt_tokens": 90}}
+        return request.say("Perhaps." if "odd" in text else "Yes." if seen in text else "No.", prompt_tokens=90)
 
 
 @pytest.fixture
 def seer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seer]:
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     server = Seer()
-    yield server
-    server.http.shutdown()
+    with serving(server.answer) as server.url:
+        yield server
 
 
 @pytest.fixture

@@ -35,15 +35,15 @@ folder, bench, out = sys.argv[1:4]
 model = load_model(f"hf:{folder}", device="cpu")
 bench = load(bench)
 
-class Logged:
-    def __init__(self, log, delay):
-        self.log, self.delay = log, delay
+class Logged:  # holds nothing of its own: what an object holds decides whether stored results are its own
     def __getattr__(self, name):
         return getattr(model, name)
     def note(self, kind, parts):
+        log = os.open(os.environ["LOG"], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
         for part in parts:
-            os.write(self.log, f"{kind} {hashlib.sha256(part).hexdigest()}\\n".encode())
-        time.sleep(self.delay)
+            os.write(log, f"{kind} {hashlib.sha256(part).hexdigest()}\\n".encode())
+        os.close(log)
+        time.sleep(float(os.environ["DELAY"]))
     def forward_texts(self, prepared):
         self.note("text", [t.ids.tobytes() for t in prepared])
         return model.forward_texts(prepared)
@@ -63,9 +63,8 @@ for line in sys.stdin:
     cache, log, delay = line.split()
     child = os.fork()
     if child == 0:
-        os.environ["CREPERIE_CACHE"] = cache
-        handle = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-        score(bench, Logged(handle, float(delay)), tasks=["itt", "tot"], options=ScoreOptions(batch_size=4), out=out)
+        os.environ.update(CREPERIE_CACHE=cache, LOG=log, DELAY=delay)
+        score(bench, Logged(), tasks=["itt", "tot"], options=ScoreOptions(batch_size=4), out=out)
         os._exit(0)
     print(child, flush=True)
     print(os.waitpid(child, 0)[1], flush=True)

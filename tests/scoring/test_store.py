@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.core.errors import UsageError
@@ -74,7 +74,6 @@ def test_pair_keys_depend_on_both_parts() -> None:
     assert len({pair_keys(x, y).tobytes() for x in (a, b) for y in (a, b)}) == 4
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_file_cut_at_any_byte_serves_whole_batches_only(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -97,7 +96,6 @@ def _block_bytes(records: int, dim: int) -> int:
     return 56 + records * (32 + 4 + 4 * dim)
 
 
-@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_a_flipped_bit_is_never_served(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     store = ResultStore(tmp_path_factory.mktemp("store"))

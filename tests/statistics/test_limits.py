@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import creperie as cr
 from creperie.bench import Item, choice, from_items, save
 from creperie.cli.ceiling import ceiling
 from creperie.scoring import layout_of_bench
-from creperie.statistics import half_truths
+from creperie.statistics import half_truth_accuracy, half_truths
 
 RELEASED = Path(__file__).parents[3] / "shared" / "data" / "sugarcrepe"
 PAIRS = [("A dog bites a man.", "A man bites a dog."), ("A dog.", "A dog and a cat."), ("A dog.", "A cat.")]
@@ -27,6 +28,19 @@ def test_ceilings_of_three_items(tmp_path: Path) -> None:
     (row,) = json.loads(answer.output)["ceilings"]
     assert (row["n"], row["same_words"], row["half_truths"]) == (3, 1, 1)
     assert np.allclose((row["order_blind"], row["order_blind_half"]), (2 / 3, 5 / 6))
+
+
+def test_half_truth_accuracy_of_a_run(tmp_path: Path) -> None:
+    """Of three items one is a half-truth; a model that prefers fewer words rejects it."""
+    bench = from_items("three", [Item(str(k), "s", ("i.png",), pair, choice(1, 1), {}) for k, pair in enumerate(PAIRS)])
+    save(bench, tmp_path / "three")
+    run = cr.score(bench, "blind:length-words").save(tmp_path)
+    answer = CliRunner().invoke(ceiling, [str(tmp_path / "three"), "--run", str(run.path), "--json"])
+    (row,) = json.loads(answer.output)["half_truth_accuracy"]
+    assert (row["task"], row["n"], row["accuracy"], row["chance"]) == ("blind", 1, 1.0, 0.5)
+    other = from_items("other", [Item("0", "s", ("i.png",), PAIRS[0], choice(1, 1), {})])
+    with pytest.raises(cr.CreperieError, match="is not the benchmark that was scored"):
+        half_truth_accuracy(run, other)
 
 
 @pytest.mark.skipif(not RELEASED.exists(), reason="the released files are not at hand")

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from creperie.bench import Benchmark, from_items
-from creperie.cli.app import main
 from creperie.core.errors import CreperieError
 from creperie.scoring.run import Run
 from creperie.statistics.analyse import ALL, AnalysisExtras, FittedStudy, bearable, fit_study
@@ -138,18 +138,13 @@ def test_a_plot_of_nothing_is_refused(table: pa.Table, tmp_path: Path) -> None:
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
-def call(*args: object) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main([str(a) for a in args])
-    return int(ended.value.code or 0)
-
-
-def test_the_command(saved: tuple[Path, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(saved: tuple[Path, list[Path]], tmp_path: Path, command: Any) -> None:
     bench, runs = saved
     fixed = ["--fixed", "model*simplified + length", "--random", "image,caption"]
     plot = ["--plot", tmp_path / "p.svg", "--plot-by", "model,simplified"]
-    assert call("stats", *runs, "--bench", bench, *fixed, *plot, "--table", tmp_path / "t.parquet", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    code, out, _ = command("stats", *runs, "--bench", bench, *fixed, *plot, "--table", tmp_path / "t.parquet", "--json")
+    assert code == 0
+    found = json.loads(out)
     assert found["rows"] == 3 * 120 * 4
     (one,) = found["fits"]
     assert one["convergence"]["converged"]
@@ -158,28 +153,31 @@ def test_the_command(saved: tuple[Path, list[Path]], tmp_path: Path, capsys: pyt
     assert len(one["cells"]) == 6
     assert (tmp_path / "p.svg").is_file()
     # the table that was written gives the same answer
-    assert call("stats", tmp_path / "t.parquet", *fixed, "--json") == 0
-    again = json.loads(capsys.readouterr().out)["fits"][0]
+    code, out, _ = command("stats", tmp_path / "t.parquet", *fixed, "--json")
+    assert code == 0
+    again = json.loads(out)["fits"][0]
     assert again["coefficients"] == one["coefficients"]
 
 
-def test_what_people_see(saved: tuple[Path, list[Path]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_people_see(saved: tuple[Path, list[Path]], command: Any) -> None:
     bench, runs = saved
     options = ["--fixed", "simplified", "--family", "logistic", "--per-model", "--contrasts", "rest"]
-    assert call("stats", *runs, "--bench", bench, *options, "--where", "comparison=1-1,2-2") == 0
-    shown = capsys.readouterr().out
+    code, shown, _ = command("stats", *runs, "--bench", bench, *options, "--where", "comparison=1-1,2-2")
+    assert code == 0
     for piece in ("logistic mixed model, Laplace, 720 rows", "simplified[true]", "image", "60 groups", "converged"):
         assert piece in shown
     assert "fake:poor" in shown
     assert "residual" not in shown, "a row of a logistic model has no variance of its own"
 
 
-def test_a_preset_can_be_changed(saved: tuple[Path, list[Path]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_preset_can_be_changed(saved: tuple[Path, list[Path]], command: Any) -> None:
     bench, runs = saved
     options = ["--contrasts", "orthogonal", "--random", "image,caption", "--outcome", "gap", "--where", "source=web"]
     grammar = ["--grammar", "blind:length"]
-    assert call("stats", *runs, "--bench", bench, "--preset", "argument-order", *options, *grammar, "--json") == 0
-    (one,) = json.loads(capsys.readouterr().out)["fits"]
+    preset = ["--preset", "argument-order"]
+    code, out, _ = command("stats", *runs, "--bench", bench, *preset, *options, *grammar, "--json")
+    assert code == 0
+    (one,) = json.loads(out)["fits"]
     assert one["analysis"]["outcome"] == "gap"
     assert one["analysis"]["contrast"] == "orthogonal"
     assert one["analysis"]["random"] == ["image", "caption"]
@@ -187,17 +185,19 @@ def test_a_preset_can_be_changed(saved: tuple[Path, list[Path]], capsys: pytest.
     assert any("source" in note for note in one["notes"])
 
 
-def test_a_table_can_be_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_can_be_judged(tmp_path: Path, command: Any) -> None:
     rng = np.random.default_rng(2)
     captions = rng.choice(["a dog", "a dog runs", "a dog runs away"], 200)
     foils = rng.choice(["a cat", "a cat sits", "a cat sits down"], 200)
     columns = {"caption": captions, "foil": foils, "image": np.arange(200) // 4, "chosen": rng.integers(0, 2, 200)}
     file = write_table(pa.table(columns), tmp_path / "t.csv")
-    assert call("stats", file, "--fixed", "grammaticality", "--grammar", "blind:length", "--json") == 0
-    (one,) = json.loads(capsys.readouterr().out)["fits"]
+    code, out, _ = command("stats", file, "--fixed", "grammaticality", "--grammar", "blind:length", "--json")
+    assert code == 0
+    (one,) = json.loads(out)["fits"]
     assert [c["name"] for c in one["coefficients"][1:]] == ["grammaticality[equal]", "grammaticality[foil]"]
-    assert call("stats", file, "--fixed", "grammaticality", "--task", "itt") == 2
-    assert "a table comes alone" in capsys.readouterr().err
+    code, _, err = command("stats", file, "--fixed", "grammaticality", "--task", "itt")
+    assert code == 2
+    assert "a table comes alone" in err
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,10 @@ def test_a_table_can_be_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ],
 )
 def test_mistakes_are_said_in_one_line(
-    saved: tuple[Path, list[Path]], capsys: pytest.CaptureFixture[str], options: list[str], said: str
+    saved: tuple[Path, list[Path]], command: Any, options: list[str], said: str
 ) -> None:
     bench, runs = saved
-    assert call("stats", *runs, "--bench", bench, *options) == 2
-    line = capsys.readouterr().err.strip().splitlines()[-1]
+    code, _, err = command("stats", *runs, "--bench", bench, *options)
+    assert code == 2
+    line = err.strip().splitlines()[-1]
     assert said in line

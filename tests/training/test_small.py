@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
 from creperie.core.errors import DataError, ModelError, UsageError
 from creperie.models import ImageEncoder, TextEncoder, load_model
-from creperie.training.architecture import Words, split_words, vocabulary_of
+from creperie.training.architecture import SmallConfig, Words, split_words, vocabulary_of
 from creperie.training.small import load_small, read_config
 
 
@@ -94,12 +94,11 @@ def test_a_model_from_a_json_file(tmp_path: Path, data: Any) -> None:
 
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"size": 32, "channels": [8, 8], "text_width": 16, "heads": 2, "joint": 8}))
-    assert read_config(path).channels == (8, 8)
+    assert read_config(path, SmallConfig).channels == (8, 8)
     student: Any = open_student(str(path), 0, data.captions())
     assert student.model.config.vocabulary == len(student.words.vocabulary)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=80))
 def test_any_text_has_tokens_within_the_context(text: str) -> None:
     words = Words(vocabulary_of(["a cat sits."], 8).vocabulary, 8)

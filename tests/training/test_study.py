@@ -16,24 +16,22 @@ from creperie.bench import load, save
 from creperie.core.errors import UnknownNameError
 from creperie.training.architecture import split_words
 from creperie.training.findings import ExamResult, TrainingStudy, read_study, wanted_arms
-from creperie.training.lab import COLUMNS, world_columns
+from creperie.training.lab import COLUMNS
 from creperie.training.presets import PRESETS
 from creperie.training.scenes import TYPES, scene_pairs, spoilt_scenes, with_drawn
 from creperie.training.study import run_study
 from creperie.training.tables import gains_table, table_5, table_10, write_study
 from creperie.world import World, make_world
 
+NAMES = tuple(f"{bench} {name}" for bench, names in COLUMNS.items() for name in names)
+
 
 def made_study(arms: tuple[str, ...], values: dict[str, list[float]]) -> TrainingStudy:
     """A study with the same number in every column."""
     seeds = (0, 1)
-    base = tuple(ExamResult("base", s, dict.fromkeys(world_columns(), 50.0), {}, 0, 0.0, "") for s in seeds)
-    sat = tuple(
-        ExamResult(arm, s, dict.fromkeys(world_columns(), values[arm][s]), {}, 7, 0.0, "")
-        for s in seeds
-        for arm in arms
-    )
-    return TrainingStudy("made", arms, seeds, sat, base, 0.0, world_columns(), ("a note",))
+    base = tuple(ExamResult("base", s, dict.fromkeys(NAMES, 50.0), {}, 0, 0.0, "") for s in seeds)
+    sat = tuple(ExamResult(arm, s, dict.fromkeys(NAMES, values[arm][s]), {}, 7, 0.0, "") for s in seeds for arm in arms)
+    return TrainingStudy("made", arms, seeds, sat, base, 0.0, NAMES, ("a note",))
 
 
 def test_gains_are_taken_seed_by_seed_and_marked_above_ten() -> None:
@@ -148,7 +146,7 @@ def test_a_whole_study(tiny: tuple[TrainingStudy, Path]) -> None:
     for sat in found.sat:
         swaps = [sat.kinds[k] for k in COLUMNS["clean"]["swap"]]
         assert sat.values["clean swap"] == pytest.approx(sum(swaps) / 2)
-        assert sat.values.keys() == set(world_columns())
+        assert sat.values.keys() == set(NAMES)
     none, negate, refined = found.sat
     assert none.foils == 0
     assert negate.foils == 64 > refined.foils > 0
@@ -239,16 +237,11 @@ def test_negatives_come_from_makers_and_wrong_names_are_told(scenes: Any) -> Non
 @pytest.mark.slow
 def test_foils_do_not_depend_on_the_engine(scenes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from creperie.engine import Local
-    from creperie.making import registry
+    from creperie.making.pipeline import ParsedMaker
     from creperie.training.negatives import Negatives, training_data
 
     pytest.importorskip("spacy")
-    build = registry.build_maker
-
-    def in_small_chunks(*args: Any) -> Any:  # so that several processes have something to do
-        return replace(build(*args), chunk=10)
-
-    monkeypatch.setattr(registry, "build_maker", in_small_chunks)
+    monkeypatch.setattr(ParsedMaker, "chunk", 10)  # so that several processes have something to do
     wanted = Negatives(("rules:shuffle",), seed=4)
     alone, two = (training_data(scenes, wanted, engine=engine) for engine in (None, Local(2)))
     assert alone.with_foils >= 30

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from safetensors.torch import load_file
@@ -134,7 +134,6 @@ def bench_of(images: list[list[int]]) -> Any:
     return from_items("made", items)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     images=st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=40), min_size=1, max_size=4),
     seed=st.integers(0, 5),

@@ -58,7 +58,7 @@ def test_arms_are_not_cut(action: str) -> None:
 def test_things_rest_on_something() -> None:
     """What is above the ground floats, is on, in or in the hands of another, or has a stand drawn below it."""
     for shown in ("above", "below", "left", "inside", "on", "carries", "holds", "throws"):
-        for _, scene in layouts(shown, 40):
+        for _, scene in layouts(shown, 15):
             graph = Graph(scene)
             for k, thing in enumerate(scene.things):
                 held = k == 1 and scene.action in LIFTING

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from creperie.bench import ImageStore, load, open_image, save
 from creperie.bench.images import ImageError
-from creperie.cli.app import main
 from creperie.core.errors import UnknownNameError, UsageError
 from creperie.world import World, make_world, render, training_pairs
 from creperie.world.biased import BIASED
@@ -136,15 +136,7 @@ def test_pairs() -> None:
 # -- the command line ------------------------------------------------------------------------------------------------
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ending:
-        main(list(arguments))
-    out, err = capsys.readouterr()
-    assert isinstance(ending.value.code, int)
-    return ending.value.code, out, err
-
-
-def test_make_show_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_make_show_check(tmp_path: Path, command: Any) -> None:
     folder = str(tmp_path / "w")
     call = [
         "world",
@@ -159,22 +151,22 @@ def test_make_show_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         "choice",
         "--json",
     ]
-    code, out, _ = run(capsys, *call)
+    code, out, _ = command(*call)
     document = json.loads(out)
     assert code == 0
     assert document["items"] == 3 * (7 + len(BIASED)) == document["images"]
     assert document["subsets"]["add_att"] == 3
     assert len(list((tmp_path / "w" / "images").iterdir())) == document["images"]
 
-    assert run(capsys, *call)[0] == 2  # the folder exists
-    assert run(capsys, *call, "--force")[0] == 0
+    assert command(*call)[0] == 2  # the folder exists
+    assert command(*call, "--force")[0] == 0
 
-    code, out, _ = run(capsys, "world", "check", folder, "--json")
+    code, out, _ = command("world", "check", folder, "--json")
     assert (code, json.loads(out)["findings"]) == (0, [])
 
 
-def test_kinds_and_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "world", "kinds", "--json")
+def test_kinds_and_mistakes(tmp_path: Path, command: Any) -> None:
+    code, out, _ = command("world", "kinds", "--json")
     assert code == 0
     assert {k["kind"] for k in json.loads(out)["kinds"]} == set(ALL_KINDS)
     for arguments, message in (
@@ -183,7 +175,7 @@ def test_kinds_and_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         (["mkae"], "did you mean 'make'"),
         (["make"], "Missing option '--out'"),
     ):
-        code, _, err = run(capsys, "world", *arguments)
+        code, _, err = command("world", *arguments)
         assert code == 2
         assert message in err
         assert err.count("\n") == 1
@@ -195,7 +187,7 @@ def test_a_sheet_of_nothing_is_refused() -> None:
         contact_sheet(make_world(World(items=1, kinds=("dative",))), [])
 
 
-def test_check_says_no(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_says_no(tmp_path: Path, command: Any) -> None:
     from dataclasses import replace
 
     from creperie.bench import from_items
@@ -203,7 +195,7 @@ def test_check_says_no(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     bench = make_world(World(items=2, kinds=("swap_obj",)))
     lies = [replace(item, match=((False, True),)) for item in bench]
     save(from_items("lies", lies, images=bench.images), tmp_path / "lies", copy_images=True)
-    code, out, _ = run(capsys, "world", "check", str(tmp_path / "lies"))
+    code, out, _ = command("world", "check", tmp_path / "lies")
     assert code == 1
     assert "the item says false" in out
 

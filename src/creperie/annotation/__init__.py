@@ -1,5 +1,5 @@
-"""Studies with people: web pages on which annotators check, correct, rate and choose, and what their answers mean for
-the benchmark.
+"""Studies with people: web pages on which annotators check, correct, rate and choose, and the effect of their answers
+on the benchmark.
 """
 
 from creperie.core.doors import front_door

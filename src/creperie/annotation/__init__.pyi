@@ -1,4 +1,3 @@
-from creperie.annotation.apply import ApplyPlan as ApplyPlan
 from creperie.annotation.apply import apply_record as apply_record
 from creperie.annotation.apply import apply_study as apply_study
 from creperie.annotation.apply import bench_of as bench_of
@@ -29,16 +28,17 @@ from creperie.annotation.people import exclude as exclude
 from creperie.annotation.people import exclude_by_rules as exclude_by_rules
 from creperie.annotation.people import include as include
 from creperie.annotation.people import withdraw as withdraw
+from creperie.annotation.plans import Address as Address
+from creperie.annotation.plans import ApplyPlan as ApplyPlan
+from creperie.annotation.plans import StudyPlan as StudyPlan
 from creperie.annotation.quality import agreement as agreement
 from creperie.annotation.quality import overview as overview
-from creperie.annotation.server import Address as Address
 from creperie.annotation.server import serve as serve
 from creperie.annotation.settings import StudySettings as StudySettings
 from creperie.annotation.settings import settings_of as settings_of
 from creperie.annotation.state import change_settings as change_settings
 from creperie.annotation.state import set_state as set_state
 from creperie.annotation.state import study_named as study_named
-from creperie.annotation.study import StudyPlan as StudyPlan
 from creperie.annotation.study import all_studies as all_studies
 from creperie.annotation.study import count_questions as count_questions
 from creperie.annotation.study import store_study as store_study

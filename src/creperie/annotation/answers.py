@@ -1,4 +1,4 @@
-"""What an annotator does with a question in hand: answer it, skip it, take the last step back.
+"""What an annotator can do with the current question: answer it, skip it, or undo the last step.
 
 Requests are idempotent: a repeated key returns what was stored under it. Rows are only added.
 """
@@ -11,14 +11,14 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from creperie.annotation.assignment import Desk, Ticket
+from creperie.annotation.assignment import Desk
 from creperie.annotation.schema import ANSWER, DONE, FREE, MAIN, PRACTICE, SKIP, UNDO, Answer, Question, Slot
-from creperie.annotation.tasks.form import read_form
+from creperie.annotation.tasks.form import Json, read_form
 from creperie.core import CreperieError
 
 
 class WorkError(CreperieError):
-    """Something an annotator cannot do now. `code` says why, for the page."""
+    """Raised for something that an annotator cannot do now. `code` tells the page why."""
 
     def __init__(self, code: str, what: str) -> None:
         self.code = code
@@ -27,7 +27,7 @@ class WorkError(CreperieError):
 
 @dataclass(frozen=True)
 class Receipt:
-    """The reply to an answer; the feedback is for practice questions only."""
+    """The reply to an answer; feedback is given for practice questions only."""
 
     key: str
     right: bool | None = None
@@ -37,76 +37,75 @@ class Receipt:
 def answer(
     desk: Desk, token: str, key: str, given: Mapping[str, Any], comment: str, visible: float | None = None
 ) -> Receipt:
-    """Store an answer to the slot of this token. A study that was paused still takes the answer in hand."""
-    if isinstance(ticket := _held(desk, token, key, ANSWER), Receipt):
-        return ticket
-    payload, order = ticket.question.payload, ticket.slot.order or []
+    """Store an answer to the slot with this token and return its receipt. A paused study still accepts the current
+    answer.
+    """
+    if isinstance(slot := _held(desk, token, key, ANSWER), Receipt):
+        return slot
+    payload, order = slot.question.payload, slot.order or []
     fields = read_form(desk.task.show(payload, order), given)
     value = desk.task.mean(payload, order, fields)
-    _add(desk, ticket, ANSWER, key, comment, given=fields, value=value, visible=visible)
-    ticket.slot.state, ticket.slot.lease_until = DONE, None
+    _add(desk, slot, ANSWER, key, comment, given=fields, value=value, visible=visible)
+    slot.state, slot.lease_until = DONE, None
     desk.save()
-    return _receipt(desk, key, ticket.question, value)
+    return _receipt(desk, key, slot.question, value)
 
 
 def skip(desk: Desk, token: str, key: str, comment: str) -> None:
-    """Leave a question to others; it is not asked of this annotator again. A skipped check counts as failed."""
-    if isinstance(ticket := _held(desk, token, key, SKIP), Receipt):
+    """Leave a question to others; this annotator is not asked it again. A skipped check counts as failed."""
+    if isinstance(slot := _held(desk, token, key, SKIP), Receipt):
         return
     if skipped(desk) >= desk.plan.skips_allowed(desk.answered()):
         raise WorkError("skips", "you have skipped too many questions: please answer this one")
-    _add(desk, ticket, SKIP, key, comment)
-    if ticket.slot.kind == MAIN:
-        desk.put_down(ticket.slot)
+    _add(desk, slot, SKIP, key, comment)
+    if slot.kind == MAIN:
+        desk.put_down(slot)
     else:
-        ticket.slot.state, ticket.slot.lease_until = DONE, None
+        slot.state, slot.lease_until = DONE, None
         desk.save()
 
 
 def undo(desk: Desk, key: str) -> None:
-    """Take back the last answer or skip and hold its slot again. What was taken back stays on record."""
+    """Take back the last answer or skip and hold its slot again. The withdrawn answer stays on record."""
     if _repeated(desk, key, UNDO) is not None:
         return
     last = _last_step(desk)
-    ticket = desk.ticket_of(last.slot_id) if last else None
-    if ticket is None or ticket.slot.kind == PRACTICE:
+    slot = desk.slot_of(last.slot_id) if last else None
+    if slot is None or slot.kind == PRACTICE:
         raise WorkError("nothing", "there is no answer to take back")
-    slot = ticket.slot
     if slot.annotator_id != desk.me.id and not (slot.annotator_id is None and slot.state == FREE):
         raise WorkError("gone", "the skipped question has been given to someone else")
     current = desk.mine()
-    if current is not None and current.slot.id != slot.id:
-        desk.put_down(current.slot) if current.slot.state != FREE else None
-    _add(desk, ticket, UNDO, key, "")
-    if slot.state == DONE:  # as it was shown before; the time in view begins anew
+    if current is not None and current.id != slot.id and current.state != FREE:
+        desk.put_down(current)
+    _add(desk, slot, UNDO, key, "")
+    if slot.state == DONE:  # shown in the same order as before; the time in view starts again
         slot.shown = desk.now
-    desk.hold(ticket)
+    desk.hold(slot)
     desk.save()
 
 
-def _held(desk: Desk, token: str, key: str, kind: str) -> Ticket | Receipt:
-    """My slot of this token, or what was done under the key before; an error where the slot is no longer mine."""
-    held_or_done = _repeated(desk, key, kind) or desk.ticket_named(token)
+def _held(desk: Desk, token: str, key: str, kind: str) -> Slot | Receipt:
+    """Return the annotator's slot with this token, or the receipt stored under the key; raise a WorkError if there is
+    neither.
+    """
+    held_or_done = desk.slot_named(token, key) or _repeated(desk, key, kind)
     if held_or_done is None:
         raise WorkError("slot", "this question is no longer yours: it waited too long, or it was answered already")
     return held_or_done
 
 
 def _repeated(desk: Desk, key: str, kind: str) -> Receipt | None:
-    row = desk.session.execute(
-        select(Answer, Question)
-        .join(Question, Question.id == Answer.question_id)
-        .where(Answer.annotator_id == desk.me.id, Answer.key == key)
-    ).first()
+    row = desk.session.scalar(select(Answer).where(Answer.annotator_id == desk.me.id, Answer.key == key))
     if row is None:
         return None
-    if row[0].kind != kind:
+    if row.kind != kind:
         raise WorkError("key", "this key was used for something else")
-    return _receipt(desk, key, row[1], row[0].value)
+    return _receipt(desk, key, row.question, row.value)
 
 
-def _receipt(desk: Desk, key: str, question: Question, value: dict[str, Any] | None) -> Receipt:
-    """Only practice questions say what would have been right."""
+def _receipt(desk: Desk, key: str, question: Question, value: Json | None) -> Receipt:
+    """Return the receipt of an answer; only practice questions reveal the right answer."""
     known = question.expected
     if question.kind != PRACTICE or known is None or value is None:
         return Receipt(key)
@@ -115,31 +114,33 @@ def _receipt(desk: Desk, key: str, question: Question, value: dict[str, Any] | N
 
 def _add(
     desk: Desk,
-    ticket: Ticket,
+    slot: Slot,
     kind: str,
     key: str,
     comment: str,
     *,
-    given: dict[str, Any] | None = None,
-    value: dict[str, Any] | None = None,
+    given: Json | None = None,
+    value: Json | None = None,
     visible: float | None = None,
 ) -> None:
-    """Add a row of mine under the settings of the moment. `visible` is how long the page says it was in view."""
-    last = desk.session.scalar(select(func.max(Answer.turn)).where(Answer.annotator_id == desk.me.id))
+    """Add a row for the annotator under the current revision of the settings. `visible` is the time in view by the
+    page.
+    """
+    turns = select(func.coalesce(func.max(Answer.turn), -1) + 1).where(Answer.annotator_id == desk.me.id)
     desk.session.add(
         Answer(
             study_id=desk.study.id,
-            question_id=ticket.question.id,
-            slot_id=ticket.slot.id,
+            question_id=slot.question_id,
+            slot_id=slot.id,
             annotator_id=desk.me.id,
-            turn=0 if last is None else last + 1,
+            turn=turns.scalar_subquery(),
             kind=kind,
             key=key,
             given=given,
             value=value,
-            shown_order=ticket.slot.order,
+            shown_order=slot.order,
             comment=comment,
-            seconds=_seconds(desk, ticket.slot, visible),
+            seconds=_seconds(desk, slot, visible),
             at=desk.now,
             revision=desk.study.revision,
         )
@@ -147,9 +148,9 @@ def _add(
 
 
 def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
-    """Return the time in view, as the page measured it, but not more than has passed here: pages can lie.
+    """Return the seconds in view as the page measured them, but at most the time that has passed on the server.
 
-    What the page does not say is what has passed; None where the clock was set back.
+    Without a measurement, return the time passed; if the server's clock was set back, return the measurement.
     """
     passed = desk.now - slot.shown if slot.shown is not None else -1.0
     if passed < 0:
@@ -158,14 +159,14 @@ def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
 
 
 def skipped(desk: Desk) -> int:
-    """Return how many questions I skipped and did not take back."""
+    """Return the number of questions that the annotator skipped and did not take back."""
     rows = select(Answer.slot_id, Answer.kind).where(Answer.annotator_id == desk.me.id).order_by(Answer.turn)
     last = dict(desk.session.execute(rows).all())
     return sum(kind == SKIP for kind in last.values())
 
 
 def _last_step(desk: Desk) -> Answer | None:
-    """My last answer or skip that was not taken back."""
+    """Return the annotator's last answer or skip that was not taken back."""
     recent = select(Answer).where(Answer.annotator_id == desk.me.id).order_by(Answer.turn.desc()).limit(200)
     taken_back = 0
     for row in desk.session.scalars(recent):

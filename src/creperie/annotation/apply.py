@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import Counter
+import statistics
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,37 +16,24 @@ import numpy as np
 from creperie.annotation.database import Database
 from creperie.annotation.export import exported, study_record
 from creperie.annotation.humanruns import human_runs
-from creperie.annotation.outcome import MAJORITY, UNANSWERED, WEIGHTED, Judged, Settled, StudyRecord, judged, settle
+from creperie.annotation.outcome import UNANSWERED, WEIGHTED, Judged, Settled, StudyRecord, judged, settle
+from creperie.annotation.plans import ApplyPlan
 from creperie.annotation.quality import agreement_of, weights_of
-from creperie.annotation.state import record, study_named
+from creperie.annotation.state import log, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.checks import FOIL
+from creperie.annotation.tasks.form import Json
 from creperie.annotation.tasks.preference import BIAS, FOILS, TIE
 from creperie.bench import Benchmark, Item, items_of, load, save, table_of
-from creperie.core import UsageError, unknown, write_json
+from creperie.core import UsageError, write_json
 from creperie.scoring import Run
 
-KEEP, DROP = "keep", "drop"
-#: The study's record beside the benchmark that was made of it.
+DROP = "drop"
+ALL = "all"  #: subsets
+#: File name of the study's record beside the benchmark that results from it.
 RECORD = "study.json"
 #: Verdicts that speak against an item.
 AGAINST = {"foil-check": "true", "positive-check": "reject", "triplet-check": "invalid"}
-
-
-@dataclass(frozen=True)
-class ApplyPlan:
-    """What becomes of undecided items, how verdicts come about, and where the result is written."""
-
-    undecided: str = KEEP
-    verdict: str = MAJORITY  #: of the majority, or weighted by competence
-    out: Path | None = None  #: the folder of the new version
-    runs: Path = Path("runs")
-    force: bool = False  #: replace the folder if it is there
-
-    def __post_init__(self) -> None:
-        for name, choices in (("undecided", (KEEP, DROP)), ("verdict", (MAJORITY, WEIGHTED))):
-            if getattr(self, name) not in choices:
-                raise unknown(name, getattr(self, name), choices)
 
 
 DEFAULT_PLAN = ApplyPlan()
@@ -53,22 +41,22 @@ DEFAULT_PLAN = ApplyPlan()
 
 @dataclass(frozen=True)
 class Applied:
-    """What became of a study: a benchmark where the task changes or tags one, runs where people competed."""
+    """The result of a study: a benchmark if the task changes or tags one, runs if people's accuracy was measured."""
 
-    document: dict[str, Any]
-    record: StudyRecord  #: the exported record that it was computed from
+    document: Json
+    record: StudyRecord  #: the exported record from which it was computed
     bench: Benchmark | None = None
     runs: tuple[Run, ...] = ()
 
 
 def apply_study(db: Database, name: str, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
-    """Turn the answers of a study into what its task is for. Writes nothing."""
+    """Return the result of a study, as its task defines it. Nothing is written."""
     with db.read() as session:
         return apply_record(exported(study_record(session, study_named(session, name))), bench, plan)
 
 
 def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
-    """Return what `apply_study` returns, computed from an exported record alone."""
+    """Return the same as `apply_study`, computed from an exported record alone."""
     name, expected, questions = document["study"], document["bench"]["hash"], judged(document)
     if expected != bench.hash:
         raise UsageError(
@@ -111,32 +99,29 @@ def _apply_checks(
     bench: Benchmark,
     document: StudyRecord,
     questions: Sequence[Judged],
-    about: dict[str, Any],
+    about: Json,
     plan: ApplyPlan,
 ) -> Applied:
     task = task_named(document["task"])
     weights = weights_of(document) if plan.verdict == WEIGHTED else {}
-    verdicts: dict[tuple[str, str], list[tuple[Judged, Settled]]] = {}
+    verdicts: dict[tuple[str, str], list[tuple[Judged, Settled]]] = defaultdict(list)
+    settled_by: Counter[str] = Counter()
     for one in questions:
-        settled = settle(task, one, weights.get(one.question.ordinal))
-        verdicts.setdefault((one.question.subset, one.question.item), []).append((one, settled))
-    remaining, fates = [], []
-    for item in items_of(bench.table):
-        changed, fate = _judge(task.name, item, verdicts.get((item.subset, item.id), []), plan.undecided)
-        fates.append(fate)
-        if changed is not None:
-            remaining.append(changed)
+        settled = settle(task, one, weights.get(one.ordinal))
+        verdicts[one.subset, one.item].append((one, settled))
+        settled_by[settled.how] += 1
+    judged_items = [_judge(task.name, i, verdicts[i.subset, i.id], plan.undecided) for i in items_of(bench.table)]
+    remaining = [item for item, _ in judged_items if item is not None]
     if not remaining:
         raise UsageError("no item would be left", where=bench.name, hint="adjudicate the disagreements first")
-    settled_by = Counter(settled.how for own in verdicts.values() for _, settled in own)
-    about |= {"fates": dict(Counter(fates)), "settled": dict(settled_by)}
+    about |= {"fates": dict(Counter(fate for _, fate in judged_items)), "settled": dict(settled_by)}
     about |= {"undecided": plan.undecided, "verdict": plan.verdict}
     made = _new_version(bench, remaining, about)
     return Applied(about | {"kept": len(remaining), "removed": len(bench) - len(remaining)}, document, made)
 
 
 def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undecided: str) -> tuple[Item | None, str]:
-    """An item after its verdicts, None where it goes, and what happened to it."""
+    """Return an item after its verdicts (None if it is removed), and what happened to it."""
     if all(s.how == UNANSWERED for _, s in asked):
         return item, "not judged"
     open_ = [s for _, s in asked if s.value is None or s.value["verdict"] == "unsure"]
@@ -145,7 +130,7 @@ def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undec
     against = [one for one, s in asked if s.value is not None and s.value["verdict"] == AGAINST[task]]
     tags = {**item.tags, f"people.{task}": "undecided" if open_ else "confirmed"}
     if against:
-        rest = _without_columns(item, {one.question.payload["column"] for one in against}) if task == FOIL else None
+        rest = _without_columns(item, {one.payload["column"] for one in against}) if task == FOIL else None
         if rest is None:
             return None, "removed"
         return replace(rest, tags={**tags, f"people.{task}": "foil removed"}), "foil removed"
@@ -156,7 +141,9 @@ def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undec
 
 
 def _without_columns(item: Item, columns: set[int]) -> Item | None:
-    """An item without the foils that turned out true; None where none is left, or images share its captions."""
+    """Return an item without the foils that turned out true; None if none is left, or if several images share its
+    captions.
+    """
     if len(item.images) > 1:
         return None
     left = [j for j in range(len(item.captions)) if j not in columns]
@@ -167,14 +154,14 @@ def _without_columns(item: Item, columns: set[int]) -> Item | None:
 
 
 def _corrected(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | None:
-    """An item with captions as they were corrected and the one foil that was chosen; None where that is the item."""
+    """Return an item with corrected captions and the one foil that was chosen; None if nothing changes."""
     captions, dropped = list(item.captions), set[int]()
     for one, settled in asked:
-        value, payload = settled.value or {}, one.question.payload
+        value = settled.value or {}
         if value.get("verdict") == "edit":
-            captions[payload["column"]] = value["text"]
+            captions[one.payload["column"]] = value["text"]
         if "foil" in value:
-            dropped |= {j for j, fits in enumerate(payload["match"]) if not fits and str(j) != value["foil"]}
+            dropped |= {j for j, fits in enumerate(item.match[0]) if not fits and str(j) != value["foil"]}
     if tuple(captions) == item.captions and not dropped:
         return None
     return _without_columns(replace(item, captions=tuple(captions)), dropped)
@@ -183,73 +170,63 @@ def _corrected(item: Item, asked: Sequence[tuple[Judged, Settled]]) -> Item | No
 # -- ratings ---------------------------------------------------------------------------------------------------------
 
 
-def _apply_ratings(
-    bench: Benchmark, document: StudyRecord, questions: Sequence[Judged], about: dict[str, Any]
-) -> Applied:
-    """The table of a comparison, and the items with what was said about them as tags."""
-    tags: dict[tuple[str, str], dict[str, str | float]] = {}
+def _apply_ratings(bench: Benchmark, document: StudyRecord, questions: Sequence[Judged], about: Json) -> Applied:
+    """Return the table of a comparison, and the items with their ratings as tags."""
+    tags: dict[tuple[str, str], dict[str, str | float]] = defaultdict(dict)
     if document["task"] == FOILS:
         preferences = _preferences(questions)
         table = preference_table(preferences)
         for one, name, winner in preferences:
-            tags.setdefault((one.question.subset, one.question.item), {})[f"people.better-{name}"] = winner
+            tags[one.subset, one.item][f"people.better-{name}"] = winner
     else:
-        ratings = [(one, rating) for one in questions if (rating := _rating(one)) is not None]
+        ratings = [(one, float(np.mean(values))) for one in questions if (values := _values(one, "rating"))]
         table = rating_table(ratings)
         for one, rating in ratings:
-            if one.question.source == bench.name:
-                tags[one.question.subset, one.question.item] = {f"people.{BIAS}": rating}
+            if one.source == bench.name:
+                tags[one.subset, one.item][f"people.{BIAS}"] = rating
     items = [replace(i, tags={**i.tags, **tags.get((i.subset, i.id), {})}) for i in items_of(bench.table)]
     return Applied(about | {"table": table, "tagged": len(tags)}, document, _new_version(bench, items, about))
 
 
 def _values(one: Judged, name: str) -> list[Any]:
-    """Return what people answered to a question, or what was decided; an empty list while answers are missing."""
+    """Return the values that people gave for a question, or the decided one; empty while answers are missing."""
     if one.decision is not None:
         return [one.decision["value"][name]]
     return [s.value[name] for s in one.answers] if one.complete else []
 
 
 def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
-    """Return whose foil more annotators preferred, for sense and for grammar; equal numbers are a tie."""
+    """Return the source whose foil more annotators preferred, for sense and for grammar; equal numbers are a tie."""
     preferences = []
-    for one in questions:
-        for name in ("sense", "grammar"):
-            ranked = Counter(_values(one, name)).most_common(2)
-            if ranked:
-                tie = ranked[0][0] == TIE or (len(ranked) == 2 and ranked[0][1] == ranked[1][1])
-                preferences.append((one, name, TIE if tie else one.question.payload["sources"][int(ranked[0][0])]))
+    for one, name in itertools.product(questions, ("sense", "grammar")):
+        if ranked := Counter(_values(one, name)).most_common(2):
+            tie = ranked[0][0] == TIE or (len(ranked) == 2 and ranked[0][1] == ranked[1][1])
+            preferences.append((one, name, TIE if tie else one.payload["sources"][int(ranked[0][0])]))
     return preferences
 
 
-def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[dict[str, Any]]:
+def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[Json]:
     """Count by subset in how many questions each source's foil was the better one."""
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    rows: dict[tuple[bool, str, str], Json] = {}
     for one, name, winner in preferences:
-        for subset in (one.question.subset, "all"):
-            empty = {"subset": subset, "evaluation": name, "n": 0}
-            row = rows.setdefault((subset, name), empty | dict.fromkeys((*one.question.payload["sources"], TIE), 0))
+        for subset in (one.subset, ALL):
+            empty = {"subset": subset, "evaluation": name, "n": 0} | dict.fromkeys((*one.payload["sources"], TIE), 0)
+            row = rows.setdefault((subset == ALL, subset, name), empty)
             row["n"] += 1
             row[winner] += 1
-    return [rows[key] for key in sorted(rows, key=lambda k: (k[0] == "all", k))]
+    return [rows[key] for key in sorted(rows)]
 
 
-def _rating(one: Judged) -> float | None:
-    values = _values(one, "rating")
-    return float(np.mean(values)) if values else None
-
-
-def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[dict[str, Any]]:
-    """Mean ratings by source and subset, each item worth the same, with a 95 % interval of the mean."""
-    groups: dict[tuple[str, str], list[float]] = {}
+def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[Json]:
+    """Return mean ratings by source and subset, each item worth the same, with a 95 % interval of the mean."""
+    groups: dict[tuple[str, bool, str], list[float]] = defaultdict(list)
     for one, rating in ratings:
-        for subset in (one.question.subset, "all"):
-            groups.setdefault((one.question.source, subset), []).append(rating)
+        for subset in (one.subset, ALL):
+            groups[one.source, subset == ALL, subset].append(rating)
     rows = []
-    for source, subset in sorted(groups, key=lambda k: (k[0], k[1] == "all", k[1])):
-        values = np.array(groups[source, subset])
-        mean, n = float(values.mean()), len(values)
-        half = 1.96 * values.std(ddof=1) / math.sqrt(n) if n > 1 else math.nan
+    for (source, _, subset), values in sorted(groups.items()):
+        mean, n = statistics.fmean(values), len(values)
+        half = 1.96 * statistics.stdev(values) / math.sqrt(n) if n > 1 else math.nan
         rows.append({"source": source, "subset": subset, "n": n, "mean": mean, "low": mean - half, "high": mean + half})
     return rows
 
@@ -258,7 +235,7 @@ def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[dict[str, Any]
 
 
 def bench_of(db: Database, name: str, spec: str | None = None, images: str | None = None) -> Benchmark:
-    """The benchmark that a study was made of."""
+    """Return the benchmark on which a study is based."""
     with db.read() as session:
         study = study_named(session, name)
     where = spec or study.bench.get("spec")
@@ -267,10 +244,10 @@ def bench_of(db: Database, name: str, spec: str | None = None, images: str | Non
     return load(where, images=images)
 
 
-def write_applied(db: Database | None, done: Applied, plan: ApplyPlan, actor: str = "cli") -> dict[str, Any]:
-    """Write what was made: the benchmark with the study's record beside it, the runs into their folder.
+def write_applied(db: Database | None, done: Applied, plan: ApplyPlan, actor: str = "cli") -> Json:
+    """Write the result of a study: the benchmark with the study's record beside it, the runs into their folder.
 
-    Without a database, from an exported file, no event is recorded.
+    Without a database, that is from an exported file, no event is recorded.
     """
     folder = plan.out if done.bench is not None else None
     if done.bench is not None:
@@ -282,6 +259,6 @@ def write_applied(db: Database | None, done: Applied, plan: ApplyPlan, actor: st
     written = {"folder": str(folder) if folder else None, "written_runs": runs}
     if db is not None:
         with db.write() as session:
-            detail = {"hash": done.bench.hash if done.bench else None, "export": done.record["digest"], **written}
-            record(session, actor, "apply", study_named(session, done.record["study"]), detail)
+            study, made = study_named(session, done.record["study"]), done.bench.hash if done.bench else None
+            log(session, actor, "apply", study, hash=made, export=done.record["digest"], **written)
     return done.document | written

@@ -1,30 +1,40 @@
 """Which question an annotator gets next.
 
-Questions are answered once all round before any is answered twice, as far as people have arrived: `depth` answers per
-question are open, so that nobody who comes early can fill a question with friends. Among the questions that are open,
-an annotator gets one whose other annotators they have met least; nobody meets the same person much more often than an
-even spread would have it (`pair_cap`).
+Every question is answered once before any is answered twice, as far as people have arrived: only `depth` answers per
+question are open, so that nobody who comes early can fill a question with friends. Among the open questions, an
+annotator gets one whose other annotators they have the fewest questions in common with; nobody shares many more
+questions with the same person than an even spread would give (`pair_cap`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import itertools
 import json
 import math
 import secrets
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-from sqlalchemy import BindParameter, Select, and_, bindparam, exists, func, or_, select
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Row,
+    ScalarSelect,
+    and_,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+    union_all,
+)
 from sqlalchemy.orm import Session, aliased
 
-from creperie.annotation.database import Database
 from creperie.annotation.links import Participant
+from creperie.annotation.plans import StudyPlan
 from creperie.annotation.schema import (
     ATTENTION,
     COMPLETED,
@@ -46,15 +56,14 @@ from creperie.annotation.schema import (
     StudyRow,
 )
 from creperie.annotation.settings import StudySettings, settings_of
-from creperie.annotation.study import StudyPlan, count_questions
 from creperie.annotation.tasks import task_named
 
-#: Open questions that are compared for the next one.
+#: Number of open questions among which the next one is chosen.
 CANDIDATES = 48
 
 
 def depth(overlap: int, arrived: int, expected: int) -> int:
-    """Return how many answers per question are open when so many of the expected people have arrived.
+    """Return how many answers per question are open when `arrived` of the expected people have arrived.
 
     >>> [depth(3, arrived, 25) for arrived in (1, 3, 9, 17, 25)], depth(2, 1, 2), depth(2, 2, 2)
     ([1, 1, 2, 3, 3], 1, 2)
@@ -74,263 +83,278 @@ def pair_cap(questions: int, overlap: int, people: int) -> int:
 
 def preferred(
     candidates: Iterable[tuple[int, int]],
-    holders: Mapping[int, Sequence[int]],
-    met: Mapping[int, int],
+    common: Mapping[int, tuple[int, int]],
     cap: int,
 ) -> list[int]:
-    """Questions in the order in which an annotator should get them.
+    """Return questions in the order in which an annotator should get them.
 
-    `candidates` are copies and questions in their random order, `holders` the people who have a question already, and
-    `met` says with how many questions I have in common with each of them.
+    `candidates` are pairs of copy and question in their random order. For the people who already have a question,
+    `common` has the number of questions that the annotator has in common with each of them: the largest, and the sum.
     """
-    ranked = []
-    for place, (copy, question) in enumerate(candidates):
-        meetings = [met.get(person, 0) for person in holders.get(question, ())]
-        if max(meetings, default=0) < cap:
-            ranked.append((copy, max(meetings, default=0), sum(meetings), place, question))
-    return [question for *_, question in sorted(ranked)]
-
-
-@dataclass(frozen=True)
-class Ticket:
-    """A slot that an annotator holds, with its question."""
-
-    slot: Slot
-    question: Question
+    ranked = sorted((copy, *common.get(q, (0, 0)), place, q) for place, (copy, q) in enumerate(candidates))
+    return [question for _, most, _, _, question in ranked if most < cap]
 
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """How far an annotator is. Attention checks count like other questions."""
+    """The progress of an annotator. Attention checks count like other questions."""
 
     done: int
     total: int | None
     stopped: bool = False
-    waiting: bool = False  #: more questions open when more people have begun
+    waiting: bool = False  #: True if more questions will open when more people have begun
 
 
 class Desk:
-    """One annotator's side of one transaction. What is read stays valid in it: the annotator's row is locked."""
+    """The operations of one annotator within one transaction. The annotator's row is locked, so what is read stays
+    valid.
+    """
 
-    def __init__(self, db: Database, session: Session, who: Participant, now: float | None = None) -> None:
+    def __init__(self, session: Session, who: Participant, now: float | None = None) -> None:
         self.now = time.time() if now is None else now
         self.session, self.me, self.study = session, who.annotator, who.study
         self.plan, self.settings = StudyPlan(**who.study.plan), settings_of(who.study.settings)
         self.task = task_named(who.study.task)
-        if self.study.id not in db.questions:  # they are never added or removed
-            db.questions[self.study.id] = count_questions(session, self.study)
-        self.questions: Mapping[str, int] = db.questions[self.study.id]
         self.waiting = False
-        self._counts: Counter[tuple[str, str]] | None = None
+        self._figures: Row[Any] | None = None
 
     def save(self) -> None:
-        """Write what has changed."""
+        """Flush all changes to the database."""
         self.session.flush()
-        self._counts = None
+        self._figures = None
 
     # -- taking a slot ---------------------------------------------------------------------------------------------
 
-    def take(self) -> Ticket | None:
-        """The slot that is held already, or the next one; None when there is nothing left to do."""
+    def take(self) -> Slot | None:
+        """Return the slot that the annotator holds, or the next one, which is then held; None if there is nothing left
+        to do.
+        """
         if self.study.state != OPEN:
             return None
-        ticket = self.mine() or self._own_slot(PRACTICE) or self._attention() or self._next()
-        if ticket is None:
+        if not self.figures.slots or self.figures.checks < self._checks(self.me.quota):
+            self._begin()
+        slot = self.mine() or self._next()
+        if slot is None:
             if not self.waiting and not self.me.outcome:
                 self.me.outcome, self.me.finished = COMPLETED, self.now
             return None
-        self.me.outcome, self.me.finished = "", None  # an answer may have been taken back after the last one
-        self.hold(ticket)
-        return ticket
+        self.me.outcome, self.me.finished = "", None  # an answer may have been taken back after the work was finished
+        self.hold(slot)
+        return slot
 
-    def mine(self) -> Ticket | None:
-        """A slot of my own: held, or put down by an undo."""
-        own = _SLOTS.where(Slot.annotator_id == self.me.id, Slot.state.in_((HELD, FREE)))
-        return self._ticket(own.order_by(Slot.state.desc(), Slot.id).limit(1))
+    def mine(self) -> Slot | None:
+        """Return the slot that the annotator holds, or their next practice question or check that is due."""
+        return self.slot_of(self.figures.next) if self.figures.next else None
 
-    def hold(self, ticket: Ticket) -> None:
-        """Take a slot, or hold it for longer. A question that is given out anew is shuffled anew."""
-        slot = ticket.slot
+    def _begin(self) -> None:
+        """Create the annotator's slots for practice, which comes first, and for checks: one at a random place of each
+        block.
+
+        The rank of such a slot is the number of answers after which it is due. Every known answer occurs as often as
+        the others, in an order that only the database has. Whoever began under an earlier version, which had no such
+        slots, gets those that are missing from here on.
+        """
+        asked = select(Question).where(Question.study_id == self.study.id, Question.kind != MAIN)
+        asked = asked.where(Question.id.not_in(select(_MINE.question_id).where(_MINE.annotator_id == self.me.id)))
+        questions = self.session.scalars(asked.order_by(Question.ordinal)).all()
+        dice, every = secrets.SystemRandom(), self.plan.attention_every
+        by_answer: dict[str, list[Question]] = defaultdict(list)
+        for question in dice.sample(questions, len(questions)):
+            if question.kind == ATTENTION:
+                by_answer[json.dumps(question.expected)].append(question)
+        turns = [[q for q in turn if q] for turn in itertools.zip_longest(*by_answer.values())]
+        checks = [q for turn in turns for q in dice.sample(turn, len(turn))]
+        checks = checks[: self._checks(self.me.quota) - self.figures.checks]
+        ranked = [(q, 0) for q in questions if q.kind == PRACTICE]
+        block = self.figures.answered // every
+        ranked += [(q, n * every + 1 + dice.randrange(every)) for n, q in enumerate(checks, block)]
+        own = {"study_id": self.study.id, "annotator_id": self.me.id, "copy": self.me.id, "state": FREE}
+        self.session.add_all(Slot(question_id=q.id, kind=q.kind, rank=rank, **own) for q, rank in ranked)
+        self.save()
+
+    def hold(self, slot: Slot) -> None:
+        """Lease a slot to the annotator, or renew the lease. A question that is given out again is shuffled again."""
         again = slot.annotator_id == self.me.id and slot.state != FREE
         if not again:
             slot.shown, slot.token = self.now, secrets.token_urlsafe(16)
         if slot.order is None or (not again and slot.kind == MAIN):
-            order = list(range(self.task.shuffled(ticket.question.payload)))
-            secrets.SystemRandom().shuffle(order)  # an order that could be computed would tell what is true
+            order = list(range(self.task.shuffled(slot.question.payload)))
+            secrets.SystemRandom().shuffle(order)  # a predictable order would reveal what is true
             slot.order = order
         slot.state, slot.annotator_id, slot.lease_until = HELD, self.me.id, self.now + self.plan.lease
-        self.session.flush()  # as many slots are done as before
+        self.session.flush()  # the numbers of done slots stay valid
 
     def put_down(self, slot: Slot) -> None:
-        """Let go of a slot without an answer: main slots go back to everybody, the others stay mine."""
+        """Release a slot without an answer: main slots become free for everybody, others stay with the annotator."""
         slot.state, slot.lease_until, slot.token = FREE, None, None
         if slot.kind == MAIN:
             slot.annotator_id, slot.order = None, None
         self.save()
 
-    def _ticket(self, wanted: Select[Slot, Question]) -> Ticket | None:
-        row = self.session.execute(wanted.execution_options(populate_existing=True)).first()
-        return None if row is None else Ticket(*row)
+    def slot_of(self, number: int) -> Slot:
+        """Return the slot with this id, locked."""
+        return self.session.scalars(_SLOT, {"slot": number}).one()
 
-    def ticket_of(self, number: int) -> Ticket:
-        """The slot with an id, locked."""
-        ticket = self._ticket(_SLOTS.where(Slot.id == number))
-        assert ticket is not None  # slots of rows stay
-        return ticket
-
-    def ticket_named(self, token: str) -> Ticket | None:
-        """The slot of a token, if I hold it."""
-        return self._ticket(_SLOTS.where(Slot.token == token, Slot.annotator_id == self.me.id, Slot.state == HELD))
-
-    # -- practice and checks -----------------------------------------------------------------------------------------
-
-    def _own_slot(self, kind: str) -> Ticket | None:
-        """A slot that only I can have; practice and attention questions are asked of everybody."""
-        if self._had(kind) >= self.questions[kind]:
-            return None
-        asked = select(Question).where(Question.study_id == self.study.id, Question.kind == kind)
-        questions = self.session.scalars(asked.order_by(Question.ordinal)).all()
-        had = set(self.session.scalars(select(Slot.question_id).where(Slot.annotator_id == self.me.id)))
-        left = [q for q in questions if q.id not in had]
-        question = left[0]
-        if kind == ATTENTION:  # every known answer as often as the others, otherwise in an order of my own
-            seen = Counter(json.dumps(q.expected) for q in questions if q.id in had)
-            question = min(left, key=lambda q: (seen[json.dumps(q.expected)], self._secret(f"check {q.id}")))
-        own = {"study_id": self.study.id, "question_id": question.id, "kind": kind, "annotator_id": self.me.id}
-        slot = Slot(**own, copy=self.me.id, rank=0, state=FREE)
-        self.session.add(slot)
-        self.save()
-        return Ticket(slot, question)
-
-    def _attention(self) -> Ticket | None:
-        """Somewhere in each block of questions comes a check; where, only the study's secret says."""
-        had, every = self._had(ATTENTION), self.plan.attention_every
-        if not self.plan.attention or (self.me.quota is not None and had >= self.me.quota // every):
-            return None
-        due = had * every + 1 + self._secret(f"position {had}") % every
-        return self._own_slot(ATTENTION) if self.counts()[MAIN, DONE] >= due else None
-
-    def _secret(self, what: str) -> int:
-        digest = hmac.digest(self.study.secret.encode(), f"{self.me.id}/{what}".encode(), hashlib.sha256)
-        return int.from_bytes(digest[:8], "big")
+    def slot_named(self, token: str, key: str) -> Slot | None:
+        """Return the slot with this token, if the annotator holds it and has done nothing under the key."""
+        return self.session.scalar(_NAMED, {"token": token, "key": key, "me": self.me.id})
 
     # -- the next question -------------------------------------------------------------------------------------------
 
-    def _next(self) -> Ticket | None:
-        if self.me.quota is not None and self.counts()[MAIN, DONE] >= self.me.quota:
+    def _next(self) -> Slot | None:
+        if self.me.quota is not None and self.figures.answered >= self.me.quota:
             return None
-        arrived, people = self._people
+        arrived, people = self._people()
         rows = self._open_slots(depth(self.plan.overlap, arrived, people))
-        first = {row.question_id: row.id for row in reversed(rows)}
+        first = {row.question_id: row for row in reversed(rows)}
         ranked = preferred(
-            [(row.copy, row.question_id) for row in rows if first[row.question_id] == row.id],
-            self._holders(first),
-            {person: n for person, n in self.session.execute(_MET, {"me": self.me.id}) if person},
-            pair_cap(self.questions[MAIN], self.plan.overlap, people),
+            [(row.copy, row.question_id) for row in rows if first[row.question_id] is row],
+            {question: (row.most or 0, row.total or 0) for question, row in first.items()},
+            pair_cap(self.figures.questions, self.plan.overlap, people),
         )
-        for question in ranked:
-            ticket = self.ticket_of(first[question])
-            slot = ticket.slot
-            if slot.state == FREE or (slot.state == HELD and (slot.lease_until or 0) < self.now):  # nobody was quicker
-                return ticket
+        for waits in (False, True):  # wait for a slot that somebody else is about to take only if there is no other
+            takeable = _TAKEABLE.with_for_update(of=Slot, skip_locked=not waits)
+            for question in ranked:
+                if slot := self.session.scalar(takeable, {"slot": first[question].id, "now": self.now}):
+                    return slot
         # People who were invited can come back when more is open; for a crowd this is the end.
         self.waiting = self.me.entry == INVITED and bool(self._open_slots(self.plan.overlap))
         return None
 
     def _open_slots(self, bound: int) -> Sequence[Any]:
-        """Slots that are free or abandoned, about questions that I have neither had nor skipped."""
+        """Return slots whose lease has expired or that are free, for questions that the annotator has neither had nor
+        skipped, in their random order.
+        """
         own = {"study": self.study.id, "me": self.me.id, "bound": bound, "overlap": self.plan.overlap, "now": self.now}
-        return [row for wanted in (_LAPSED, _FREE) for row in self.session.execute(wanted, own)]
+        return self.session.execute(_OPEN, own).all()
 
-    def _holders(self, questions: Iterable[int]) -> dict[int, list[int]]:
-        """Return who has or had each question, without people who are excluded."""
-        taken = select(Slot.question_id, Slot.annotator_id).where(Slot.annotator_id.is_not(None), Slot.state != VOID)
-        holders: dict[int, list[int]] = defaultdict(list)
-        for question, person in self.session.execute(taken.where(Slot.question_id.in_(questions))):
-            holders[question].append(person or 0)
-        return holders
+    # -- progress ------------------------------------------------------------------------------------------------------
 
-    # -- how far I am --------------------------------------------------------------------------------------------------
+    @property
+    def figures(self) -> Row[Any]:
+        """The numbers on which the next step depends; see `_FIGURES`."""
+        if self._figures is None:
+            own = {"study": self.study.id, "me": self.me.id, "now": self.now}
+            self._figures = self.session.execute(_FIGURES, own).one()
+        return self._figures
 
-    @cached_property
     def _people(self) -> tuple[int, int]:
-        return arrivals(self.session, self.study, self.settings, self.me.id)
-
-    def counts(self) -> Counter[tuple[str, str]]:
-        """My slots by kind and state."""
-        if self._counts is None:
-            own = select(Slot.kind, Slot.state, func.count()).where(Slot.annotator_id == self.me.id)
-            rows = self.session.execute(own.group_by(Slot.kind, Slot.state))
-            self._counts = Counter({(kind, state): n for kind, state, n in rows})
-        return self._counts
-
-    def _had(self, kind: str) -> int:
-        return sum(n for (own, _), n in self.counts().items() if own == kind)
+        return _expected(self.figures, self.study, self.settings)
 
     def answered(self) -> int:
-        """Return how many questions I have answered, without practice."""
-        return self.counts()[MAIN, DONE] + self.counts()[ATTENTION, DONE]
+        """Return the number of questions that the annotator has answered, without practice."""
+        return int(self.figures.answered + self.figures.checked)
 
     def standing(self) -> AnnotatorProgress:
         total = self.me.quota
-        if total is None and self._people[1] <= self.plan.overlap:
-            total = self.questions[MAIN]  # everybody answers everything
+        if total is None and self._people()[1] <= self.plan.overlap:
+            total = self.figures.questions  # everybody answers everything
         if total is not None:
-            total += min(self.plan.attention, total // self.plan.attention_every)
+            total += self._checks(total)
         return AnnotatorProgress(self.answered(), total, self.study.state != OPEN, self.waiting)
 
+    def _checks(self, total: int | None) -> int:
+        """Return how many checks there are among this many questions."""
+        most = self.plan.attention
+        return most if total is None else min(most, total // self.plan.attention_every)
+
     def ending(self) -> str | None:
-        """Return where an annotator who is done goes on; None for one who is not done."""
+        """Return the URL to which an annotator is sent when done; None for one who is not done."""
         return self.settings.completion_url if self.me.outcome else None
 
 
 # -- statements --------------------------------------------------------------------------------------------------------
 
-_SLOTS = select(Slot, Question).join(Question, Question.id == Slot.question_id).with_for_update(of=Slot)
 _ME: BindParameter[int] = bindparam("me")
 _NOW: BindParameter[float] = bindparam("now")
+_STUDY: BindParameter[int] = bindparam("study")
 _MINE, _OTHER = aliased(Slot), aliased(Slot)
-_OPEN = (
-    select(Slot.id, Slot.copy, Slot.question_id)
-    .where(Slot.study_id == bindparam("study"), Slot.kind == MAIN)
+
+_SLOTS = select(Slot).execution_options(populate_existing=True)
+_SLOT = _SLOTS.where(Slot.id == bindparam("slot")).with_for_update(of=Slot)
+#: A slot that was taken meanwhile is not locked: its holder may wait for it, and others for its holder.
+_TAKEABLE = _SLOTS.where(Slot.id == bindparam("slot")).where(
+    or_(Slot.state == FREE, and_(Slot.state == HELD, Slot.lease_until < _NOW))
+)
+_NAMED = (
+    _SLOTS.where(Slot.token == bindparam("token"), Slot.annotator_id == _ME, Slot.state == HELD)
+    .where(~exists().where(Answer.annotator_id == _ME, Answer.key == bindparam("key")))
+    .with_for_update(of=Slot)
+)
+_FITTING = (
+    select(Slot.id, Slot.copy, Slot.question_id, Slot.state, Slot.rank)
+    .where(Slot.study_id == _STUDY, Slot.kind == MAIN)
     .where(or_(Slot.copy < bindparam("bound"), Slot.copy >= bindparam("overlap")))
     .where(Slot.question_id.not_in(select(_MINE.question_id).where(_MINE.annotator_id == _ME)))
     .where(Slot.question_id.not_in(select(Answer.question_id).where(Answer.annotator_id == _ME, Answer.kind == SKIP)))
     .order_by(Slot.rank)
     .limit(CANDIDATES)
 )
-_LAPSED, _FREE = _OPEN.where(Slot.state == HELD, Slot.lease_until < _NOW), _OPEN.where(Slot.state == FREE)
-#: How many questions I have in common with each of the others, people who are excluded aside.
+_CANDIDATES = union_all(
+    select(_FITTING.where(Slot.state == HELD, Slot.lease_until < _NOW).subquery()),
+    select(_FITTING.where(Slot.state == FREE).subquery()),
+).cte()
+#: The number of questions in common with each other annotator, without excluded people.
 _MET = (
-    select(_OTHER.annotator_id, func.count())
+    select(_OTHER.annotator_id, func.count().label("questions"))
     .join(_MINE, _MINE.question_id == _OTHER.question_id)
     .where(_MINE.annotator_id == _ME, _MINE.kind == MAIN, _OTHER.annotator_id != _ME, _OTHER.state != VOID)
     .group_by(_OTHER.annotator_id)
+    .subquery()
 )
-_TAKING_PART = and_(
-    Annotator.study_id == bindparam("study"), Annotator.excluded.is_(None), Annotator.withdrawn.is_(None)
+#: For each candidate, the largest number in common with one of its question's annotators, and the sum over all.
+_COMMON = (
+    select(Slot.question_id, func.max(_MET.c.questions).label("most"), func.sum(_MET.c.questions).label("total"))
+    .join(_MET, _MET.c.annotator_id == Slot.annotator_id)
+    .where(Slot.question_id.in_(select(_CANDIDATES.c.question_id)), Slot.state != VOID)
+    .group_by(Slot.question_id)
+    .subquery()
 )
+_OPEN = (
+    select(_CANDIDATES, _COMMON.c.most, _COMMON.c.total)
+    .outerjoin(_COMMON, _COMMON.c.question_id == _CANDIDATES.c.question_id)
+    .order_by(_CANDIDATES.c.state.desc(), _CANDIDATES.c.rank, _CANDIDATES.c.id)
+)
+
+
+def _number(*where: ColumnElement[bool]) -> ScalarSelect[int]:
+    return select(func.count()).where(*where).scalar_subquery()
+
+
+_OWN = _MINE.annotator_id == _ME
+_ANSWERED = _number(_OWN, _MINE.kind == MAIN, _MINE.state == DONE)
+_DUE = or_(Slot.state == HELD, and_(Slot.state == FREE, Slot.rank <= _ANSWERED))
+_NEXT = select(Slot.id).where(Slot.annotator_id == _ME, _DUE).order_by(Slot.state.desc(), Slot.rank, Slot.id).limit(1)
 _BEGUN = or_(Annotator.id == _ME, exists().where(Slot.annotator_id == Annotator.id))
 _LINKED = exists().where(Link.annotator_id == Annotator.id, Link.revoked.is_(None), Link.expires > _NOW)
-#: How many people have begun, how many have begun or have a link, and how many ids are listed.
-_ARRIVED = select(
-    select(func.count()).where(_TAKING_PART, _BEGUN).scalar_subquery(),
-    select(func.count()).where(_TAKING_PART, or_(_BEGUN, _LINKED)).scalar_subquery(),
-    select(func.count()).where(Listed.study_id == bindparam("study")).scalar_subquery(),
-)
+#: How many people have begun, how many have begun or have a link, how many ids are listed, how many questions there
+#: are; the annotator's answers, answered checks, checks and slots, and the slot that they hold or that is due.
+_FIGURES = select(
+    func.count().filter(_BEGUN).label("arrived"),
+    func.count().filter(or_(_BEGUN, _LINKED)).label("invited"),
+    _number(Listed.study_id == _STUDY).label("listed"),
+    _number(Question.study_id == _STUDY, Question.kind == MAIN).label("questions"),
+    _ANSWERED.label("answered"),
+    _number(_OWN, _MINE.kind == ATTENTION, _MINE.state == DONE).label("checked"),
+    _number(_OWN, _MINE.kind == ATTENTION).label("checks"),
+    _number(_OWN).label("slots"),
+    _NEXT.scalar_subquery().label("next"),
+).where(Annotator.study_id == _STUDY, Annotator.excluded.is_(None), Annotator.withdrawn.is_(None))
 
 
-def arrivals(session: Session, study: StudyRow, settings: StudySettings, me: int = 0) -> tuple[int, int]:
-    """Return how many people have begun a study (`me` included), and how many are expected to in all.
+def arrivals(session: Session, study: StudyRow, settings: StudySettings) -> tuple[int, int]:
+    """Return how many people have begun a study, and how many are expected in total."""
+    own = {"study": study.id, "me": 0, "now": time.time()}
+    return _expected(session.execute(_FIGURES, own).one(), study, settings)
 
-    Expected are as many as the owner says, else all who have a link or an id on the list, or the cap. Where nothing
-    says it, a crowd is as large as the quota makes it.
+
+def _expected(figures: Row[Any], study: StudyRow, settings: StudySettings) -> tuple[int, int]:
+    """Return how many people have begun, and how many are expected: the number that the owner gives, else the number
+    of links and listed ids, or the cap. If none is known, the size of a crowd follows from the quota.
     """
-    own = {"study": study.id, "me": me, "now": time.time()}
-    arrived, invited, listed = session.execute(_ARRIVED, own).one()
     if settings.expected is not None:
-        return arrived, max(arrived, settings.expected)
-    crowd, quota = max(settings.cap or 0, listed), study.plan.get("per_annotator")
+        return figures.arrived, max(figures.arrived, settings.expected)
+    crowd, quota = max(settings.cap or 0, figures.listed), study.plan.get("per_annotator")
     if not crowd and settings.crowd_address and quota:
-        crowd = math.ceil(study.plan["overlap"] * count_questions(session, study)[MAIN] / quota)
-    return arrived, max(arrived, invited, crowd)
+        crowd = math.ceil(study.plan["overlap"] * figures.questions / quota)
+    return figures.arrived, max(figures.arrived, figures.invited, crowd)

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
-from creperie.annotation.schema import Event, SchemaTable
+from creperie.annotation.schema import SchemaTable
 from creperie.annotation.state import GuardedSession
+from creperie.annotation.tasks.form import Json
 from creperie.core import CreperieError, DataError, UsageError
 
 DEFAULT_DATABASE = "creperie-people.db"
-#: What a URL may begin with, and the driver that speaks to it.
+#: Accepted URL schemes, and the driver of each.
 DRIVERS = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 #: How long a writer waits for another process that writes into the same SQLite file.
 BUSY_MS = 10_000
-#: Connections; as many requests work at a time.
-POOL = 24
+#: Size of the connection pool; as many requests write at a time. More threads would only wait for each other.
+POOL = 8
 
 
 class BusyError(CreperieError):
-    """Something else writes into the database for too long."""
+    """Raised when another process holds the database's write lock for too long."""
 
 
 class Database:
-    """Sessions to read and to write with. Writing sessions commit when their block ends well."""
+    """Sessions for reading and for writing. Writing sessions commit if their block ends without an error."""
 
     def __init__(self, engine: Engine, place: str) -> None:
         self.engine = engine
@@ -42,9 +41,7 @@ class Database:
         self.locks_rows = engine.dialect.name != "sqlite"  #: SQLite locks the whole file instead
         self._writers = engine.execution_options(creperie_writes=True)
         # SQLite has one writer; waiting here is fair and cheap, waiting in SQLite is polling.
-        self._turn = threading.Lock()
-        #: how many questions of each kind a study has
-        self.questions: dict[int, Counter[str]] = {}
+        self._turns = threading.Semaphore(POOL if self.locks_rows else 1)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -53,24 +50,20 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        if self.locks_rows:
-            with GuardedSession(self._writers, expire_on_commit=False) as session, session.begin():
-                yield session
-            return
-        if not self._turn.acquire(timeout=BUSY_MS / 1000):
+        if not self._turns.acquire(timeout=BUSY_MS / 1000):
             raise BusyError("the database is busy", where=self.place, hint="try again in a moment")
         try:
             with GuardedSession(self._writers, expire_on_commit=False) as session, session.begin():
                 yield session
         finally:
-            self._turn.release()
+            self._turns.release()
 
     def close(self) -> None:
         self.engine.dispose()
 
 
 def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
-    """The database at a path or URL, with its tables brought up to date."""
+    """Return the database at a path or URL, with its tables brought up to date."""
     url = _url(str(place))
     where = url.render_as_string(hide_password=True)
     try:
@@ -86,15 +79,15 @@ def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
     return Database(engine, where)
 
 
-def _engine_options(url: URL) -> dict[str, Any]:
+def _engine_options(url: URL) -> Json:
     if url.drivername == "sqlite":
         return {"connect_args": {"check_same_thread": False, "timeout": BUSY_MS / 1000}, "pool_size": POOL}
-    waits = {"options": f"-c lock_timeout={BUSY_MS}"}  # for a row that somebody else changes
-    return {"connect_args": waits, "pool_size": POOL, "max_overflow": 8, "pool_pre_ping": True}
+    waits = {"options": f"-c lock_timeout={BUSY_MS}"}  # for a row locked by another transaction
+    return {"connect_args": waits, "pool_size": POOL, "max_overflow": 8}
 
 
 def _url(place: str) -> URL:
-    """A URL of SQLAlchemy; plain paths are SQLite files, `postgresql://` is spoken by psycopg 3.
+    """Return the SQLAlchemy URL of a place: plain paths are SQLite files, and `postgresql://` uses psycopg 3.
 
     >>> str(_url("people.db")), str(_url("postgresql://me@db/people"))
     ('sqlite:///people.db', 'postgresql+psycopg://me@db/people')
@@ -108,7 +101,7 @@ def _url(place: str) -> URL:
             f"not a database ({place.partition('://')[0][:40]!r})",
             hint="give a path for SQLite, or postgresql://user@host/name",
         )
-    if url.drivername == "sqlite" and url.database:  # it holds what people said: only its owner may read it
+    if url.drivername == "sqlite" and url.database:  # it holds people's answers: only its owner may read it
         path = Path(url.database)
         path.absolute().parent.mkdir(parents=True, exist_ok=True)
         with suppress(OSError):
@@ -120,7 +113,7 @@ def _url(place: str) -> URL:
 def _set_up_sqlite(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def connect(connection: Any, record: object) -> None:
-        connection.isolation_level = None  # the driver must not begin transactions on its own: we say which kind
+        connection.isolation_level = None  # the driver must not begin transactions by itself: we choose their kind
         cursor = connection.cursor()
         for line in (
             f"PRAGMA busy_timeout={BUSY_MS}",
@@ -138,38 +131,22 @@ def _set_up_sqlite(engine: Engine) -> None:
 
 
 def upgrade(engine: Engine, where: str) -> None:
-    """Make the tables, or bring those of an earlier version up to date; refuse a database of a later one."""
+    """Create the tables, or migrate those of an earlier version; refuse a database of a later version."""
     from alembic import command
     from alembic.config import Config
-    from alembic.migration import MigrationContext
     from alembic.util.exc import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(resources.files("creperie.annotation") / "migrations"))
     with engine.execution_options(creperie_writes=True).begin() as connection:
-        if engine.dialect.name == "postgresql":  # two servers that start at once come one after the other
+        if engine.dialect.name == "postgresql":  # servers that start at the same time migrate one after the other
             connection.execute(text("SELECT pg_advisory_xact_lock(727274)"))
         config.attributes["connection"] = connection
-        before = MigrationContext.configure(connection).get_current_revision()
         try:
-            if before is None and not inspect(connection).has_table("study"):
+            if not inspect(connection).has_table("study"):
                 SchemaTable.metadata.create_all(connection)
                 command.stamp(config, "head")
             else:
                 command.upgrade(config, "head")
         except CommandError as e:
             raise DataError(f"was written by another version of creperie ({e})", where=where) from None
-        if before == "0001":
-            _tell_of_links(connection)
-
-
-def _tell_of_links(connection: Connection) -> None:
-    """Say what became of the accounts of an earlier version."""
-    detail = connection.scalar(select(Event.detail).where(Event.what == "accounts became links"))
-    names = ", ".join(detail["accounts"]) if detail else "there were none"
-    print(
-        f"creperie: this database is of an earlier version and was brought up to date. Accounts and passwords became "
-        f"links: {names}. Make each of them a new one with `creperie annotate link NAME`.",
-        file=sys.stderr,
-        flush=True,
-    )

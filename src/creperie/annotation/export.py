@@ -1,7 +1,7 @@
 """A study's record: answers, exclusions, adjudications, plan and settings in one document with one digest.
 
-Results are computed from the record alone, so whoever has the file can compute them again. The digest says that two
-people speak of the same record; it does not protect against the owner of the database.
+Results are computed from the record alone, so anybody who has the file can reproduce them. Equal digests mean equal
+records; the digest does not protect against the owner of the database.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,8 @@ from creperie.annotation.schema import (
     SchemaTable,
     StudyRow,
 )
-from creperie.annotation.state import record as record_event
-from creperie.annotation.state import study_named
+from creperie.annotation.state import log, study_named
+from creperie.annotation.tasks.form import Json
 from creperie.core import DataError, UsageError, parse_json, read_text, write_text
 
 FORMAT = 2
@@ -45,55 +45,53 @@ _PERSON = ("entry", "quota", "created", "excluded", "withdrawn", "finished", "ou
 
 
 def study_record(session: Session, study: StudyRow) -> StudyRecord:
-    """Return everything about a study that results are computed from."""
-    own = select(Question).where(Question.study_id == study.id).order_by(Question.ordinal)
-    questions = session.scalars(own).all()
-    numbers = {q.id: q.ordinal for q in questions}
-    annotators = session.scalars(select(Annotator).where(Annotator.study_id == study.id).order_by(Annotator.id)).all()
-    names = {one.id: one.pseudonym for one in annotators}
-    answers = select(Answer).where(Answer.study_id == study.id).order_by(Answer.annotator_id, Answer.turn)
+    """Return the record of a study: everything that results are computed from."""
+
+    def rows(table: Any, *order: Any) -> Sequence[Any]:
+        return session.scalars(select(table).where(table.study_id == study.id).order_by(*order)).all()
+
+    questions, annotators = rows(Question, Question.ordinal), rows(Annotator, Annotator.id)
+    numbers, names = {q.id: q.ordinal for q in questions}, {a.id: a.pseudonym for a in annotators}
     decided = select(Decision).join(Question).where(Question.study_id == study.id).order_by(Decision.id)
-    revisions = select(Revision).where(Revision.study_id == study.id).order_by(Revision.number)
     return {
         "format": FORMAT,
         "study": study.name,
-        **_part(study, "task", "state", "created", "plan"),
+        **part(study, "task", "state", "created", "plan"),
         "bench": {k: v for k, v in study.bench.items() if k not in ("images", "spec")},
-        "revisions": [_revision(one) for one in session.scalars(revisions)],
-        "questions": [
-            _part(q, "ordinal", "kind", "source", "subset", "item", "payload", "expected") for q in questions
+        "revisions": [
+            {
+                **part(one, "number", "at", "actor", "instructions"),
+                "settings": {k: v for k, v in one.settings.items() if k != "crowd_address"},
+            }
+            for one in rows(Revision, Revision.number)
         ],
-        "people": [{"annotator": a.pseudonym, **_part(a, *_PERSON), "why": a.excluded_why} for a in annotators],
+        "questions": [part(q, "ordinal", "kind", "source", "subset", "item", "payload", "expected") for q in questions],
+        "people": [{"annotator": a.pseudonym, **part(a, *_PERSON), "why": a.excluded_why} for a in annotators],
         "answers": [
             {
                 "question": numbers[row.question_id],
                 "annotator": names[row.annotator_id],
                 "event": row.kind,
-                **_part(row, *_ANSWER),
+                **part(row, *_ANSWER),
             }
-            for row in session.scalars(answers)
+            for row in rows(Answer, Answer.annotator_id, Answer.turn)
         ],
         "decisions": [
-            {"question": numbers[d.question_id], **_part(d, "by", "value", "comment", "at")}
+            {"question": numbers[d.question_id], **part(d, "by", "value", "comment", "at")}
             for d in session.scalars(decided)
         ],
     }
 
 
-def _part(row: SchemaTable, *names: str) -> dict[str, Any]:
-    """Columns of a row by their names."""
+def part(row: SchemaTable, *names: str) -> Json:
+    """Return the named columns of a row as a document."""
     return {name: getattr(row, name) for name in names}
 
 
-def _revision(one: Revision) -> dict[str, Any]:
-    settings = {k: v for k, v in one.settings.items() if k != "crowd_address"}
-    return {**_part(one, "number", "at", "actor", "instructions"), "settings": settings}
+def exported(record: StudyRecord) -> Json:
+    """Return the record as it is exported, with its digest.
 
-
-def exported(record: StudyRecord) -> dict[str, Any]:
-    """The record as it leaves the server, with its digest.
-
-    In which order captions were shown stays out until the study is closed: it could tell others what is true.
+    The order in which captions were shown is left out until the study is closed: it could reveal what is true.
     """
     over = record["state"] == CLOSED
     answers = [row if over else {**row, "shown_order": None} for row in record["answers"]]
@@ -102,14 +100,14 @@ def exported(record: StudyRecord) -> dict[str, Any]:
 
 
 def digest_of(document: Mapping[str, Any]) -> str:
-    """SHA-256 of a record as canonical JSON, its own digest aside."""
+    """Return the SHA-256 of a record as canonical JSON, without its own digest."""
     plain = {k: v for k, v in document.items() if k != "digest"}
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_export(path: Path) -> dict[str, Any]:
-    """A record that `annotate export` wrote; an error where it was changed since."""
+def read_export(path: Path) -> Json:
+    """Return a record that `annotate export` wrote; raise an error if it was changed since then."""
     document = parse_json(read_text(path, max_bytes=LARGEST), str(path))
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DataError("not an exported study of this version", where=str(path), hint="write it with annotate export")
@@ -118,23 +116,28 @@ def read_export(path: Path) -> dict[str, Any]:
     return document
 
 
-def export_study(db: Database, name: str, path: Path, actor: str = "cli") -> dict[str, Any]:
-    """Write the record of a study into a .json file, or its answers into a .csv file; digest and number of answers."""
-    if path.suffix.lower() not in (".json", ".csv"):
+def export_text(document: StudyRecord, kind: str) -> str:
+    """Return an exported record as JSON, or its answers as CSV (`kind` "csv")."""
+    if kind == "csv":
+        return as_csv(answer_rows(document))
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def export_study(db: Database, name: str, path: Path, actor: str = "cli") -> Json:
+    """Write the record of a study into a .json file, or its answers into a .csv file; return digest and counts."""
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in ("json", "csv"):
         raise UsageError("the file must end in .json (all of it) or .csv (answers)", where=str(path))
     with db.read() as session:
         document = exported(study_record(session, study_named(session, name)))
-    if path.suffix.lower() == ".json":
-        write_text(path, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
-    else:
-        write_text(path, as_csv(answer_rows(document)))
+    write_text(path, export_text(document, kind))
     with db.write() as session:
-        record_event(session, actor, "export", study_named(session, name), {"digest": document["digest"]})
+        log(session, actor, "export", study_named(session, name), digest=document["digest"])
     return {"events": len(document["answers"]), "digest": document["digest"], "erased": document["erased"]}
 
 
-def answer_rows(document: StudyRecord) -> list[dict[str, Any]]:
-    """Every answer, skip and undo that was not erased as a flat row, in order of time."""
+def answer_rows(document: StudyRecord) -> list[Json]:
+    """Return every answer, skip and undo that was not erased as a flat row, in order of time."""
     questions = {q["ordinal"]: q for q in document["questions"]}
     excluded = {p["annotator"]: p["excluded"] is not None for p in document["people"]}
     rows = []
@@ -143,19 +146,18 @@ def answer_rows(document: StudyRecord) -> list[dict[str, Any]]:
         about = {"study": document["study"], "task": document["task"], "id": asked["item"]}
         about |= {name: asked[name] for name in ("kind", "source", "subset")}
         when = datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="milliseconds")
-        whole = {**row, **about, "at": when, "excluded": excluded[row["annotator"]]}
-        rows.append({name: whole[name] for name in COLUMNS})
+        rows.append({**row, **about, "at": when, "excluded": excluded[row["annotator"]]})
     return rows
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Iterable[str] = COLUMNS) -> str:
-    """Rows for a spreadsheet: lists and objects as JSON, line breaks as spaces, an apostrophe before formulas.
+    """Return rows as CSV: lists and objects as JSON, line breaks as spaces, an apostrophe before formulas.
 
     >>> as_csv([{"a": "=1+1", "b": -1.5, "c": "x\\r=2+2"}], "abc")
     "a,b,c\\n'=1+1,-1.5,x =2+2\\n"
     """
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(columns), lineterminator="\n")
+    writer = csv.DictWriter(buffer, list(columns), lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     for row in rows:
         writer.writerow({name: _cell(value) for name, value in row.items()})
@@ -168,5 +170,4 @@ def _cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     # A carriage return ends a row for some readers, whatever the quotes say.
-    text = value if not value.startswith(_FORMULA) else f"'{value}"
-    return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")
+    return " ".join((f"'{value}" if value.startswith(_FORMULA) else value).splitlines())

@@ -1,7 +1,7 @@
-"""Links: the only credentials. Every owner, adjudicator and annotator has one of their own.
+"""Links: the only credentials. Every owner, adjudicator and annotator has a personal one.
 
-A link holds 256 random bits, of which only a hash is stored. It ends by itself, can be revoked or replaced, and is
-exchanged for a cookie when it is opened.
+A link holds 256 random bits, of which only a hash is stored. It expires, can be revoked or replaced, and is exchanged
+for a session cookie when it is opened.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from itsdangerous import Signer
 from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
-from sqlalchemy import Select, delete, select
+from sqlalchemy import Select, bindparam, delete, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
@@ -28,15 +28,15 @@ from creperie.annotation.schema import (
     StudyRow,
     Visit,
 )
-from creperie.annotation.state import GuardedSession, record, study_named
-from creperie.core import CreperieError, UsageError, unknown
+from creperie.annotation.state import log, study_named
+from creperie.core import UsageError, unknown
 
 DAYS = 30.0
-#: How long a browser stays in, whatever its link still has: owners half a day, annotators two weeks.
+#: Longest session, even if its link is valid for longer: owners half a day, annotators two weeks.
 LASTS = {OWNER: 12 * 3600.0, ADJUDICATOR: 12 * 3600.0, ANNOTATOR: 14 * 86400.0}
 #: The owner whose link `annotate serve` prints.
 LOCAL_OWNER = "owner"
-#: Links that do not exist, and entries through a shared address, that one address of the network may try.
+#: Rate limits per network address: attempts with unknown links, and entries through a shared address.
 WRONG_LINKS: RateLimitItem = RateLimitItemPerMinute(30, 15)
 ENTRIES: RateLimitItem = RateLimitItemPerHour(60)
 COLOURS = (
@@ -50,35 +50,26 @@ BIRDS = (
 )
 
 
-class DeniedError(CreperieError):
-    """Not let in."""
-
-
-class TooManyError(DeniedError):
-    """Not let in, because of too many attempts."""
-
-
 @dataclass(frozen=True)
 class Visitor:
-    """Who is calling, by which link."""
+    """The person behind a request, with the link they used."""
 
     link: Link
 
     @property
     def actor(self) -> str:
-        """The name under which the audit trail lists what they do."""
+        """The name under which the audit trail records this person."""
         return f"{self.link.kind}:{self.link.name}"
 
     def may(self, kind: str, study: int | None = None) -> bool:
-        """Return True if the link allows what owners, or the adjudicators of a study, may do."""
-        if self.link.kind == OWNER:
-            return True
-        return kind == ADJUDICATOR == self.link.kind and study is not None and self.link.study_id == study
+        """Return True if the link has the rights of an owner, or of an adjudicator of the study."""
+        own = kind == ADJUDICATOR == self.link.kind and self.link.study_id == study
+        return own or self.link.kind == OWNER
 
 
 @dataclass(frozen=True)
 class Participant(Visitor):
-    """An annotator who is calling, with their study."""
+    """The annotator behind a request, with their study."""
 
     annotator: Annotator
     study: StudyRow
@@ -86,7 +77,7 @@ class Participant(Visitor):
 
 @dataclass(frozen=True)
 class Invitation:
-    """A name and the token of its link, which nobody can read again later."""
+    """A name and the token of its link, which cannot be read again later."""
 
     pseudonym: str
     token: str
@@ -101,12 +92,8 @@ def hashed(token: str) -> str:
 
 
 def csrf_token(secret: str) -> str:
-    """The CSRF token of a browser's forms, signed with the secret in its cookie."""
+    """Return the CSRF token of a browser's forms, signed with the secret in its cookie."""
     return Signer(secret, salt="creperie.form").get_signature("form").decode()
-
-
-def is_csrf_token(secret: str, given: str) -> bool:
-    return bool(secret) and Signer(secret, salt="creperie.form").verify_signature(b"form", given.encode())
 
 
 # -- making and ending links -------------------------------------------------------------------------------------------
@@ -121,7 +108,7 @@ def make_link(
     annotator: Annotator | None = None,
     days: float = DAYS,
 ) -> str:
-    """Give somebody a new link and return its token. The link they had before and its visits end."""
+    """Create a new link for somebody and return its token. Their previous link and its sessions end."""
     if not 0 < days <= 3650:
         raise UsageError(f"a link cannot hold for {days:g} days", hint="choose up to 3650")
     if not 0 < len(name) <= 128 or not name.isprintable():
@@ -160,7 +147,7 @@ def _end(session: Session, link: Link) -> None:
 def link_for(
     db: Database, name: str, kind: str = OWNER, study: str = "", days: float = DAYS, actor: str = "cli"
 ) -> str:
-    """A new link for an owner, or for the adjudicator of a study; its token."""
+    """Create a new link for an owner, or for the adjudicator of a study, and return its token."""
     if kind not in (OWNER, ADJUDICATOR):
         raise unknown("kind of link", kind, (OWNER, ADJUDICATOR))
     if (kind == ADJUDICATOR) != bool(study):
@@ -168,12 +155,12 @@ def link_for(
     with db.write() as session:
         row = study_named(session, study) if study else None
         token = make_link(session, kind, name, study=row, days=days)
-        record(session, actor, f"link for {kind}", row, {"name": name, "days": days})
+        log(session, actor, f"link for {kind}", row, name=name, days=days)
     return token
 
 
 def local_owner_link(db: Database) -> str:
-    """The link that `annotate serve` prints: a new token each time, while browsers that are in stay in."""
+    """Return a new token for the link that `annotate serve` prints; open sessions continue."""
     with db.write() as session:
         link = session.scalar(_links_of(OWNER, LOCAL_OWNER, None).where(Link.revoked.is_(None)))
         if link is None:
@@ -184,9 +171,9 @@ def local_owner_link(db: Database) -> str:
 
 
 def revoke(db: Database, name: str, study: str = "", actor: str = "cli") -> int:
-    """End all links of an owner or adjudicator, or, with `study`, of its annotator of this name; how many there were.
+    """Revoke all links of an owner or adjudicator or, with `study`, of its annotator with this name; return how many.
 
-    Their browsers are out at once. Answers stay.
+    Their sessions end at once. Answers stay.
     """
     with db.write() as session:
         row = study_named(session, study) if study else None
@@ -196,7 +183,7 @@ def revoke(db: Database, name: str, study: str = "", actor: str = "cli") -> int:
         ended = [link for link in session.scalars(own) if link.name == name and link.revoked is None]
         for link in ended:
             _end(session, link)
-        record(session, actor, "revoke", row, {"name": name})
+        log(session, actor, "revoke", row, name=name)
     return len(ended)
 
 
@@ -206,39 +193,48 @@ def revoke(db: Database, name: str, study: str = "", actor: str = "cli") -> int:
 def invite(
     db: Database, name: str, count: int = 1, *, days: float = DAYS, note: str = "", actor: str = "cli"
 ) -> list[Invitation]:
-    """New annotators of a study, each with a link of their own."""
+    """Create new annotators of a study, each with a personal link."""
     if not 1 <= count <= 1000:
         raise UsageError(f"cannot invite {count} annotators at once", hint="choose 1 to 1000")
     with db.write() as session:
         study = study_named(session, name)
-        made = [Invitation(*new_annotator(session, study, days, note=note)[1:]) for _ in range(count)]
-        record(session, actor, "invite", study, {"annotators": [i.pseudonym for i in made], "days": days})
+        people = [new_annotator(session, study, days, note=note) for _ in range(count)]
+        made = [Invitation(one.pseudonym, token) for one, token in people]
+        log(session, actor, "invite", study, annotators=[one.pseudonym for one in made], days=days)
     return made
 
 
 def new_annotator(
     session: Session, study: StudyRow, days: float = DAYS, *, note: str = "", entry: str = INVITED
-) -> tuple[Annotator, str, str]:
-    """An annotator, the pseudonym that nobody else has, and the token of the link."""
-    pseudonym = _new_pseudonym(session, study)
-    quota = study.plan.get("per_annotator")
+) -> tuple[Annotator, str]:
+    """Return a new annotator with a unique pseudonym, and the token of their link."""
     annotator = Annotator(
-        study_id=study.id, pseudonym=pseudonym, note=note, entry=entry, quota=quota, created=time.time()
+        study_id=study.id,
+        pseudonym=_new_pseudonym(session, study),
+        note=note,
+        entry=entry,
+        quota=study.plan.get("per_annotator"),
+        created=time.time(),
     )
     session.add(annotator)
     session.flush()
-    return annotator, pseudonym, make_link(session, ANNOTATOR, pseudonym, study=study, annotator=annotator, days=days)
+    return annotator, annotators_link(session, study, annotator, days)
+
+
+def annotators_link(session: Session, study: StudyRow, annotator: Annotator, days: float = DAYS) -> str:
+    """Create a new link for an annotator and return its token."""
+    return make_link(session, ANNOTATOR, annotator.pseudonym, study=study, annotator=annotator, days=days)
 
 
 def reissue(db: Database, name: str, pseudonym: str, *, days: float = DAYS, actor: str = "cli") -> Invitation:
-    """A new link for an annotator who lost theirs; the old one and its visits end."""
+    """Create a new link for an annotator who lost theirs; the old one and its sessions end."""
     with db.write() as session:
         study = study_named(session, name)
         annotator = annotator_named(session, study, pseudonym)
         if annotator.excluded or annotator.withdrawn:
             raise UsageError(f"{pseudonym} no longer takes part", where=name)
-        token = make_link(session, ANNOTATOR, pseudonym, study=study, annotator=annotator, days=days)
-        record(session, actor, "reissue link", study, {"annotator": pseudonym})
+        token = annotators_link(session, study, annotator, days)
+        log(session, actor, "reissue link", study, annotator=pseudonym)
     return Invitation(pseudonym, token)
 
 
@@ -249,7 +245,7 @@ def end_links(session: Session, annotator: Annotator) -> None:
 
 
 def annotator_named(session: Session, study: StudyRow, pseudonym: str) -> Annotator:
-    """An annotator of a study; an error that lists the names where there is none."""
+    """Return the annotator of a study with this pseudonym; if there is none, raise an error that lists the names."""
     own = select(Annotator).where(Annotator.study_id == study.id)
     annotator = session.scalar(own.where(Annotator.pseudonym == pseudonym))
     if annotator is None:
@@ -261,51 +257,67 @@ def _new_pseudonym(session: Session, study: StudyRow) -> str:
     taken = set(session.scalars(select(Annotator.pseudonym).where(Annotator.study_id == study.id)))
     for _ in range(64):
         name = f"{secrets.choice(COLOURS.split())}-{secrets.choice(BIRDS.split())}"
-        if len(taken) > 300:  # names run out: the more there are, the longer they get
+        if len(taken) > 300:  # few combinations are left: add a number
             name = f"{name}-{secrets.randbelow(10_000)}"
         if name not in taken:
             return name
     raise UsageError("no pseudonym is left", where=study.name)
 
 
-# -- who is calling ----------------------------------------------------------------------------------------------------
+# -- the caller --------------------------------------------------------------------------------------------------------
 
 
 def link_of(session: Session, token: str) -> Visitor | None:
-    """Return whose link this is; None if it has ended."""
+    """Return the visitor to whom a link belongs; None if it has ended."""
     return _visitor(session, select(Link).where(Link.token_hash == hashed(token)))
 
 
 def visitor(session: Session, cookie: str) -> Visitor | None:
-    """Return whose browser this is; None if its time is over or its link has ended."""
+    """Return the visitor to whom a session cookie belongs; None if the session has expired or its link has ended."""
     here = select(Link).join(Visit, Visit.link_id == Link.id)
     return _visitor(session, here.where(Visit.token_hash == hashed(cookie), Visit.expires > time.time()))
 
 
 def visitor_named(session: Session, name: str) -> Visitor | None:
-    """The owner or adjudicator whom an identity proxy names."""
+    """Return the owner or adjudicator with the name that an identity proxy gives."""
     return _visitor(session, _OWNERS.where(Link.name == name))
 
 
 def _visitor(session: Session, wanted: Select[Link]) -> Visitor | None:
     lasting = wanted.where(Link.revoked.is_(None), Link.expires > time.time())
     link = session.scalars(lasting.order_by(Link.kind.desc(), Link.id.desc())).first()
-    if link is None:
+    if link is None or link.annotator_id is None:
+        return Visitor(link) if link else None
+    own = select(Annotator, StudyRow).join(StudyRow, StudyRow.id == Annotator.study_id)
+    annotator, study = session.execute(own.where(Annotator.id == link.annotator_id)).one()
+    return None if annotator.excluded or annotator.withdrawn else Participant(link, annotator, study)
+
+
+def participant(session: Session, cookie: str) -> Participant | None:
+    """Return the annotator to whom a session cookie belongs, with locks: until the end of the transaction the study
+    keeps its state, and other requests of the annotator wait.
+    """
+    own = {"cookie": hashed(cookie), "now": time.time()}
+    here = session.execute(_HERE, own).first()
+    annotator = session.scalars(_LOCKED, {"me": here.Link.annotator_id}).first() if here else None
+    if here is None or annotator is None or annotator.excluded or annotator.withdrawn:
         return None
-    if link.annotator_id is None:
-        return Visitor(link)
-    mine, shared = select(Annotator).where(Annotator.id == link.annotator_id), select(StudyRow)
-    if isinstance(session, GuardedSession):
-        # Two tabs of one annotator come one after the other; the study stays in its state until the end.
-        mine, shared = mine.with_for_update(), shared.with_for_update(read=True)
-    annotator = session.scalars(mine).one()
-    if annotator.excluded or annotator.withdrawn:
-        return None
-    return Participant(link, annotator, session.scalars(shared.where(StudyRow.id == annotator.study_id)).one())
+    return Participant(here.Link, annotator, here.StudyRow)
+
+
+_HERE = (
+    select(Link, StudyRow)
+    .join(Visit, Visit.link_id == Link.id)
+    .join(StudyRow, StudyRow.id == Link.study_id)
+    .where(Visit.token_hash == bindparam("cookie"), Visit.expires > bindparam("now"))
+    .where(Link.revoked.is_(None), Link.expires > bindparam("now"))
+    .with_for_update(read=True, of=StudyRow)
+)
+_LOCKED = select(Annotator).where(Annotator.id == bindparam("me")).with_for_update()
 
 
 def open_visit(session: Session, link: Link) -> str:
-    """Let a browser in; the token of its cookie. Visits that are over are removed on the way."""
+    """Start a session for a browser and return the token of its cookie. Expired sessions are removed."""
     token, now = secrets.token_urlsafe(32), time.time()
     session.execute(delete(Visit).where(Visit.expires < now))
     session.add(Visit(token_hash=hashed(token), link_id=link.id, expires=min(link.expires, now + LASTS[link.kind])))
@@ -314,7 +326,7 @@ def open_visit(session: Session, link: Link) -> str:
 
 
 def end_visit(db: Database, cookie: str) -> None:
-    """End the visit of a browser."""
+    """End the session of a browser."""
     with db.write() as session:
         session.execute(delete(Visit).where(Visit.token_hash == hashed(cookie)))
 
@@ -323,14 +335,14 @@ def end_visit(db: Database, cookie: str) -> None:
 
 
 def remember_address(db: Database, url: str) -> None:
-    """Keep the address under which the server is reached, for links that are made on the command line."""
+    """Store the address at which the server is reached, for links that are made on the command line."""
     with db.write() as session:
         if served_at(session) != url:
-            record(session, "server", "serve", None, {"url": url})
+            log(session, "server", "serve", None, url=url)
 
 
 def served_at(session: Session) -> str:
-    """Return the address under which the server was last started."""
+    """Return the address at which the server was last started."""
     last = select(Event.detail).where(Event.what == "serve", Event.study_id.is_(None)).order_by(Event.id.desc())
     detail = session.scalar(last.limit(1))
     return str(detail["url"]) if detail else "http://127.0.0.1:8765"

@@ -1,4 +1,4 @@
-"""The answers to each question that count in the end, and the verdict that follows from them.
+"""The final answers to each question, and the verdict that follows from them.
 
 Everything here is computed from a study's record, which is what `annotate export` writes: see
 `creperie.annotation.export`.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from creperie.annotation.schema import ANSWER, MAIN, UNVERIFIED
-from creperie.annotation.tasks.task import Dimension, StudyTask, Value
+from creperie.annotation.tasks.form import Json
+from creperie.annotation.tasks.task import StudyTask, Value
 
 ADJUDICATED, UNANIMOUS, MAJORITY, SPLIT, WEIGHTED = "adjudicated", "unanimous", "majority", "split", "weighted"
 TOO_FEW, UNANSWERED = "too few answers", "unanswered"
@@ -26,21 +27,8 @@ StudyRecord = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class AskedQuestion:
-    """A question of a record."""
-
-    ordinal: int
-    kind: str
-    source: str
-    subset: str
-    item: str
-    payload: dict[str, Any]
-    expected: Value | None
-
-
-@dataclass(frozen=True)
 class LastAnswer:
-    """The answer of one annotator that counts in the end."""
+    """The final answer of one annotator."""
 
     annotator: str
     value: Value
@@ -51,79 +39,77 @@ class LastAnswer:
 
 @dataclass(frozen=True)
 class Judged:
-    """A question, what was said about it, and what an owner or adjudicator decided (`value`, `by`)."""
+    """A question of a record, the answers to it, and the decision of an owner or adjudicator (`value`, `by`)."""
 
-    question: AskedQuestion
-    answers: list[LastAnswer] = field(default_factory=list)
-    decision: Mapping[str, Any] | None = None
-    asked: int = 1  #: answers that it takes to decide
+    ordinal: int
+    kind: str
+    source: str
+    subset: str
+    item: str
+    payload: Json
+    expected: Value | None
+    answers: list[LastAnswer]
+    decision: Mapping[str, Any] | None
+    asked: int  #: number of answers needed to decide
 
     @property
     def complete(self) -> bool:
-        """True if it can be decided: by an owner, or because all the answers asked for are there."""
+        """True if the question can be settled: by an owner's decision, or because all requested answers are there."""
         return self.decision is not None or len(self.answers) >= self.asked
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return self.question.source, self.question.subset, self.question.item
 
 
 @dataclass(frozen=True)
 class Settled:
-    """The value that counts for a question, None where there is none, and how it came about."""
+    """The final value of a question, None if there is none, and how it came about."""
 
     value: Value | None
     how: str
 
 
-def counting(record: StudyRecord) -> set[str]:
-    """The annotators whose answers count: invited or vouched for, neither excluded nor withdrawn."""
-    return {p["annotator"] for p in record["people"] if not p["excluded"] and p["entry"] != UNVERIFIED}
-
-
 def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> list[Judged]:
-    """All questions of a kind with their answers, in the order of the benchmark.
+    """Return all questions of a kind with their answers, in the order of the benchmark.
 
-    Only answers of people who count are there; with `everyone`, those of excluded people, too. What was erased or taken
-    back never is.
+    Only answers of people who count are included: invited or vouched for, and neither excluded nor withdrawn. With
+    `everyone`, those of the others are included, too. Erased and withdrawn answers never are.
     """
-    names = {p["annotator"] for p in record["people"]} if everyone else counting(record)
+    people = [p for p in record["people"] if everyone or (not p["excluded"] and p["entry"] != UNVERIFIED)]
+    names = {p["annotator"] for p in people}
     decisions = {one["question"]: one for one in record["decisions"]}
     needed = record["plan"]["overlap"] if kind == MAIN else 1
-    asked = [AskedQuestion(**{k: q[k] for k in AskedQuestion.__dataclass_fields__}) for q in record["questions"]]
-    questions = {q.ordinal: Judged(q, [], decisions.get(q.ordinal), needed) for q in asked if q.kind == kind}
-    for row in last_words(record):
+    asked = [q for q in record["questions"] if q["kind"] == kind]
+    questions = {
+        q["ordinal"]: Judged(**q, answers=[], decision=decisions.get(q["ordinal"]), asked=needed) for q in asked
+    }
+    for row in _standing(record):
         if row["question"] in questions and row["annotator"] in names:
-            questions[row["question"]].answers.append(
-                LastAnswer(**{k: row[k] for k in LastAnswer.__dataclass_fields__})
-            )
+            own = {name: row[name] for name in LastAnswer.__dataclass_fields__}
+            questions[row["question"]].answers.append(LastAnswer(**own))
     return list(questions.values())
 
 
-def last_words(record: StudyRecord) -> list[Mapping[str, Any]]:
-    """The answers that stand: those that were not taken back or erased."""
+def _standing(record: StudyRecord) -> Iterable[Mapping[str, Any]]:
+    """Return the answers that were not taken back or erased."""
     standing: dict[tuple[int, str], Mapping[str, Any]] = {}
     for row in record["answers"]:
         key = (row["question"], row["annotator"])
+        standing.pop(key, None)
         if row["event"] == ANSWER and row["value"] is not None:
             standing[key] = row
-        else:
-            standing.pop(key, None)
-    return list(standing.values())
+    return standing.values()
 
 
 def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None = None) -> Settled:
-    """The value that counts: the decision, else that of more than half of the annotators.
+    """Return the final value: the decision, else the value of more than half of the annotators.
 
-    With `weighted`, posterior probabilities of the codes, the most probable one counts instead of the majority. As long
-    as fewer have answered than were asked for, nothing is decided.
+    With `weighted`, the posterior probabilities of the codes, the most probable one counts instead of the majority.
+    While fewer have answered than were asked for, nothing is decided.
     """
     if one.decision is not None:
         return Settled(one.decision["value"], ADJUDICATED)
     if not one.complete:
         return Settled(None, TOO_FEW if one.answers else UNANSWERED)
     dimension = task.dimensions[0]
-    codes = [dimension.code(one.question.payload, s.value) for s in one.answers]
+    codes = [dimension.code(one.payload, s.value) for s in one.answers]
     votes = Counter(codes)
     if weighted is not None:
         winner = max(weighted, key=lambda code: weighted[code])
@@ -138,7 +124,7 @@ def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None 
 
 
 def _most_frequent(values: Sequence[Value]) -> Value | None:
-    """The most frequent of values that agree in their verdict; None where two corrections are equally frequent."""
+    """Return the most frequent of values with the same verdict; None if two corrections are equally frequent."""
     texts = [json.dumps(value, sort_keys=True) for value in values]
     ranked = Counter(texts).most_common(2)
     if len(ranked) == 2 and ranked[0][1] == ranked[1][1]:
@@ -146,22 +132,16 @@ def _most_frequent(values: Sequence[Value]) -> Value | None:
     return values[texts.index(ranked[0][0])]
 
 
-def disagrees(task: StudyTask, one: Judged) -> bool:
-    """Return True if annotators gave different answers."""
-    return any(_differ(dimension, one) for dimension in task.dimensions) or (
-        len(one.answers) > 1 and task.makes == "check" and settle(task, Judged(one.question, one.answers)).how == SPLIT
-    )
-
-
-def _differ(dimension: Dimension, one: Judged) -> bool:
-    codes = [dimension.code(one.question.payload, s.value) for s in one.answers]
-    if len(codes) < 2:
-        return False
-    if dimension.scale == "interval":
-        return max(codes) - min(codes) > FAR_APART
-    return len(set(codes)) > 1
+def _disagree(task: StudyTask, one: Judged) -> bool:
+    """Return True if annotators gave different answers, or different corrections of which none is the most frequent."""
+    for dimension in task.dimensions:
+        codes = [dimension.code(one.payload, s.value) for s in one.answers]
+        if codes and max(codes) - min(codes) > (FAR_APART if dimension.scale == "interval" else 0):
+            return True
+    undecided = replace(one, decision=None, asked=1)
+    return len(one.answers) > 1 and task.makes == "check" and settle(task, undecided).how == SPLIT
 
 
 def disagreements(task: StudyTask, questions: Sequence[Judged], *, undecided_only: bool = False) -> list[Judged]:
-    """The questions about which annotators differ."""
-    return [one for one in questions if disagrees(task, one) and not (undecided_only and one.decision)]
+    """Return the questions on which annotators disagree."""
+    return [one for one in questions if _disagree(task, one) and not (undecided_only and one.decision)]

@@ -1,4 +1,4 @@
-"""How far people can be trusted: agreement, competence, signs of cheating, and the rules that exclude."""
+"""The reliability of annotators: agreement, competence, signs of cheating, and the rules that exclude."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.assignment import arrivals
-from creperie.annotation.competence import Competence, Votes, dawid_skene, habit_odds, too_alike
-from creperie.annotation.export import study_record
+from creperie.annotation.export import part, study_record
 from creperie.annotation.outcome import Judged, StudyRecord, disagreements, judged, settle
 from creperie.annotation.schema import (
     ATTENTION,
     DONE,
+    FREE,
     HELD,
     MAIN,
     SKIP,
-    UNVERIFIED,
-    VOID,
     Annotator,
     Link,
     Question,
@@ -34,50 +32,62 @@ from creperie.annotation.schema import (
 )
 from creperie.annotation.settings import StudySettings, settings_of
 from creperie.annotation.tasks import task_named
+from creperie.annotation.tasks.form import Json
 from creperie.annotation.tasks.task import Dimension, StudyTask
-from creperie.metrics import Agreement, MetricSettings, cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
+from creperie.metrics import (
+    Agreement,
+    Competence,
+    MetricSettings,
+    Votes,
+    cohen_kappa,
+    dawid_skene,
+    fleiss_kappa,
+    habit_odds,
+    krippendorff_alpha,
+    percent_agreement,
+    too_alike,
+)
 
 #: Cohen's kappa is for two raters; for more, every pair is listed up to this many annotators.
 PAIRS_UP_TO = 6
-#: A setting for checks says nothing about somebody who had fewer.
+#: Fewest attention checks to which an exclusion rule applies.
 FEWEST_CHECKS = 2
-#: An annotator is ruled out when a habit explains their answers so many times better than honest work.
+#: Odds of answering by habit against honest work above which an annotator is excluded.
 ODDS = 5.0
-#: Answers are too regular when their times vary by less than this share, over so many answers.
+#: Answers are too regular if their times vary by less than this share, over at least this many answers.
 REGULAR, FEWEST_TIMES = 0.05, 10
-#: Two accounts keep the same pace when their answers to so many common questions lie the same seconds apart, nearly.
+#: Two accounts keep the same pace if this many common answers lie a nearly constant number of seconds apart.
 COMMON, PACE_SECONDS = 6, 20.0
 
 
 # -- agreement -------------------------------------------------------------------------------------------------------
 
 
-def agreement(record: StudyRecord) -> list[dict[str, Any]]:
-    """Every coefficient for every dimension of the task, with intervals over items."""
+def agreement(record: StudyRecord) -> list[Json]:
+    """Return every agreement coefficient for every dimension, with intervals clustered by picture or item."""
     questions = judged(record)
     # Questions about one picture, or about one item, are not independent.
-    keys: dict[Any, int] = {}
-    same = [keys.setdefault(tuple(one.question.payload["images"]) or one.key, len(keys)) for one in questions]
+    keys = [tuple(one.payload["images"]) or (one.source, one.subset, one.item) for one in questions]
+    numbers = {key: n for n, key in enumerate(keys)}
     return [
         {"dimension": dimension.name, "who": who, **asdict(one)}
         for dimension in task_named(record["task"]).dimensions
-        for who, one in _coefficients(dimension, questions, np.array(same, np.int64))
+        for who, one in _coefficients(dimension, questions, np.array([numbers[key] for key in keys], np.int64))
     ]
 
 
 def rating_matrix(dimension: Dimension, questions: Sequence[Judged]) -> tuple[np.ndarray, list[str]]:
-    """Questions × annotators, NaN for no answer."""
+    """Return a matrix of questions × annotators, NaN for no answer, and the names of the annotators."""
     names = sorted({s.annotator for one in questions for s in one.answers})
-    column = {name: n for n, name in enumerate(names)}
     matrix = np.full((len(questions), len(names)), np.nan)
     for row, one in enumerate(questions):
         for given in one.answers:
-            matrix[row, column[given.annotator]] = dimension.code(one.question.payload, given.value)
+            matrix[row, names.index(given.annotator)] = dimension.code(one.payload, given.value)
     return matrix, names
 
 
 def agreement_of(task: StudyTask, questions: Sequence[Judged]) -> tuple[list[str], int, float | None]:
-    """Return who answered, how many answers there are, and Krippendorff's alpha of the first dimension."""
+    """Return the annotators, the number of answers, and Krippendorff's alpha of the first dimension."""
     matrix, names = rating_matrix(task.dimensions[0], questions)
     alpha = krippendorff_alpha(matrix, task.dimensions[0].scale).value if len(names) > 1 else math.nan
     return names, int((~np.isnan(matrix)).sum()), None if math.isnan(alpha) else round(alpha, 4)
@@ -111,7 +121,7 @@ def _coefficients(
 
 @dataclass(frozen=True)
 class AnswerEvidence:
-    """The answers of everybody who counts as votes, and what they say about competence.
+    """The answers of everybody who counts, as votes, and the competence estimated from them.
 
     `names` are the people and `codes` the labels; the first rows of the posterior are those of `questions`.
     """
@@ -123,56 +133,50 @@ class AnswerEvidence:
     estimate: Competence
 
 
-def evidence_of(record: StudyRecord) -> AnswerEvidence | None:
-    """Return the answers as votes with estimates of competence; None without answers. Ratings count by their sign."""
+def evidence_of(record: StudyRecord) -> AnswerEvidence:
+    """Return the answers as votes with estimates of competence. Ratings count by their sign."""
     dimension = task_named(record["task"]).dimensions[0]
     questions = judged(record)
     asked = [*questions, *judged(record, ATTENTION)]
 
     def code(one: Judged, value: Any) -> float:
-        number = dimension.code(one.question.payload, value)
+        number = dimension.code(one.payload, value)
         return float(np.sign(number)) if dimension.scale == "interval" else number
 
     given = [(n, s.annotator, code(one, s.value)) for n, one in enumerate(asked) for s in one.answers]
-    known = {n: code(one, one.question.expected) for n, one in enumerate(asked) if one.question.expected is not None}
-    if not given:
-        return None
-    codes = sorted({row[2] for row in given} | set(known.values()))
-    names = sorted({row[1] for row in given})
+    known = {n: code(one, one.expected) for n, one in enumerate(asked) if one.expected is not None}
+    names = sorted({name for _, name, _ in given})
+    codes = sorted({number for *_, number in given} | set(known.values()))
     truth = np.array([codes.index(known[n]) if n in known else -1 for n in range(len(asked))])
-    numbers = [(n, names.index(name), codes.index(c)) for n, name, c in given]
-    question, person, label = np.array(numbers, np.int64).T
+    numbers = [(n, names.index(name), codes.index(number)) for n, name, number in given]
+    question, person, label = np.array(numbers, np.int64).reshape(-1, 3).T
     votes = Votes(question, person, label, truth, len(names), max(2, len(codes)))
     return AnswerEvidence(questions, names, codes, votes, dawid_skene(votes))
 
 
 def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
-    """Probabilities of the codes of every question, by its number, when people are weighted by their competence."""
+    """Return, by question number, the probabilities of its codes, with people weighted by competence."""
     evidence = evidence_of(record)
-    if evidence is None:
-        return {}
     rows = zip(evidence.questions, evidence.estimate.posterior.tolist())
-    return {one.question.ordinal: dict(zip(evidence.codes, row)) for one, row in rows if one.answers}
+    return {one.ordinal: dict(zip(evidence.codes, row)) for one, row in rows if one.answers}
 
 
 # -- people ----------------------------------------------------------------------------------------------------------
 
 
-def measured(record: StudyRecord) -> list[dict[str, Any]]:
-    """Per annotator: answers, skips, speed, checks passed, competence, the log-odds of a habit, and flags."""
-    task, evidence = task_named(record["task"]), evidence_of(record)
-    estimates: dict[str, tuple[float, float]] = {}
-    if evidence:
-        odds = habit_odds(evidence.votes, evidence.estimate).tolist()
-        estimates = dict(zip(evidence.names, zip(evidence.estimate.accuracy.tolist(), odds)))
+def measured(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
+    """Return, per annotator, answers, skips, speed, checks passed, competence, and log-odds of answering by habit."""
+    task = task_named(record["task"])
+    odds = habit_odds(evidence.votes, evidence.estimate).tolist()
+    estimates = dict(zip(evidence.names, zip(evidence.estimate.accuracy.tolist(), odds)))
     own, checks = defaultdict(list), defaultdict(list)
     for one in judged(record, everyone=True):
         for given in one.answers:
             own[given.annotator].append(given)
     for one in judged(record, ATTENTION, everyone=True):
         for given in one.answers:
-            checks[given.annotator].append(task.right(given.value, one.question.expected or {}))
-    skips, flags = _skips(record), flagged(record, evidence)
+            checks[given.annotator].append(task.right(given.value, one.expected or {}))
+    skips = _skips(record)
     rows = []
     for person in record["people"]:
         name = person["annotator"]
@@ -185,14 +189,12 @@ def measured(record: StudyRecord) -> list[dict[str, Any]]:
                 "withdrawn": person["withdrawn"] is not None,
                 "answers": len(own[name]),
                 "skipped": skips[name, MAIN],
-                "comments": sum(bool(s.comment) for s in own[name]),
                 "median_seconds": statistics.median(seconds) if seconds else math.nan,
                 "active_seconds": sum(seconds),
                 "attention_passed": sum(checks[name]),
-                "attention_asked": len(checks[name]) + skips[name, ATTENTION],  # who skips a check does not pass it
+                "attention_asked": len(checks[name]) + skips[name, ATTENTION],  # a skipped check counts as not passed
                 "competence": competence,
                 "odds_of_habit": odds_of_habit,
-                "flags": flags.get(name, []),
                 "last": max((s.at for s in own[name]), default=None),
             }
         )
@@ -200,18 +202,18 @@ def measured(record: StudyRecord) -> list[dict[str, Any]]:
 
 
 def _skips(record: StudyRecord) -> Counter[tuple[str, str]]:
-    """Skipped questions by annotator and kind, less those that were taken back."""
+    """Return the number of skipped questions by annotator and kind, without those that were taken back."""
     kinds = {q["ordinal"]: q["kind"] for q in record["questions"]}
     last = {(row["annotator"], row["question"]): row["event"] for row in record["answers"]}
     return Counter((who, kinds[question]) for (who, question), event in last.items() if event == SKIP)
 
 
-def flagged(record: StudyRecord, evidence: AnswerEvidence | None) -> dict[str, list[str]]:
-    """Return what is odd about people: answers that agree too well, the same order and pace, times like a machine's."""
+def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, list[str]]:
+    """Return warnings about annotators: excessive agreement, the same order and pace, machine-like times."""
     flags: dict[str, list[str]] = defaultdict(list)
     seconds: dict[str, list[float]] = defaultdict(list)
     common: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for one in judged(record, everyone=True):
+    for one in questions:
         for given in one.answers:
             seconds[given.annotator].append(given.seconds or 0.0)
         for x, y in itertools.combinations(sorted(one.answers, key=lambda s: s.annotator), 2):
@@ -220,14 +222,13 @@ def flagged(record: StudyRecord, evidence: AnswerEvidence | None) -> dict[str, l
         if len(times) >= FEWEST_TIMES and 0 < statistics.mean(times) * REGULAR > statistics.pstdev(times):
             flags[name].append("answer times are as regular as a machine's")
     pairs = [(*pair, "same questions in the same order and pace as") for pair, at in common.items() if _same_pace(at)]
-    for a, b, p in too_alike(evidence.votes, evidence.estimate) if evidence else ():
-        assert evidence is not None
+    for a, b, p in too_alike(evidence.votes, evidence.estimate):
         why = f"agrees more than two people would (p = {p:.1g}) with"
         pairs.append((evidence.names[a], evidence.names[b], why))
     for one_name, other, why in pairs:
         flags[one_name].append(f"{why} {other}")
         flags[other].append(f"{why} {one_name}")
-    return dict(flags)
+    return flags
 
 
 def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
@@ -238,8 +239,8 @@ def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
     return len(pairs) >= COMMON and in_order and max(gaps) - min(gaps) < PACE_SECONDS
 
 
-def ruled_out(settings: StudySettings, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return whom the rules exclude, and why, without those who are excluded or withdrew already."""
+def ruled_out(settings: StudySettings, rows: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """Return the annotators whom the rules exclude, and why, without those who are already excluded or withdrew."""
     reasons = {row["annotator"]: "; ".join(_reasons(settings, row)) for row in rows if not row["excluded"]}
     return [{"annotator": name, "why": why} for name, why in reasons.items() if why]
 
@@ -259,39 +260,34 @@ def _reasons(settings: StudySettings, row: Mapping[str, Any]) -> list[str]:
     return reasons
 
 
-# -- all of it -------------------------------------------------------------------------------------------------------
+# -- overview --------------------------------------------------------------------------------------------------------
 
 
-def progress(session: Session, study: StudyRow) -> list[dict[str, Any]]:
-    """Slots by subset: how many there are, how many are done, how many are in somebody's hands."""
-    rows = session.execute(
-        select(Question.subset, Slot.state, func.count())
-        .join(Question, Question.id == Slot.question_id)
-        .where(Slot.study_id == study.id, Slot.kind == MAIN)
-        .group_by(Question.subset, Slot.state)
-    )
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for subset, state, n in rows:
-        counts[subset][state] = n
+def progress(session: Session, study: StudyRow) -> list[Json]:
+    """Return the number of slots by subset: all, done, and currently held."""
+    asked = select(Question.subset, Slot.state).join(Question, Question.id == Slot.question_id)
+    rows = session.execute(asked.where(Slot.study_id == study.id, Slot.kind == MAIN))
+    counts = Counter((subset, state) for subset, state in rows)
     return [
-        {"subset": subset, "slots": sum(own.values()) - own[VOID], "done": own[DONE], "held": own[HELD]}
-        for subset, own in sorted(counts.items())
+        {
+            "subset": subset,
+            "slots": sum(counts[subset, state] for state in (FREE, HELD, DONE)),
+            "done": counts[subset, DONE],
+            "held": counts[subset, HELD],
+        }
+        for subset in sorted({subset for subset, _ in counts})
     ]
 
 
-def overview(session: Session, study: StudyRow) -> dict[str, Any]:
-    """A study as its owner sees it."""
+def overview(session: Session, study: StudyRow) -> Json:
+    """Return the overview of a study for its owner."""
     record = study_record(session, study)
     task, subsets, questions = task_named(study.task), progress(session, study), judged(record)
     arrived, expected = arrivals(session, study, settings_of(study.settings))
     differ = disagreements(task, questions)
     return {
         "study": study.name,
-        "task": study.task,
-        "state": study.state,
-        "bench": study.bench,
-        "plan": study.plan,
-        "revision": study.revision,
+        **part(study, "task", "state", "bench", "plan", "revision"),
         "arrived": arrived,
         "expected": expected,
         **{part: sum(row[part] for row in subsets) for part in ("slots", "done", "held")},
@@ -305,19 +301,17 @@ def overview(session: Session, study: StudyRow) -> dict[str, Any]:
     }
 
 
-def annotator_rows(session: Session, study: StudyRow, record: StudyRecord) -> list[dict[str, Any]]:
-    """Return what was measured about each annotator, with quota, note, entry and links from the tables."""
+def annotator_rows(session: Session, study: StudyRow, record: StudyRecord) -> list[Json]:
+    """Return the measurements of each annotator, with quota, note, entry and links from the tables."""
     last = select(Link.annotator_id, func.max(Link.expires)).where(Link.revoked.is_(None)).group_by(Link.annotator_id)
     open_links: dict[int | None, float] = dict(session.execute(last).all())
     everybody = session.scalars(select(Annotator).where(Annotator.study_id == study.id))
-    people = {one.pseudonym: one for one in everybody}
-    stored = ("quota", "note", "entry", "worker", "excluded_why", "outcome")
-    return [
-        {
-            **row,
-            **{name: getattr(people[row["annotator"]], name) for name in stored},
-            "counts": not row["excluded"] and people[row["annotator"]].entry != UNVERIFIED,
-            "expires": open_links.get(people[row["annotator"]].id),  # None where all links were revoked
-        }
-        for row in measured(record)
-    ]
+    stored = {
+        one.pseudonym: part(one, "quota", "note", "entry", "worker", "excluded_why", "outcome")
+        | {"expires": open_links.get(one.id)}  # None if all links were revoked
+        for one in everybody
+    }
+    evidence = evidence_of(record)
+    flags = _flags(judged(record, everyone=True), evidence)
+    rows = measured(record, evidence)
+    return [{**row, **stored[row["annotator"]], "flags": flags[row["annotator"]]} for row in rows]

@@ -1,18 +1,20 @@
-"""The tables of the people's database.
+"""The tables of the annotation database.
 
-Answers, decisions, revisions and events are append-only; the one exception is erasing what a person said on request.
+Answers, decisions, revisions and events are append-only; the one exception is erasing a person's answers on request.
 `creperie.annotation.state` enforces this and every change of state when rows are flushed. An annotator's last row about
-a slot says what holds: an answer, a skip, or an undo that takes back the row before it.
+a slot is the current one: an answer, a skip, or an undo that takes back the row before it.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from sqlalchemy import JSON, Double, ForeignKey, Index, Integer, MetaData, String, Text, UniqueConstraint
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-#: Names of constraints, so that later migrations can speak of them on every database.
+from creperie.annotation.tasks.form import Json
+
+#: Names of constraints, so that later migrations can refer to them on every database.
 NAMES = {
     "ix": "ix_%(column_0_label)s",
     "uq": "uq_%(table_name)s_%(column_0_name)s",
@@ -20,56 +22,58 @@ NAMES = {
     "pk": "pk_%(table_name)s",
 }
 
-#: A void slot is that of an excluded annotator: it stays on record, and another one is given out in its place.
+#: A void slot belongs to an excluded annotator: it stays on record, and a new slot replaces it.
 FREE, HELD, DONE, VOID = "free", "held", "done", "void"
 MAIN, PRACTICE, ATTENTION = "main", "practice", "attention"
 ANSWER, SKIP, UNDO = "answer", "skip", "undo"
 OPEN, PAUSED, CLOSED = "open", "paused", "closed"
-#: How the work of an annotator ended; empty while it has not.
+#: How the work of an annotator ended; empty while it goes on.
 COMPLETED = "completed"
-#: What a link lets its holder do. An adjudicator's is for one study.
+#: The roles of links. An adjudicator's link is for one study.
 OWNER, ADJUDICATOR, ANNOTATOR = "owner", "adjudicator", "annotator"
-#: How an annotator came in. Nobody vouches for `unverified` ids, which older versions took from the address: they
+#: How an annotator entered. Nobody vouches for `unverified` ids, which older versions took from the URL: they
 #: count in no result and are owed nothing.
 INVITED, SIGNED, LISTED, UNVERIFIED = "invited", "signed", "listed", "unverified"
 
 Word = Annotated[str, mapped_column(String(16))]
 Name = Annotated[str, mapped_column(String(64))]
+Person = Annotated[str, mapped_column(String(128))]
 OfStudy = Annotated[int, mapped_column(ForeignKey("study.id"))]
 OfQuestion = Annotated[int, mapped_column(ForeignKey("question.id"))]
-Document = Annotated[dict[str, Any], mapped_column(JSON(none_as_null=True))]
+OfAnnotator = Annotated[int, mapped_column(ForeignKey("annotator.id"))]
+JsonColumn = Annotated[Json, mapped_column(JSON(none_as_null=True))]
 Order = Annotated[list[int], mapped_column(JSON(none_as_null=True))]
 
 
 class SchemaTable(DeclarativeBase):
-    """What all tables share. Times are seconds since 1970, UTC."""
+    """The base class of all tables. Times are seconds since 1970, UTC."""
 
     metadata = MetaData(naming_convention=NAMES)
-    type_annotation_map = {dict[str, Any]: JSON, list[int]: JSON, float: Double, str: Text}  # noqa: RUF012  SQLAlchemy's own form
+    type_annotation_map = {Json: JSON, list[int]: JSON, float: Double, str: Text}  # noqa: RUF012  SQLAlchemy's own form
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
 
 
 class StudyRow(SchemaTable):
-    """One benchmark, one task. `plan` says how it was set up, `bench` which content it is about."""
+    """A study: one benchmark, one task. `plan` is its setup, `bench` identifies the content."""
 
     __tablename__ = "study"
 
-    name: Mapped[str] = mapped_column(String(64), unique=True)
-    task: Mapped[str] = mapped_column(String(32))
+    name: Mapped[Name] = mapped_column(unique=True)
+    task: Mapped[Name]
     instructions: Mapped[str]
-    plan: Mapped[dict[str, Any]]
-    bench: Mapped[dict[str, Any]]
+    plan: Mapped[Json]
+    bench: Mapped[Json]
     state: Mapped[Word]
     created: Mapped[float]
-    #: Drawn at random for this study; places of checks and signatures of ids come from it. Never exported or shown.
+    #: Drawn at random for this study; signatures and hashes of ids are keyed with it. Never exported or shown.
     secret: Mapped[Name]
-    settings: Mapped[dict[str, Any]]  #: see `creperie.annotation.settings.StudySettings`
+    settings: Mapped[Json]  #: see `creperie.annotation.settings.StudySettings`
     revision: Mapped[int] = mapped_column(default=1)  #: of settings and instructions; see `Revision`
 
 
 class Revision(SchemaTable):
-    """Settings and instructions as they were from a moment on; every answer names the revision it was given under."""
+    """A version of settings and instructions; every answer names the revision under which it was given."""
 
     __tablename__ = "revision"
     __table_args__ = (UniqueConstraint("study_id", "number"),)
@@ -77,13 +81,13 @@ class Revision(SchemaTable):
     study_id: Mapped[OfStudy]
     number: Mapped[int]
     at: Mapped[float]
-    actor: Mapped[str] = mapped_column(String(80))
-    settings: Mapped[dict[str, Any]]
+    actor: Mapped[Person]
+    settings: Mapped[Json]
     instructions: Mapped[str]
 
 
 class Question(SchemaTable):
-    """One thing to be judged: what the item looked like, and, for practice and attention checks, the known answer."""
+    """A question: the content of the item and, for practice and attention checks, the known answer."""
 
     __tablename__ = "question"
     __table_args__ = (UniqueConstraint("study_id", "ordinal"),)
@@ -94,12 +98,12 @@ class Question(SchemaTable):
     source: Mapped[str] = mapped_column(String(255))
     subset: Mapped[str]
     item: Mapped[str]
-    payload: Mapped[dict[str, Any]]
-    expected: Mapped[Document | None]
+    payload: Mapped[Json]
+    expected: Mapped[JsonColumn | None]
 
 
 class Annotator(SchemaTable):
-    """Somebody who takes part in a study. `note` never leaves the owner's page."""
+    """A participant of a study. `note` is shown on the owner's page only."""
 
     __tablename__ = "annotator"
     __table_args__ = (
@@ -110,18 +114,18 @@ class Annotator(SchemaTable):
     study_id: Mapped[OfStudy]
     pseudonym: Mapped[Name]
     note: Mapped[str]
-    entry: Mapped[str] = mapped_column(String(16), default=INVITED)
+    entry: Mapped[Word] = mapped_column(default=INVITED)
     quota: Mapped[int | None]
     created: Mapped[float]
     #: Hash of the worker's id on a crowd platform, keyed with the study's secret.
-    worker: Mapped[str | None] = mapped_column(String(64))
+    worker: Mapped[Name | None]
     consented: Mapped[float | None]
-    consent_version: Mapped[str | None] = mapped_column(String(16))
+    consent_version: Mapped[Word | None]
     excluded: Mapped[float | None]
     excluded_why: Mapped[str] = mapped_column(default="")
     withdrawn: Mapped[float | None]
     finished: Mapped[float | None]
-    outcome: Mapped[str] = mapped_column(String(16), default="")
+    outcome: Mapped[Word] = mapped_column(default="")
 
 
 class Listed(SchemaTable):
@@ -141,27 +145,27 @@ class Link(SchemaTable):
     __table_args__ = (Index("ix_link_name", "kind", "name"), Index("ix_link_annotator", "annotator_id"))
 
     kind: Mapped[Word]
-    name: Mapped[str] = mapped_column(String(128))
-    study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id"))
-    annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotator.id"))
-    token_hash: Mapped[str | None] = mapped_column(String(64), unique=True)
+    name: Mapped[Person]
+    study_id: Mapped[OfStudy | None]
+    annotator_id: Mapped[OfAnnotator | None]
+    token_hash: Mapped[Name | None] = mapped_column(unique=True)
     created: Mapped[float]
     expires: Mapped[float]
     revoked: Mapped[float | None]
 
 
 class Visit(SchemaTable):
-    """A browser that opened a link: the hash of its cookie."""
+    """A session of a browser that opened a link: the hash of its cookie."""
 
     __tablename__ = "visit"
 
-    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    token_hash: Mapped[Name] = mapped_column(unique=True)
     link_id: Mapped[int] = mapped_column(ForeignKey("link.id"))
     expires: Mapped[float]
 
 
 class Slot(SchemaTable):
-    """A place for one answer to a question. It is held by at most one annotator, and nobody holds two of a question."""
+    """A place for one answer to a question. At most one annotator holds it; nobody holds two of the same question."""
 
     __tablename__ = "slot"
     __table_args__ = (
@@ -176,16 +180,17 @@ class Slot(SchemaTable):
     kind: Mapped[Word]
     copy: Mapped[int]
     rank: Mapped[int]
-    state: Mapped[str] = mapped_column(String(8))
-    annotator_id: Mapped[int | None] = mapped_column(ForeignKey("annotator.id"))
+    state: Mapped[Word]
+    annotator_id: Mapped[OfAnnotator | None]
     lease_until: Mapped[float | None]
     shown: Mapped[float | None]
-    token: Mapped[str | None] = mapped_column(String(32), unique=True)
+    token: Mapped[Name | None] = mapped_column(unique=True)
     order: Mapped[Order | None] = mapped_column("shuffle")
+    question: Mapped[Question] = relationship(lazy="joined", innerjoin=True)
 
 
 class Answer(SchemaTable):
-    """What an annotator did with a slot: `given` as the page sent it, `value` in the terms of the benchmark."""
+    """An annotator's action on a slot: `given` as the page sent it, `value` in the terms of the benchmark."""
 
     __tablename__ = "answer"
     __table_args__ = (
@@ -198,41 +203,42 @@ class Answer(SchemaTable):
     study_id: Mapped[OfStudy]
     question_id: Mapped[OfQuestion]
     slot_id: Mapped[int] = mapped_column(ForeignKey("slot.id"))
-    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    annotator_id: Mapped[OfAnnotator]
     turn: Mapped[int]
-    kind: Mapped[str] = mapped_column(String(8))
+    kind: Mapped[Word]
     key: Mapped[Name]
-    given: Mapped[Document | None]
-    value: Mapped[Document | None]
+    given: Mapped[JsonColumn | None]
+    value: Mapped[JsonColumn | None]
     shown_order: Mapped[Order | None]
     comment: Mapped[str]
     seconds: Mapped[float | None]
     at: Mapped[float]
     revision: Mapped[int | None]
     erased: Mapped[float | None]
+    question: Mapped[Question] = relationship()
 
 
 class Decision(SchemaTable):
-    """What an owner or adjudicator decided about a question; the last one counts."""
+    """The decision of an owner or adjudicator about a question; the last one counts."""
 
     __tablename__ = "decision"
     __table_args__ = (Index("ix_decision_question", "question_id"),)
 
     question_id: Mapped[OfQuestion]
     by: Mapped[str] = mapped_column("decided_by", String(64))
-    value: Mapped[dict[str, Any]]
+    value: Mapped[Json]
     comment: Mapped[str]
     at: Mapped[float]
 
 
 class Event(SchemaTable):
-    """The audit trail: who did what, besides answering."""
+    """An entry of the audit trail: who did what, besides answering."""
 
     __tablename__ = "event"
     __table_args__ = (Index("ix_event_study", "study_id"),)
 
-    study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id"))
+    study_id: Mapped[OfStudy | None]
     at: Mapped[float]
-    actor: Mapped[str] = mapped_column(String(80))
+    actor: Mapped[Person]
     what: Mapped[Name]
-    detail: Mapped[dict[str, Any]]
+    detail: Mapped[Json]

@@ -1,34 +1,31 @@
-"""Start the server, with limits on open connections: a number per address, and a time to send a request in."""
+"""Start the server, with limits on connections: their number per address, and the time to send a request."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from creperie.annotation.database import Database
 from creperie.annotation.links import Invitation, local_owner_link, remember_address
-from creperie.annotation.web.app import LOOPBACK, create_app
+from creperie.annotation.plans import LOOPBACK, Address
+from creperie.annotation.web.app import create_app
 from creperie.annotation.web.site import Site
 from creperie.core import UsageError
 
 #: A browser opens six connections; a class-room behind one address opens many.
 PER_ADDRESS, MOST_CONNECTIONS = 256, 800
-#: Seconds until the headers of a request must be there.
+#: Seconds within which the headers of a request must arrive.
 HEADER_SECONDS = 10.0
 
 
 def limited_protocol(
     trusted: Sequence[str] = (), per_address: int = PER_ADDRESS, header_seconds: float = HEADER_SECONDS
 ) -> type[Any]:
-    """uvicorn's protocol with both limits. Trusted proxies may open as many connections as they need."""
+    """Return uvicorn's protocol with both limits. Trusted proxies may open as many connections as they need."""
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
     networks = [ip_network(one, strict=False) for one in trusted]
@@ -86,53 +83,6 @@ def _is_in(address: str, networks: Sequence[Any]) -> bool:
     return any(own in network for network in networks)
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where the server listens, and how it is reached.
-
-    `url` is what links begin with, where a proxy stands in front. `proxies` are the addresses
-    whose X-Forwarded headers are believed, and `trusted_header`, which names the owner or adjudicator whom an identity
-    proxy has recognised.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 8765
-    url: str = ""
-    proxies: tuple[str, ...] = ()
-    trusted_header: str = ""
-    certificate: Path | None = None
-    key: Path | None = None
-
-    def __post_init__(self) -> None:
-        if self.url and not re.fullmatch(r"https?://[^/\s]+/?", self.url):
-            raise UsageError(f"{self.url[:80]!r} is not an address without a path", hint="https://people.example")
-        if self.trusted_header and not self.proxies:
-            raise UsageError("a trusted header needs the proxy that sets it", hint="pass `proxies=`")
-        if self.trusted_header and not re.fullmatch(r"[A-Za-z0-9-]{1,64}", self.trusted_header):
-            raise UsageError(f"{self.trusted_header[:60]!r} is not the name of a header", hint="X-Forwarded-User")
-        for proxy in self.proxies:
-            try:
-                ip_network(proxy, strict=False)
-            except ValueError:
-                raise UsageError(
-                    f"{proxy[:60]!r} is not an IP address or network", hint="10.0.0.5, 10.0.0.0/8"
-                ) from None
-
-    @property
-    def base(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return self.url.rstrip("/") or f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names that requests may call the server by; none means any."""
-        if self.url:
-            return (urlsplit(self.url).hostname or "", *LOOPBACK)
-        if self.host in ("0.0.0.0", "::"):
-            return ()
-        return (self.host, *LOOPBACK)
-
-
 def serve(db: Database, address: Address) -> None:
     """Serve until interrupted. Listens on this machine only, unless the address says otherwise."""
     import uvicorn
@@ -166,7 +116,7 @@ def serve(db: Database, address: Address) -> None:
 
 
 def behind_proxies(app: Any, proxies: Sequence[str], header: str = "") -> Any:
-    """An application that believes X-Forwarded headers, and the name in `header`, from the proxies only."""
+    """Return an application that trusts X-Forwarded headers, and the name in `header`, from these proxies only."""
     from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
     networks = [ip_network(one, strict=False) for one in proxies]

@@ -1,13 +1,12 @@
-"""What an owner can set about a study besides its questions: consent, crowds, exclusion."""
+"""The settings of a study besides its questions: consent, crowds, exclusion."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
-from urllib.parse import urlsplit
 
+from creperie.annotation.tasks.form import Json
 from creperie.core import UsageError
 
 PLATFORMS = ("", "prolific", "mturk")
@@ -24,40 +23,42 @@ BOUNDS: dict[str, tuple[type, float, float]] = {
 
 @dataclass(frozen=True)
 class StudySettings:
-    """Everything here can be changed while a study runs; each change makes a new revision."""
+    """The settings of a study. All can be changed while it runs; each change makes a new revision."""
 
     consent: str = ""  #: accepted before anything is stored
-    information: str = ""  #: who runs the study, what for, what is kept
+    information: str = ""  #: who runs the study, why, and what is stored
     contact: str = ""
-    expected: int | None = None  #: people who will take part; None: as many as are invited or listed, or the cap
+    expected: int | None = None  #: number of people who will take part; None: those invited or listed, or the cap
     # crowds
-    crowd_address: str = ""  #: hash of the token of the address that all workers share; empty where there is none
+    crowd_address: str = ""  #: hash of the token of the shared address; empty if there is none
     platform: str = ""
-    cap: int | None = None  #: participants at most
-    completion_url: str = ""  #: where the last page sends a participant; it holds the code of the platform
-    pay: float = 0.0  #: for a completed participation
+    cap: int | None = None  #: most participants
+    completion_url: str = ""  #: URL to which the last page leads, with the completion code of the platform
+    pay: float = 0.0  #: payment for a completed participation
     currency: str = ""
-    # exclusion, beside what `creperie.annotation.quality` finds by itself
+    # exclusion, besides what `creperie.annotation.quality` always checks
     max_attention_failures: float | None = None  #: share of attention checks answered wrongly or skipped
     min_median_seconds: float | None = None
 
     def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(one.default, str):
+                _check_text(one.name, value)
+            elif value is not None or one.name == "pay":
+                _check_number(one.name, value, *BOUNDS[one.name])
         if self.platform not in PLATFORMS:
             raise UsageError(f"unknown platform {self.platform!r}", hint="use prolific, mturk or nothing")
-        for one in fields(self):
-            if isinstance(one.default, str):
-                _check_text(one.name, getattr(self, one.name))
-        if self.completion_url and urlsplit(self.completion_url).scheme != "https":
+        if self.completion_url and not self.completion_url.startswith("https://"):
             raise UsageError("the completion URL must start with https://", where=self.completion_url[:80])
-        for name, (kind, low, high) in BOUNDS.items():
-            value = getattr(self, name)
-            if value is not None or name == "pay":
-                _check_number(name, value, kind, low, high)
 
     @property
     def consent_version(self) -> str:
-        """Names the text that was accepted; empty where no consent is asked for."""
+        """The version of the consent text; empty if no consent is asked for."""
         return hashlib.sha256(self.consent.encode()).hexdigest()[:12] if self.consent else ""
+
+
+NAMES = {f.name for f in fields(StudySettings)}
 
 
 def _check_text(name: str, value: Any) -> None:
@@ -66,22 +67,20 @@ def _check_text(name: str, value: Any) -> None:
 
 
 def _check_number(name: str, value: Any, kind: type, low: float, high: float) -> None:
-    """Refuse what is not a finite number within its bounds: nan, -5, 1e400."""
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """Raise an error if the value is not a finite number within its bounds: nan, -5, 1e400."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not low <= value <= high or (kind is int and value != int(value)):
         word = "a whole number" if kind is int else "a number"
         raise UsageError(f"{name} must be {word} from {low:g} to {high:g}, not {str(value)[:40]}")
 
 
-def settings_of(stored: dict[str, Any]) -> StudySettings:
-    """Settings as they are stored. Unknown names are those of another version and are left out."""
-    known = {f.name for f in fields(StudySettings)}
-    return StudySettings(**{k: v for k, v in stored.items() if k in known})
+def settings_of(stored: Json) -> StudySettings:
+    """Return stored settings. Unknown names, which come from another version, are left out."""
+    return StudySettings(**{k: v for k, v in stored.items() if k in NAMES})
 
 
-def changed(stored: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Stored settings with changes, checked."""
-    known = {f.name for f in fields(StudySettings)}
-    if wrong := sorted(set(changes) - known):
-        raise UsageError(f"there is no setting {wrong[0]!r}", hint=f"settings: {', '.join(sorted(known))}")
+def changed(stored: Json, changes: Json) -> Json:
+    """Return stored settings with checked changes applied."""
+    if wrong := sorted(set(changes) - NAMES):
+        raise UsageError(f"there is no setting {wrong[0]!r}", hint=f"settings: {', '.join(sorted(NAMES))}")
     return asdict(replace(settings_of(stored), **changes))

@@ -1,17 +1,16 @@
-"""What may happen to a study, its slots and its answers: tables of transitions, enforced when rows are flushed.
+"""The states of studies, slots and answers: tables of allowed transitions, enforced when rows are flushed.
 
-A study is open, paused or closed. Closed means frozen: nothing is answered, taken back, adjudicated, excluded
-or set; only what a person asks to be erased still is. `GuardedSession` refuses every row that the tables do not allow,
-whoever writes it: a page, the API, the command line or Python.
+A study is open, paused or closed. Closed means frozen: nothing is answered, taken back, adjudicated, excluded or set;
+only erasing a person's answers at their request is still possible. `GuardedSession` refuses every row that the tables
+do not allow, whoever writes it: a page, the API, the command line or Python.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
-from sqlalchemy import event, inspect, select
+from sqlalchemy import bindparam, event, inspect, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.schema import (
@@ -37,42 +36,42 @@ from creperie.annotation.schema import (
     StudyRow,
 )
 from creperie.annotation.settings import changed
-from creperie.annotation.tasks.task import Value
-from creperie.core import CreperieError, unknown
+from creperie.annotation.tasks.form import Json
+from creperie.core import CreperieError, json_value, unknown
 
-#: From which states a study may go to which.
+#: Allowed changes of a study's state.
 STUDY_MOVES = {OPEN: (PAUSED, CLOSED), PAUSED: (OPEN, CLOSED), CLOSED: (PAUSED,)}
 _OWNERS = ("adjudicate", "exclude", "include", "settings", "release", "void", "erase")
-#: What may be done while a study is in a state. A paused one still takes the answer to a question that was given out.
+#: Allowed actions by state of the study. A paused study still accepts answers to questions already given out.
 PERMITTED = {
     OPEN: frozenset(("take", ANSWER, SKIP, UNDO, *_OWNERS)),
     PAUSED: frozenset((ANSWER, SKIP, *_OWNERS)),
     CLOSED: frozenset(("erase", "void", "release")),
 }
-#: From which states a slot may go to which, and what that is called.
+#: Allowed changes of a slot's state, and the action of each.
 SLOT_MOVES = {
     (FREE, HELD): "take",
-    (HELD, HELD): "take",  # by somebody else, when its time was over
+    (HELD, HELD): "take",  # by somebody else, after the lease expired
     (HELD, DONE): ANSWER,
     (HELD, FREE): "release",
     (DONE, HELD): UNDO,
     (DONE, VOID): "void",
     (VOID, DONE): "include",
 }
-#: What may follow what an annotator did last with a slot; None where they did nothing.
+#: Allowed actions of an annotator after their last one on a slot; None: no action yet.
 ANSWER_MOVES = {None: (ANSWER, SKIP), UNDO: (ANSWER, SKIP), ANSWER: (UNDO,), SKIP: (UNDO,)}
-#: The columns that erasing an answer empties; nothing else of it ever changes.
+#: The columns that change when an answer is erased; no other column of an answer ever changes.
 ERASED = frozenset(("given", "value", "shown_order", "comment", "seconds", "erased"))
 
 
 class StateError(CreperieError):
-    """Something that the state of a study, slot or answer does not allow. `code` says so to the page."""
+    """Raised for something that the state of a study, slot or answer does not allow. `code` tells the page why."""
 
     code = "stopped"
 
 
 class GuardedSession(Session):
-    """A session that writes only what the tables above allow."""
+    """A session that writes only what the transition tables allow."""
 
 
 @event.listens_for(GuardedSession, "before_flush")
@@ -87,11 +86,18 @@ def _guard(session: Session, context: object, instances: object) -> None:
             _check_changed(session, row)
 
 
+_LAST = (
+    select(Answer.kind)
+    .where(Answer.slot_id == bindparam("slot"), Answer.annotator_id == bindparam("annotator"))
+    .order_by(Answer.turn.desc())
+    .limit(1)
+)
+
+
 def _check_new(session: Session, row: Any) -> None:
     if isinstance(row, Answer):
         _permit(session, row.study_id, row.kind)
-        own = select(Answer.kind).where(Answer.slot_id == row.slot_id, Answer.annotator_id == row.annotator_id)
-        last = session.scalar(own.order_by(Answer.turn.desc()).limit(1))
+        last = session.scalar(_LAST, {"slot": row.slot_id, "annotator": row.annotator_id})
         if row.kind not in ANSWER_MOVES[last]:
             raise StateError(f"{row.kind} cannot follow {last or 'nothing'}")
     elif isinstance(row, Decision):
@@ -118,7 +124,7 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
         _check_study(session, row, before)
 
 
-def _check_study(session: Session, row: StudyRow, before: dict[str, Any]) -> None:
+def _check_study(session: Session, row: StudyRow, before: Json) -> None:
     old = str(before.get("state", row.state))
     if old != row.state and row.state not in STUDY_MOVES[old]:
         raise StateError(f"a study that is {old} cannot become {row.state}", where=row.name)
@@ -129,7 +135,7 @@ def _check_study(session: Session, row: StudyRow, before: dict[str, Any]) -> Non
 
 
 def _permit(session: Session, study: int, action: str) -> None:
-    """Refuse what the study's state does not allow: the state that is stored, not one that is about to be."""
+    """Raise an error if the stored state of the study (not a pending change of it) does not allow the action."""
     row = session.get_one(StudyRow, study)
     state = (inspect(row).attrs.state.history.deleted or [row.state])[0]
     if action not in PERMITTED[state]:
@@ -140,9 +146,9 @@ def _permit(session: Session, study: int, action: str) -> None:
 
 
 def study_named(session: Session, name: str) -> StudyRow:
-    """A stored study; an error that lists the names where there is none.
+    """Return a stored study; if there is none, raise an error that lists the names.
 
-    A session that writes locks it, so that its state holds until the end of the transaction.
+    A writing session locks its row, so that its state stays the same until the end of the transaction.
     """
     own = select(StudyRow).where(StudyRow.name == name)
     study = session.scalar(own.with_for_update(key_share=True) if isinstance(session, GuardedSession) else own)
@@ -157,54 +163,52 @@ def set_state(session: Session, study: StudyRow, state: str, actor: str) -> None
         raise unknown("state", state, STUDY_MOVES)
     if study.state != state:
         study.state = state
-        record(session, actor, f"{state} study", study, {})
+        log(session, actor, f"{state} study", study)
 
 
 class OldRevisionError(StateError):
-    """Somebody else saved the settings first. `both` has, by name, their value and the one that was refused."""
+    """Raised when somebody else saved the settings first. `both` has, by name, their value and the refused one."""
 
     def __init__(self, study: str, both: dict[str, tuple[Any, Any]]) -> None:
         self.both = both
         super().__init__("the settings were changed meanwhile by somebody else", where=study, hint="load them again")
 
 
-def change_settings(
-    session: Session, study: StudyRow, actor: str, changes: dict[str, Any], revision: int | None = None
-) -> None:
+def change_settings(session: Session, study: StudyRow, actor: str, changes: Json, revision: int | None = None) -> None:
     """Change settings or `instructions` under a new revision; see `StudySettings` for their names.
 
-    With `revision`, the one that the changes were made from, a study that has another one by now refuses them.
+    With `revision`, the one on which the changes are based, they are refused if the study has another one by now.
     """
-    now = {**changed(study.settings, {}), "instructions": study.instructions}
+    before, others = changed(study.settings, {}), dict(changes)
+    now = before | {"instructions": study.instructions}
     if revision is not None and revision != study.revision:
         raise OldRevisionError(study.name, {k: (now[k], v) for k, v in changes.items() if k in now and now[k] != v})
-    text = str(changes.get("instructions", study.instructions))
-    settings = changed(study.settings, {k: v for k, v in changes.items() if k != "instructions"})
-    if settings == changed(study.settings, {}) and text == study.instructions:
+    text = str(others.pop("instructions", study.instructions))
+    settings = changed(study.settings, others)
+    if (settings, text) == (before, study.instructions):
         return
     study.settings, study.instructions, study.revision = settings, text, study.revision + 1
     session.flush()
     write_revision(session, study, actor)
-    record(session, actor, "change settings", study, {"names": sorted(changes), "revision": study.revision})
+    log(session, actor, "change settings", study, names=sorted(changes), revision=study.revision)
 
 
-def adjudicate(session: Session, study: StudyRow, ordinal: int, value: Value, comment: str, actor: str) -> None:
-    """Decide a question. Earlier decisions stay on record."""
+def adjudicate(session: Session, study: StudyRow, ordinal: int, value: Json, comment: str, actor: str) -> None:
+    """Store a decision about a question. Earlier decisions stay on record."""
     own = select(Question.id).where(Question.study_id == study.id, Question.ordinal == ordinal, Question.kind == MAIN)
     question = session.scalars(own).one()
     session.add(Decision(question_id=question, by=actor[:64], value=value, comment=comment, at=time.time()))
-    record(session, actor, "adjudicate", study, {"question": ordinal, "value": value})
+    log(session, actor, "adjudicate", study, question=ordinal, value=value)
 
 
 def write_revision(session: Session, study: StudyRow, actor: str) -> None:
-    """Keep settings and instructions as they are now."""
+    """Store the current settings and instructions as a revision."""
     own = {"study_id": study.id, "number": study.revision, "at": time.time(), "actor": actor[:80]}
     session.add(Revision(**own, settings=study.settings, instructions=study.instructions))
 
 
-def record(session: Session, actor: str, what: str, study: StudyRow | None, detail: dict[str, Any]) -> None:
-    """Add a line to the audit trail."""
-    plain = json.loads(json.dumps(detail, default=str))
+def log(session: Session, actor: str, what: str, study: StudyRow | None, /, **detail: Any) -> None:
+    """Add an event to the audit trail."""
     own = study.id if study else None
-    session.add(Event(study_id=own, at=time.time(), actor=actor[:80], what=what, detail=plain))
+    session.add(Event(study_id=own, at=time.time(), actor=actor[:80], what=what, detail=json_value(detail)))
     session.flush()

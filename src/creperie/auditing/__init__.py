@@ -1,5 +1,5 @@
-"""Can this benchmark be solved without its images, and through which cues? Attackers that see only text, how well they
-do, and a verdict.
+"""Can a benchmark be solved without its images, and through which cues? Attackers that see only text, their accuracy,
+and a verdict.
 """
 
 from creperie.core.doors import front_door

@@ -29,6 +29,7 @@ from creperie.auditing.likeness import likeness_of as likeness_of
 from creperie.auditing.likeness import linkage_tree as linkage_tree
 from creperie.auditing.linear import fit_linear as fit_linear
 from creperie.auditing.measure import AttackerMargins as AttackerMargins
+from creperie.auditing.measure import Measure as Measure
 from creperie.auditing.measure import against_chance as against_chance
 from creperie.auditing.measure import calibrated as calibrated
 from creperie.auditing.measure import measure_attacker as measure_attacker

@@ -1,7 +1,7 @@
-"""The atlas: what many audits found, benchmark by benchmark and family by family, as one page.
+"""The atlas: the results of many audits on one page, by benchmark and family of attackers.
 
-It is made from the documents that `creperie audit --json` writes, so that no figure is typed by hand and every table
-names the command that made it.
+It is made from the documents that `creperie audit --json` writes, so no figure is typed by hand and every table names
+the command that made it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ OVERVIEW = ("benchmark", "items", "subsets that leak", "what can be done", "simp
 
 
 def atlas_markdown(audits: Sequence[Document]) -> str:
-    """The page in Markdown: an overview, and one table per benchmark."""
+    """Return the atlas in Markdown: an overview, and one table per benchmark."""
     lines = ["# The atlas: what released benchmarks give away without their images", "", _intro(audits), ""]
     families, summaries = _overview(audits)
     lines += _markdown((*OVERVIEW[:2], *families, *OVERVIEW[2:]), [row for row, _ in summaries])
     for audit in audits:
         families, chosen = _chosen(audit)
-        rows = [_row(subset, families, mine, audit) for subset, mine in chosen.items()]
+        rows = [_row(subset, families, strongest, audit) for subset, strongest in chosen.items()]
         lines += ["", f"## {audit['benchmark']}", "", _sentence(audit), ""]
         lines += [f"    {command_of(audit)}", ""]
         lines += _markdown((*HEAD[:2], *families, *HEAD[2:]), rows)
@@ -43,7 +43,9 @@ def atlas_page(audits: Sequence[Document]) -> str:
     tables = []
     for audit in audits:
         families, chosen = _chosen(audit)
-        rows = [_cells(_row(s, families, mine, audit), families, mine, audit) for s, mine in chosen.items()]
+        rows = [
+            _cells(_row(s, families, strongest, audit), families, strongest, audit) for s, strongest in chosen.items()
+        ]
         about = {"name": audit["benchmark"], "sentence": _sentence(audit), "commands": [command_of(audit)]}
         columns = [*HEAD[:2], *families, *HEAD[2:]]
         tables.append({**about, "columns": columns, "rows": rows, "text": (HEAD[0], *HEAD[2:5])})
@@ -52,7 +54,7 @@ def atlas_page(audits: Sequence[Document]) -> str:
     columns = [*OVERVIEW[:2], *families, *OVERVIEW[2:]]
     overview = {"columns": columns, "rows": wholes, "text": (OVERVIEW[0], *OVERVIEW[2:5])}
     title = "Atlas: what released benchmarks give away without their images"
-    intro = _intro(audits).replace("`", "")  # Markdown's marks
+    intro = _intro(audits).replace("`", "")  # Markdown code marks
     return render("auditing", "atlas.html", title=title, intro=intro, overview=overview, tables=tables)
 
 
@@ -68,7 +70,9 @@ def _cells(row: Sequence[str], families: Sequence[str], mine: Mapping[str, Docum
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
-    """The command that makes an audit again, or one cell of it. A sample is drawn by the audit of all attackers."""
+    """Return the command that reproduces an audit, or one cell of it. A sampled cell needs the audit with all
+    attackers.
+    """
     words = list(audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
     if cell is None or cell["attacker"] == ENSEMBLE or entry_of(cell["attacker"]).sampled:
         return shlex.join(words)
@@ -100,9 +104,9 @@ Rows = list[tuple[list[str], Mapping[str, Document]]]
 
 
 def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
-    """A benchmark per row: what every family reached on all items."""
+    """Return the families, and one row per benchmark with the accuracy of every family on all items."""
     chosen = [_chosen(audit)[1] for audit in audits]
-    wholes = [found.get("all") or next(iter(found.values())) for found in chosen]
+    wholes = [by_subset.get("all") or next(iter(by_subset.values())) for by_subset in chosen]
     order, rows = _ordered({family for whole in wholes for family in whole}), Rows()
     for audit, whole in zip(audits, wholes):
         row, judged = _row("all", order, whole, audit), audit["subsets"]
@@ -124,13 +128,15 @@ def _sentence(audit: Document) -> str:
 
 
 def _chosen(audit: Document) -> tuple[list[str], dict[str, dict[str, Document]]]:
-    """The families that were run, the headline first, and by subset and family the strongest attacker's row."""
+    """Return the families that were run, the ensemble first, and the row of the strongest attacker by subset and
+    family.
+    """
     by_subset: dict[str, dict[str, Document]] = {}
     for row in audit["results"]:
-        mine = by_subset.setdefault(row["subset"], {})
+        strongest = by_subset.setdefault(row["subset"], {})
         family = family_of(row["attacker"])
-        if family not in mine or (row["accuracy"] or 0) > (mine[family]["accuracy"] or 0):
-            mine[family] = row
+        if family not in strongest or (row["accuracy"] or 0) > (strongest[family]["accuracy"] or 0):
+            strongest[family] = row
     if len(by_subset) == 2:
         by_subset.pop("all", None)
     return _ordered({family for rows in by_subset.values() for family in rows}), by_subset
@@ -154,10 +160,10 @@ def _row(subset: str, families: Sequence[str], mine: Mapping[str, Document], aud
 
 
 def _order_blind(subset: str, audit: Document) -> str:
-    """The ceilings of a model that ignores word order; a benchmark of one subset has those of all items."""
-    known = {c["subset"]: c for c in audit.get("ceilings", ())}
-    own = known.get(subset) or (known.get("all") if len(known) == 1 else None)
-    return f"{percent(own['order_blind'])} / {percent(own['order_blind_half'])}" if own else ""
+    """Return the ceilings of a model that ignores word order; a single subset has the ceilings of all items."""
+    ceilings = {c["subset"]: c for c in audit.get("ceilings", ())}
+    ceiling = ceilings.get(subset) or (ceilings.get("all") if len(ceilings) == 1 else None)
+    return f"{percent(ceiling['order_blind'])} / {percent(ceiling['order_blind_half'])}" if ceiling else ""
 
 
 def _figure(row: Document, of: int = 0) -> str:

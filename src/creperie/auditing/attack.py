@@ -1,8 +1,8 @@
-"""Attackers at work: they answer the pairs, slow ones those of a sample, and are measured on every subset."""
+"""Run attackers: they answer all pairs, slow ones those of a sample, and are measured on every subset."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -19,15 +19,15 @@ from creperie.auditing.pairs import Pairs, image_pairs_of, pairs_of
 from creperie.auditing.registry import entry_of
 from creperie.auditing.result import answers_on
 from creperie.auditing.sampling import Sample, sample_for, spread_over
-from creperie.auditing.verdict import ALL, AuditRow, corrected, fix_of, share_kept
+from creperie.auditing.verdict import ALL, FIXES, AuditRow, corrected, fix_of, share_kept
 from creperie.bench import Benchmark
 from creperie.core import Progress, percent
 from creperie.engine import Engine, Held, Work, gather
 from creperie.lang import tidy_together
 
-#: Captions of a piece: slow attackers, such as language models, take a minute for so many.
+#: Captions per task of a worker: slow attackers, such as language models, take a minute for them.
 PIECE = 1024
-#: The view of rows that images alone give.
+#: The view of rows by images alone.
 IMAGES = "images"
 
 Answers = dict[str, AttackerMargins]
@@ -35,7 +35,9 @@ Answers = dict[str, AttackerMargins]
 
 @dataclass(frozen=True)
 class AttackStage:
-    """Captions in, a column of scores for every attacker out. Models are loaded once per worker."""
+    """An engine stage that takes captions and returns one column of scores per attacker. Models are loaded once per
+    worker.
+    """
 
     names: tuple[str, ...]
     models: AttackerModels
@@ -59,7 +61,9 @@ class AttackStage:
 
 
 def score_ahead(attackers: Sequence[Attacker], models: AttackerModels, texts: Sequence[str], engine: Engine) -> None:
-    """Let the engine's workers score all captions, and tell the attackers, which then have nothing left to do."""
+    """Score all captions on the engine's workers and store the scores in the attackers, which then need not compute
+    them.
+    """
     single = [a for a in attackers if isinstance(a, TextAttacker)]
     distinct = sorted(set(texts))
     if not single or not distinct:
@@ -72,37 +76,39 @@ def score_ahead(attackers: Sequence[Attacker], models: AttackerModels, texts: Se
 
 @dataclass(frozen=True)
 class Attack:
-    """The attackers of an audit, and how they are judged."""
+    """The attackers of an audit, and the settings by which they are judged."""
 
     attackers: tuple[Attacker, ...]
     seed: int
     threshold: float
     progress: Progress
-    sample: Sample | None = None  #: the items that slow attackers are asked about; None: all
+    sample: Sample | None = None  #: the items that slow attackers are run on; None: all
 
     def counted(self, pairs: Pairs) -> Pairs:
-        """The pairs with their features counted once, where several attackers learn from them."""
+        """Return the pairs, with their features computed once if several attackers learn from them."""
         return counted_once(pairs) if sum(map(learns, self.attackers)) > 1 else pairs
 
     def on(self, pairs: Pairs, view: str = "") -> tuple[list[AuditRow], Answers]:
-        """Ask every attacker once, slow ones about the sample; measure it on every subset and on all."""
+        """Run every attacker, slow ones on the sample; return rows for every subset and for all, and the answers."""
         rows, answers = [], {}
         some = self.sample.of(pairs) if self.sample else pairs
         for attacker in self.attackers:
             drawn = self.sample if is_slow(attacker) else None
             asked = some if drawn else pairs
             margins = attacker.margins(asked, self.progress)
-            own = calibrated(asked, margins, directed=attacker.directed, seed=self.seed, learned=learns(attacker))
-            answers[attacker.name] = spread_over(pairs, drawn, own) if drawn else own
-            rows += _measured(attacker, own, view, drawn)
+            scaled = calibrated(asked, margins, directed=attacker.directed, seed=self.seed, learned=learns(attacker))
+            answers[attacker.name] = spread_over(pairs, drawn, scaled) if drawn else scaled
+            rows += _measured(attacker, scaled, view, drawn)
         return rows, answers
 
     def in_steps(
         self, pairs: Pairs, announce: Callable[[str], object] | None
     ) -> tuple[Attack, list[AuditRow], Answers]:
-        """Ask the quick attackers, then the slow ones; return this attack with the sample that these were asked about.
+        """Run the quick attackers, then the slow ones; return this attack with the sample of the slow ones, the rows,
+        the answers.
 
-        With `announce`, that is told what the quick ones found, and the sample is as large as the verdict needs.
+        With `announce`, that function is called with a summary of the quick results, and slow attackers are run on a
+        sample that is as large as the verdict needs.
         """
         quick = replace(self, attackers=tuple(a for a in self.attackers if not is_slow(a)))
         rows, answers = quick.on(pairs)
@@ -121,36 +127,49 @@ class Attack:
         return replace(self, sample=sample), ordered, answers | slowly
 
     def on_views(self, bench: Benchmark, pairs: Pairs) -> list[AuditRow]:
-        """Each true caption on its own against the false ones, where items have several: P1-N, P2-N …"""
+        """Return the rows for each true caption alone against the false ones (P1-N, P2-N …), if items have several."""
         rows: list[AuditRow] = []
         for k in range(_most_positives(pairs)):
             rows += self.on(self.counted(pairs_of(bench, positive=k)), f"P{k + 1}-N")[0]
         return rows
 
     def with_fixes(self, rows: Sequence[AuditRow], bench: Benchmark) -> list[AuditRow]:
-        """Attack the repaired captions with whatever leaked, to see which leaks repair would stop.
+        """Return the rows with a fix for each leak, found by attacking the repaired captions with every attacker that
+        leaked.
 
-        The ensemble is not trained again: repair stops it where it stops all other leaks.
+        Slow attackers are run again only on subsets in which repair stops the others; elsewhere nothing depends on
+        them. The ensemble is never trained again: repair stops it if it stops all other leaks.
         """
-        leaking = {(r.view, r.attacker) for r in rows if r.leaks and r.attacker != ENSEMBLE and r.view != IMAGES}
-        after: dict[tuple[str, str, str], Measure] = {}
+        leaking = [row for row in rows if row.leaks and row.view != IMAGES]
         styled = repaired(bench) if leaking else bench
-        for view in sorted({view for view, _ in leaking}):
-            again = replace(self, attackers=tuple(a for a in self.attackers if (view, a.name) in leaking))
-            pairs = pairs_of(styled, positive=int(view[1:].split("-")[0]) - 1 if view else None)
-            after |= {(view, r.attacker, r.subset): r.measure for r in again.on(again.counted(pairs), view)[0]}
-        fixed = [
-            fix_of(row, after.get((row.view, row.attacker, row.subset)), self.threshold) if row.leaks else row
+        slow = {a.name for a in self.attackers if is_slow(a)}
+        fixed = self._asked_again([row for row in leaking if row.attacker not in slow], styled)
+        stay = _worst_fixes(fixed.values())
+        single = [row for row in leaking if row.attacker in slow - {ENSEMBLE}]
+        fixed |= self._asked_again([row for row in single if _place(row) not in stay], styled)
+        fixed |= {_key(row): replace(row, fix=stay[_place(row)]) for row in single if _place(row) in stay}
+        stopped = {_place(row) for row in fixed.values()} - _worst_fixes(fixed.values()).keys()
+        rest = {
+            _key(row): replace(row, fix="repairable") if _place(row) in stopped else fix_of(row, None, self.threshold)
             for row in rows
-        ]
-        single = [row for row in fixed if row.attacker != ENSEMBLE]
-        stay = {(row.view, row.subset) for row in single if row.fix not in ("", "repairable")}
-        stopped = {(row.view, row.subset) for row in fixed if row.fix == "repairable"} - stay
-        ended = [row.attacker == ENSEMBLE and row.leaks and (row.view, row.subset) in stopped for row in fixed]
-        return [replace(row, fix="repairable") if stops else row for row, stops in zip(fixed, ended)]
+            if row.leaks and _key(row) not in fixed
+        }
+        return [(fixed | rest).get(_key(row), row) for row in rows]
+
+    def _asked_again(self, rows: Sequence[AuditRow], styled: Benchmark) -> dict[_Key, AuditRow]:
+        """Run the attackers of leaking rows on the repaired captions; return each row with its fix."""
+        after: dict[_Key, Measure] = {}
+        for view in sorted({row.view for row in rows}):
+            names = {row.attacker for row in rows if row.view == view}
+            again = replace(self, attackers=tuple(a for a in self.attackers if a.name in names))
+            pairs = pairs_of(styled, positive=int(view[1:].split("-")[0]) - 1 if view else None)
+            after |= {_key(row): row.measure for row in again.on(again.counted(pairs), view)[0]}
+        return {_key(row): fix_of(row, after.get(_key(row)), self.threshold) for row in rows}
 
     def on_images(self, bench: Benchmark, attacker: Attacker) -> list[AuditRow]:
-        """What an attacker that sees the images alone reaches: which of an item's images does a caption mean?"""
+        """Return the rows of an attacker that sees only images and chooses which of an item's images a caption
+        describes.
+        """
         pairs = image_pairs_of(bench)
         margins = attacker.margins(pairs, self.progress)
         log_odds = np.nan_to_num(margins.astype(np.float64))
@@ -158,25 +177,42 @@ class Attack:
         return _measured(attacker, answers, IMAGES, None)
 
 
+_Key = tuple[str, str, str]
+
+
+def _place(row: AuditRow) -> tuple[str, str]:
+    return row.view, row.subset
+
+
+def _key(row: AuditRow) -> _Key:
+    return row.view, row.subset, row.attacker
+
+
+def _worst_fixes(rows: Iterable[AuditRow]) -> dict[tuple[str, str], str]:
+    """Return, by view and subset, the worst fix among the leaks that repair does not stop."""
+    staying = sorted((row for row in rows if row.fix != "repairable"), key=lambda row: -FIXES.index(row.fix))
+    return {_place(row): row.fix for row in staying}
+
+
 def is_slow(attacker: Attacker) -> bool:
-    """Whether an attacker may be asked about a sample only."""
+    """Return True if an attacker may be run on a sample of the items only."""
     return entry_of(attacker.name).sampled or attacker.name == ENSEMBLE
 
 
 def _measured(attacker: Attacker, answers: AttackerMargins, view: str, sample: Sample | None) -> list[AuditRow]:
-    """An attacker's rows; one that learned nothing about a subset abstains there: it was not run."""
+    """Return an attacker's rows, one per subset; a subset about which it learned nothing gets no row."""
     rows = []
     for subset in dict.fromkeys((*answers.pairs.subsets, ALL)):
-        mine = answers_on(answers, subset)
-        figures = measure_attacker(mine, sample.looks[subset] if sample else 1)
+        of_subset = answers_on(answers, subset)
+        figures = measure_attacker(of_subset, sample.looks[subset] if sample else 1)
         if figures.n and figures.nans < figures.pairs:
             choice = attacker.prefers if figures.direction > 0 else attacker.otherwise
-            rows.append(AuditRow(subset, view, attacker.name, choice, figures, kept=share_kept(mine)))
+            rows.append(AuditRow(subset, view, attacker.name, choice, figures, kept=share_kept(of_subset)))
     return rows
 
 
 def _so_far(rows: Sequence[AuditRow]) -> str:
-    """What is known before slow attackers are asked, in a few words."""
+    """Return a short summary of the results before slow attackers are run."""
     best = max(rows, key=lambda r: r.measure.accuracy, default=None)
     leaking = len({row.subset for row in rows if row.leaks and row.subset != ALL})
     if best is None:
@@ -186,7 +222,9 @@ def _so_far(rows: Sequence[AuditRow]) -> str:
 
 
 def _most_positives(pairs: Pairs) -> int:
-    """How many true captions items with several have; 0 where none has several, or where there are several images."""
+    """Return the largest number of true captions per item; 0 if no item has several. Items with several images do not
+    count.
+    """
     one_row = ~np.isin(pairs.item, pairs.item[pairs.row > 0])
     keys = np.unique(np.stack([pairs.item[one_row], pairs.left[one_row]], axis=1), axis=0)
     most = int(np.bincount(keys[:, 0]).max()) if len(keys) else 0
@@ -194,15 +232,15 @@ def _most_positives(pairs: Pairs) -> int:
 
 
 def repaired(bench: Benchmark) -> Benchmark:
-    """The benchmark with the captions of every item in one style. Words stay; no item leaves."""
+    """Return the benchmark with the captions of every item in one style. Words and items stay the same."""
     offsets, captions = bench.ragged("captions")
     tidied: list[str] = []
-    for own in (row for piece in bench.pieces(["captions"], PIECE) for row in piece.column(0).to_pylist()):
-        tidied += tidy_together(own)
+    for captions_of_item in (row for piece in bench.pieces(["captions"], PIECE) for row in piece.column(0).to_pylist()):
+        tidied += tidy_together(captions_of_item)
     texts = pa.array(tidied, pa.string())
     changed = len(texts) - (pc.sum(pc.equal(texts, captions)).as_py() or 0)
     columns = {name: bench.column(name) for name in bench.columns}
     columns["captions"] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts)
     table = pa.table(columns, schema=bench.schema)
-    # The published files cannot be written back from captions that are no longer theirs.
+    # The captions differ from the published ones, so the published files cannot be written from them.
     return bench.with_table(table, "repair", captions_changed=changed)

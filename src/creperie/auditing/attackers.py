@@ -1,9 +1,9 @@
-"""Attackers: who tries to tell the true caption from the false one without the image.
+"""Attackers: scorers that try to tell the true caption from the false one without the image.
 
-An attacker has a name and one method, `margins(pairs)`: a float32 number for every true–false pair, above zero where
-it prefers the true caption. Most score captions one by one (`TextAttacker`); `similarity` looks at an item's captions
-together; the learned ones answer out of fold. The roles are only looked at by the learned attackers, and only on the
-folds that they train on.
+An attacker has a name and one method, `margins(pairs)`, which returns a float32 number for every true–false pair, above
+zero if it prefers the true caption. Most score captions one by one (`TextAttacker`); `similarity` looks at an item's
+captions together; the learned ones answer out of fold. Only the learned attackers see which caption is true, and only
+on the folds that they train on.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from creperie.core import Progress, silent
 if TYPE_CHECKING:
     from creperie.models import TextEncoder
 
-#: Captions that are read at once where each is scored in microseconds.
+#: Captions per batch for attackers that take microseconds per caption.
 PIECE = 65_536
 ScoreTexts = Callable[[Sequence[str]], np.ndarray]
 
 
 @runtime_checkable
 class Attacker(Protocol):
-    """Anything that answers pairs.
+    """The protocol of attackers: anything that answers pairs with margins.
 
-    `directed` says that the sign of its margins is meaningful as it stands: a learned attacker's is; "how long is the
-    caption" has two directions, and the audit chooses between them out of fold.
+    `directed` says that the sign of the margins is meaningful as it stands, as it is for a learned attacker; "how long
+    is the caption" has two directions, and the audit chooses between them out of fold.
     """
 
     @property
@@ -43,12 +43,12 @@ class Attacker(Protocol):
 
     @property
     def prefers(self) -> str:
-        """What it chooses, in words: "the shorter caption"."""
+        """What the attacker chooses, in words: "the shorter caption"."""
         ...
 
     @property
     def otherwise(self) -> str:
-        """What it chooses when its direction is turned round: "the longer caption"; empty where it is directed."""
+        """What the attacker chooses in the opposite direction: "the longer caption"; empty if it is directed."""
         ...
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray: ...
@@ -56,7 +56,7 @@ class Attacker(Protocol):
 
 @dataclass(frozen=True)
 class TextAttacker:
-    """An attacker that gives every caption one number, whatever item it is in: any `TextScorer` is one."""
+    """An attacker that gives every caption one score, whatever item it is in; any `TextScorer` can serve as one."""
 
     name: str
     score: ScoreTexts
@@ -64,13 +64,13 @@ class TextAttacker:
     otherwise: str = "the caption with the lower score"
     directed: bool = False
     batch: int = 256
-    alphabetical: bool = False  #: neighbours begin alike, as language models like it; else they are of like length
-    remembers: bool = True  #: what it said of every caption; what counts in microseconds does not
+    alphabetical: bool = False  #: sort by text, so that neighbours share prefixes (for language models); else by length
+    remembers: bool = True  #: cache the score of every caption; not worth it for attackers that take microseconds
     _known: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
     _of_texts: WeakKeyDictionary[Any, np.ndarray] = field(default_factory=WeakKeyDictionary, repr=False, compare=False)
 
     def scores(self, texts: Sequence[str], progress: Progress = silent) -> np.ndarray:
-        """A float32 score for each text; where it remembers, each distinct text is scored once in its life."""
+        """Return a float32 score for each text; an attacker with a memory scores each distinct text once."""
         if not self.remembers and not self._known:
             return np.asarray(self.score(texts), dtype=np.float32)
         key = None if self.alphabetical else lambda t: (len(t), t)
@@ -83,7 +83,7 @@ class TextAttacker:
         return np.array([self._known[t] for t in texts], dtype=np.float32)
 
     def tell(self, scores: Mapping[str, float]) -> None:
-        """Scores that were computed elsewhere."""
+        """Store scores that were computed elsewhere."""
         self._known.update(scores)
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
@@ -97,18 +97,18 @@ class TextAttacker:
 
 
 def learns(attacker: Attacker) -> bool:
-    """Whether an attacker's answers were learned from the benchmark that it attacks."""
+    """Return True if an attacker's answers were learned from the benchmark that it attacks."""
     return bool(getattr(attacker, "learns", attacker.directed))
 
 
 def gaps(bench: Benchmark, attacker: Attacker, progress: Progress = silent) -> np.ndarray:
-    """The attacker's signed gap for every item, float32; NaN where an item has no true–false pair."""
+    """Return the attacker's signed gap for every item, float32; NaN if an item has no true–false pair."""
     pairs = pairs_of(bench)
     return item_gaps(pairs, attacker.margins(pairs, progress))
 
 
 def scored(function: Callable[[str], float]) -> ScoreTexts:
-    """A function of one caption as a function of many."""
+    """Return a function that scores many captions by a function that scores one."""
 
     def score(texts: Sequence[str]) -> np.ndarray:
         return np.array([function(t) for t in texts], dtype=np.float32)
@@ -116,17 +116,17 @@ def scored(function: Callable[[str], float]) -> ScoreTexts:
     return score
 
 
-#: Two lists of captions to their similarities, pair by pair.
+#: A function from two lists of captions to their similarities, pair by pair.
 Likeness = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 
 
 @dataclass(frozen=True)
 class OddOneOut:
-    """Scores each caption of an item by its mean similarity to the item's other captions.
+    """An attacker that scores each caption of an item by its mean similarity to the item's other captions.
 
     Foils are edits of one true caption. With several foils the true caption is the one that all others resemble; with a
     paraphrase beside it, the foil may be nearer to the true caption than the paraphrase is. Either way the distances
-    between an item's captions tell who is who. An item of two captions has one distance and gives nothing away.
+    between an item's captions reveal the true one. An item of two captions has one distance and reveals nothing.
     """
 
     likeness: Likeness
@@ -144,21 +144,21 @@ class OddOneOut:
         total = np.bincount(a, weights=alike, minlength=len(text)) + np.bincount(b, weights=alike, minlength=len(text))
         others = np.maximum(1, np.bincount(owner)[owner] - 1)
         score = (total / others).astype(np.float32)
-        keys = owner * len(pairs.texts) + text  # sorted: captions lie by item, then by text
+        keys = owner * len(pairs.texts) + text  # sorted by item, then by text
         left = np.searchsorted(keys, pairs.item * len(pairs.texts) + pairs.left)
         right = np.searchsorted(keys, pairs.item * len(pairs.texts) + pairs.right)
         return np.asarray(score[left] - score[right], dtype=np.float32)
 
 
 def _captions_of_items(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct captions of every item, sorted by item and text: (item, text)."""
+    """Return the distinct captions of every item as two arrays, items and texts, sorted by item and text."""
     width = len(pairs.texts)
     keys = np.unique(np.concatenate([pairs.item * width + pairs.left, pairs.item * width + pairs.right]))
     return keys // max(1, width), keys % max(1, width)
 
 
 def _couples(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All unordered couples of positions with the same owner; `owner` is sorted."""
+    """Return all unordered pairs of positions with the same owner; `owner` must be sorted."""
     starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, dtype=np.int64)
     sizes = np.diff(np.r_[starts, len(owner)])
     first, second = [], []
@@ -172,7 +172,7 @@ def _couples(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_embedding(model: TextEncoder) -> Likeness:
-    """Cosine of a text encoder's vectors."""
+    """Return a similarity function: the cosine of a text encoder's vectors."""
 
     def likeness(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
         texts = sorted({*left, *right}, key=lambda t: (len(t), t))

@@ -1,20 +1,22 @@
-"""The attackers by name: what each needs, and which are run when nobody chooses."""
+"""The attackers by name: what each needs, and which are run by default."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from creperie.auditing.attackers import Attacker, OddOneOut, TextAttacker, by_embedding, scored
+from creperie.auditing.attackers import Attacker, OddOneOut, ScoreTexts, TextAttacker, by_embedding, scored
 from creperie.auditing.registry import REGISTRY, AttackerEntry, entry_of
 from creperie.core import UsageError, load_plugin, missing_extra, option
 
-if TYPE_CHECKING:  # models are imported where one is used
+if TYPE_CHECKING:  # models are imported only when one is used
+    import numpy as np
+
     from creperie.auditing.cached_models import CachedScorer
     from creperie.auditing.corpus import Corpus
     from creperie.auditing.learned import Learner
@@ -24,10 +26,10 @@ if TYPE_CHECKING:  # models are imported where one is used
 
 @dataclass(frozen=True)
 class AttackerModels:
-    """What attackers are made with: the models they may use (URIs) and the seed.
+    """The models that attackers may use (URIs), and the seed.
 
-    Attackers made with the same models share their work: make them together. Where `lm` or `encoder` is empty, the
-    model of an installed weights package is used if there is one (`INSTALLED`); "none" means that there is none.
+    Attackers made with the same instance share their computations, so make them together. If `lm` or `encoder` is
+    empty, the model of an installed weights package is used if there is one (`INSTALLED`); "none" means no model.
     """
 
     lm: str = option("", "A language model, for lm-mean, lm-sum and syntaxbias; `none` for none.", metavar="URI")
@@ -43,17 +45,17 @@ class AttackerModels:
 
     @property
     def lm_uri(self) -> str:
-        """The language model to use; empty where there is none."""
+        """The URI of the language model to use; empty if there is none."""
         return _named_or_installed("lm", self.lm)
 
     @property
     def encoder_uri(self) -> str:
-        """The text encoder to use; empty where there is none."""
+        """The URI of the text encoder to use; empty if there is none."""
         return _named_or_installed("encoder", self.encoder)
 
     @property
     def by_family(self) -> dict[str, str]:
-        """Which model stands for a family of attackers, by the last part of its name."""
+        """The model used by each family of attackers, by the last part of its URI."""
         uris = {"language model": self.lm_uri, "embeddings": self.encoder_uri, "images": self.image_encoder}
         return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in uris.items() if uri}
 
@@ -62,9 +64,7 @@ class AttackerModels:
         return _scorer(self.lm_uri, self)
 
     @cached_property
-    def text_encoder(self) -> TextEncoder | None:
-        if not self.encoder_uri:
-            return None
+    def text_encoder(self) -> TextEncoder:
         from creperie.auditing.cached_models import CachedEncoder
         from creperie.models import TextEncoder, load_model
 
@@ -76,17 +76,22 @@ class AttackerModels:
         return CachedEncoder(model, self.cache)
 
     def image_attacker(self, images: ImageStore) -> Attacker | None:
-        """The attacker that sees images alone; None where no image encoder is named."""
+        """Return the attacker that sees only images; None if no image encoder is named."""
         if not self.image_encoder:
             return None
-        from creperie.auditing.model_attackers import EmbeddingAttacker, ImageNames
+        from creperie.auditing.model_attackers import EmbeddingAttacker
+        from creperie.bench import open_image
         from creperie.models import ImageEncoder, load_model
 
         model = load_model(self.image_encoder)
         if not isinstance(model, ImageEncoder):
             raise UsageError("this model does not encode images", where=self.image_encoder)
         prefers = "the image whose embedding is more like those of the true images in the other folds"
-        return EmbeddingAttacker(ImageNames(model, images), "image-embedding", prefers, seed=self.seed)
+
+        def encode(names: Sequence[str]) -> np.ndarray:
+            return model.encode_images([open_image(images, name) for name in names])
+
+        return EmbeddingAttacker(encode, "image-embedding", prefers, seed=self.seed)
 
     @cached_property
     def learner(self) -> Learner:
@@ -120,29 +125,34 @@ def _named_or_installed(which: str, named: str) -> str:
 
 
 def _counted(entry: AttackerEntry, models: AttackerModels) -> Attacker:
-    """An attacker that counts one thing in a caption: by a function of `creperie.lang`, or here."""
+    """Return an attacker that counts one property of a caption, by a function of `creperie.lang` or of this module."""
     lang = import_module("creperie.lang")
-    own: dict[str, Callable[[str], float]] = {"words": lambda t: len(t.split()), "len": len}
-    own["tokens"] = lambda t: len(lang.tokens(t))
-    count = own[entry.count] if entry.count in own else getattr(lang, entry.count)
+    counts: dict[str, Callable[[str], float]] = {"words": lambda t: len(t.split()), "len": len}
+    counts["tokens"] = lambda t: len(lang.tokens(t))
+    count = counts[entry.count] if entry.count in counts else getattr(lang, entry.count)
     score = scored(lambda t: entry.sign * count(t))
     return TextAttacker(entry.name, score, entry.prefers, entry.otherwise, remembers=False)
 
 
 def _likelihood(name: str, models: AttackerModels) -> Attacker:
-    reduce = name.removeprefix("lm-")
-    said = "the likelier caption", "the less likely caption"
     if not models.lm_uri:
         raise UsageError(f"the attacker {name!r} needs a language model", hint="pass `lm='lm:MODEL'`")
-    from creperie.auditing.cached_models import TokenScorer
-    from creperie.models import ModelURI, parse_uri
+    reduce = name.removeprefix("lm-")
 
-    model = models.language_model
-    if isinstance(model.model, TokenScorer):
-        return TextAttacker(name, partial(model.likelihoods, reduce=reduce), *said, alphabetical=True)
-    own = parse_uri(models.lm_uri)
-    scorer = _scorer(str(ModelURI(own.kind, own.name, {**own.options, "reduce": reduce})), models)
-    return TextAttacker(name, scorer.score_texts, *said)
+    @cache
+    def load() -> ScoreTexts:
+        from creperie.auditing.cached_models import TokenScorer
+        from creperie.models import ModelURI, parse_uri
+
+        if isinstance(models.language_model.model, TokenScorer):
+            return partial(models.language_model.likelihoods, reduce=reduce)
+        uri = parse_uri(models.lm_uri)
+        return _scorer(str(ModelURI(uri.kind, uri.name, {**uri.options, "reduce": reduce})), models).score_texts
+
+    if models.lm:  # a model that the user named is loaded now, so that a mistake shows before anything is run
+        load()
+    choices = "the likelier caption", "the less likely caption"
+    return TextAttacker(name, lambda texts: load()(texts), *choices, alphabetical=True)
 
 
 def _scorer(uri: str, models: AttackerModels) -> CachedScorer:
@@ -161,8 +171,10 @@ def _cached(model: TextScorer, models: AttackerModels) -> CachedScorer:
 
 
 def similarity(models: AttackerModels) -> Attacker:
-    named = models.text_encoder if models.encoder else None
-    return OddOneOut(by_embedding(named) if named else import_module("creperie.lang").character_similarity)
+    named = models.encoder and models.encoder_uri
+    return OddOneOut(
+        by_embedding(models.text_encoder) if named else import_module("creperie.lang").character_similarity
+    )
 
 
 def plausibility(models: AttackerModels) -> Attacker:
@@ -175,14 +187,14 @@ def plausibility(models: AttackerModels) -> Attacker:
 
 
 def grammar(models: AttackerModels) -> Attacker:
-    said = "the more grammatical caption", "the less grammatical caption"
+    choices = "the more grammatical caption", "the less grammatical caption"
     if models.grammar:
         from creperie.auditing.gruen import load_cola
 
-        return TextAttacker("grammar", _cached(load_cola(models.grammar), models).score_texts, *said)
+        return TextAttacker("grammar", _cached(load_cola(models.grammar), models).score_texts, *choices)
     from creperie.lang import grammaticalities
 
-    return TextAttacker("grammar", grammaticalities, *said, batch=4096)
+    return TextAttacker("grammar", grammaticalities, *choices, batch=4096)
 
 
 def gruen(models: AttackerModels) -> Attacker:
@@ -195,27 +207,20 @@ def gruen(models: AttackerModels) -> Attacker:
 def _learned(name: str, models: AttackerModels) -> Attacker:
     from creperie.auditing.learned import LearnedAttacker
 
-    return LearnedAttacker(name, models.learner)
-
-
-def _corpus(name: str, models: AttackerModels) -> Attacker:
-    from creperie.auditing.corpus import CorpusAttacker
-
-    return CorpusAttacker(name, models.captions)
+    if entry_of(name).family != "corpus":
+        return LearnedAttacker(name, models.learner)
+    more, less = (f"the caption {how} like those of other images" for how in ("more", "less"))
+    return LearnedAttacker(name, models.captions, more, less, directed=False)
 
 
 def learned_embedding(models: AttackerModels) -> Attacker:
     from creperie.auditing.model_attackers import EmbeddingAttacker
 
-    if models.text_encoder is None:
+    if not models.encoder_uri:
         raise UsageError("the attacker 'learned-embedding' needs a text encoder", hint="pass `encoder='st:MODEL'`")
-    return EmbeddingAttacker(models.text_encoder, seed=models.seed)
-
-
-def _neural(models: AttackerModels) -> Attacker:
-    from creperie.auditing.neural import NeuralAttacker
-
-    return NeuralAttacker(corpus=models.captions, seed=models.seed)
+    # as for language models: one that the user named is loaded now
+    encode = models.text_encoder.encode_texts if models.encoder else lambda t: models.text_encoder.encode_texts(t)
+    return EmbeddingAttacker(encode, seed=models.seed)
 
 
 #: How each attacker of the registry is made; the ensemble is made of the others.
@@ -227,21 +232,20 @@ MAKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
     "plausibility": plausibility,
     **{name: partial(_likelihood, name) for name in ("lm-mean", "lm-sum")},
     **{name: partial(_learned, name) for name in ("learned", "learned-linear", "learned-boosted")},
-    **{name: partial(_corpus, name) for name in ("ngram-3", "ngram-4", "ngram-5", "cooccurrence")},
+    **{name: partial(_learned, name) for name, entry in REGISTRY.items() if entry.family == "corpus"},
     "learned-embedding": learned_embedding,
-    "neural-lm": _neural,
 }
-#: Made from the other attackers of the same audit, not by name alone.
+#: Attackers that are made from the other attackers of the same audit.
 ENSEMBLE = "ensemble"
 #: Installed packages add attackers by entry points of this group: functions from `AttackerModels` to `Attacker`.
 GROUP = "creperie.attackers"
 
 
 def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacker]:
-    """The attackers of these names, in this order; an ensemble is made of the others."""
+    """Return the attackers of these names, in this order; an ensemble is built from the others."""
     different = list(dict.fromkeys(names))
     made = [_maker(name)(models) for name in different if name != ENSEMBLE]
-    # Boosted trees begin with the linear answer and seldom beat it, and the ensemble would train them thrice more.
+    # Boosted trees start from the linear margin and seldom beat it, and the ensemble would train them three more times.
     spared = {"learned", "learned-boosted"} if "learned-linear" in different else set()
     members = tuple(a for a in made if a.name not in spared)
     if ENSEMBLE not in different or len(members) < 2:
@@ -259,12 +263,14 @@ def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
 
 
 def sendable(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], dict[str, str]]:
-    """The names to run, and which of the standard battery cannot be run, with the reason.
+    """Return the names to run, and the attackers of the standard battery that cannot be run, with the reasons.
 
-    Nothing asked means the standard battery, "quick" its part that answers in seconds (so that the verdict is at best
-    *incomplete*); names that begin with + are run beside it. What is asked for by name must
-    be runnable: then a missing package is an error.
+    No names mean the standard battery, "quick" the part of it that answers in seconds (so that the verdict is at best
+    *incomplete*); names that begin with + are added to it. An attacker that is requested by name must be runnable: a
+    missing package is then an error.
     """
+    if any(not isinstance(name, str) for name in asked):
+        raise UsageError("attackers are given by name", hint="register yours: `@creperie.register_attacker('NAME')`")
     quick = QUICK_NAME in asked
     extra = [name.removeprefix("+") for name in asked if name != QUICK_NAME]
     if asked and not quick and not all(name.startswith("+") for name in asked):
@@ -283,20 +289,20 @@ def sendable(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], d
     return [*names, *extra], not_run
 
 
-#: Asks for the part of the standard battery that answers in seconds.
+#: The name for the part of the standard battery that answers in seconds.
 QUICK_NAME = "quick"
-#: Models that an installed package may bring; attackers of the battery that lack one are not run.
+#: Models that an installed package may provide; attackers of the battery without their model are not run.
 MODEL_WORDS = {"lm": "language model", "encoder": "text encoder"}
 
 
 def extras_for(names: Iterable[str]) -> tuple[str, ...]:
-    """The extras whose packages these attackers lack."""
+    """Return the extras of creperie that install the packages these attackers lack."""
     wanted = [entry_of(name).needs.partition("|") for name in names]
     return tuple(dict.fromkeys(extra for module, _, extra in wanted if module and find_spec(module) is None))
 
 
 def standard_names(models: AttackerModels) -> list[str]:
-    """The battery that is run when nobody chooses; some join it when their model is named."""
+    """Return the names of the standard battery; some attackers are part of it only if their model is named."""
     return [
         name
         for name, entry in REGISTRY.items()

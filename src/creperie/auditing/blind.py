@@ -1,6 +1,6 @@
-"""Blind attackers as models: `blind:length`, `blind:surface`, `blind:grammar`, …, wherever a model URI is taken.
+"""Blind attackers as models: `blind:length`, `blind:surface`, `blind:grammar`, …, wherever a model URI is accepted.
 
-Registered as a plug-in of the models room (entry point `creperie.models`), which knows nothing of this one.
+This module is registered as a plug-in of `creperie.models` (entry point `creperie.models`), which does not import it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SINGLE = tuple(name for name, entry in REGISTRY.items() if entry.single)
 
 
 class BlindScorer:
-    """One number per caption, the image unseen; higher is what the attacker prefers."""
+    """A model that scores captions without the image; higher scores are what the attacker prefers."""
 
     def __init__(self, attacker: TextAttacker, fingerprint: Fingerprint) -> None:
         self.attacker = attacker
@@ -33,16 +33,16 @@ class BlindScorer:
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BlindScorer:
-    """`blind:grammar?model=hf:CHECKPOINT` and `blind:plausibility?model=hf:CHECKPOINT` take a model of their own.
+    """Load a blind model; `blind:grammar` and `blind:plausibility` accept `?model=hf:CHECKPOINT`.
 
-    `blind:gruen?lm=lm:MODEL&cola=hf:CHECKPOINT` takes two; `cola=link-grammar` lets the parser judge instead.
+    `blind:gruen?lm=lm:MODEL&cola=hf:CHECKPOINT` takes two models; `cola=link-grammar` uses the parser instead.
     """
     name = SHORT.get(uri.name, uri.name)
     if name not in SINGLE:
         raise unknown("blind model", uri.name, [*SINGLE, *SHORT], where=str(uri))
-    own = {"grammar": ("model",), "plausibility": ("model",), "gruen": ("lm", "cola")}
+    accepted = {"grammar": ("model",), "plausibility": ("model",), "gruen": ("lm", "cola")}
     for option in options:
-        if option not in own.get(name, ()):
+        if option not in accepted.get(name, ()):
             raise UsageError(f"option {option!r} does not apply to {uri.kind}:{uri.name}", where=str(uri))
     model = " ".join(str(options[key]) for key in sorted(options))
     if name == "gruen":
@@ -53,5 +53,5 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BlindScorer
         )
     (attacker,) = make_attackers([name], models)
     assert isinstance(attacker, TextAttacker)
-    # a rule has no weights: the version of the code that holds it stands for them
+    # a rule has no weights: the version of its code identifies it
     return BlindScorer(attacker, Fingerprint(str(uri), f"blind {name}", f"creperie {__version__} {model}"))

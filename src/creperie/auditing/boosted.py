@@ -1,4 +1,4 @@
-"""Gradient-boosted trees over the linear answer and dense features of a pair: what a straight line cannot say."""
+"""Gradient-boosted trees over the linear margin and dense features of a pair: what a linear model cannot express."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from creperie.auditing.folds import tuning_folds
 from creperie.auditing.linear import Linear
 from creperie.auditing.measure import fit_scale, log_loss
 
-#: Directions of the n-gram differences that the trees see.
+#: Number of directions of the n-gram differences that the trees see.
 DIRECTIONS = 16
 MOST_TREES = 30
 EVERY = 3
@@ -22,17 +22,17 @@ FIXED = {"learning_rate": 0.15, "max_leaf_nodes": 4, "max_bins": 32, "min_sample
 
 @dataclass(frozen=True, eq=False)
 class Boosted:
-    """A fitted model and what it looks at."""
+    """A fitted boosted model, with the features that it uses."""
 
     model: Any
     features: PairFeatures
     linear: Linear
     projection: np.ndarray | None
-    varies: np.ndarray  #: columns of the table that differ among the training pairs: no tree looks at the others
+    varies: np.ndarray  #: columns that vary among the training pairs; no tree uses the others
     scale: float
 
     def margins(self, rows: np.ndarray, features: PairFeatures | None = None) -> np.ndarray:
-        """Calibrated log-odds of the true caption: of these pairs, or of others in the same columns."""
+        """Return calibrated log-odds of the true caption, for these pairs or for other pairs with the same columns."""
         table = _table(features or self.features, rows, self.linear.margins(rows, features), self.projection)
         table = table[:, self.varies]
         answers = self.model.decision_function(np.concatenate([table, -table]))
@@ -40,37 +40,37 @@ class Boosted:
 
 
 def fit_boosted(features: PairFeatures, linear: Linear, train: np.ndarray, inner: np.ndarray, seed: int) -> Boosted:
-    """Fit on some pairs; the number of trees and the calibration are chosen on their inner folds."""
+    """Fit a model on some pairs; the number of trees and the calibration are chosen on their inner folds."""
     projection = _directions(features, train, seed)
     table = _table(features, train, linear.inner, projection)
-    varies = np.append(True, table[:, 1:].any(axis=0))  # a pair's mirror image has the opposite
+    varies = np.append(True, table[:, 1:].any(axis=0))  # the reversed pair has the opposite sign
     trees, held_out = _tune(table[:, varies], inner, seed)
     model = _fit(table[:, varies], trees, seed)
     return Boosted(model, features, linear, projection, varies, fit_scale(held_out))
 
 
 def _directions(features: PairFeatures, train: np.ndarray, seed: int) -> np.ndarray | None:
-    """The main directions of the training pairs' n-gram differences, as `TruncatedSVD` finds them."""
+    """Return the main directions of the training pairs' n-gram differences, as `TruncatedSVD` finds them."""
     from sklearn.utils.extmath import randomized_svd
 
     rows = features.sparse[train]
     wanted = min(DIRECTIONS, min(rows.shape) - 1)
     if wanted < 1:
         return None
-    found = randomized_svd(rows, wanted, n_iter=1, flip_sign=False, random_state=seed)[2]
-    largest = np.abs(found).argmax(axis=1)
-    return np.asarray(found * np.sign(found[np.arange(wanted), largest])[:, None]).T
+    directions = randomized_svd(rows, wanted, n_iter=1, flip_sign=False, random_state=seed)[2]
+    largest = np.abs(directions).argmax(axis=1)
+    return np.asarray(directions * np.sign(directions[np.arange(wanted), largest])[:, None]).T
 
 
 def _table(features: PairFeatures, rows: np.ndarray, linear: np.ndarray, projection: np.ndarray | None) -> np.ndarray:
     columns = [linear[:, None], features.dense[rows]]
     if projection is not None:
         columns.append(np.asarray(features.sparse[rows] @ projection))
-    return np.concatenate(columns, axis=1).round(9)  # of a pair and its mirror image the last bits may differ
+    return np.concatenate(columns, axis=1).round(9)  # a pair and its reverse may differ in the last bits
 
 
 def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndarray]:
-    """How many trees do best on held-out inner folds, and the margins there."""
+    """Return the number of trees that does best on held-out inner folds, and the margins there."""
     staged = []
     for k in tuning_folds(inner):
         seen, held_out = inner != k, inner == k
@@ -85,13 +85,17 @@ def _tune(table: np.ndarray, inner: np.ndarray, seed: int) -> tuple[int, np.ndar
 
 
 def _stages(model: Any, table: np.ndarray) -> np.ndarray:
-    """The answers after 3, 6, 9 … trees: half of what they say of a pair less what they say of its mirror image."""
+    """Return the margins after 3, 6, 9 … trees: half the difference between a pair's score and that of the swapped
+    pair.
+    """
     answers = islice(model.staged_decision_function(np.concatenate([table, -table])), EVERY - 1, None, EVERY)
     return np.array([a[: len(table)] - a[len(table) :] for a in answers]) / 2
 
 
 def _fit(table: np.ndarray, trees: int, seed: int) -> Any:
-    """Trees trained on every pair both ways round, so that neither side is the true one."""
+    """Return trees trained on every pair in both orders, so that the position of the true caption carries no
+    information.
+    """
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     model = HistGradientBoostingClassifier(max_iter=trees, early_stopping=False, random_state=seed, **FIXED)

@@ -1,9 +1,10 @@
-"""Models whose answers are kept in the store: a second audit, or a run on the same captions, computes nothing again."""
+"""Models whose results are cached in the store: a second audit, or a run on the same captions, recomputes nothing."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -17,7 +18,7 @@ BATCH = 256
 
 
 class CachedEncoder:
-    """A text encoder with its vectors from the store. May be called from several threads."""
+    """A text encoder whose vectors are cached in the store. It may be called from several threads."""
 
     def __init__(self, model: TextEncoder, stored: bool = True) -> None:
         self.model = model
@@ -35,16 +36,16 @@ class CachedEncoder:
 
 @runtime_checkable
 class TokenScorer(Protocol):
-    """A language model that tells the log-probability of every token."""
+    """The protocol of a language model that returns the log-probability of every token."""
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]: ...
 
 
 class CachedScorer:
-    """A text scorer with its scores from the store.
+    """A text scorer whose scores are cached in the store.
 
-    Of a language model that tells every token's log-probability, mean and sum are kept at once: each costs a forward
-    pass through the model, and both attackers want one.
+    For a language model that returns token log-probabilities, mean and sum are stored together: each costs a forward
+    pass through the model, and there is an attacker for each.
     """
 
     def __init__(self, model: TextScorer, stored: bool = True) -> None:
@@ -55,7 +56,7 @@ class CachedScorer:
         return kept(self.store, self.model.fingerprint, "blind", texts, self.model.score_texts)
 
     def likelihoods(self, texts: Sequence[str], reduce: str) -> np.ndarray:
-        """Mean or sum of the tokens' log-probabilities."""
+        """Return the mean or the sum of the token log-probabilities of each text."""
         model = self.model
         assert isinstance(model, TokenScorer)
         name = {"mean": _reduced(model, "mean"), "sum": _reduced(model, "sum")}
@@ -67,27 +68,24 @@ class CachedScorer:
                 "sum": np.array([np.sum(x) if len(x) else np.nan for x in logs], dtype=np.float32),
             }
             other = "sum" if reduce == "mean" else "mean"
-            kept(self.store, name[other], "blind", missing, lambda new: _picked(missing, scores[other], new))
+            by_text = dict(zip(missing, scores[other]))
+            kept(self.store, name[other], "blind", missing, lambda new: np.array([by_text[text] for text in new]))
             return scores[reduce]
 
         return kept(self.store, name[reduce], "blind", texts, both)
 
 
 def _reduced(model: TextScorer, reduce: str) -> Fingerprint:
-    """The fingerprint of the same language model with another reduction."""
+    """Return the fingerprint of the same language model with another reduction."""
     return replace(model.fingerprint, options={**model.fingerprint.options, "reduce": reduce})
-
-
-def _picked(texts: Sequence[str], scores: np.ndarray, wanted: Sequence[str]) -> np.ndarray:
-    where = {text: i for i, text in enumerate(texts)}
-    return scores[[where[text] for text in wanted]]
 
 
 def kept(
     store: ResultStore | None, fingerprint: Fingerprint, kind: str, texts: Sequence[str], compute: Compute
 ) -> np.ndarray:
-    """Return one float32 row per text: read from the store, or computed in batches and stored; without a store, all are
-    computed."""
+    """Return one float32 row per text, read from the store or computed in batches and stored; without a store,
+    computed.
+    """
     if not texts:
         return np.zeros(0, dtype=np.float32)
     rows: dict[int, np.ndarray] = {}
@@ -103,22 +101,10 @@ def kept(
             values = np.asarray(compute([texts[i] for i in batch]), dtype=np.float32)
             rows.update(zip(batch, values))
             if shelf is not None:
-                _keep(shelf.add, keys[batch], values)
+                with suppress(OSError):  # a full or read-only disk: the results are still right, only not stored
+                    shelf.add(keys[batch], values)
     finally:
         if shelf is not None:
-            _close(shelf.close)
+            with suppress(OSError):
+                shelf.close()
     return np.stack([rows[i] for i in range(len(texts))]).astype(np.float32)
-
-
-def _keep(add: Callable[[np.ndarray, np.ndarray], None], keys: np.ndarray, values: np.ndarray) -> None:
-    try:
-        add(keys, values)
-    except OSError:  # a full or read-only disk: the answers are right all the same
-        return
-
-
-def _close(close: Callable[[], None]) -> None:
-    try:
-        close()
-    except OSError:
-        return

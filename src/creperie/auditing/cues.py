@@ -1,7 +1,7 @@
-"""Which words and marks tell the true caption from the false one, with counts and examples.
+"""Find the words and marks that tell the true caption from the false one, with counts and examples.
 
-A cue counts for a pair when exactly one of its captions carries it. On a benchmark without that leak it would be the
-true one half of the time; only cues that beat this after correction for all the cues that were tried are named.
+A cue counts for a pair if exactly one of its captions carries it. Without a leak that would be the true caption half of
+the time; only cues that differ from this after correction for all the cues that were tried are reported.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from creperie.lang import marks, tokens
 from creperie.metrics import normal_quantile
 
 LONGEST = 3
-#: A cue must tell at least so many pairs.
+#: Fewest pairs in which a cue must occur on one side only.
 FEWEST = 5
-#: Pairs that are cut into words at once.
+#: Pairs tokenised at once.
 PIECE = 8192
 
 
@@ -32,8 +32,8 @@ class Cue:
     text: str
     positives: int  #: pairs where only the true caption carries it
     negatives: int  #: pairs where only the false one does
-    accuracy: float  #: of an attacker that knows this cue alone, ties half
-    example: int  #: a pair that it tells
+    accuracy: float  #: of an attacker that uses this cue alone; ties count half
+    example: int  #: index of a pair with this cue on one side only
 
     @property
     def z(self) -> float:
@@ -41,12 +41,12 @@ class Cue:
 
 
 def telling_cues(pairs: Pairs, *, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """The cues that tell most pairs, the most surprising first; no two that say the same."""
+    """Return the cues that tell the true caption, most significant first, without those that overlap a better one."""
     style, words = (_tally(pairs, kind) if len(pairs) else np.zeros((5, 0)) for kind in (_marks, _ngrams))
     if not len(style.T) + len(words.T):
         return []
     enough = normal_quantile(1 - level / 2 / (len(style.T) + len(words.T)))
-    found = []
+    cues = []
     for kind, (digest, positives, negatives, first, second) in (("style", style), ("words", words)):
         z = (positives.astype(np.float64) - negatives) / np.sqrt(positives + negatives)
         for k in np.flatnonzero(np.abs(z) > enough).tolist():
@@ -54,16 +54,18 @@ def telling_cues(pairs: Pairs, *, most: int = 12, level: float = 0.05) -> list[C
             shown = int(first[k] if p >= n else second[k])
             caption = pairs.texts[(pairs.left if p >= n else pairs.right)[shown]]
             text = MARK_NAMES[digest[k]] if kind == "style" else _run_of(caption, digest[k])
-            found.append(Cue(kind, text, p, n, 0.5 + abs(p - n) / 2 / len(pairs), shown))
-    return _different(sorted(found, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
+            cues.append(Cue(kind, text, p, n, 0.5 + abs(p - n) / 2 / len(pairs), shown))
+    return _different(sorted(cues, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
 
 
-#: Some pairs to (digests of the cues that one of their captions carries alone, the pair of each, is it the true one).
+#: From rows of pairs to cues that only one caption has: their digests, the pair of each, True if the true one has it.
 OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def _tally(pairs: Pairs, alone: OneSided) -> np.ndarray:
-    """Of cues that tell enough pairs: digest, pairs where only the true or only the false caption has it, the first."""
+    """Return, for cues that occur in enough pairs, the digest, the number of pairs in which only the true and only the
+    false caption has it, and the first pair of each kind.
+    """
     table = np.zeros((5, 0), np.uint64)
     for rows in np.array_split(np.arange(len(pairs)), max(1, len(pairs) // PIECE)):
         digest, pair, true = alone(pairs, rows)
@@ -74,7 +76,7 @@ def _tally(pairs: Pairs, alone: OneSided) -> np.ndarray:
 
 
 def _summed(table: np.ndarray) -> np.ndarray:
-    """The rows of a tally put together where they are of one cue."""
+    """Return a tally with one column per cue: counts are added, and the first pairs kept."""
     table = table[:, np.argsort(table[0], kind="stable")]
     begin = np.flatnonzero(np.diff(table[0], prepend=~table[0][:1]))
     counts = [np.add.reduceat(part, begin) for part in table[1:3]]
@@ -82,7 +84,7 @@ def _summed(table: np.ndarray) -> np.ndarray:
 
 
 def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Runs of words and marks that hold a word: marks alone are style."""
+    """Return the n-grams (with at least one word) that only one caption of a pair has, as `OneSided` says."""
     texts, at = np.unique(np.stack([pairs.left[rows], pairs.right[rows]], axis=1), return_inverse=True)
     cut = [tokens(t) for t in pairs.said(texts)]
     pieces = [cut[k] for k in at.ravel().tolist()]
@@ -90,8 +92,8 @@ def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     lengths = np.array([*map(len, pieces)], np.int64)
     digest, start, size = run_digests(token_digests(flat), lengths, LONGEST)
     words = np.r_[0, np.cumsum([token[0].isalnum() or any(map(str.isalnum, token)) for token in flat])]
-    mine = words[start + size] > words[start]
-    digest, piece = digest[mine], np.repeat(np.arange(len(pieces)), lengths)[start[mine]]
+    worded = words[start + size] > words[start]
+    digest, piece = digest[worded], np.repeat(np.arange(len(pieces)), lengths)[start[worded]]
     _, first, cue = np.unique(digest + mixed(piece // 2), return_index=True, return_inverse=True)
     carried = np.zeros((2, len(first)), bool)
     carried[piece % 2, cue] = True
@@ -100,7 +102,7 @@ def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _run_of(caption: str, digest: np.uint64) -> str:
-    """The run of words of a caption that has this digest."""
+    """Return the n-gram of a caption that has this digest."""
     cut = tokens(caption)
     digests, start, size = run_digests(token_digests(cut), np.array([len(cut)]), LONGEST)
     at = int(np.flatnonzero(digests == digest)[0])
@@ -118,20 +120,20 @@ def _marks(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def _different(cues: Sequence[Cue], most: int) -> list[Cue]:
-    """Without n-grams that hold, or are held by, a better one that tells about the same pairs."""
-    kept: list[Cue] = []
+    """Return the first `most` cues, without n-grams that contain, or are part of, a better one."""
+    chosen: list[Cue] = []
     for cue in cues:
         padded = f" {cue.text} "
-        same = (k for k in kept if k.kind == cue.kind and (f" {k.text} " in padded or padded in f" {k.text} "))
+        same = (k for k in chosen if k.kind == cue.kind and (f" {k.text} " in padded or padded in f" {k.text} "))
         if not any(k.kind == "words" for k in same):
-            kept.append(cue)
-        if len(kept) == most:
+            chosen.append(cue)
+        if len(chosen) == most:
             break
-    return kept
+    return chosen
 
 
 def surest(pairs: Pairs, margins: np.ndarray, count: int) -> list[int]:
-    """The pairs that an attacker wins by the widest margin, one per item."""
+    """Return the pairs that an attacker wins by the widest margin, at most one per item."""
     chosen: dict[int, int] = {}
     for pair in np.argsort(-np.nan_to_num(margins), kind="stable").tolist():
         if not margins[pair] > 0 or len(chosen) == count:

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from creperie.auditing.cues import Cue
-from creperie.auditing.likeness import Likeness
 from creperie.auditing.options import audit_command
 from creperie.auditing.result import Audit, ExamplePair
 from creperie.auditing.verdict import AuditRow, Judgement
@@ -26,7 +25,9 @@ if TYPE_CHECKING:
 def audit_document(
     found: Audit, spec: str | Path = "", options: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Everything that the audit found. `spec` is how the user names the benchmark, `options` what was not default."""
+    """Return everything that an audit found. `spec` is the user's name of the benchmark, `options` the non-default
+    options.
+    """
     whole = replace(found.whole, spec=str(spec)) if spec else found.whole
     return {
         "benchmark": found.name,
@@ -52,13 +53,16 @@ def audit_document(
             s: {name: asdict(g) | {"sparkline": g.sparkline} for name, g in shapes.items()}
             for s, shapes in found.shapes.items()
         },
-        "likeness": [_likeness(alike) for alike in found.likeness],
+        "likeness": [
+            asdict(alike) | {"couples": {c.kind: {k: asdict(v) for k, v in c.measures.items()} for c in alike.couples}}
+            for alike in found.likeness
+        ],
         "symmetry": [s.document() for s in found.symmetry],
     }
 
 
 def row_document(row: AuditRow) -> dict[str, Any]:
-    """One attacker on one subset."""
+    """Return the results of one attacker on one subset as a document for JSON."""
     figures = asdict(row.measure)
     shown = {"subset": row.subset, "attacker": row.attacker, **figures, "chance": 0.5, "p_holm": row.p_holm}
     shown |= {"choice": row.choice, "leaks": row.leaks, "kept": row.kept}
@@ -67,67 +71,39 @@ def row_document(row: AuditRow) -> dict[str, Any]:
     return {"view": row.view, **shown} if row.view else shown
 
 
+#: The fields that a judgement's document copies unchanged, from it and from every row that leaks.
+_FACTS = (
+    *("subset", "items", "verdict", "text", "power", "fix", "unsolvable", "balanced", "detectable", "bound"),
+    *("against", "missing", "needed", "abstained", "repeated", "reversed"),
+)
+_OF_LEAKS = ("attacker", "view", "choice", "fix", "repaired", "kept")
+
+
 def _judgement(judgement: Judgement) -> dict[str, Any]:
-    strongest = judgement.strongest
+    strongest, through = judgement.strongest, judgement.through
     return {
-        "subset": judgement.subset,
-        "items": judgement.items,
-        "verdict": judgement.verdict,
-        "text": judgement.text,
-        "power": judgement.power,
-        "fix": judgement.fix,
+        **{name: list(v) if isinstance(v := getattr(judgement, name), tuple) else v for name in _FACTS},
         "through": [
-            {
-                "attacker": r.attacker,
-                "view": r.view,
-                "choice": r.choice,
-                "accuracy": r.measure.accuracy,
-                "fix": r.fix,
-                "repaired": r.repaired,
-                "kept": r.kept,
-                "bits": r.measure.bits,
-            }
-            for r in judgement.through
+            {name: getattr(r, name) for name in _OF_LEAKS} | {"accuracy": r.measure.accuracy, "bits": r.measure.bits}
+            for r in through
         ],
         "strongest": strongest.attacker if strongest else None,
-        "bits": max((r.measure.bits for r in (*judgement.through, *([strongest] if strongest else []))), default=0.0),
-        "unsolvable": list(judgement.unsolvable),
-        "balanced": judgement.balanced,
-        "detectable": judgement.detectable,
-        "bound": judgement.bound,
-        "against": list(judgement.against),
-        "missing": list(judgement.missing),
-        "needed": judgement.needed,
+        "bits": max((r.measure.bits for r in (*through, *([strongest] if strongest else []))), default=0.0),
         "headline": judgement.headline and judgement.headline.attacker,
-        "abstained": list(judgement.abstained),
-        "repeated": judgement.repeated,
-        "reversed": judgement.reversed,
     }
 
 
 def _cue(cue: Cue, example: ExamplePair) -> dict[str, Any]:
-    return {
-        "kind": cue.kind,
-        "cue": cue.text,
-        "positives": cue.positives,
-        "negatives": cue.negatives,
-        "accuracy": cue.accuracy,
-        "z": cue.z,
-        "example": {"id": example.id, "positive": example.positive, "negative": example.negative},
-    }
-
-
-def _likeness(alike: Likeness) -> dict[str, Any]:
-    shown = asdict(alike)
-    shown["couples"] = {couple.kind: {k: asdict(v) for k, v in couple.measures.items()} for couple in alike.couples}
-    return shown
+    named = {name: getattr(cue, name) for name in ("kind", "positives", "negatives", "accuracy", "z")}
+    shown = {name: getattr(example, name) for name in ("id", "positive", "negative")}
+    return named | {"cue": cue.text, "example": shown}
 
 
 _BLANKS = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}")
 
 
 def write_audit_page(document: Mapping[str, Any], path: Path) -> None:
-    """Write the page of an audit's document; the file appears completely or not at all."""
+    """Write an audit's document as an HTML page, atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, audit_page(document))
 

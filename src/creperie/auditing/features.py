@@ -1,7 +1,8 @@
-"""What the learned attackers see of a pair: the difference between its captions, and nothing else.
+"""The features of the learned attackers: differences between the captions of a pair, and nothing else.
 
-Differences turn their sign when a pair is turned round, so a model without an intercept cannot learn which side the
-true caption stands on. Nothing here is fitted: counts are counts, and what is scaled is scaled on the training folds.
+Differences change their sign when the captions of a pair are swapped, so a model without an intercept cannot learn
+which position the true caption has. Nothing is fitted here: counts are counts, and scaling is done on the training
+folds.
 """
 
 from __future__ import annotations
@@ -20,25 +21,27 @@ from creperie.lang import marks, negations, tokens
 
 WORD_NGRAMS = 3
 CHARACTER_NGRAMS = 4
-#: A changed word changes a handful of word n-grams and some thirty letter n-grams: weigh the blocks about equally.
+#: One changed word affects a few word n-grams and some thirty character n-grams: weight the blocks about equally.
 WORD_WEIGHT = 1.0
 LETTER_WEIGHT = 0.3
-#: Characters that no caption holds: where it begins and ends, so that n-grams see final periods and first capitals.
+#: Characters that no caption contains, for its start and end: n-grams then include final periods and initial capitals.
 _BEGIN, _END = "\x02", "\x03"
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
 class PairFeatures:
-    """Differences (true minus false) of every pair."""
+    """The feature differences (true minus false) of every pair."""
 
     sparse: Any  #: scipy CSR, n-gram counts: pairs × n-grams that differ somewhere
     dense: np.ndarray  #: lengths, marks of style, counts of give-away words; or an embedding
-    summary: int  #: how many of the dense columns are not embedding
-    columns: tuple[np.ndarray, ...] = ()  #: of word and of letter n-grams, the digest of every column
+    summary: int  #: the number of dense columns that are not an embedding
+    columns: tuple[np.ndarray, ...] = ()  #: digests of the word and of the character n-gram columns
 
     def of(self, rows: np.ndarray) -> PairFeatures:
-        """Those of some pairs, as if they had been counted alone: in the columns where one of them differs."""
+        """Return the features of some pairs as if computed for them alone: only columns in which one of them is
+        non-zero.
+        """
         sparse, words = self.sparse[rows], len(self.columns[0])
         used = np.unique(sparse.indices)
         columns = self.columns[0][used[used < words]], self.columns[1][used[used >= words] - words]
@@ -47,7 +50,7 @@ class PairFeatures:
 
 @dataclass(frozen=True, eq=False)
 class CountedPairs:
-    """Some of the pairs whose features were counted together."""
+    """A selection of pairs whose features were computed together."""
 
     features: PairFeatures
     rows: np.ndarray
@@ -57,19 +60,19 @@ class CountedPairs:
 
 
 def counted_once(pairs: Pairs) -> Pairs:
-    """The pairs with their features, shared by all that learn from them or from some of them, if they are few."""
+    """Return the pairs with their features attached, shared by all attackers that learn, unless there are too many."""
     few = len(pairs) <= TOGETHER and pairs.counted is None
     return replace(pairs, counted=CountedPairs(pair_features(pairs), np.arange(len(pairs)))) if few else pairs
 
 
-#: Pairs whose features are held: some 1.2 kB for each.
+#: Most pairs whose features are kept in memory, at about 1.2 kB each.
 TOGETHER = 20_000
 
 
 def pair_features(
     pairs: Pairs, rows: np.ndarray | None = None, columns: tuple[np.ndarray, ...] | None = None
 ) -> PairFeatures:
-    """The features of all pairs, or of some; in the columns of other pairs, n-grams that these lack are left out."""
+    """Return the features of all pairs, or of some; with the `columns` of other pairs, other n-grams are left out."""
     rows = np.arange(len(pairs)) if rows is None else rows
     if pairs.counted is not None and columns is None:
         return cast("PairFeatures", pairs.counted.features.of(pairs.counted.rows[rows]))
@@ -84,9 +87,9 @@ def pair_features(
 def ngram_differences(
     left: Sequence[str], right: Sequence[str], columns: tuple[np.ndarray, ...] | None = None
 ) -> tuple[Any, tuple[np.ndarray, ...]]:
-    """Counts in the left text less counts in the right one: word n-grams (lower-cased) beside character n-grams.
+    """Return n-gram counts of the left text minus those of the right one, for words (lower-cased) and characters.
 
-    Columns are in alphabetical order, known by the digests of their n-grams, which are returned, too.
+    Columns are in alphabetical order; the digests of their n-grams are returned, too.
     """
     try:
         import scipy.sparse as sparse
@@ -98,11 +101,15 @@ def ngram_differences(
     letters = [p for a, b in texts for p in unlike(f"{_BEGIN}{a}{_END}", f"{_BEGIN}{b}{_END}", CHARACTER_NGRAMS - 1)]
     flat, joined = [word for piece in words for word in piece], "".join(letters)
     codes = mixed(np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32))
-    known = columns or (None, None)
+    given = columns or (None, None)
     by_word = _counted(
-        token_digests(flat), [*map(len, words)], WORD_NGRAMS, lambda i, n: " ".join(flat[i : i + n]), known[0]
+        token_digests(flat),
+        [*map(len, words)],
+        WORD_NGRAMS,
+        lambda i, n: " ".join(flat[i : i + n]),
+        given[0],
     )
-    by_letter = _counted(codes, [*map(len, letters)], CHARACTER_NGRAMS, lambda i, n: joined[i : i + n], known[1])
+    by_letter = _counted(codes, [*map(len, letters)], CHARACTER_NGRAMS, lambda i, n: joined[i : i + n], given[1])
     blocks = [by_word[0] * WORD_WEIGHT, by_letter[0] * LETTER_WEIGHT]
     return sparse.hstack(blocks, format="csr"), (by_word[1], by_letter[1])
 
@@ -110,9 +117,10 @@ def ngram_differences(
 def _counted(
     units: np.ndarray, lengths: list[int], longest: int, text: Callable[[int, int], str], known: np.ndarray | None
 ) -> tuple[Any, np.ndarray]:
-    """The differences of the n-grams' counts, and the digests of the columns.
+    """Return the differences of the n-gram counts, and the digests of the columns.
 
-    Pieces of so many units lie after each other, left and right in turn; `text` is so many units from a place on.
+    `units` holds all pieces one after another, left and right in turn, and `lengths` their numbers of units; `text(i,
+    n)` returns the text of n units from position i.
     """
     import scipy.sparse as sparse
 
@@ -130,41 +138,43 @@ def _counted(
     if known is not None:
         return block, known
     used = np.unique(block.indices)
-    said = [text(i, n) for i, n in zip(start[first[used]].tolist(), size[first[used]].tolist())]
-    used = used[sorted(range(len(said)), key=said.__getitem__)]
+    grams = [text(i, n) for i, n in zip(start[first[used]].tolist(), size[first[used]].tolist())]
+    used = used[sorted(range(len(grams)), key=grams.__getitem__)]
     block = block[:, used]
     block.sort_indices()
     return block, names[used]
 
 
 def token_digests(words: Sequence[str]) -> np.ndarray:
-    """A number for every word, the same for equal ones as long as the process lives."""
+    """Return a digest for every word; equal words have equal digests within one process."""
     return np.fromiter(map(hash, words), np.int64, len(words)).view(np.uint64)
 
 
 def mixed(numbers: np.ndarray) -> np.ndarray:
-    """Small numbers as digests that differ in all their bits."""
-    found = (numbers.astype(np.uint64) + np.uint64(1)) * _factors()[0]
-    return (found ^ (found >> np.uint64(29))) * _factors()[1]
+    """Return digests of small integers that differ in all their bits."""
+    digests = (numbers.astype(np.uint64) + np.uint64(1)) * _factors()[0]
+    return (digests ^ (digests >> np.uint64(29))) * _factors()[1]
 
 
 @cache
 def _factors() -> np.ndarray:
-    """Odd numbers to multiply digests with."""
+    """Return odd random numbers to multiply digests with."""
     return np.random.Generator(np.random.PCG64(22)).integers(0, 1 << 63, 64, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def run_digests(units: np.ndarray, lengths: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Digests of all runs of 1 to `longest` units within the pieces, with where each starts and how long it is."""
+    """Return the digests of all runs of 1 to `longest` units within the pieces, with the start and the length of each
+    run.
+    """
     left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(units))  # units until the end of the piece
-    found = []
+    runs = []
     for n in range(1, longest + 1):
         start = np.flatnonzero(left >= n)
         digest = np.zeros(len(start), np.uint64)
         for k in range(n):
-            digest += units[start + k] * _factors()[8 * n + k]  # wraps round
-        found.append((digest, start, np.full(len(start), n)))
-    digests, starts, sizes = (np.concatenate(part) for part in zip(*found))
+            digest += units[start + k] * _factors()[8 * n + k]  # wraps around
+        runs.append((digest, start, np.full(len(start), n)))
+    digests, starts, sizes = (np.concatenate(part) for part in zip(*runs))
     return digests, starts, sizes
 
 
@@ -172,7 +182,7 @@ Piece = TypeVar("Piece", str, list[str])
 
 
 def unlike(left: Piece, right: Piece, context: int) -> tuple[Piece, Piece]:
-    """Where two texts differ, with so much of what they share on either side.
+    """Return the parts in which two texts differ, with `context` units of what they share on either side.
 
     n-grams of up to context + 1 have the same difference of counts in these pieces as in the whole texts.
 
@@ -187,7 +197,7 @@ def unlike(left: Piece, right: Piece, context: int) -> tuple[Piece, Piece]:
 
 
 def _alike(left: Sequence[str], right: Sequence[str]) -> int:
-    """How much two sequences share from their beginning on."""
+    """Return the length of the common prefix of two sequences."""
     same, longest = 0, min(len(left), len(right))
     while same < longest:
         half = (same + longest + 1) // 2
@@ -200,7 +210,7 @@ def _alike(left: Sequence[str], right: Sequence[str]) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def summary(text: str) -> tuple[float, ...]:
-    """A caption in a few numbers: lengths, marks of style, give-away words."""
+    """Return a caption as a few numbers: lengths, marks of style, give-away words."""
     split = text.split()
     parts = tokens(text)
     return (

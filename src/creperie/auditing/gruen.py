@@ -1,7 +1,7 @@
 """Plausibility and GRUEN over named models: Vera, a CoLA classifier by `hf:` URI, a language model by `lm:` URI.
 
-Vera is a T5 encoder whose head hides in its embedding table: the weight is row 32099 of the shared embeddings, the bias
-element 0 of row 32098, the temperature element 0 of row 32097. The score is sigmoid((w · h + b) / t) of the hidden
+Vera is a T5 encoder whose head is stored in its embedding table: the weight is row 32099 of the shared embeddings, the
+bias element 0 of row 32098, the temperature element 0 of row 32097. The score is sigmoid((w · h + b) / t) of the hidden
 state h of the text's last token.
 """
 
@@ -66,14 +66,14 @@ def _acceptable(network: LoadedNetwork, texts: Sequence[str]) -> Any:
 
 
 PER_BILLION = 9  #: a Zipf frequency is the decimal logarithm of occurrences in a billion words
-#: in place of a classifier: no GRUEN as published, but one that needs no weights
+#: use the parser in place of the classifier: not GRUEN as published, but it needs no weights
 PARSER = "link-grammar"
-#: Tokens of a sentence that the published code shows to the classifier.
+#: Tokens per sentence that the published code passes to the classifier.
 LONGEST = 128
 
 
 class GruenScorer:
-    """A `TextScorer`: GRUEN of each caption, between 0 and 1."""
+    """A `TextScorer` that returns the GRUEN score of each caption, between 0 and 1."""
 
     def __init__(self, language_model: LanguageModel | Any, cola: Judge | None, uri: str) -> None:
         self.language_model = language_model
@@ -81,7 +81,7 @@ class GruenScorer:
         self._score = Gruen(self.perplexities, self.acceptabilities)
         judged = (language_model.fingerprint, *([cola.fingerprint] if cola else []))
         options = {"lm": judged[0].key, "cola": judged[1].key if cola else PARSER}
-        weights = " ".join(own.weights for own in judged)
+        weights = " ".join(fingerprint.weights for fingerprint in judged)
         name = "GRUEN without focus" if cola else "GRUEN without focus, SLOR and parser for the classifier"
         self.fingerprint = Fingerprint(uri, name, weights, options=options)
 
@@ -89,27 +89,30 @@ class GruenScorer:
         return self._score(texts)
 
     def perplexities(self, sentences: Sequence[str]) -> np.ndarray:
-        """Of a masked model, as published: the loss of predicting every token from a sentence with nothing masked.
+        """Return perplexities; for a masked model, as published, from the loss of all tokens with nothing masked.
 
-        Of a causal model its own perplexity.
+        For a causal model it is the usual perplexity.
         """
         model = self.language_model
         if isinstance(model, MaskedLM):
             return np.exp(_unmasked_losses(model, sentences))
-        means = [float(logs.mean()) if len(logs) else 0.0 for logs in model.log_probabilities(sentences)]
-        return np.exp(-np.array(means))
+        return np.exp(-_mean_logs(model, sentences))
 
     def acceptabilities(self, sentences: Sequence[str]) -> np.ndarray:
-        """The logit of the label "acceptable", not its probability. Where a parser stands in for the classifier: the
-        language model's mean log-probability above that of the words alone (SLOR, Lau et al. 2017), and less for every
-        word that the parser has to leave out. The words' order alone lowers it, which a parser may not notice."""
+        """Return the logit of the label "acceptable", not its probability.
+
+        If a parser stands in for the classifier, return the language model's mean log-probability minus that of the
+        words alone (SLOR, Lau et al. 2017), with a penalty for every word that the parser has to leave out. SLOR falls
+        with wrong word order alone, which a parser may not notice.
+        """
         if self.cola is None:
-            means = [
-                float(logs.mean()) if len(logs) else 0.0 for logs in self.language_model.log_probabilities(sentences)
-            ]
             words_alone = (np.array([mean_zipf(s) for s in sentences]) - PER_BILLION) * np.log(10)
-            return np.array(means) - words_alone + grammaticalities(sentences)
+            return _mean_logs(self.language_model, sentences) - words_alone + grammaticalities(sentences)
         return Judge(self.cola.network, self.cola.fingerprint, _acceptable_logit).score_texts(sentences)
+
+
+def _mean_logs(model: LanguageModel, sentences: Sequence[str]) -> np.ndarray:
+    return np.array([logs.mean() if len(logs) else 0.0 for logs in model.log_probabilities(sentences)])
 
 
 def _acceptable_logit(network: LoadedNetwork, texts: Sequence[str]) -> Any:
@@ -118,7 +121,7 @@ def _acceptable_logit(network: LoadedNetwork, texts: Sequence[str]) -> Any:
 
 
 def _unmasked_losses(model: MaskedLM, sentences: Sequence[str]) -> np.ndarray:
-    """The mean cross-entropy of all tokens, special ones included, each seen."""
+    """Return the mean cross-entropy of all tokens, special ones included, with no token masked."""
     import torch
 
     longest = model.fingerprint.context or 512
@@ -141,7 +144,7 @@ def _unmasked_losses(model: MaskedLM, sentences: Sequence[str]) -> np.ndarray:
 
 
 def load_gruen(lm: str, cola: str, *, device: str = "auto", uri: str = "") -> GruenScorer:
-    """GRUEN with these models; published with bert-base-cased for both, the second fine-tuned on CoLA."""
+    """Load GRUEN with these models; the publication uses bert-base-cased for both, the second fine-tuned on CoLA."""
     if not lm or not cola:
         raise UsageError(
             "GRUEN needs a language model and a CoLA classifier",

@@ -1,4 +1,4 @@
-"""Audits that were kept: found by what was audited, with which options, by which version."""
+"""A cache of audits, found by content of the benchmark, options, and version of creperie."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from creperie.core import __version__, cache_home, read_json, write_json
 
 
 def keep_audit(document: Mapping[str, Any], folder: Path | None = None) -> None:
-    """Keep an audit's document in a folder, or in the cache; a full or read-only disk is no mistake."""
+    """Store an audit's document in a folder, or in the cache; a full or read-only disk is not an error."""
     path = _place(document["benchmark"], document["hash"], document["options"], document["version"], folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -26,14 +26,14 @@ def keep_audit(document: Mapping[str, Any], folder: Path | None = None) -> None:
 def kept_audit(
     name: str, content: str, options: Mapping[str, Any], folder: Path | None = None
 ) -> dict[str, Any] | None:
-    """The document of a kept audit of this content, with these options, by this version; None where there is none."""
+    """Return the stored audit of this content, with these options, by this version; None if there is none."""
     path = _place(name, content, options, __version__, folder)
     document = read_json(path) if path.is_file() else None
     return document if isinstance(document, dict) and document.get("hash") == content else None
 
 
 def _place(name: str, content: str, options: Mapping[str, Any], version: str, folder: Path | None) -> Path:
-    told = json.dumps([content, version, dict(options)], sort_keys=True, default=str)
+    key = json.dumps([content, version, dict(options)], sort_keys=True, default=str)
     plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
     place = folder if folder is not None else cache_home() / "audits"
-    return place / f"{plain}-{hashlib.sha256(told.encode()).hexdigest()[:16]}.json"
+    return place / f"{plain}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"

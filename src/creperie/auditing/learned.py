@@ -1,12 +1,11 @@
 """The learned attackers: what a model can learn about a benchmark from its captions alone.
 
-Everything is out of fold: a pair is answered by a model that has seen no item with the same
-image and none of its captions. Strength is tuned
-inside the training folds (nested), margins are calibrated there too, so that a margin is the log-odds of the true
-caption and the bits it gives away can be counted.
+Everything is out of fold: a pair is answered by a model that has seen no item with the same image and none of its
+captions. Regularisation is tuned inside the training folds (nested); margins are calibrated there too, so a margin is
+the log-odds of the true caption and its bits of information can be counted.
 
 - `learned-linear`: logistic regression on differences of word and character n-grams, style, lengths;
-- `learned-boosted`: gradient-boosted trees on the linear answer, style, lengths and a projection of the n-grams;
+- `learned-boosted`: gradient-boosted trees on the linear margin, style, lengths and a projection of the n-grams;
 - `learned`: the mean of the two.
 
 Each subset is attacked by its own model; subsets with too few pairs to learn from are attacked together.
@@ -18,6 +17,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -34,7 +34,7 @@ INNER_FOLDS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class RemembersMargins:
-    """A learned attacker that learns once per set of pairs."""
+    """A base class of learned attackers that train once per set of pairs and cache the margins."""
 
     seed: int = 0
     otherwise: str = ""
@@ -53,34 +53,35 @@ class RemembersMargins:
 
 @dataclass(eq=False)
 class Learner:
-    """Trains the models of the learned attackers, once for each set of pairs."""
+    """A trainer of the learned attackers' models that trains once per set of pairs."""
 
     seed: int = 0
+    learns: bool = True
     _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
 
-    def answers(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
-        """Out-of-fold calibrated margins of all pairs by a learned attacker; NaN where nothing could be learned."""
-        known = self._known.setdefault(pairs_digest(pairs), {})
-        if name not in known:
-            known |= self._learned(pairs, name != "learned-linear", progress)
-        return known[name]
+    def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
+        """Return out-of-fold calibrated margins of all pairs by a learned attacker; NaN if nothing could be learned."""
+        by_name = self._known.setdefault(pairs_digest(pairs), {})
+        if name not in by_name:
+            by_name |= self._learned(pairs, name != "learned-linear", progress)
+        return by_name[name]
 
     def _learned(self, pairs: Pairs, with_trees: bool, progress: Progress) -> dict[str, np.ndarray]:
         linear = np.full(len(pairs), np.nan, dtype=np.float32)
         trees = linear.copy()
         with progress("learned attackers", len(pairs), "pairs") as advance:
             for keep in training_blocks(pairs):
-                mine = keep[pairs.item]
+                of_block = keep[pairs.item]
                 with one_thread():
-                    linear[mine], trees[mine] = out_of_fold(pairs.of_items(keep), with_trees, self.seed)
-                advance(int(mine.sum()))
+                    linear[of_block], trees[of_block] = out_of_fold(pairs.of_items(keep), with_trees, self.seed)
+                advance(int(of_block.sum()))
         if not with_trees:
             return {"learned-linear": linear}
         return {"learned-linear": linear, "learned-boosted": trees, "learned": (linear + trees) / np.float32(2)}
 
 
 def out_of_fold(pairs: Pairs, with_trees: bool, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Margins of the linear and of the boosted attacker; of the second, NaN where it is not wanted."""
+    """Return the margins of the linear and of the boosted attacker; the latter are NaN without `with_trees`."""
     pairs = pairs if len(pairs) <= MOST else replace(pairs, counted=None)
     whole = pair_features(pairs) if len(pairs) <= MOST else None
     groups = pairs.group[pairs.item]
@@ -103,64 +104,77 @@ def out_of_fold(pairs: Pairs, with_trees: bool, seed: int) -> tuple[np.ndarray, 
     return straight, boosted
 
 
-#: A model learns from at most so many pairs, drawn at random; beyond, it learns little more and takes long.
+#: Most pairs that a model learns from, drawn at random; more would improve it little and take long.
 MOST = 8000
 
 
 def sampled(rows: np.ndarray, seed: int) -> np.ndarray:
-    """The rows, or so many of them that one model learns from."""
+    """Return the rows, or a random `MOST` of them."""
     if len(rows) <= MOST:
         return rows
     return np.sort(np.random.Generator(np.random.PCG64(seed)).choice(rows, MOST, replace=False))
 
 
+class MarginSource(Protocol):
+    """The protocol of what several attackers share: it returns the margins of each of them by name."""
+
+    @property
+    def learns(self) -> bool: ...
+
+    def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray: ...
+
+
 @dataclass(frozen=True)
 class LearnedAttacker:
-    """One of the learned attackers, by name; those with the same learner share its work."""
+    """A named attacker that gets its margins from a learner or corpus shared with others."""
 
     name: str
-    learner: Learner
+    learner: MarginSource
     prefers: str = "the caption more like the true captions of the other folds"
     otherwise: str = ""
     directed: bool = True
 
+    @property
+    def learns(self) -> bool:
+        return self.learner.learns
+
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
-        return self.learner.answers(pairs, self.name, progress)
+        return self.learner.margins(pairs, self.name, progress)
 
 
 def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance: Advance) -> np.ndarray:
-    """Margins of all pairs by logistic regression on features, one model per block and fold; NaN where too few."""
-    found = np.full(len(pairs), np.nan, dtype=np.float32)
+    """Return margins of all pairs by logistic regression, one model per block and fold; NaN if pairs are too few."""
+    margins = np.full(len(pairs), np.nan, dtype=np.float32)
     with one_thread():
         for keep in training_blocks(pairs):
-            mine = np.flatnonzero(keep[pairs.item])
-            groups = pairs.own_group[pairs.item[mine]]
-            fold = pairs.folds_of(mine, fold_count(int(keep.sum())), seed)
+            members = np.flatnonzero(keep[pairs.item])
+            groups = pairs.own_group[pairs.item[members]]
+            fold = pairs.folds_of(members, fold_count(int(keep.sum())), seed)
             for k in range(int(fold.max()) + 1 if len(fold) else 0):
-                train, test = mine[fold != k], mine[fold == k]
+                train, test = members[fold != k], members[fold == k]
                 if len(train) >= FEWEST:
                     inner = grouped_folds(groups[fold != k], INNER_FOLDS, seed + 1)
-                    found[test] = fit_linear(features, train, inner, seed).margins(test)
+                    margins[test] = fit_linear(features, train, inner, seed).margins(test)
             advance(1)
-    return found
+    return margins
 
 
-def stacked(pairs: Pairs, known: np.ndarray, held_out: np.ndarray, seed: int) -> np.ndarray:
-    """The ensemble's margins of a block's held-out pairs; NaN where there are too few others to learn from."""
+def stacked(pairs: Pairs, answers: np.ndarray, held_out: np.ndarray, seed: int) -> np.ndarray:
+    """Return the ensemble's margins of a block's held-out pairs; NaN if there are too few others to learn from."""
     import scipy.sparse as sparse
 
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     if len(train) < 2 * FEWEST:
         return np.full(len(test), np.nan)
-    size = np.sqrt(np.mean(known[train] ** 2, axis=0))
-    limited = np.clip(known / np.where(size > 0, size, 1.0), -4, 4)
+    size = np.sqrt(np.mean(answers[train] ** 2, axis=0))
+    limited = np.clip(answers / np.where(size > 0, size, 1.0), -4, 4)
     features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), limited, limited.shape[1])
     inner = grouped_folds(pairs.own_group[pairs.item[train]], INNER_FOLDS, seed + 1)
     return fit_linear(features, train, inner, seed).margins(test)
 
 
 def pairs_digest(pairs: Pairs) -> str:
-    """What the answers depend on."""
+    """Return a digest of everything that an attacker's answers depend on."""
     content = hashlib.sha256()
     given = np.zeros(0) if pairs.fold is None else pairs.fold
     for array in (pairs.left, pairs.right, pairs.item, pairs.subset, pairs.cluster, given):

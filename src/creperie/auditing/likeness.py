@@ -1,8 +1,8 @@
-"""How alike an item's captions are, in letters, words and structure.
+"""Similarity of an item's captions in characters, words and structure.
 
-Lexical similarity is the character Levenshtein similarity of SugarCrepe++ and VISLA, word Jaccard beside it. Syntactic
-similarity is the tree kernel on constituency trees, in the published asymmetric form and in a symmetric one, and SLS
-is lexical times (published) syntactic similarity.
+Lexical similarity is the character Levenshtein similarity of SugarCrepe++ and VISLA, and word Jaccard. Syntactic
+similarity is the tree kernel on constituency trees, in the published asymmetric form and in a symmetric one. SLS is
+lexical times (published) syntactic similarity.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from creperie.lang import (
     word_jaccard,
 )
 
-#: A text to its tree, None where it has none.
+#: A function from a text to its tree; None if it cannot be parsed.
 TreeParser = Callable[[str], Tree | None]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-#: Captions that are read at once.
+#: Captions per batch.
 WAITING = 1 << 13
 
 
 @dataclass(frozen=True)
 class SimilaritySpread:
-    """A number over many pairs."""
+    """The distribution of a similarity over many pairs."""
 
     n: int
     mean: float
@@ -42,11 +42,13 @@ class SimilaritySpread:
 
 
 def spread(values: Sequence[float] | np.ndarray) -> SimilaritySpread:
-    known = np.asarray(values, dtype=np.float64)
-    known = known[~np.isnan(known)]
-    if not len(known):
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[~np.isnan(numbers)]
+    if not len(numbers):
         return SimilaritySpread(0, float("nan"), (float("nan"),) * len(QUANTILES))
-    return SimilaritySpread(len(known), float(known.mean()), tuple(float(q) for q in np.quantile(known, QUANTILES)))
+    return SimilaritySpread(
+        len(numbers), float(numbers.mean()), tuple(float(q) for q in np.quantile(numbers, QUANTILES))
+    )
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Couple:
 
 @dataclass(frozen=True)
 class Likeness:
-    """One subset's captions compared."""
+    """The similarities between the captions of one subset."""
 
     subset: str
     couples: tuple[Couple, ...]
@@ -92,17 +94,17 @@ def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = No
 
 
 def _couples(shapes: CaptionShapes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Caption pairs by kind. Several negatives share the kind N: their number says nothing."""
-    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    for _, matrix, mine in shapes:
+    """Return caption pairs by kind. All negatives are called N: their order means nothing."""
+    couples: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for _, matrix, texts in shapes:
         for (a, i), (b, j) in combinations(_roles(matrix), 2):
-            left, right = found.get(f"{a}-{b}", (mine[:0, 0], mine[:0, 0]))
-            found[f"{a}-{b}"] = np.r_[left, mine[:, i]], np.r_[right, mine[:, j]]
-    return found
+            left, right = couples.get(f"{a}-{b}", (texts[:0, 0], texts[:0, 0]))
+            couples[f"{a}-{b}"] = np.r_[left, texts[:, i]], np.r_[right, texts[:, j]]
+    return couples
 
 
 def _roles(matrix: np.ndarray) -> list[tuple[str, int]]:
-    """What every caption is called, and which it is."""
+    """Return the name (P1, P2, N; with several images C1, C2) and the index of every caption."""
     if len(matrix) > 1:  # several images: a caption is true of some and false of others
         return [(f"C{j + 1}", j) for j in range(matrix.shape[1])]
     named = [(f"P{n}" if true else "N", j) for j, (true, n) in enumerate(zip(matrix[0], np.cumsum(matrix[0])))]
@@ -124,8 +126,8 @@ def _syntax(left: list[str], right: list[str], trees: dict[str, Tree | None]) ->
 
 @cache
 def linkage_tree(text: str) -> Tree | None:
-    """A caption's tree by link-grammar; None where it cannot parse it."""
+    """Return a caption's tree by link-grammar; None if it cannot be parsed."""
     from creperie.lang import parse_linkage, read_linkage
 
-    found = parse_linkage(text)
-    return read_linkage(found.tree) if found.tree else None
+    linkage = parse_linkage(text)
+    return read_linkage(linkage.tree) if linkage.tree else None

@@ -1,4 +1,4 @@
-"""Pairwise logistic regression: a weight for every n-gram and every mark of style."""
+"""Pairwise logistic regression: one weight for every n-gram and every mark of style."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A fitted model. `inner` holds the margins of the training pairs, each by a model that did not see its group."""
+    """A fitted model. `inner` holds the cross-fitted margins of the training pairs, by models that did not see their
+    group.
+    """
 
     features: PairFeatures
     sizes: np.ndarray  #: of the dense columns
@@ -30,16 +32,16 @@ class Linear:
     strength: float
 
     def margins(self, rows: np.ndarray, features: PairFeatures | None = None) -> np.ndarray:
-        """Calibrated log-odds of the true caption: of these pairs, or of others in the same columns."""
+        """Return calibrated log-odds of the true caption, for these pairs or for other pairs with the same columns."""
         return np.asarray(_design(features or self.features, rows, self.sizes) @ self.weights * self.scale)
 
 
 def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, seed: int) -> Linear:
-    """Fit on some pairs, with the penalty and the calibration chosen on their inner folds."""
+    """Fit a model on some pairs; the penalty and the calibration are chosen on their inner folds."""
     sizes = np.sqrt(np.mean(features.dense[train] ** 2, axis=0))
     sizes = np.where(sizes > 0, sizes, 1.0)
     rows = _design(features, train, sizes)
-    # Without an intercept a pair and its mirror image say the same: half of them are turned round, so that there are
+    # Without an intercept a pair and its reverse are equivalent: half of them are reversed, so that there are
     # two classes to tell apart.
     side = np.where(np.random.Generator(np.random.PCG64(seed)).random(len(train)) < 0.5, 1.0, -1.0)
     turned = rows.copy()
@@ -49,7 +51,7 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
 
     @cache
     def answers(k: int, strength: float) -> np.ndarray:
-        """The margins of an inner fold's pairs by a model trained on the others."""
+        """Return the margins of an inner fold's pairs by a model trained on the other folds."""
         seen, sides, held_out = cut[k]
         return np.asarray(held_out @ _weights(seen, sides, strength))
 
@@ -62,7 +64,7 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
 
 
 def _design(features: PairFeatures, rows: np.ndarray, sizes: np.ndarray) -> Any:
-    """Some pairs' n-grams beside their scaled dense columns."""
+    """Return the design matrix of some pairs: n-grams beside scaled dense columns."""
     import scipy.sparse as sparse
 
     scaled = features.dense[rows] / sizes
@@ -72,12 +74,14 @@ def _design(features: PairFeatures, rows: np.ndarray, sizes: np.ndarray) -> Any:
     return sparse.hstack([features.sparse[rows], sparse.csr_matrix(scaled)], format="csr")
 
 
-#: The size of an embedding's difference as a whole, beside single columns of size one.
+#: The norm of a whole embedding difference, relative to single columns of size one.
 EMBEDDING_SIZE = 3.0
 
 
 def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) -> float:
-    """The strength that does best on held-out inner folds; from strict to lax, two worse ones in a row end it."""
+    """Return the strength that does best on held-out inner folds; the search, from strict to lax, ends after two worse
+    ones.
+    """
     best, least, worse = STRENGTHS[0], np.inf, 0
     for strength in STRENGTHS:
         loss = log_loss(np.concatenate([answers(k, strength) for k in tried]))
@@ -97,7 +101,7 @@ def _weights(turned: Any, side: np.ndarray, strength: float) -> np.ndarray:
     if len(side) < 2:
         return np.zeros(turned.shape[1])
     right = (side > 0).astype(np.float64)
-    if (side == side[0]).all():  # a handful of pairs, all on one side
+    if (side == side[0]).all():  # a handful of pairs, all in one class
         turned, right[0] = turned.copy(), 1 - right[0]
         turned.data[: turned.indptr[1]] *= -1
     settings = {"fit_intercept": False, "solver": "liblinear", "dual": True, "tol": 1e-2, "random_state": 0}

@@ -1,12 +1,12 @@
-"""What an attacker's margins say about a subset: accuracy, how sure, against chance, and bits given away.
+"""From an attacker's margins on a subset to its accuracy, interval, p-value against chance, and bits of information.
 
 An attacker such as "length" has two directions. The accuracy is that of the direction which does better on the items at
-hand, and never below one half; its test and its interval are those of the direction that the attacker is named for,
-two-sided and turned round with it, so looking for the better direction costs nothing at chance. `raw` is the accuracy
-in the direction that the attacker is named for.
+hand, and never below one half; its test and its interval are those of the named direction, two-sided and mirrored if
+the other one does better, so choosing the better direction costs nothing at chance. `raw` is the accuracy in the named
+direction.
 
-A learned attacker's accuracy varies more than that of as many coins when roles mean nothing: its interval and its test
-are widened by as much as flipping the roles and refitting shows (`null_spreads`).
+The accuracy of a learned attacker varies more than that of as many coin flips when roles are random: its interval and
+its test are widened by as much as flipping the roles and refitting shows (`null_spreads`).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from creperie.auditing.null import null_spreads
 from creperie.auditing.pairs import Pairs, item_mean, item_strict, item_wins, strict_chance
 from creperie.metrics import MetricSettings, cluster_sums, normal_quantile, share_interval, sign_flip_p
 
-#: The smallest scale: margins keep their order even where they say nothing.
+#: The smallest scale, above zero so that uninformative margins keep their order.
 LEAST = 1e-3
 LEVEL = 0.95
-#: Keeps the scale finite where every held-out pair was answered right.
+#: Keeps the scale finite if every held-out pair was answered right.
 RIDGE = 1e-4
 
 
 def log_loss(margins: np.ndarray) -> float:
-    """The mean of −ln P(true caption), where a margin is its log-odds."""
+    """Return the mean of −ln P(true caption), where a margin is the log-odds of the true caption."""
     return float(np.mean(np.logaddexp(0.0, -margins))) if len(margins) else float(np.log(2))
 
 
@@ -61,42 +61,42 @@ def fit_scale(margins: np.ndarray, *, signed: bool = False) -> float:
 
 
 def bits(margins: np.ndarray) -> np.ndarray:
-    """What each pair gives away, in bits: 1 + log2 P(true caption); negative where it was sure and wrong."""
+    """Return the information that each pair reveals, in bits: 1 + log2 P(true caption); negative if surely wrong."""
     return np.asarray(1.0 - np.logaddexp(0.0, -np.asarray(margins, dtype=np.float64)) / np.log(2.0))
 
 
 @dataclass(frozen=True, eq=False)
 class AttackerMargins:
-    """An attacker's margins on some pairs, as it gave them and as log-odds that were calibrated out of fold."""
+    """An attacker's margins on some pairs, raw and as log-odds that were calibrated out of fold."""
 
     pairs: Pairs
     raw: np.ndarray
     log_odds: np.ndarray
     directed: bool
-    spreads: np.ndarray  #: per item: how much more the accuracy varies than a coin's when roles mean nothing
+    spreads: np.ndarray  #: per item: the standard deviation of the accuracy under random roles, relative to coin flips
 
     @cached_property
     def direction(self) -> int:
-        """1: as the attacker is named, −1: the other way round, which does better on these items."""
+        """1 if the attacker's named direction does better on these items, −1 if the opposite one does."""
         if self.directed or not len(self.pairs):
             return 1
         return 1 if np.nanmean(item_wins(self.pairs, self.raw)) >= 0.5 else -1
 
     @property
     def margins(self) -> np.ndarray:
-        """In the direction that does better on these items."""
+        """The raw margins in the direction that does better on these items."""
         return self.raw * np.float32(self.direction)
 
     def of_items(self, keep: np.ndarray) -> AttackerMargins:
-        mine = keep[self.pairs.item]
+        chosen = keep[self.pairs.item]
         return AttackerMargins(
-            self.pairs.of_items(keep), self.raw[mine], self.log_odds[mine], self.directed, self.spreads[keep]
+            self.pairs.of_items(keep), self.raw[chosen], self.log_odds[chosen], self.directed, self.spreads[keep]
         )
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One attacker on one subset. Shares are of 1; `p` is against chance, before any correction."""
+    """The figures of one attacker on one subset. Shares are between 0 and 1; `p` is against chance, uncorrected."""
 
     n: int
     pairs: int
@@ -106,7 +106,7 @@ class Measure:
     ties: int
     nans: int
     raw: float
-    direction: int  #: 1: as the attacker is named, −1: the other way round
+    direction: int  #: 1: the named direction, −1: the opposite one
     strict: float
     strict_chance: float
     bits: float
@@ -118,9 +118,10 @@ class Measure:
 def calibrated(
     pairs: Pairs, margins: np.ndarray, *, directed: bool, seed: int = 0, learned: bool | None = None
 ) -> AttackerMargins:
-    """Margins with their log-odds: those of undirected attackers are scaled out of fold, within each subset.
+    """Return margins with log-odds; those of undirected attackers are scaled out of fold, within each subset.
 
-    Directed attackers have learned from these pairs unless `learned` says otherwise (an attacker's `learns`).
+    Directed attackers are taken to have learned from these pairs unless `learned` says otherwise (an attacker's
+    `learns`).
     """
     raw = np.asarray(margins, dtype=np.float32)
     spreads = null_spreads(pairs, seed) if (directed if learned is None else learned) else np.ones(pairs.n_items)
@@ -128,19 +129,19 @@ def calibrated(
         return AttackerMargins(pairs, raw, np.nan_to_num(raw.astype(np.float64)), directed, spreads)
     log_odds = np.zeros(len(raw))
     for s in np.unique(pairs.subset):
-        mine = np.flatnonzero(pairs.subset[pairs.item] == s)
-        fold = grouped_folds(pairs.own_group[pairs.item[mine]], fold_count(int((pairs.subset == s).sum())), seed)
+        members = np.flatnonzero(pairs.subset[pairs.item] == s)
+        fold = grouped_folds(pairs.own_group[pairs.item[members]], fold_count(int((pairs.subset == s).sum())), seed)
         for k in range(int(fold.max()) + 1 if len(fold) else 0):
-            seen, held_out = mine[fold != k], mine[fold == k]
+            seen, held_out = members[fold != k], members[fold == k]
             scale = fit_scale(np.nan_to_num(raw[seen]), signed=True) if len(seen) else 0.0
             log_odds[held_out] = np.nan_to_num(raw[held_out].astype(np.float64)) * scale
     return AttackerMargins(pairs, raw, log_odds, directed, spreads)
 
 
 def measure_attacker(answers: AttackerMargins, looks: int = 1) -> Measure:
-    """All figures of an attacker on the items of its answers; items without a pair are left out.
+    """Return all figures of an attacker on the items that it answered; items without a pair are left out.
 
-    Where the answers might have been looked at several times, interval and p-value are corrected for it.
+    Interval and p-value are corrected for the number of `looks` at the answers.
     """
     pairs = answers.pairs
     there = pairs.per_item > 0
@@ -172,11 +173,11 @@ def measure_attacker(answers: AttackerMargins, looks: int = 1) -> Measure:
 
 
 def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float]:
-    """The interval of the mean, from 0: that of a share between the least and the most that an item gives away."""
+    """Return the interval of the mean, cut off at 0: a share's interval, rescaled to the range of the values."""
     least, most = (float(np.min(given)), float(np.max(given))) if len(given) else (math.nan, math.nan)
     width = (most - least) or 1.0
-    found = share_interval((given - least) / width, np.ones(len(given)), clusters, MetricSettings(ties="half"))
-    low, high = (least + width * end for end in (found.low, found.high))
+    interval = share_interval((given - least) / width, np.ones(len(given)), clusters, MetricSettings(ties="half"))
+    low, high = (least + width * end for end in (interval.low, interval.high))
     return (math.nan, math.nan) if math.isnan(low + high) else (max(0.0, low), max(0.0, high))
 
 
@@ -199,8 +200,8 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
 
 
 def smallest_seen(n: int, tests: int, threshold: float = 0.5, level: float = 0.05, power: float = 0.8) -> float:
-    """The smallest accuracy that n items would reveal as a leak with this power, corrected for this number of tests:
-    told from chance, and seen to be above the threshold.
+    """Return the smallest accuracy that n items would reveal as a leak with this power, corrected for this number of
+    tests: significantly different from chance, and significantly above the threshold.
 
     >>> round(smallest_seen(245, 50), 3), round(smallest_seen(200_000, 50, 0.55), 3)
     (0.632, 0.551)
@@ -208,15 +209,17 @@ def smallest_seen(n: int, tests: int, threshold: float = 0.5, level: float = 0.0
     if not n:
         return 1.0
     error = math.sqrt(0.25 / n)
-    told = 0.5 + (normal_quantile(1 - level / 2 / max(1, tests)) + normal_quantile(power)) * error
-    return min(1.0, max(told, threshold + normal_quantile(power) * error))
+    significant = 0.5 + (normal_quantile(1 - level / 2 / max(1, tests)) + normal_quantile(power)) * error
+    return min(1.0, max(significant, threshold + normal_quantile(power) * error))
 
 
-def worth(found: Iterable[Measure], n: int) -> int:
-    """As how many independent answers the n of the least certain attacker count (of those near chance): items share
-    images, and learned attackers vary more than coins."""
+def worth(figures: Iterable[Measure], n: int) -> int:
+    """Return the effective number of independent answers among n for the least certain attacker (of those near chance).
+
+    It is smaller than n because items share images and learned attackers vary more than coin flips.
+    """
     z = 2 * normal_quantile(0.5 + LEVEL / 2)
-    near = [m for m in found if abs(m.accuracy - 0.5) < 0.2 and m.high > m.low]
+    near = [m for m in figures if abs(m.accuracy - 0.5) < 0.2 and m.high > m.low]
     return int(min([n, *(m.accuracy * (1 - m.accuracy) * (z / (m.high - m.low)) ** 2 for m in near)]))
 
 
@@ -225,7 +228,9 @@ def mean_of(values: np.ndarray) -> float:
 
 
 def _strict_chance(pairs: Pairs) -> float:
-    """The mean over items of the chance of the strict rule, from each item's number of true and false captions."""
+    """Return the mean over items of the chance level of the strict rule, from each item's numbers of true and false
+    captions.
+    """
     rows, texts = int(pairs.row.max(initial=0)) + 1, len(pairs.texts)
     place = pairs.item * rows + pairs.row
     sides = (np.unique(place * texts + side) // (rows * texts) for side in (pairs.left, pairs.right))
@@ -242,9 +247,9 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class GapShape:
-    """Gaps of one attacker on one subset. `histogram` counts gap / scale in equal bins from −1 to 1.
+    """The distribution of one attacker's gaps on one subset. `histogram` counts gap / scale in equal bins from −1 to 1.
 
-    Divided by the largest gap in size, zero stays zero: of `lm-mean` this is the SyntaxBias score.
+    The scale is the largest absolute gap, so zero stays zero; for `lm-mean`, gap / scale is the SyntaxBias score.
     """
 
     n: int
@@ -258,7 +263,7 @@ class GapShape:
 
     @property
     def sparkline(self) -> str:
-        """The histogram in one line of text.
+        """The histogram as one line of text.
 
         >>> gap_shape(np.array([-1.0, 1.0, 1.0, 0.0])).sparkline
         '▄         ▄        █'
@@ -270,20 +275,20 @@ class GapShape:
 
 
 def gap_shape(gaps: np.ndarray) -> GapShape:
-    known = np.asarray(gaps, dtype=np.float64)
-    known = known[np.isfinite(known)]
-    n = len(known)
+    finite = np.asarray(gaps, dtype=np.float64)
+    finite = finite[np.isfinite(finite)]
+    n = len(finite)
     if not n:
         return GapShape(0, math.nan, (math.nan,) * 5, math.nan, math.nan, math.nan, math.nan, ())
-    scale = float(np.abs(known).max())
-    counts, _ = np.histogram(known / scale if scale else known, bins=BINS, range=(-1, 1))
+    scale = float(np.abs(finite).max())
+    counts, _ = np.histogram(finite / scale if scale else finite, bins=BINS, range=(-1, 1))
     return GapShape(
         n,
-        float(known.mean()),
-        tuple(float(q) for q in np.quantile(known, (0.05, 0.25, 0.5, 0.75, 0.95))),
-        float((known > 0).mean()),
-        float((known == 0).mean()),
-        float((known < 0).mean()),
+        float(finite.mean()),
+        tuple(float(q) for q in np.quantile(finite, (0.05, 0.25, 0.5, 0.75, 0.95))),
+        float((finite > 0).mean()),
+        float((finite == 0).mean()),
+        float((finite < 0).mean()),
         scale,
         tuple(counts.tolist()),
     )

@@ -1,7 +1,7 @@
-"""A small neural language model of the corpus: it learns from true captions of other images alone.
+"""A small neural language model of the corpus, trained only on true captions of other images.
 
-A recurrent network (GRU) over words, with one table of word vectors for reading and for guessing. It is trained from
-scratch, once per fold, in seconds for a thousand captions.
+A recurrent network (GRU) over words, with shared input and output embeddings. It is trained from scratch, once per
+fold, in seconds for a thousand captions.
 """
 
 from __future__ import annotations
@@ -13,49 +13,32 @@ from typing import Any
 
 import numpy as np
 
-from creperie.auditing.corpus import Corpus
-from creperie.auditing.learned import RemembersMargins
-from creperie.auditing.pairs import Pairs, margins_of_scores
-from creperie.core import Progress, missing_extra
+from creperie.core import missing_extra
 from creperie.lang import words
 
-FOLDS = 3
 WIDTH = 128
-#: Passes over the captions, captions per step, and the captions that one model learns from at most.
+#: Epochs, captions per step, and most captions that one model learns from.
 EPOCHS, BATCH, MOST = 6, 64, 20_000
 RATE, DROPOUT = 4e-3, 0.3
 #: 0 is padding, 1 begins and ends a caption, 2 is a word that was seen less than twice.
 BORDER, RARE, FIRST = 1, 2, 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class NeuralAttacker(RemembersMargins):
-    """Prefers the caption that the model of other images' captions finds likelier per word."""
+@dataclass(frozen=True)
+class WordNetwork:
+    """A scorer of captions by a network trained on other captions of the list."""
 
-    corpus: Corpus
-    name: str = "neural-lm"
-    prefers: str = "the caption more like those of other images"
-    otherwise: str = "the caption less like those of other images"
-    directed: bool = False
+    texts: Sequence[str]
+    seed: int
 
-    @property
-    def learns(self) -> bool:
-        """True where its corpus is the benchmark's own true captions."""
-        return not self.corpus.spec
-
-    def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
-        texts, own = self.corpus.texts(pairs)
-        margins = np.full(len(pairs), np.nan, dtype=np.float32)
-        for asked, train, test in self.corpus.folds(pairs, FOLDS, progress):
-            some = np.random.default_rng(self.seed).permutation(train)[:MOST]
-            of_texts = np.full(len(pairs.texts), np.nan, dtype=np.float32)
-            of_texts[own[test]] = likelihoods([texts[i] for i in some], [texts[i] for i in test], self.seed)
-            margins[asked] = margins_of_scores(pairs, of_texts)[asked]
-        return margins
+    def scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
+        """Return the mean log-probability per word of the test captions, by a network trained on the others."""
+        some = np.random.default_rng(self.seed).permutation(train)[:MOST]
+        return [likelihoods([self.texts[i] for i in some], [self.texts[i] for i in test], self.seed)]
 
 
 def likelihoods(learned: Sequence[str], asked: Sequence[str], seed: int = 0) -> np.ndarray:
-    """The mean log-probability per word of some captions, by a model that is trained on others."""
+    """Return the mean log-probability per word of the asked captions, by a network trained on the learned ones."""
     try:
         import torch
     except ImportError:
@@ -108,11 +91,11 @@ def _train(model: Any, lines: Sequence[Any], seed: int) -> None:
 
 
 def _network(size: int) -> Any:
-    """Built here, so that torch is imported only when it is used."""
+    """Return the network. The class is defined here so that torch is imported only when it is used."""
     import torch
 
     class CaptionModel(torch.nn.Module):
-        """Rows of numbered words to the surprise at each word but the first; 0 where there is none."""
+        """A network from rows of word numbers to the surprisal of each word but the first; 0 for padding."""
 
         def __init__(self) -> None:
             super().__init__()

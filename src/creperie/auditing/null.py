@@ -1,10 +1,10 @@
-"""How far a learned attacker's accuracy strays from one half when roles mean nothing.
+"""How far a learned attacker's accuracy varies around one half when roles are random.
 
-A learned attacker answers out of fold, but its answers depend on each other: what it learned from one half of the items
-it applies to the other half, and the other way round. Its accuracy therefore varies more than that of as many coins,
-by how much depends on what the captions have in common. So the null is drawn: roles are flipped at random, cluster by
-cluster, and ridge regression on the same features is refitted, out of fold, for all draws at once (its answers are
-linear in the roles). benchmarks/attacker_nulls.py holds the result against refitted learned attackers.
+A learned attacker answers out of fold, but its answers are dependent: what it learned from one half of the items it
+applies to the other half, and vice versa. Its accuracy therefore varies more than that of as many coin flips; by how
+much depends on what the captions have in common. So the null distribution is simulated: roles are flipped at random,
+cluster by cluster, and ridge regression on the same features is refitted, out of fold, for all draws at once (its
+answers are linear in the roles). benchmarks/attacker_nulls.py compares the result with refitted learned attackers.
 """
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ from creperie.auditing.folds import fold_count
 from creperie.auditing.pairs import Pairs, one_thread, training_blocks
 
 DRAWS = 400
-#: Pairs that the null is drawn on, at most: whole clusters, at random.
+#: Most pairs on which the null is simulated: whole clusters, at random.
 MOST = 1000
-#: From fewer pairs than this nothing is learned.
+#: Fewest pairs to learn from.
 FEWEST = 20
-#: For attackers that answer by a symmetric kernel, in many folds, with pairs that weigh alike: √(1 + 2/π).
+#: The spread for attackers with a symmetric kernel, many folds and equally weighted pairs: √(1 + 2/π).
 BOUND = math.sqrt(1 + 2 / math.pi)
 
 
 @lru_cache(maxsize=8)
 def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
-    """For every item: the null's standard deviation on its subset, in standard errors of as many coins."""
-    found = np.full(pairs.n_items, BOUND)
+    """Return, for every item, the standard deviation of the null accuracy of its training block, relative to coin
+    flips.
+    """
+    spreads = np.full(pairs.n_items, BOUND)
     for keep in training_blocks(pairs) if find_spec("sklearn") is not None else []:
         with one_thread():
-            found[keep] = _spread(pairs.of_items(_some(pairs, keep, seed)), seed)
-    return found
+            spreads[keep] = _spread(pairs.of_items(_some(pairs, keep, seed)), seed)
+    return spreads
 
 
 def _some(pairs: Pairs, keep: np.ndarray, seed: int) -> np.ndarray:
-    """The items of a mask, or of so many of their clusters, drawn at random, that few enough pairs are left."""
+    """Return the items of a mask, or those of randomly drawn clusters if there are too many pairs."""
     total = int(pairs.per_item[keep].sum())
     if total <= MOST:
         return keep
@@ -52,26 +54,26 @@ def _spread(pairs: Pairs, seed: int) -> float:
         return BOUND
     fold = pairs.folds_of(np.arange(len(pairs)), fold_count(pairs.n_items), seed)
     reached, expected = null_accuracies(kernel_of(pair_features(pairs)), pairs, fold, seed)
-    # Never narrower than coins: where an item's pairs cancel out (twins), the null does not vary at all.
+    # Never narrower than coin flips: if an item's pairs cancel out (twins), the null does not vary at all.
     return max(1.0, float(np.sqrt(np.mean((reached - 0.5) ** 2) / max(np.mean(expected**2), 1e-12))))
 
 
 def kernel_of(features: PairFeatures) -> np.ndarray:
-    """Products of the pairs' features, dense columns scaled to unit size."""
+    """Return the inner products of the pairs' features, with dense columns scaled to unit size."""
     size = np.sqrt(np.mean(features.dense**2, axis=0))
     dense = features.dense / np.where(size > 0, size, 1.0)
     return np.asarray((features.sparse @ features.sparse.T).todense()) + dense @ dense.T
 
 
 def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Per draw: the accuracy out of fold, and the standard error that its own clusters would suggest."""
+    """Return, per draw, the out-of-fold accuracy, and its cluster-robust standard error."""
     _, cluster = np.unique(pairs.cluster[pairs.item], return_inverse=True)
     rng = np.random.Generator(np.random.PCG64(seed))
     roles = rng.choice([-1.0, 1.0], size=(int(cluster.max()) + 1, DRAWS))[cluster]
     strength = max(float(np.mean(np.diag(kernel))), 1e-9)
     inverse = _inverse(kernel + strength * np.eye(len(kernel)))
     left, answers = inverse @ roles, np.zeros_like(roles)
-    for k in np.unique(fold):  # a fold's answers by the others follow from its block of the whole inverse
+    for k in np.unique(fold):  # held-out answers of a fold follow from its block of the inverse
         test = fold == k
         answers[test] = roles[test] - np.linalg.solve(inverse[np.ix_(test, test)], left[test])
     answers[np.abs(answers) < 1e-9] = 0.0
@@ -83,7 +85,7 @@ def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: in
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
-    """Of a symmetric positive definite matrix, in half of the time that `np.linalg.inv` takes."""
+    """Return the inverse of a symmetric positive definite matrix, in half the time of `np.linalg.inv`."""
     from scipy.linalg.lapack import dpotrf, dpotri
 
     factor, wrong = dpotrf(matrix, lower=1)

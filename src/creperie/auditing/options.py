@@ -1,4 +1,4 @@
-"""What a user may choose about an audit, beside the models of its attackers (`AttackerModels`)."""
+"""The options of an audit, besides the models of its attackers (`AttackerModels`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from creperie.core import UsageError, option, options_in
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """Which attackers are sent, what is tolerated, and what else is compared."""
+    """The options of an audit: which attackers are run, what is tolerated, and what else is compared."""
 
     attackers: tuple[str, ...] = option((), "Names, by comma; +NAME adds to the standard battery.", metavar="NAMES")
     threshold: float = option(0.55, "The blind accuracy that is tolerated.")
@@ -26,7 +26,7 @@ class AuditOptions:
             raise UsageError(what, hint="chance is 0.5: choose 0.5 to below 1")
 
     def tree_parser(self) -> TreeParser | None:
-        """The parser of captions; None where their trees are not compared."""
+        """Return the parser of captions; None if their trees are not compared."""
         if self.parser:
             from creperie.lang import open_constituency_parser
 
@@ -35,8 +35,8 @@ class AuditOptions:
 
 
 def changed_options(*groups: Any) -> dict[str, Any]:
-    """The options that differ from their defaults, by the name of their flag: with the content of a benchmark and the
-    version of creperie they decide an audit.
+    """Return the options that differ from their defaults, by the name of their flag. Together with the content of a
+    benchmark and the version of creperie they determine an audit.
 
     >>> changed_options(AuditOptions(("surface", "+judge"), syntax=True))
     {'attackers': 'surface,+judge', 'syntax': True}
@@ -52,7 +52,7 @@ def changed_options(*groups: Any) -> dict[str, Any]:
 
 
 def audit_command(spec: str, options: Mapping[str, Any]) -> list[str]:
-    """The words of the command that makes an audit again; `options` are those that differ from their defaults."""
+    """Return the words of the command that reproduces an audit; `options` are those that differ from their defaults."""
     words = ["creperie", "audit", spec]
     for name, value in options.items():
         words += [f"--{name}"] if value is True else [f"--{name}", str(value)]

@@ -32,7 +32,7 @@ from creperie.metrics import clusters_of
 
 @dataclass(frozen=True, eq=False)
 class ArrowTexts(Sequence[str]):
-    """Captions where Arrow holds them: in half of the memory that as many Python strings take."""
+    """Captions stored in Arrow memory, which takes half as much as Python strings."""
 
     array: pa.Array
 
@@ -43,8 +43,8 @@ class ArrowTexts(Sequence[str]):
         return self.array[at].to_pylist() if isinstance(at, slice) else self.array[int(at)].as_py()
 
     def of(self, rows: np.ndarray) -> list[str]:
-        found: list[str] = self.array.take(pa.array(rows, pa.int64())).to_pylist()
-        return found
+        texts: list[str] = self.array.take(pa.array(rows, pa.int64())).to_pylist()
+        return texts
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), 8192):
@@ -53,7 +53,7 @@ class ArrowTexts(Sequence[str]):
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The true–false caption pairs of a benchmark, columnar. Pairs of one item lie together, items in order."""
+    """The true–false caption pairs of a benchmark, in columns. Pairs of one item are adjacent, items in order."""
 
     texts: Sequence[str]  #: every distinct caption, once
     left: np.ndarray  #: the true caption of every pair: an index into `texts`
@@ -62,9 +62,9 @@ class Pairs:
     row: np.ndarray  #: the pair's row of the match matrix (its image)
     subset: np.ndarray  #: the subset of every item: an index into `subsets`
     subsets: tuple[str, ...]
-    cluster: np.ndarray  #: one number per item; items that share an image, or a pair of captions, share it
-    fold: np.ndarray | None = None  #: one number per item: folds that attackers must use; drawn where not given
-    counted: Any = None  #: what `counted_once` counted
+    cluster: np.ndarray  #: cluster number per item; items that share an image or a pair of captions have the same
+    fold: np.ndarray | None = None  #: fold number per item that attackers must use; None: drawn at random
+    counted: Any = None  #: the features that `counted_once` computed
 
     def __len__(self) -> int:
         return len(self.item)
@@ -75,17 +75,19 @@ class Pairs:
 
     @cached_property
     def per_item(self) -> np.ndarray:
-        """How many pairs each item has; an item with none cannot be attacked."""
+        """The number of pairs of each item; an item without pairs cannot be attacked."""
         return np.bincount(self.item, minlength=self.n_items)
 
     @cached_property
     def balanced(self) -> np.ndarray:
-        """Items where every pair also stands the other way round: each caption as often true as false."""
+        """A mask of the items in which every pair also occurs with reversed roles: each caption is as often true as
+        false.
+        """
         several = np.zeros(self.n_items, dtype=bool)
         several[self.item[self.row > 0]] = True
-        mine = several[self.item]
+        chosen = several[self.item]
         surplus: dict[tuple[int, int, int], int] = {}
-        for item, a, b in zip(self.item[mine].tolist(), self.left[mine].tolist(), self.right[mine].tolist()):
+        for item, a, b in zip(self.item[chosen].tolist(), self.left[chosen].tolist(), self.right[chosen].tolist()):
             key = (item, min(a, b), max(a, b))
             surplus[key] = surplus.get(key, 0) + (a > b) - (a < b)
         several[[item for (item, _, _), uneven in surplus.items() if uneven]] = False
@@ -93,7 +95,8 @@ class Pairs:
 
     @cached_property
     def group(self) -> np.ndarray:
-        """One number per item: items joined by a shared image or by a shared caption, directly or through others.
+        """A group number per item: items joined by a shared image or caption, directly or through others, have the
+        same.
 
         Folds keep groups together, so that no attacker is asked about a caption that it was trained on.
         """
@@ -105,78 +108,81 @@ class Pairs:
 
     @cached_property
     def own_group(self) -> np.ndarray:
-        """`group` within each training block: what is audited beside a subset does not change its folds."""
-        found = np.zeros(self.n_items, dtype=np.int64)
+        """`group`, computed within each training block, so that the folds of a subset do not depend on the other
+        subsets.
+        """
+        groups = np.zeros(self.n_items, dtype=np.int64)
         for keep in training_blocks(self):
-            found[keep] = found.max(initial=0) + 1 + self.of_items(keep).group
-        return found
+            groups[keep] = groups.max(initial=0) + 1 + self.of_items(keep).group
+        return groups
 
     @cached_property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
         """Two masks over the items: those with a pair of captions that another item has in the same roles, and those
-        with a pair that another item has in reversed roles."""
+        with a pair that another item has in reversed roles.
+        """
         width = len(self.texts) + 1
         same, mirror = self.left * width + self.right, self.right * width + self.left
         keys = np.unique(same)
         several = np.isin(same, keys[self._owners(same, keys) > 1])
         reversed_ = np.isin(mirror, keys) & ~self.balanced[self.item]
-        found = np.zeros((2, self.n_items), dtype=bool)
-        found[0][self.item[several]] = True
-        found[1][self.item[reversed_]] = True
-        return found[0], found[1]
+        masks = np.zeros((2, self.n_items), dtype=bool)
+        masks[0][self.item[several]] = True
+        masks[1][self.item[reversed_]] = True
+        return masks[0], masks[1]
 
     def _owners(self, codes: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """How many different items have each of the keys."""
+        """Return the number of different items that have each of the keys."""
         both = np.unique(np.stack([np.searchsorted(keys, codes), self.item]), axis=1)
         return np.bincount(both[0], minlength=len(keys))
 
     @cached_property
     def unsolvable(self) -> np.ndarray:
-        """Items that hold a true and a false caption with the same text: no model can win them."""
-        found = np.zeros(self.n_items, dtype=bool)
-        found[self.item[self.left == self.right]] = True
-        return found
+        """A mask of the items that have the same text as true and as false caption: no model can win them."""
+        mask = np.zeros(self.n_items, dtype=bool)
+        mask[self.item[self.left == self.right]] = True
+        return mask
 
     def said(self, texts: np.ndarray) -> list[str]:
-        """Some captions, by their indices."""
+        """Return the captions with these indices."""
         return self.texts.of(texts) if isinstance(self.texts, ArrowTexts) else [self.texts[i] for i in texts.tolist()]
 
     def of_items(self, keep: np.ndarray) -> Pairs:
-        """The pairs of some items (a mask), renumbered; texts and subset names stay as they are."""
+        """Return the pairs of some items (a mask), renumbered; texts and subset names stay as they are."""
         number = np.cumsum(keep) - 1
-        mine = keep[self.item]
+        chosen = keep[self.item]
         return Pairs(
             self.texts,
-            self.left[mine],
-            self.right[mine],
-            number[self.item[mine]],
-            self.row[mine],
+            self.left[chosen],
+            self.right[chosen],
+            number[self.item[chosen]],
+            self.row[chosen],
             self.subset[keep],
             self.subsets,
             self.cluster[keep],
             None if self.fold is None else self.fold[keep],
-            None if self.counted is None else self.counted.of(mine),
+            None if self.counted is None else self.counted.of(chosen),
         )
 
-    def folds_of(self, mine: np.ndarray, k: int, seed: int) -> np.ndarray:
-        """A fold number for each of some pairs: the given folds, or k drawn ones that keep groups together."""
+    def folds_of(self, rows: np.ndarray, k: int, seed: int) -> np.ndarray:
+        """Return a fold number for each of some pairs: the given folds, or k random ones that keep groups together."""
         if self.fold is not None:
-            return self.fold[self.item[mine]]
-        return grouped_folds(self.own_group[self.item[mine]], k, seed)
+            return self.fold[self.item[rows]]
+        return grouped_folds(self.own_group[self.item[rows]], k, seed)
 
     def of_subset(self, name: str) -> Pairs:
-        """The pairs of one subset."""
+        """Return the pairs of one subset."""
         return self.of_items(self.subset == self.subsets.index(name))
 
 
 def pairs_of(bench: Benchmark, *, positive: int | None = None) -> Pairs:
-    """A benchmark's pairs; with `positive`, only those of the k-th true caption of every row (0 is the first)."""
+    """Return a benchmark's pairs; with `positive`, only those of the k-th true caption of every row, from 0."""
     texts, shapes = caption_shapes(bench)
     return _pairs(bench, texts, shapes, clusters(bench, shapes), positive)
 
 
 def image_pairs_of(bench: Benchmark) -> Pairs:
-    """The pairs of a true and a false image that the captions of items ask about; `texts` are the images' names."""
+    """Return the pairs of a true and a false image for each caption; `texts` are the names of the images."""
     shapes = caption_shapes(bench)[1]
     offsets, images = bench.ragged("images")
     names, code = distinct(images)
@@ -191,7 +197,7 @@ def image_pairs_of(bench: Benchmark) -> Pairs:
 def _pairs(
     bench: Benchmark, texts: ArrowTexts, shapes: CaptionShapes, cluster: np.ndarray, positive: int | None = None
 ) -> Pairs:
-    """The pairs that the rows of match matrices ask about."""
+    """Return the pairs that the rows of the match matrices define."""
     parts = [np.zeros((4, 0), dtype=np.int64)]
     for items, matrix, mine in shapes:
         for r, line in enumerate(matrix):
@@ -207,7 +213,7 @@ def _pairs(
 
 
 def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positive: int | None = None) -> np.ndarray:
-    """Item, true and false one of all pairs that a row (or column) of a match matrix asks about."""
+    """Return item, true and false caption (or image) of all pairs that a row (or column) of a match matrix defines."""
     true, false = np.flatnonzero(line), np.flatnonzero(~line)
     true = true[slice(None) if positive is None else slice(positive, positive + 1)]
     a, b = np.repeat(true, len(false)), np.tile(false, len(true))
@@ -219,7 +225,7 @@ CaptionShapes = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
-    """The distinct captions; for every match matrix the items that have it, the matrix, and their captions."""
+    """Return the distinct captions, and for every match matrix its items, the matrix, and their captions."""
     offsets, captions = bench.ragged("captions")
     texts, code = distinct(captions)
     starts, cells = bench.ragged("match")
@@ -235,9 +241,10 @@ def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
 
 
 def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """The different texts in the order of their first appearance, and the number of each text.
+    """Return the distinct texts in the order of their first appearance, and the index of each text among them.
 
-    Texts are told apart by digests; Arrow's `dictionary_encode`, which copies them twice, is asked where two share one.
+    Texts are compared by digests; if two digests collide, Arrow's `dictionary_encode` is used, which copies the texts
+    twice.
     """
     starts = range(0, len(texts), 8192)
     digest = np.fromiter(map(hash, ArrowTexts(texts)), np.int64, len(texts))
@@ -251,17 +258,17 @@ def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def list_kinds(offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """A number for each list, the same for equal lists."""
+    """Return an integer for each list, equal for equal lists."""
     ends = pa.py_buffer(np.ascontiguousarray(offsets, dtype=np.int64) * values.itemsize)
     lists = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, [None, ends, pa.py_buffer(values.copy())])
     return np.asarray(lists.dictionary_encode().indices.to_numpy())
 
 
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Image clusters, joined where the same two captions stand under several images, in whichever roles.
+    """Return image clusters, merged if the same two captions occur with several images, in whichever roles.
 
-    A cluster that would grow beyond a tenth of the items falls back to its images: very short captions, such as "red
-    car" and "blue car", repeat so often that they would join most of a benchmark.
+    A cluster that would exceed a tenth of the items is not merged: very short captions, such as "red car" and "blue
+    car", repeat so often that they would join most of a benchmark.
     """
     owner = np.concatenate([np.arange(len(images)), item])
     offset, most = (int(max(a.max(initial=0) for a in some)) + 1 for some in ([images], [left, right]))
@@ -273,7 +280,7 @@ def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, righ
 
 
 def clusters(bench: Benchmark, shapes: CaptionShapes) -> np.ndarray:
-    """One number per item: items joined by a shared image, directly or through others, have the same.
+    """Return a cluster number per item: items joined by a shared image, directly or through others, have the same.
 
     Items without images are joined by a shared first caption: they were made from the same text.
     """
@@ -290,36 +297,36 @@ def clusters(bench: Benchmark, shapes: CaptionShapes) -> np.ndarray:
 
 
 def margins_of_scores(pairs: Pairs, scores: np.ndarray) -> np.ndarray:
-    """One score per distinct caption, as margins: s(true) − s(false), compared in float32."""
+    """Return margins from one score per distinct caption: s(true) − s(false), in float32."""
     exact = np.asarray(scores, dtype=np.float32)
     return exact[pairs.left] - exact[pairs.right]
 
 
 def item_mean(pairs: Pairs, values: np.ndarray) -> np.ndarray:
-    """The mean of a number over each item's pairs; NaN where an item has none."""
+    """Return the mean of a value over each item's pairs; NaN if an item has none."""
     total = np.bincount(pairs.item, weights=np.asarray(values, dtype=np.float64), minlength=pairs.n_items)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(pairs.per_item > 0, total / pairs.per_item, np.nan)
 
 
 def item_gaps(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
-    """The signed gap of every item; above zero the attacker prefers the true captions."""
+    """Return the signed gap of every item; above zero the attacker prefers the true captions."""
     return item_mean(pairs, margins).astype(np.float32)
 
 
 def item_wins(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
-    """The share of each item's pairs that the attacker wins; ties, and margins that are no number, count half."""
+    """Return the share of each item's pairs that the attacker wins; ties and NaN margins count half."""
     return item_mean(pairs, 0.5 + 0.5 * (margins > 0) - 0.5 * (margins < 0))
 
 
 def item_strict(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
-    """Whether every true caption outranks every false one, in every row."""
+    """Return, per item, whether every true caption outranks every false one, in every row."""
     lost = np.bincount(pairs.item[~(margins > 0)], minlength=pairs.n_items)
     return (lost == 0) & (pairs.per_item > 0)
 
 
 def strict_chance(positives: int, negatives: int) -> float:
-    """How often random scores put all true captions above all false ones.
+    """Return how often random scores put all true captions above all false ones.
 
     >>> strict_chance(1, 1), round(strict_chance(2, 1), 4), round(strict_chance(1, 5), 4)
     (0.5, 0.3333, 0.1667)
@@ -327,19 +334,19 @@ def strict_chance(positives: int, negatives: int) -> float:
     return 1 / comb(positives + negatives, positives)
 
 
-#: A subset with fewer pairs than this does not get a model of its own.
+#: A subset with fewer pairs is not given a separate model.
 FEW = 100
 
 
 def training_blocks(pairs: Pairs) -> list[np.ndarray]:
-    """Masks over the items: one for every subset with enough pairs, one for the small subsets together."""
+    """Return masks over the items: one for every subset with enough pairs, one for the small subsets together."""
     count = np.bincount(pairs.subset[pairs.item], minlength=len(pairs.subsets))
     masks = [pairs.subset == s for s in np.flatnonzero(count >= FEW)]
     return [*masks, (count < FEW)[pairs.subset]] if count[count < FEW].sum() else masks
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """One thread: the tables are small, threads would wait for each other."""
+    """Return a context in which numerical libraries use one thread: on small tables, more are slower."""
     try:
         import sklearn  # noqa: F401  (its threads, too)
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]

@@ -1,8 +1,8 @@
-"""Two benchmarks made from the same captions, compared foil by foil: whose foils are better?
+"""Compare two benchmarks made from the same captions foil by foil: whose foils are better?
 
-Table 4 of SugarCrepe: the mean score of the hard negatives of each benchmark, and how often the second benchmark's
-negative scores higher than the first's. Foils are paired when they have the same true caption (case and blanks aside)
-and are of the same kind; Table 9 asks people about the same pairs.
+As in Table 4 of SugarCrepe: the mean score of the hard negatives of each benchmark, and how often the second
+benchmark's negative scores higher than the first's. Foils are paired if they have the same true caption (apart from
+case and spaces) and the same kind; Table 9 asks people about the same pairs.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from creperie.bench import Benchmark, Item
 from creperie.core import DataError, Progress, UsageError, silent
 from creperie.metrics import MetricSettings, share_interval
 
-#: Kinds of foil under other names. The paper holds CREPE's negations against its own additions: both ask whether
+#: Kinds of foil under other names. The paper compares CREPE's negations with its own additions: both ask whether
 #: something is there at all.
 SAME_KIND = {"negate": "negate / add", "add": "negate / add", "atom": "replace", "atomic": "replace"}
 
 
 @dataclass(frozen=True)
 class PairwiseRow:
-    """One attacker on one kind of foil of two benchmarks."""
+    """The comparison of two benchmarks by one attacker on one kind of foil."""
 
     kind: str
     attacker: str
     n: int  #: matched pairs of negatives
     first: float  #: mean score of the first benchmark's negatives
     second: float
-    better: float  #: how often the second's negative scores higher, ties half
+    better: float  #: how often the second benchmark's negative scores higher; ties count half
     low: float
     high: float
     ties: int
@@ -40,7 +40,7 @@ class PairwiseRow:
 
 @dataclass(frozen=True)
 class FoilPair:
-    """Two foils of one kind and one true caption; `subset` and `item` are the first foil's."""
+    """Two foils of the same kind and true caption; `subset` and `item` are those of the first foil."""
 
     kind: str
     source: str
@@ -51,7 +51,7 @@ class FoilPair:
 
 
 def kind_of(subset: str) -> str:
-    """The kind of foil that a subset holds: the beginning of its name.
+    """Return the kind of foil that a subset holds, from the beginning of its name.
 
     >>> kind_of("swap_obj"), kind_of("replace-relation"), kind_of("negate"), kind_of("add_att")
     ('swap', 'replace', 'negate / add', 'negate / add')
@@ -61,15 +61,15 @@ def kind_of(subset: str) -> str:
 
 
 def pair_foils(a: Iterable[Item], b: Iterable[Item]) -> list[FoilPair]:
-    """Foils of two benchmarks that have the same true caption and kind, each used once.
+    """Return pairs of foils of two benchmarks with the same true caption and kind, each foil used once.
 
     Foils of subsets with the same name are paired first, the others in their order.
     """
     theirs = _by_source(b)
     return [
-        FoilPair(key[0], key[1], mine.subset, mine.item, mine.text, other)
-        for key, own in _by_source(a).items()
-        for mine, other in _paired(own, theirs.get(key, []))
+        FoilPair(key[0], key[1], foil.subset, foil.item, foil.text, other)
+        for key, foils in _by_source(a).items()
+        for foil, other in _paired(foils, theirs.get(key, []))
     ]
 
 
@@ -81,13 +81,13 @@ class _Foil:
 
 
 def _by_source(items: Iterable[Item]) -> dict[tuple[str, str], list[_Foil]]:
-    """Foils by kind and true caption."""
+    """Return foils by kind and true caption."""
     piles: dict[tuple[str, str], list[_Foil]] = {}
     for item in items:
         if item.positives and item.negatives:
             source = " ".join(item.positives[0].lower().rstrip(" .").split())
-            own = [_Foil(item.subset, item.id, text) for text in item.negatives]
-            piles.setdefault((kind_of(item.subset), source), []).extend(own)
+            foils = [_Foil(item.subset, item.id, text) for text in item.negatives]
+            piles.setdefault((kind_of(item.subset), source), []).extend(foils)
     return piles
 
 
@@ -107,7 +107,7 @@ def _paired(own: list[_Foil], theirs: list[_Foil]) -> Iterable[tuple[_Foil, str]
 def compare_pairwise(
     a: Benchmark, b: Benchmark, attackers: Sequence[TextAttacker], *, progress: Progress = silent
 ) -> list[PairwiseRow]:
-    """Mean scores of both benchmarks' negatives, and how often the second's are better, by kind of foil."""
+    """Return, by kind of foil, mean scores of both benchmarks' negatives, and how often the second's score higher."""
     matches = pair_foils(a, b)
     if not matches:
         what = "the two benchmarks share no true caption within a kind of foil"
@@ -119,9 +119,9 @@ def compare_pairwise(
         left = attacker.scores([m.first for m in matches], progress)
         right = attacker.scores([m.second for m in matches], progress)
         for name in (*kinds, "all") if len(kinds) > 1 else kinds:
-            mine = np.array([name in ("all", m.kind) for m in matches])
-            sources = [m.source for m, keep in zip(matches, mine) if keep]
-            rows.append(_row(name, attacker.name, left[mine], right[mine], sources))
+            of_kind = np.array([name in ("all", m.kind) for m in matches])
+            sources = [m.source for m, keep in zip(matches, of_kind) if keep]
+            rows.append(_row(name, attacker.name, left[of_kind], right[of_kind], sources))
     return rows
 
 
@@ -143,7 +143,7 @@ def _row(kind: str, attacker: str, left: np.ndarray, right: np.ndarray, sources:
 
 
 def scoring_attackers(attackers: Sequence[object]) -> list[TextAttacker]:
-    """The attackers that score captions one by one: the others say nothing about a caption alone."""
+    """Return the attackers that score captions one by one; the others have no score for a single caption."""
     chosen = [a for a in attackers if isinstance(a, TextAttacker)]
     if not chosen:
         raise UsageError(

@@ -1,7 +1,7 @@
-"""What a model looks at (SADE): word order, fluency against content, and whether the image matters at all.
+"""Probes of what a model uses (SADE): word order, fluency against content, and whether the image matters at all.
 
-*order*: every caption beside its four shuffles; *cases*: the caption against shuffles of itself, the caption against
-fluent captions of other things, and its bare content against the same fluent captions; *images*: accuracy with the
+*order*: every caption and its four shuffles; *cases*: the caption against shuffles of itself, the caption against
+fluent captions of other images, and its bare content against the same fluent captions; *images*: accuracy with the
 images and with noise in their place.
 """
 
@@ -22,9 +22,9 @@ from creperie.metrics import Input
 from creperie.models import Model, caption_images, load_model, parse_uri
 from creperie.scoring import Run, ScoreOptions, blind_twin, score_all
 
-#: the shuffles of Figure 1; the full shuffle is not among them
+#: the shuffles of Figure 1; without the full shuffle
 ORDERS = tuple(name for name in SHUFFLES if name != "shuffle-all")
-#: the shuffles that are the foils of the first case
+#: the shuffles that serve as foils in the first case
 CASE_ONE = ("shuffle-nouns-adjectives", "shuffle-trigrams")
 CASES = ("shuffled", "fluent", "content-only")
 TOGETHER = 64  #: images in memory at once
@@ -35,8 +35,8 @@ SCORES: tuple[Input, ...] = ("image_text", "text", "text_text")
 class ScoreSpread:
     """The scores of one kind of caption, and how often the true caption scores above it.
 
-    `gap` is the mean difference to the true caption in standard deviations (pooled over the kinds of captions), so
-    that models whose scores have different units can stand side by side.
+    `gap` is the mean difference to the true caption in standard deviations (pooled over the kinds of captions), so that
+    models whose scores have different units can be compared.
     """
 
     model: str
@@ -53,7 +53,7 @@ class ScoreSpread:
 
 @dataclass(frozen=True)
 class Probed:
-    """What a probe found: distributions (rows: the captions that were generated), or rows of accuracies."""
+    """The results of a probe: distributions (and in `rows` the generated captions), or rows of accuracies."""
 
     probe: str
     benchmark: str
@@ -80,11 +80,11 @@ def probe_order(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Score every true caption beside its four shuffles (Figure 1 of the paper).
+    """Score every true caption and its four shuffles (Figure 1 of the paper).
 
-    Models that only compare captions (BERTScore, text encoders) judge them by what `captioner` says about the image: by
-    default the first vlm: or api: model among `models`. With `references`, they judge one caption of every image by
-    another true caption of it, which a person wrote.
+    Models that only compare captions (BERTScore, text encoders) compare them with a description of the image by
+    `captioner`: by default the first vlm: or api: model among `models`. With `references`, they compare one caption of
+    every image with another true caption of it, written by a person.
     """
     captions = captions_of(bench)
     items: list[Item] = []
@@ -98,44 +98,48 @@ def probe_order(
             left_out["no other caption"] = left_out.get("no other caption", 0) + (not source.others)
             continue
         seen.add(source.images)
-        # The first caption is what others compare with; without references, one that is generated takes its place.
+        # The first caption is the reference; without references, a generated caption takes its place.
         first = source.others[0] if references else source.text
         items.append(_item(source, "order", (first, source.text, *texts), true=2))
     shaken = _benchmark(bench, "order", items)
     talks = captioner or next((m for m in models if not isinstance(m, str) or m.startswith(("vlm:", "api:"))), "")
     judged: Benchmark | None = None
-    said: tuple[dict[str, str], ...] = ()
+    descriptions: tuple[dict[str, str], ...] = ()
     spreads: list[ScoreSpread] = []
     for model in models:
         (run,) = score_all([shaken], [model], options, progress=progress)
         if not references and not {"image_text", "text"} & set(run.inputs):
             if judged is None:
-                judged, said = _described(shaken, talks, options or ScoreOptions(), where=run.model)
+                judged, descriptions = _described(shaken, talks, options or ScoreOptions(), where=run.model)
                 left_out["nothing is said about the image"] = len(shaken) - len(judged)
             (run,) = score_all([judged], [model], options, progress=progress)
         spreads += _spreads(run, ("caption", *ORDERS))
-    return Probed("order", bench.name, len(items), left_out, tuple(spreads), said)
+    return Probed("order", bench.name, len(items), left_out, tuple(spreads), descriptions)
 
 
 def _described(
     shaken: Benchmark, talks: str | Model, options: ScoreOptions, *, where: str
 ) -> tuple[Benchmark, tuple[dict[str, str], ...]]:
-    """The items with what a model says about their image as the first caption."""
+    """Return the items with a model's description of their image as first caption, and the descriptions as rows."""
     if not talks or not all(item.images for item in shaken):
         hint = "give images, and a vlm: or api: model that says what they show (`captioner=`)"
         raise UsageError("only compares captions: there is nothing to compare them with", where=where, hint=hint)
     model = load_model(talks, device=options.device, dtype=options.dtype) if isinstance(talks, str) else talks
     items = list(shaken)
-    told: list[str] = []
+    descriptions: list[str] = []
     for at in range(0, len(items), TOGETHER):
-        told += caption_images(model, [open_image(shaken.images, i.images[0]) for i in items[at : at + TOGETHER]])
-    kept = [replace(i, captions=(text, *i.captions[1:])) for i, text in zip(items, told, strict=True) if text]
-    rows = tuple({"id": i.id, "generated": i.captions[0], "by": model.fingerprint.uri} for i in kept)
-    return _benchmark(shaken, "described", kept), rows
+        descriptions += caption_images(
+            model, [open_image(shaken.images, i.images[0]) for i in items[at : at + TOGETHER]]
+        )
+    described = [
+        replace(i, captions=(text, *i.captions[1:])) for i, text in zip(items, descriptions, strict=True) if text
+    ]
+    rows = tuple({"id": i.id, "generated": i.captions[0], "by": model.fingerprint.uri} for i in described)
+    return _benchmark(shaken, "described", described), rows
 
 
 def metric_of(run: Run) -> str:
-    """What a model's scores are called in the paper."""
+    """Return the paper's name for a model's scores."""
     uri = parse_uri(run.model)
     if "image_text" in run.inputs:
         generative = {"visualgpt": "VisualGPTScore", "vqa": "VQAScore", "yesno": "P(yes)", "choice": "choice"}
@@ -148,26 +152,26 @@ def metric_of(run: Run) -> str:
 def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
     table = _first_row(run)[:, 1:]
     whole = np.isfinite(table).all(axis=1)
-    kept = table[whole].astype(np.float64)
-    unit = float(np.sqrt(kept.var(axis=0).mean())) if len(kept) else float("nan")
-    found = []
+    complete = table[whole].astype(np.float64)
+    unit = float(np.sqrt(complete.var(axis=0).mean())) if len(complete) else float("nan")
+    spreads = []
     for column, kind in enumerate(kinds):
-        scores = kept[:, column]
-        points = np.quantile(scores, [0, 0.25, 0.5, 0.75, 1]) if len(kept) else np.full(5, np.nan)
+        scores = complete[:, column]
+        points = np.quantile(scores, [0, 0.25, 0.5, 0.75, 1]) if len(complete) else np.full(5, np.nan)
         spread = ScoreSpread(
-            run.model, metric_of(run), kind, len(kept), int((~whole).sum()), _mean(scores), (*points.tolist(),)
+            run.model, metric_of(run), kind, len(complete), int((~whole).sum()), _mean(scores), (*points.tolist(),)
         )
         if column:
             differences = table[whole, 0] - table[whole, column]
             gap = _mean(differences.astype(np.float64)) / unit if unit else float("nan")
             above, ties = int((differences > 0).sum()), int((differences == 0).sum())
             spread = replace(spread, gap=gap, above=above, ties=ties)
-        found.append(spread)
-    return found
+        spreads.append(spread)
+    return spreads
 
 
 def _first_row(run: Run) -> np.ndarray:
-    """The scores of every item's captions: with the image, alone, or with the first caption. (items, captions)"""
+    """Return the scores of all captions (items, captions): with the image, alone, or with the first caption."""
     needs = next(i for i in SCORES if i in run.inputs)
     width = int(run.layout.columns[0])
     table: np.ndarray = run.scores(needs).reshape(len(run), -1)[:, :width]
@@ -190,9 +194,9 @@ def probe_cases(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Accuracy in the three cases (Figure 3), on the same captions, and how often fluency beats content.
+    """Return accuracies in the three cases (Figure 3), on the same captions, and how often fluency beats content.
 
-    Fluent captions come from `others` (a file or a benchmark), or from those of other images.
+    Fluent captions come from `others` (a file or a benchmark), or are captions of other images.
     """
     captions = captions_of(bench)
     maker = content_maker("content", MakeOptions(seed=seed, others=others), captions)
@@ -232,7 +236,7 @@ def probe_images(
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
-    """Accuracy with the images and with noise in their place, by subset (Figure 4)."""
+    """Return the accuracy with the images and with noise in their place, by subset (Figure 4)."""
     rows: list[dict[str, Any]] = []
     for model in models:
         asked = replace(options or ScoreOptions(), tasks=("itt",))
@@ -252,12 +256,12 @@ PROBES: Mapping[str, Callable[..., Probed]] = {"order": probe_order, "cases": pr
 def _shuffled(
     sources: Sequence[SourceCaption], kinds: Sequence[str], seed: int
 ) -> Iterator[tuple[SourceCaption, tuple[str, ...]]]:
-    """Each caption with its shuffles; one that came out as the caption was is tried again."""
+    """Yield each caption with its shuffles; a shuffle that equals the caption is drawn again."""
     for source, doc in zip(sources, parse([s.text for s in sources]), strict=True):
         rng = dice_for(seed, "probe", source.id)
         texts: list[str] = []
         for kind in kinds:
-            taken = {word_order(t) for t in (source.text, *texts)}  # moving marks and blanks shuffles nothing
+            taken = {word_order(t) for t in (source.text, *texts)}  # moved marks and spaces are no shuffle
             tries = (SHUFFLES[kind](source.text, doc, rng) for _ in range(TRIES))
             texts.append(next((t for t in tries if word_order(t) not in taken), source.text))
         yield source, tuple(texts)

@@ -1,4 +1,4 @@
-"""The registry of attackers: what each stands for, what it needs, and when it is run."""
+"""The registry of attackers: what each measures, what it needs, and when it is run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from creperie.core import packaged_toml
 
 @dataclass(frozen=True)
 class AttackerEntry:
-    """One attacker, as attackers.toml describes it."""
+    """The entry of one attacker in attackers.toml."""
 
     name: str
     family: str
@@ -32,12 +32,12 @@ _TABLE: dict[str, dict[str, Any]] = packaged_toml("creperie.auditing", "attacker
 REGISTRY: dict[str, AttackerEntry] = {name: AttackerEntry(name, **row) for name, row in _TABLE.items()}
 #: All families, in the order in which tables show them.
 FAMILIES = tuple(dict.fromkeys(entry.family for entry in REGISTRY.values()))
-#: Families that learn what they look for; cues that say what they are come first.
+#: Families of learned attackers; they are listed after attackers that name their cue.
 LEARNED_FAMILIES = frozenset(entry.family for entry in REGISTRY.values() if entry.learned)
 
 
 def entry_of(attacker: str) -> AttackerEntry:
-    """The entry of an attacker; one that a plug-in brings is a family of its own.
+    """Return the entry of an attacker; an attacker from a plug-in is a family of its own.
 
     >>> entry_of("length-chars").family, entry_of("learned-boosted").family, entry_of("mine").family
     ('length', 'n-grams', 'mine')
@@ -46,10 +46,10 @@ def entry_of(attacker: str) -> AttackerEntry:
 
 
 def family_of(attacker: str) -> str:
-    """What an attacker stands for: length in words and in letters is one cue."""
+    """Return the family of an attacker; attackers of one cue, such as length in words and in letters, share it."""
     return entry_of(attacker).family
 
 
 def several_learned(attackers: Iterable[str]) -> bool:
-    """True if attackers of several families learn: then an ensemble of all is worth its time."""
+    """Return True if attackers of several families learn: an ensemble of them is then worth its time."""
     return len({family_of(name) for name in attackers} & LEARNED_FAMILIES - {"ensemble"}) > 1

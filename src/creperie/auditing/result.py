@@ -1,10 +1,9 @@
-"""What an audit found, and the captions that show it."""
+"""The results of an audit, and the captions that illustrate them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ from creperie.auditing.measure import AttackerMargins, GapShape, gap_shape
 from creperie.auditing.pairs import Pairs, item_gaps
 from creperie.auditing.symmetry import Symmetry
 from creperie.auditing.verdict import ALL, AuditRow, Judgement
-from creperie.core import as_pandas, counted, html_table, percent
+from creperie.core import Framed, counted, html_table, percent
 
 #: Pairs of a subset that are shown as examples.
 EXAMPLES = 3
@@ -33,7 +32,7 @@ class ExamplePair:
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Framed):
     """Everything that an audit found."""
 
     name: str
@@ -45,7 +44,7 @@ class Audit:
     attackers: tuple[Attacker, ...]
     not_sent: dict[str, str]  #: attackers that could not be run, or had too few pairs to learn from, with the reason
     rows: tuple[AuditRow, ...]  #: every attacker on every subset, and on all
-    views: tuple[AuditRow, ...]  #: the same against one true caption of several at a time, or by the images alone
+    views: tuple[AuditRow, ...]  #: rows against one of several true captions at a time, or by the images alone
     judgements: tuple[Judgement, ...]
     whole: Judgement
     cues: dict[str, list[tuple[Cue, ExamplePair]]]
@@ -84,42 +83,42 @@ class Audit:
         ]
         return html_table(repr(self), ("subset", "attacker", "n", "right, %", "low", "high"), rows)
 
-    def to_pandas(self) -> Any:
-        """One row per subset, view and attacker, as a pandas data frame."""
+    def frame(self) -> pa.Table:
+        """Return an Arrow table with one row per subset, view and attacker."""
         rows = [asdict(row) for row in (*self.rows, *self.views)]
-        return as_pandas(pa.Table.from_pylist([{**row.pop("measure"), **row} for row in rows]))
+        return pa.Table.from_pylist([{**row.pop("measure"), **row} for row in rows])
 
 
 def answers_on(answers: AttackerMargins, subset: str) -> AttackerMargins:
-    """An attacker's answers about one subset, or about all."""
+    """Return an attacker's answers about one subset, or about all."""
     pairs = answers.pairs
     return answers if subset == ALL else answers.of_items(pairs.subset == pairs.subsets.index(subset))
 
 
 def cues_of(pairs: Pairs, ids: Sequence[str]) -> dict[str, list[tuple[Cue, ExamplePair]]]:
-    """By subset: the words and marks that tell true captions from false ones, each with an example."""
+    """Return, by subset, the words and marks that tell true captions from false ones, each with an example."""
     cues = {}
     for subset in pairs.subsets:
         items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
-        mine = pairs.of_subset(subset)
-        cues[subset] = [(cue, _example(mine, cue.example, items, ids)) for cue in telling_cues(mine)]
+        of_subset = pairs.of_subset(subset)
+        cues[subset] = [(cue, _example(of_subset, cue.example, items, ids)) for cue in telling_cues(of_subset)]
     return cues
 
 
 def examples_of(
     pairs: Pairs, rows: Sequence[AuditRow], answers: dict[str, AttackerMargins], ids: Sequence[str]
 ) -> dict[str, list[ExamplePair]]:
-    """By subset: the pairs that its strongest attacker is surest of."""
+    """Return, by subset, the pairs about which its strongest attacker is most certain."""
     examples = {}
     for subset in pairs.subsets:
         ranked = sorted((r for r in rows if r.subset == subset), key=lambda r: -r.measure.accuracy)
         if not ranked:
             continue
-        mine = answers_on(answers[ranked[0].attacker], subset)
+        of_subset = answers_on(answers[ranked[0].attacker], subset)
         items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
         examples[subset] = [
-            replace(_example(mine.pairs, pair, items, ids), margin=float(mine.margins[pair]))
-            for pair in surest(mine.pairs, np.nan_to_num(mine.margins), EXAMPLES)
+            replace(_example(of_subset.pairs, pair, items, ids), margin=float(of_subset.margins[pair]))
+            for pair in surest(of_subset.pairs, np.nan_to_num(of_subset.margins), EXAMPLES)
         ]
     return examples
 
@@ -130,8 +129,8 @@ def _example(pairs: Pairs, pair: int, items: np.ndarray, ids: Sequence[str]) -> 
 
 
 def shapes_of(pairs: Pairs, answers: dict[str, AttackerMargins]) -> dict[str, dict[str, GapShape]]:
-    """By subset and attacker: the distribution of the gaps."""
-    gaps = {name: item_gaps(pairs, own.raw) for name, own in answers.items()}
+    """Return, by subset and attacker, the distribution of the gaps."""
+    gaps = {name: item_gaps(pairs, margins.raw) for name, margins in answers.items()}
     parts: dict[str, np.ndarray] = {s: pairs.subset == k for k, s in enumerate(pairs.subsets)}
     parts[ALL] = np.ones(pairs.n_items, dtype=bool)
-    return {s: {name: gap_shape(gap[mine]) for name, gap in gaps.items()} for s, mine in parts.items()}
+    return {s: {name: gap_shape(gap[part]) for name, gap in gaps.items()} for s, part in parts.items()}

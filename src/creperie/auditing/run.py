@@ -1,4 +1,4 @@
-"""The audit of a benchmark: send the attackers, measure them, judge."""
+"""The audit of a benchmark: run the attackers, measure them, judge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
 from creperie.core import DataError, Progress, automatic, silent, with_options
 from creperie.engine import Engine
 
-#: Pairs from which on every attacker that learns has enough to learn from.
+#: With this many pairs, every learned attacker has enough to learn from.
 ENOUGH = 60
 
 
@@ -41,10 +41,10 @@ def audit(
 ) -> Audit:
     """Attack a benchmark (or the one that a spec or path names) without its images, and say through what it leaks.
 
-    Without names the standard battery is run; what lacks a package or a model is left out, and the verdict is then at
-    best *incomplete*. With an engine, attackers that look at one caption at a time work there. Slow attackers of the
-    standard battery are asked about a sample of the items, as large as the verdict needs, unless `full`; `announce` is
-    told what the others found before that.
+    Without names the standard battery is run; attackers that lack a package or a model are left out, and the verdict is
+    then at best *incomplete*. With an engine, attackers that look at one caption at a time run there. Slow attackers of
+    the standard battery are run on a sample of the items, as large as the verdict needs, unless `full`; before that,
+    `announce` is called with a summary of the quick attackers' results.
     """
     spec = str(bench) if isinstance(bench, (str, Path)) else ""
     bench = as_benchmark(bench)
@@ -59,14 +59,14 @@ def audit(
         score_ahead(sent, models, pairs.texts, engine)
     attack = Attack(tuple(sent), models.seed, options.threshold, progress or silent)
     pairs = attack.counted(pairs)
-    # what is chosen by name is asked about all items
+    # attackers chosen by name are run on all items
     samples = not options.full and engine is None and all(name.startswith("+") for name in options.attackers)
     attack, rows, answers = attack.in_steps(pairs, announce if samples else None)
     views = attack.on_views(bench, pairs) + (attack.on_images(bench, seeing) if seeing else [])
     judged = corrected([*rows, *views], options.threshold)
     ids = ArrowTexts(bench.column("id").combine_chunks())
     examples, shapes = examples_of(pairs, rows, answers, ids), shapes_of(pairs, answers)
-    del answers  # as much as the pairs that are attacked again
+    del answers  # frees as much memory as the pairs for the next attack need
     judged = attack.with_fixes(judged, bench)
     facts = _Facts(judged, pairs, ids, attack, not_sent, models.by_family, spec or bench.name)
     judgements = [facts.judgement(name) for name in pairs.subsets]
@@ -90,20 +90,22 @@ def audit(
         shapes=shapes,
     )
     subsets = pairs.subsets
-    del pairs, facts, ids  # what follows reads the captions again
+    del pairs, facts, ids  # frees memory: what follows reads the captions again
     return _compared(audited, bench, subsets, options)
 
 
 def _sent(options: AuditOptions, models: AttackerModels) -> tuple[list[Attacker], dict[str, str]]:
-    """The attackers to send, with an ensemble where several families learn; and those that cannot be sent."""
+    """Return the attackers to run, with an ensemble if several families learn, and those that cannot be run, with
+    reasons.
+    """
     names, not_sent = sendable(options.attackers, models)
     if several_learned(names) and ENSEMBLE not in not_sent:
-        names = [*names, ENSEMBLE]  # made once, where it was named already
+        names = [*names, ENSEMBLE]  # made only once if already named
     return make_attackers(names, models), not_sent
 
 
 def _compared(audited: Audit, bench: Benchmark, subsets: Sequence[str], options: AuditOptions) -> Audit:
-    """An audit with the likeness of captions and the symmetry of every subset, and of all items last."""
+    """Return the audit with caption similarities and symmetry of every subset, followed by those of all items."""
     audited = replace(audited, symmetry=tuple(symmetry_of(bench, subset) for subset in (*subsets, "")))
     if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it, too
         return audited
@@ -113,7 +115,7 @@ def _compared(audited: Audit, bench: Benchmark, subsets: Sequence[str], options:
 
 @dataclass(frozen=True)
 class _Facts:
-    """What judgements are made from."""
+    """The facts from which judgements are made."""
 
     rows: Sequence[AuditRow]
     pairs: Pairs
@@ -125,19 +127,19 @@ class _Facts:
 
     def judgement(self, subset: str) -> Judgement:
         pairs, sent = self.pairs, [a.name for a in self.attack.attackers]
-        mine = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
-        attackable = mine & (pairs.per_item > 0)
+        of_subset = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
+        attackable = of_subset & (pairs.per_item > 0)
         count, rows = max(1, int(attackable.sum())), [r for r in self.rows if r.subset == subset]
         answers = worth((r.measure for r in rows), int(attackable.sum()))
         facts = Judgement(
             subset,
-            items=int(mine.sum()),
+            items=int(of_subset.sum()),
             verdict="",
             fix="",
             through=(),
             strongest=None,
-            unsolvable=tuple(self.ids[i] for i in np.flatnonzero(mine & pairs.unsolvable).tolist()),
-            balanced=int((mine & pairs.balanced).sum()),
+            unsolvable=tuple(self.ids[i] for i in np.flatnonzero(of_subset & pairs.unsolvable).tolist()),
+            balanced=int((of_subset & pairs.balanced).sum()),
             detectable=smallest_seen(answers, len(self.rows), self.attack.threshold),
             threshold=self.attack.threshold,
             missing=tuple(self.not_run),
@@ -145,7 +147,7 @@ class _Facts:
             abstained=tuple(name for name in sent if rows and name not in {r.attacker for r in rows}),
             enough=ENOUGH,
             spec=self.spec,
-            sample=self._sample(mine),
+            sample=self._sample(of_subset),
             models=self.models,
             extras=extras_for(self.not_run),
             repeated=float(pairs.repeats[0][attackable].sum()) / count,
@@ -153,9 +155,11 @@ class _Facts:
         )
         return judge(facts, rows)
 
-    def _sample(self, mine: np.ndarray) -> tuple[int, tuple[str, ...]]:
-        """How many of these items slow attackers were asked about, and their names; nothing where it was all."""
+    def _sample(self, of_subset: np.ndarray) -> tuple[int, tuple[str, ...]]:
+        """Return the number of these items that slow attackers were run on, and their names; (0, ()) if it was all of
+        them.
+        """
         drawn = self.attack.sample
-        if drawn is None or drawn.keep[mine & (self.pairs.per_item > 0)].all():
+        if drawn is None or drawn.keep[of_subset & (self.pairs.per_item > 0)].all():
             return 0, ()
-        return int(drawn.keep[mine].sum()), tuple(a.name for a in self.attack.attackers if is_slow(a))
+        return int(drawn.keep[of_subset].sum()), tuple(a.name for a in self.attack.attackers if is_slow(a))

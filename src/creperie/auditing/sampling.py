@@ -1,8 +1,9 @@
-"""Slow attackers are asked about a sample of the items, as large as the verdict needs.
+"""Run slow attackers on a sample of the items, as large as the verdict needs.
 
-The sample grows in steps, subset by subset: whole clusters in one seeded order, so each step holds the one before. A
-subset is decided when another attacker leaks there, when a slow one does, or when all slow ones are shown to stay
-below the threshold. Looking several times is corrected for (Bonferroni over the looks that a subset may take).
+The sample grows in steps, subset by subset: whole clusters in one seeded order, so each sample contains the previous
+one. A subset in which a quick attacker leaks is decided: slow ones get one small sample. Another one is decided when a
+slow attacker leaks or all are shown to stay below the threshold. Repeated looks are corrected for (Bonferroni over the
+looks that a subset may take).
 """
 
 from __future__ import annotations
@@ -20,21 +21,23 @@ from creperie.core import Progress, silent
 
 #: Items of a subset at each look.
 STEPS = (100, 300, 1000)
+#: Items of a subset that leaks already: enough to train the ensemble on two thirds of them.
+FEW = 75
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The items that slow attackers are asked about."""
+    """The items that slow attackers are run on."""
 
     keep: np.ndarray  #: a mask over the items
-    looks: Mapping[str, int]  #: by subset, and for all: how often it might have been looked at
+    looks: Mapping[str, int]  #: by subset, and for all: the possible number of looks
 
     def of(self, pairs: Pairs) -> Pairs:
         return pairs.of_items(self.keep)
 
 
 def looks_of(items: int) -> int:
-    """How often a subset of so many items may be looked at.
+    """Return how often a subset of this many items may be looked at.
 
     >>> looks_of(80), looks_of(300), looks_of(7511)
     (1, 2, 3)
@@ -43,13 +46,13 @@ def looks_of(items: int) -> int:
 
 
 def drawn(pairs: Pairs, sizes: Mapping[str, int], seed: int) -> np.ndarray:
-    """A mask over the items: of every subset at least so many (or all), whole clusters in a seeded order."""
+    """Return a mask over the items: at least `sizes[name]` (or all) of each subset, whole clusters in seeded order."""
     rank = np.random.Generator(np.random.PCG64(seed)).permutation(int(pairs.cluster.max(initial=0)) + 1)[pairs.cluster]
     keep = np.zeros(pairs.n_items, dtype=bool)
     for s, name in enumerate(pairs.subsets):
-        mine = np.flatnonzero((pairs.subset == s) & (pairs.per_item > 0))
-        last = np.sort(rank[mine])[min(sizes[name], len(mine)) - 1] if len(mine) else -1
-        keep[mine[rank[mine] <= last]] = True
+        members = np.flatnonzero((pairs.subset == s) & (pairs.per_item > 0))
+        last = np.sort(rank[members])[min(sizes[name], len(members)) - 1] if len(members) else -1
+        keep[members[rank[members] <= last]] = True
     return keep
 
 
@@ -62,10 +65,11 @@ def sample_for(
     seed: int,
     progress: Progress = silent,
 ) -> Sample:
-    """Ask slow attackers about more and more items until every subset is decided, or its last look was taken."""
+    """Run slow attackers on more and more items until every subset is decided or has no look left."""
     count = {name: int((pairs.subset == s).sum()) for s, name in enumerate(pairs.subsets)}
     looks = {name: looks_of(n) for name, n in count.items()}
-    sizes, waiting = dict.fromkeys(pairs.subsets, STEPS[0]), list(pairs.subsets)
+    sizes = {name: FEW if name in decided else STEPS[0] for name in pairs.subsets}
+    waiting = [name for name in pairs.subsets if name not in decided]
     for larger in (*STEPS[1:], 0):
         some = pairs.of_items(drawn(pairs, sizes, seed))
         answers = [
@@ -76,7 +80,6 @@ def sample_for(
             name
             for name in waiting
             if sizes[name] < count[name]
-            and name not in decided
             and not _settled(answers, some.subset == pairs.subsets.index(name), looks[name], tests, threshold)
         ]
         if not waiting or not larger:
@@ -85,16 +88,18 @@ def sample_for(
     return Sample(drawn(pairs, sizes, seed), {**looks, ALL: max(looks.values(), default=1)})
 
 
-def _settled(answers: Sequence[AttackerMargins], mine: np.ndarray, looks: int, tests: int, threshold: float) -> bool:
-    """True if an attacker leaks on these items beyond doubt, or every one is shown to stay below the threshold."""
-    found = [measure_attacker(own.of_items(mine), looks) for own in answers]
-    if any(m.p * tests < LEVEL and m.accuracy > threshold for m in found):
+def _settled(
+    answers: Sequence[AttackerMargins], of_subset: np.ndarray, looks: int, tests: int, threshold: float
+) -> bool:
+    """Return True if an attacker leaks significantly on these items, or all are shown to stay below the threshold."""
+    figures = [measure_attacker(margins.of_items(of_subset), looks) for margins in answers]
+    if any(m.p * tests < LEVEL and m.accuracy > threshold for m in figures):
         return True
-    return all(max(m.high, 1 - m.low) < threshold for m in found)
+    return all(max(m.high, 1 - m.low) < threshold for m in figures)
 
 
 def spread_over(pairs: Pairs, sample: Sample, answers: AttackerMargins) -> AttackerMargins:
-    """Answers about a sample as answers about all pairs: NaN where nobody asked."""
+    """Return answers about a sample as answers about all pairs, with NaN outside the sample."""
     asked = sample.keep[pairs.item]
     raw, log_odds = np.full(len(pairs), np.nan, dtype=np.float32), np.zeros(len(pairs))
     spreads = np.ones(pairs.n_items)

@@ -1,11 +1,11 @@
-"""Symmetry: what is left for a model that sees only the captions, or only the images?
+"""Symmetry: what can a model reach that sees only the captions, or only the images?
 
-Text alone: every image of an item asks about pairs of a true and a false caption. If the same two captions also stand
-the other way round, equally often, no model that sees only text can win: whatever it prefers, it is right once and
-wrong once. The *bound* is the most that any such model could reach, even one that has learned every answer by heart:
-of each two captions it always chooses the one that is more often true. The bound of a symmetric benchmark is 50 %.
+Text alone: every image of an item defines pairs of a true and a false caption. If the same two captions also occur in
+reversed roles, equally often, no model that sees only text can win: whatever it prefers, it is right once and wrong
+once. The *bound* is the highest accuracy of any such model, even one that has memorised every answer: of any two
+captions it always chooses the one that is more often true. The bound of a symmetric benchmark is 50 %.
 
-Images alone: the same for the pairs of a true and a false image that every caption asks about.
+Images alone: the same for the pairs of a true and a false image that every caption defines.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class SideBalance:
-    """One side, captions or images: how many true–false pairs there are, and how many have their mirror image."""
+    """The balance of captions or of images: the number of true–false pairs, and of those that also occur reversed."""
 
     pairs: int
     mirrored: int
-    bound: float  #: the most that a model which sees only this side could reach; 0.5 where there is no pair
-    one_sided: tuple[str, ...] = ()  #: examples that are more often true than false, or the reverse
+    bound: float  #: the highest accuracy of a model that sees only this side; 0.5 if there is no pair
+    one_sided: tuple[str, ...] = ()  #: examples of captions or images that are more often true than false
 
     @property
     def balanced(self) -> bool:
@@ -54,22 +54,22 @@ class Symmetry:
 
     @property
     def balanced(self) -> bool:
-        """True where neither side helps: every pair of captions and every pair of images has its mirror image."""
+        """True if neither side alone helps: every pair of captions and every pair of images also occurs reversed."""
         return self.text.pairs > 0 and self.images.pairs > 0 and self.text.balanced and self.images.balanced
 
     @property
     def words(self) -> str:
-        """In a sentence."""
+        """The symmetry as a sentence."""
         if self.balanced:
             return "balanced by design: captions alone, or images alone, are right exactly half of the time"
-        said = []
+        parts = []
         for name, side in (("captions", self.text), ("images", self.images)):
             if side.pairs:
                 share = f"{percent(side.mirrored / side.pairs, 0)} % of the pairs of {name} have their mirror image"
-                said.append(f"{share}, so {name} alone could give at most {percent(side.bound)} %")
+                parts.append(f"{share}, so {name} alone could give at most {percent(side.bound)} %")
         if not self.images.pairs:
-            said.append("one image per item: images alone say nothing")
-        return "; ".join(said) if said else "no item has both a true and a false caption"
+            parts.append("one image per item: images alone say nothing")
+        return "; ".join(parts) if parts else "no item has both a true and a false caption"
 
     def document(self) -> dict[str, Any]:
         return {
@@ -85,13 +85,13 @@ class Symmetry:
 
 
 def symmetry_of(bench: Benchmark, subset: str = "") -> Symmetry:
-    """The symmetry of one subset, or of the whole benchmark."""
+    """Return the symmetry of one subset, or of the whole benchmark."""
     bench = bench.only([subset]) if subset else bench
     texts, shapes = caption_shapes(bench)
     offsets, images = bench.ragged("images")
     coded = images.dictionary_encode()
     code = coded.indices.to_numpy()
-    of_text = [pairs_of_line(items, mine, line) for items, matrix, mine in shapes for line in matrix]
+    of_text = [pairs_of_line(items, captions, line) for items, matrix, captions in shapes for line in matrix]
     of_images = [
         pairs_of_line(items, code[offsets[items][:, None] + np.arange(len(matrix))], line)
         for items, matrix, _ in shapes
@@ -104,12 +104,12 @@ def symmetry_of(bench: Benchmark, subset: str = "") -> Symmetry:
 
 
 def text_asks(item: Item) -> Iterator[Ask]:
-    """The pairs of a true and a false caption that the images of an item ask about."""
+    """Yield the pairs of a true and a false caption for each image of an item."""
     return _asks(item.captions, item.match)
 
 
 def image_asks(item: Item) -> Iterator[Ask]:
-    """The pairs of a true and a false image that the captions of an item ask about."""
+    """Yield the pairs of a true and a false image for each caption of an item."""
     return _asks(item.images, zip(*item.match))
 
 
@@ -119,20 +119,20 @@ def _asks(names: Sequence[str], lines: Iterable[Sequence[bool]]) -> Iterator[Ask
 
 
 def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
-    """Of every two captions or images, how much more often the first is the true one; balanced ones are left out.
+    """Return, for every two captions or images, how much more often the first is the true one; without balanced pairs.
 
     >>> surplus_of([("a", "b"), ("b", "a"), ("c", "a")])
     {('a', 'c'): -1}
     """
-    found: Counter[Ask] = Counter()
+    surplus: Counter[Ask] = Counter()
     for ask in asks:
         key = min(ask), max(ask)
-        found[key] += 1 if key == ask else -1
-    return {key: uneven for key, uneven in found.items() if uneven}
+        surplus[key] += 1 if key == ask else -1
+    return {key: uneven for key, uneven in surplus.items() if uneven}
 
 
 def _balance(asks: Sequence[np.ndarray], names: ArrowTexts) -> tuple[SideBalance, np.ndarray]:
-    """One side, and the items with a pair that stands more often one way round."""
+    """Return the balance of one side, and the items with a pair that occurs more often in one order than reversed."""
     item, true, false = np.concatenate([np.zeros((3, 0), np.int64), *asks], axis=1)
     low, high = np.minimum(true, false), np.maximum(true, false)
     pairs, at = np.unique(low * len(names) + high, return_inverse=True)

@@ -39,13 +39,13 @@ LEVEL = 0.05
 ALL = "all"
 #: Balancing a cue by selection must leave at least this share of the items.
 LEAST_KEPT = 0.10
-#: From worst to best: what a subset needs is what its worst leak needs.
+#: From worst to best: the fix of a subset is that of its worst leak.
 FIXES = ("structural", "removable", "repairable")
 
 
 @dataclass(frozen=True)
 class AuditRow:
-    """One attacker on one subset (or one view of it, such as P2-N), judged."""
+    """The figures of one attacker on one subset (or on one view of it, such as P2-N), with the judgement."""
 
     subset: str
     view: str
@@ -60,12 +60,12 @@ class AuditRow:
 
 
 def leaks(measure: Measure, p: float, threshold: float) -> bool:
-    """Whether an attacker is surely better than chance, and by more than is tolerated."""
+    """Return True if an attacker is significantly better than chance, and by more than is tolerated."""
     return p < LEVEL and measure.accuracy > threshold
 
 
 def share_kept(answers: AttackerMargins) -> float:
-    """The share of items that stay when as many gaps are above zero as below; those at zero stay."""
+    """Return the share of items that remain if gaps above and below zero are balanced; items with gap zero remain."""
     gaps = item_gaps(answers.pairs, answers.margins)
     gaps = gaps[answers.pairs.per_item > 0]
     above, below = int((gaps > 0).sum()), int((gaps < 0).sum())
@@ -73,9 +73,9 @@ def share_kept(answers: AttackerMargins) -> float:
 
 
 def corrected(rows: Sequence[AuditRow], threshold: float) -> list[AuditRow]:
-    """Rows with p-values corrected (Holm) for every test of the audit, and whether they leak.
+    """Return the rows with p-values corrected (Holm) for every test of the audit, and with whether they leak.
 
-    Where there is one subset, "all" is the same test and is not counted again.
+    If there is only one subset, "all" is the same test and is not counted again.
     """
     single = len({row.subset for row in rows}) == 2
     tests = [row for row in rows if not (single and row.subset == ALL)]
@@ -88,7 +88,7 @@ def corrected(rows: Sequence[AuditRow], threshold: float) -> list[AuditRow]:
 
 
 def fix_of(row: AuditRow, repaired: Measure | None, threshold: float) -> AuditRow:
-    """Say what can be done about a leak, given how its attacker does on the repaired captions."""
+    """Return the row with what can be done about its leak, given the attacker's result on the repaired captions."""
     after = None if repaired is None else repaired.accuracy
     if repaired is not None and not leaks(repaired, repaired.p, threshold):
         return replace(row, repaired=after, fix="repairable")
@@ -104,17 +104,17 @@ EXIT_CODES = {
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is to be said about one subset, or about the whole benchmark."""
+    """The verdict on one subset, or on the whole benchmark, and the facts behind it."""
 
     subset: str
     items: int
     verdict: str
-    fix: str  #: of its worst leak; empty where nothing leaks
+    fix: str  #: the fix of its worst leak; empty if nothing leaks
     through: tuple[AuditRow, ...]  #: what leaks, the strongest first
     strongest: AuditRow | None  #: the most accurate attacker, whether it leaks or not
     unsolvable: tuple[str, ...]  #: ids of items whose true and false captions are the same
     balanced: int  #: items that are balanced by design
-    detectable: float  #: the least accuracy that would have been found in four of five cases
+    detectable: float  #: the smallest accuracy that would be detected with a power of 80 %
     threshold: float = 0.55
     bound: float = math.nan  #: the highest upper limit of any attacker
     against: tuple[str, ...] = ()  #: the families of attackers that were run
@@ -122,19 +122,19 @@ class Judgement:
     missing_why: tuple[str, ...] = ()  #: and the reasons
     extras: tuple[str, ...] = ()  #: the extras whose packages they need
     needed: int = 0  #: items that would show it clean, were its attackers no better; 0: unknown
-    repeated: float = 0.0  #: share of items whose two captions stand under another image too
-    reversed: float = 0.0  #: share of items whose two captions stand elsewhere in reversed roles
-    leaking: tuple[int, int] | None = None  #: of the whole: how many subsets leak, of how many
+    repeated: float = 0.0  #: share of items whose two captions also occur with another image
+    reversed: float = 0.0  #: share of items whose two captions occur elsewhere in reversed roles
+    leaking: tuple[int, int] | None = None  #: for the whole benchmark: the numbers of leaking and of all subsets
     headline: AuditRow | None = None  #: the strongest of all attackers and their ensemble, where that was run
     abstained: tuple[str, ...] = ()  #: attackers for which there are too few pairs to learn from
-    enough: int = 0  #: pairs from which on they would answer
-    sample: tuple[int, tuple[str, ...]] = (0, ())  #: items that slow attackers were asked about, and which attackers
+    enough: int = 0  #: number of pairs from which on they would answer
+    sample: tuple[int, tuple[str, ...]] = (0, ())  #: number of items that slow attackers were run on, and the attackers
     spec: str = "BENCH"  #: how the benchmark is named in commands
-    models: Mapping[str, str] = field(default_factory=dict)  #: by family: the model it stands for
+    models: Mapping[str, str] = field(default_factory=dict)  #: the model used by each family
 
     @property
     def code(self) -> int:
-        """The exit code."""
+        """The exit code of the verdict."""
         return EXIT_CODES[self.verdict]
 
     @property
@@ -144,7 +144,7 @@ class Judgement:
 
     @property
     def plainest(self) -> tuple[AuditRow, ...]:
-        """The leaks worth naming first: cues that say what they are, then the strongest that learned."""
+        """The leaks to name first: up to three cues that are named directly, then the strongest learned attacker."""
         seen: dict[str, AuditRow] = {}
         for row in self.through:
             seen.setdefault(family_of(row.attacker), row)
@@ -154,15 +154,15 @@ class Judgement:
 
     @property
     def families(self) -> str:
-        """Of the whole: each cue with the number of subsets that leak through it, and where it is worst."""
-        found: dict[str, list[AuditRow]] = {}
+        """For the whole benchmark: each cue with the number of subsets that leak through it, and where it is worst."""
+        by_family: dict[str, list[AuditRow]] = {}
         for row in self.through:
-            found.setdefault(family_of(row.attacker), []).append(row)
-        where = {name: len({row.subset for row in rows}) for name, rows in found.items()}
-        ordered = sorted(found, key=lambda n: (n in LEARNED_FAMILIES, -where[n], -found[n][0].measure.accuracy))
-        worst = {name: " ".join(filter(None, (found[name][0].subset, found[name][0].view))) for name in ordered}
+            by_family.setdefault(family_of(row.attacker), []).append(row)
+        where = {name: len({row.subset for row in rows}) for name, rows in by_family.items()}
+        ordered = sorted(by_family, key=lambda n: (n in LEARNED_FAMILIES, -where[n], -by_family[n][0].measure.accuracy))
+        worst = {name: " ".join(filter(None, (by_family[name][0].subset, by_family[name][0].view))) for name in ordered}
         return ", ".join(
-            f"{name} in {where[name]} (up to {_percent(found[name][0].measure.accuracy)} on {worst[name]})"
+            f"{name} in {where[name]} (up to {_percent(by_family[name][0].measure.accuracy)} on {worst[name]})"
             for name in ordered
         )
 
@@ -184,7 +184,7 @@ class Judgement:
 
     @property
     def power(self) -> str:
-        """What this audit could have seen, and how often captions repeat."""
+        """The smallest leak that this audit could have detected, and how often captions repeat."""
         if math.ceil(self.detectable * 1000) < 1000:
             seen = f"an attacker right on {math.ceil(self.detectable * 1000) / 10:.1f} % would be found in 4 of 5 cases"
         else:
@@ -197,12 +197,12 @@ class Judgement:
         )
 
     def document(self) -> dict[str, Any]:
-        """The keys by which other programs read a verdict."""
+        """Return the verdict as a document for JSON."""
         return {"verdict": self.verdict, "text": self.text, "next": self.next, "code": self.code, "power": self.power}
 
 
 def next_step(judgement: Judgement) -> str:
-    """The command to type after a verdict."""
+    """Return the command to type after a verdict."""
     spec = shlex.quote(judgement.spec)
     out = shlex.quote(f"{judgement.spec.rstrip('/').replace(':', '/').rpartition('/')[2]}-refined")
     new_foils = f"creperie make rules:replace --captions {spec} --foils 8 --unmatched --apart --out {out[:-7]}foils"
@@ -228,7 +228,7 @@ def next_step(judgement: Judgement) -> str:
 
 
 def unjudged(word: str, spec: str, items: int = 0) -> Judgement:
-    """The verdict where there was no audit: *not run*, or *nothing left*."""
+    """Return the verdict for a benchmark without an audit: *not run*, or *nothing left*."""
     return Judgement(ALL, items, word, "", (), None, (), 0, 1.0, spec=spec)
 
 
@@ -254,7 +254,7 @@ def _clean_text(j: Judgement) -> str:
 def _not_shown_text(j: Judgement) -> str:
     row = j.strongest
     where = f" on {row.subset}" if row and j.leaking else ""
-    best = f"{row.attacker} may reach {_percent(j.bound)}{where}" if row else "no attacker could be measured"
+    best = f"{row.attacker} may reach {_percent(_upper(row))}{where}" if row else "no attacker could be measured"
     enough = f"; about {j.needed:,} items{' there' if where else ''} would decide" if j.needed else ""
     return f"not shown{_headline(j)}: too few items to exclude {_percent(j.threshold, 0)} ({best}){enough}"
 
@@ -272,13 +272,13 @@ _SENTENCES: dict[str, Callable[[Judgement], str]] = {
     "unsolvable": _clean_text,
     "not shown": _not_shown_text,
     "incomplete": _incomplete_text,
-    "not run": lambda j: "not run: no attacker was sent",
+    "not run": lambda j: "not run: no audit was run",
     "nothing left": lambda j: "nothing left: no item could be kept",
 }
 
 
 def _headline(j: Judgement) -> str:
-    """What all attackers together reach, or the strongest of them where it reaches more."""
+    """Return a sentence on what all attackers together reach, or the strongest of them if it reaches more."""
     if j.headline is None:
         return ""
     reached, low, high = map(percent, (j.headline.measure.accuracy, j.headline.measure.low, j.headline.measure.high))
@@ -301,13 +301,13 @@ def _named(row: AuditRow) -> str:
 
 
 def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
-    """The verdict on a subset from the rows of its attackers; `facts` holds what is known about its items."""
-    known = [r for r in rows if r.measure.n]
-    ordered = sorted(known, key=lambda r: -np.nan_to_num(r.measure.accuracy))
+    """Return the verdict on a subset from the rows of its attackers; `facts` holds what is known about its items."""
+    measured = [r for r in rows if r.measure.n]
+    ordered = sorted(measured, key=lambda r: -np.nan_to_num(r.measure.accuracy))
     through = tuple(r for r in ordered if r.leaks)
-    wrong = [r for r in known if r.p_holm < LEVEL and r.measure.accuracy < 0.5 and _upper(r) >= facts.threshold]
+    wrong = [r for r in measured if r.p_holm < LEVEL and r.measure.accuracy < 0.5 and _upper(r) >= facts.threshold]
     wrong = sorted(wrong, key=lambda r: r.measure.accuracy)
-    widest = max(known, key=_upper, default=None)
+    widest = max(measured, key=_upper, default=None)
     bound = _upper(widest) if widest else math.nan
     judged = replace(
         facts,
@@ -315,8 +315,8 @@ def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
         through=through,
         strongest=ordered[0] if ordered else None,
         bound=bound,
-        against=_families(known),
-        headline=_strongest_of_all(known),
+        against=_families(measured),
+        headline=_strongest_of_all(measured),
         needed=_needed(widest, facts.threshold) if widest else 0,
     )
     if through:
@@ -333,7 +333,7 @@ def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
 
 
 def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
-    """The ensemble, or a member that reaches more; None where no ensemble was run."""
+    """Return the row of the ensemble, or of a member that reaches more; None if no ensemble was run."""
     plain = [row for row in rows if not row.view]
     if not any(row.attacker == "ensemble" for row in plain):
         return None
@@ -341,14 +341,16 @@ def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
 
 
 def _upper(row: AuditRow) -> float:
-    """The most that the attacker may reach; one that is surely wrong may be believed the other way round."""
+    """Return the highest accuracy that the interval allows; an attacker that is mostly wrong counts in reverse."""
     m = row.measure
     return 1.0 if math.isnan(m.accuracy + m.low + m.high) else max(m.high, 1 - m.low)
 
 
 def _needed(row: AuditRow, threshold: float) -> int:
-    """How many items would decide, were the attacker's accuracy the same: bring its upper limit below the threshold,
-    or, where it is above the threshold, its lower limit above one half. 0: unknown."""
+    """Return the number of items that would decide, if the attacker's accuracy stayed the same; 0 if unknown.
+
+    They bring its upper limit below the threshold or, if it is above the threshold, its lower limit above one half.
+    """
     if math.isnan(row.measure.accuracy + row.measure.low + row.measure.high):
         return 0
     far = max(row.measure.accuracy, 1 - row.measure.accuracy)
@@ -359,31 +361,33 @@ def _needed(row: AuditRow, threshold: float) -> int:
 
 
 def _families(rows: Iterable[AuditRow]) -> tuple[str, ...]:
-    found = dict.fromkeys(family_of(row.attacker) for row in rows)
-    return tuple(sorted(found, key=lambda name: name in LEARNED_FAMILIES))
+    families = dict.fromkeys(family_of(row.attacker) for row in rows)
+    return tuple(sorted(families, key=lambda name: name in LEARNED_FAMILIES))
 
 
 def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
-    """The verdict on a benchmark is that of its worst subset; it leaks through what leaks most there."""
+    """Return the verdict on a benchmark: that of its worst subset; it leaks through what leaks most there."""
     if len(subsets) < 2:
         return whole
     worst = next((v for v in EXIT_ORDER if any(j.verdict == v for j in (*subsets, whole))), whole.verdict)
-    mine = [j for j in subsets if j.verdict == worst]
+    worst_subsets = [j for j in subsets if j.verdict == worst]
     bound = float(np.max([j.bound for j in (*subsets, whole)]))  # NaN where one is
-    if worst == "leaks" and mine:
-        through = sorted((row for j in mine for row in j.through), key=lambda r: -r.measure.accuracy)
-        fix = min((j.fix for j in mine), key=FIXES.index)
-        return replace(whole, verdict=worst, through=tuple(through), fix=fix, leaking=(len(mine), len(subsets)))
-    if not mine:
+    if worst == "leaks" and worst_subsets:
+        through = sorted((row for j in worst_subsets for row in j.through), key=lambda r: -r.measure.accuracy)
+        fix = min((j.fix for j in worst_subsets), key=FIXES.index)
+        return replace(
+            whole, verdict=worst, through=tuple(through), fix=fix, leaking=(len(worst_subsets), len(subsets))
+        )
+    if not worst_subsets:
         return replace(whole, verdict=worst, bound=bound)
-    hardest = max(mine, key=lambda j: j.bound)
+    hardest = max(worst_subsets, key=lambda j: np.nan_to_num(j.bound))  # NaN: no attacker could be measured there
     return replace(
         whole,
         verdict=worst,
         bound=bound,
         strongest=hardest.strongest,
         needed=hardest.needed if worst == "not shown" else 0,
-        leaking=(len(mine), len(subsets)),
+        leaking=(len(worst_subsets), len(subsets)),
     )
 
 
@@ -392,7 +396,7 @@ EXIT_ORDER = ("leaks", "anti-learned", "incomplete", "not shown", "unsolvable", 
 
 
 def judge_validation(items: int, failed: int, unanswered: int, bench: str) -> dict[str, Any]:
-    """The verdict of a validation: whether a model confirmed that captions are true and false as stated."""
+    """Return the verdict of a validation: whether a model confirmed that captions are true and false as stated."""
     spec = shlex.quote(bench)
     if failed:
         word, text = (

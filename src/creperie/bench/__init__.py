@@ -1,4 +1,4 @@
-"""What a benchmark is: items with their match matrices, images, cards, the published formats, and the catalog of
+"""Benchmarks: items with their match matrices, images, cards, the published formats, and the catalog of
 benchmarks by name. `load` reads any of them, `save` writes a folder that `datasets.load_dataset` reads too.
 """
 

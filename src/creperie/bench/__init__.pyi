@@ -30,6 +30,8 @@ from creperie.bench.editing import LEVELS as LEVELS
 from creperie.bench.editing import Edit as Edit
 from creperie.bench.editing import edit as edit
 from creperie.bench.editing import reweighed as reweighed
+from creperie.bench.formats.format import Format as Format
+from creperie.bench.formats.format import FormatSource as FormatSource
 from creperie.bench.formats.image_parquet import export_image_parquet as export_image_parquet
 from creperie.bench.formats.image_parquet import is_image_parquet as is_image_parquet
 from creperie.bench.formats.registry import find_format as find_format
@@ -37,10 +39,8 @@ from creperie.bench.formats.registry import list_formats as list_formats
 from creperie.bench.formats.registry import read_format as read_format
 from creperie.bench.formats.registry import write_format as write_format
 from creperie.bench.formats.tables import TABLE_KINDS as TABLE_KINDS
-from creperie.bench.formats.tables import Roles as Roles
 from creperie.bench.formats.tables import kind_of_file as kind_of_file
 from creperie.bench.formats.tables import read_table as read_table
-from creperie.bench.formats.tables import roles_of as roles_of
 from creperie.bench.frames import from_pandas as from_pandas
 from creperie.bench.hashing import HASH_CHUNK as HASH_CHUNK
 from creperie.bench.hashing import ContentHash as ContentHash
@@ -71,6 +71,7 @@ from creperie.bench.part import NamingOptions as NamingOptions
 from creperie.bench.part import PartOptions as PartOptions
 from creperie.bench.part import limited as limited
 from creperie.bench.part import load_part as load_part
+from creperie.bench.roles import Roles as Roles
 from creperie.bench.shapes import match_chance as match_chance
 from creperie.bench.shapes import match_shapes as match_shapes
 from creperie.bench.spec import BenchmarkSpec as BenchmarkSpec

@@ -1,14 +1,14 @@
-"""A benchmark: items in columns, images beside them, and a record of how it came to be."""
+"""The class `Benchmark`: items in columns, an image store, and a record of how the benchmark was made."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, REFERENCE_ENDING, ImageStore, open_image
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, table_of
+from creperie.bench.parquet import reading_parquet
 from creperie.bench.rows import ordinals, value_codes
-from creperie.core import DataError, UsageError, as_pandas, as_polars, counted, html_table, listing, unknown
+from creperie.core import DataError, Framed, UsageError, counted, html_table, listing, unknown
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Info:
-    """What a reader of the benchmark wants to know about it. Empty strings mean: not stated."""
+    """A description of a benchmark for its readers. An empty string means that the field is not stated."""
 
     title: str = ""
     description: str = ""
@@ -37,7 +38,7 @@ class Info:
 
 @dataclass(frozen=True)
 class ProvenanceStep:
-    """One step of a benchmark's history: what was done, with what, to which content."""
+    """One step of a benchmark's history: the operation, its arguments, and the content hashes of its inputs."""
 
     op: str
     args: Mapping[str, Any] = field(default_factory=dict)
@@ -46,7 +47,7 @@ class ProvenanceStep:
 
 @dataclass(frozen=True)
 class SkippedRecord:
-    """A published record that is not an item, and why: kept so that it can be shown."""
+    """A published record that could not become an item, with the reason."""
 
     subset: str
     id: str
@@ -55,16 +56,16 @@ class SkippedRecord:
 
 @dataclass(frozen=True)
 class Parquet:
-    """A table that still lies on disk. `digest` is the content hash its manifest states."""
+    """A table in Parquet files that is read on demand. `digest` is the content hash stated in its manifest."""
 
     files: tuple[Path, ...]
     digest: str
 
     @cached_property
     def dataset(self) -> Any:
-        import pyarrow.dataset as ds  # brings pandas along where it is installed, and that takes long
+        import pyarrow.dataset as ds  # imports pandas if it is installed, which is slow
 
-        # Pages carry checksums, so damage on disk is told from content.
+        # Page checksums distinguish a damaged file from unexpected content.
         checked = ds.ParquetFileFormat(
             default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
         )
@@ -75,29 +76,23 @@ class Parquet:
         return int(self.dataset.count_rows())
 
     def pieces(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
-        """Yield the table's columns, a given number of rows at a time; DataError where a file is damaged."""
+        """Yield the given columns, at most `rows` rows at a time; raise a DataError if a file is damaged."""
         import pyarrow.parquet as pq
 
         for path in self.files:
-            try:
-                with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                    for batch in file.iter_batches(rows, columns=columns):
-                        yield pa.Table.from_batches([batch]).select(columns)
-            except (OSError, pa.ArrowException) as e:
-                raise DataError(f"cannot be read ({str(e)[:120]})", where=str(path)) from None
+            with reading_parquet(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+                for batch in file.iter_batches(rows, columns=columns):
+                    yield pa.Table.from_batches([batch]).select(columns)
 
     def read(self, columns: list[str] | None = None, condition: pc.Expression | None = None) -> pa.Table:
-        """Return the table, or a part of it; DataError where a file is damaged."""
-        try:
+        """Return the table, or some columns and rows of it; raise a DataError if a file is damaged."""
+        with reading_parquet(self.files[0].parent):
             return self.dataset.to_table(columns=columns, filter=condition)
-        except (OSError, pa.ArrowException) as e:
-            where = str(self.files[0].parent)
-            raise DataError(f"holds a Parquet file that cannot be read ({str(e)[:120]})", where=where) from None
 
 
 @dataclass(frozen=True)
-class Benchmark:
-    """Items as a columnar table, read from Parquet only when and as far as they are used."""
+class Benchmark(Framed):
+    """A named set of items with images and history. The items are a columnar table, read from Parquet as needed."""
 
     name: str
     source: pa.Table | Parquet
@@ -106,11 +101,19 @@ class Benchmark:
     provenance: tuple[ProvenanceStep, ...] = ()
     skipped: tuple[SkippedRecord, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.source, (pa.Table, Parquet)):
+            raise UsageError(
+                f"a benchmark is made from an Arrow table, not from {type(self.source).__name__}",
+                where=self.name,
+                hint="write `creperie.from_pandas(items, name=…)`",
+            )
+
     # -- reading -------------------------------------------------------------------------------------------------
 
     @cached_property
     def table(self) -> pa.Table:
-        """The whole table, in memory from the first use on."""
+        """The whole table; it is read on first use and then stays in memory."""
         if not isinstance(self.source, Parquet):
             return self.source
         table = self.source.read()
@@ -118,13 +121,15 @@ class Benchmark:
         return table
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return one column; from disk, only that column is read."""
+        """Return one column. For a benchmark on disk, only that column is read."""
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
             return self.source.read([name]).column(0)
         return self.table.column(name)
 
     def pieces(self, columns: list[str], rows: int = 65_536) -> Iterator[pa.Table]:
-        """Yield some columns, a given number of rows at a time; from disk, no more than these are held."""
+        """Yield tables of the given columns, at most `rows` rows at a time. A benchmark on disk is streamed, not
+        loaded.
+        """
         if not isinstance(self.source, Parquet) or "table" in self.__dict__:
             for start in range(0, len(self), rows):
                 yield self.table.select(columns).slice(start, rows)
@@ -137,17 +142,17 @@ class Benchmark:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns and their types; no item is read for it."""
+        """The column names and types; reads no items."""
         return self.source.dataset.schema if isinstance(self.source, Parquet) else self.source.schema
 
     @cached_property
     def hash(self) -> str:
-        """The content hash: what a run states it was computed on."""
+        """The content hash of the items, which runs record to state what they were computed on."""
         return self.source.digest if isinstance(self.source, Parquet) else content_hash(self.source)
 
     @cached_property
     def subsets(self) -> dict[str, int]:
-        """Subset names with their number of items, in the order in which they first appear."""
+        """The number of items of each subset, in order of first appearance."""
         counts = pc.value_counts(self.column("subset").combine_chunks())
         return {row["values"]: row["counts"] for row in counts.to_pylist()}
 
@@ -164,17 +169,17 @@ class Benchmark:
         columns = ("subset", "items", "a true caption", "a false one")
         return html_table(f"{self.name}: {len(self):,} items", columns, rows)
 
-    def to_pandas(self) -> Any:
-        """Return the items, one row per item, as a pandas data frame."""
-        return as_pandas(self.table)
+    def frame(self) -> pa.Table:
+        """Return the items as an Arrow table, one row per item."""
+        return self.table
 
-    def to_polars(self) -> Any:
-        """Return the items, one row per item, as a polars data frame."""
-        return as_polars(self.table)
+    def open(self, item: Item | int | str) -> list[Image.Image]:
+        """Return the images of an item (given as such, by its index or by its id).
 
-    def open(self, item: Item) -> list[Image.Image]:
-        """Return an item's pictures: decoded, upright, RGB, cropped where the item means a part."""
-        return [open_image(self.images, reference) for reference in item.images]
+        The images are decoded, upright and RGB, and cropped if the item refers to a region.
+        """
+        own = item if isinstance(item, Item) else self[item]
+        return [open_image(self.images, reference) for reference in own.images]
 
     def __len__(self) -> int:
         return self.source.rows if isinstance(self.source, Parquet) else int(self.source.num_rows)
@@ -182,13 +187,35 @@ class Benchmark:
     def __iter__(self) -> Iterator[Item]:
         return iter(items_of(self.table))
 
-    def __getitem__(self, index: int) -> Item:
+    @overload
+    def __getitem__(self, index: int | str) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> Benchmark: ...
+    def __getitem__(self, index: int | str | slice) -> Item | Benchmark:
+        """Return the item with this index or id; for a slice, return a benchmark."""
+        if isinstance(index, slice):
+            rows = pa.array(range(*index.indices(len(self))), pa.int64())
+            return self.with_table(self.table.take(rows), "slice", rows=f"{index.start}:{index.stop}:{index.step}")
+        if isinstance(index, str):
+            own = self.table.column("subset").filter(pc.equal(self.table.column("id"), index)).to_pylist()
+            if len(own) != 1:
+                raise UsageError(
+                    f"{len(own) or 'no'} items have the id {index!r}",
+                    where=self.name,
+                    hint=f"name its subset: `bench.item({own[0]!r}, {index!r})`" if own else "",
+                )
+            return self.item(own[0], index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"{self.name} has {len(self)} items, no item {index}")
         return next(iter(items_of(self.table.slice(index % len(self), 1))))
 
+    @property
+    def item_keys(self) -> list[tuple[str, str]]:
+        """The subset and id of every item, in order."""
+        return list(zip(self.column("subset").to_pylist(), self.column("id").to_pylist(), strict=True))
+
     def item(self, subset: str, id: str) -> Item:
-        """Return the item with this key."""
+        """Return the item with this subset and id; raise a UsageError if there is none."""
         rows = self.table.filter((pc.field("subset") == subset) & (pc.field("id") == id))
         if rows.num_rows == 0:
             raise UsageError(f"no item {id!r} in subset {subset!r}", where=self.name)
@@ -200,44 +227,50 @@ class Benchmark:
         """Return a list column as (offsets, flat values): item i owns values[offsets[i]:offsets[i+1]]."""
         array = self.column(column)
         lengths = pc.list_value_length(array).to_numpy()
-        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+        offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         flat = pc.list_flatten(array)
-        flat = flat.chunk(0) if flat.num_chunks == 1 else flat.combine_chunks()  # which would copy a single one, too
-        del array  # what was read goes back to the system
+        flat = flat.chunk(0) if flat.num_chunks == 1 else flat.combine_chunks()  # combine_chunks copies
+        del array  # release the memory of the column that was read
         _give_back()
         return offsets, flat
 
     # -- changing: each step returns a new benchmark whose provenance says what was done -------------------------
 
     def with_table(self, table: pa.Table, op: str, **args: Any) -> Benchmark:
-        """Return the same benchmark with other items."""
+        """Return a copy of the benchmark with these items, and with one more provenance step."""
         return replace(self, source=table, provenance=self.provenance + (ProvenanceStep(op, args, (self.hash,)),))
 
-    def filter(self, condition: pc.Expression | Sequence[bool] | np.ndarray, why: str = "") -> Benchmark:
-        """Return the items for which the condition holds: an Arrow expression over the columns, or a mask.
+    def filter(
+        self, condition: pc.Expression | Sequence[bool] | np.ndarray | Callable[[Item], bool], why: str = ""
+    ) -> Benchmark:
+        """Return a benchmark of the items that meet a condition: an Arrow expression over the columns, a boolean mask,
+        or a function of an item.
 
-        Expressions run in Arrow, on disk where the benchmark is on disk: `pc.field("tag.n") > 4`.
+        Expressions such as `pc.field("tag.n") > 4` are evaluated by Arrow, while reading if the benchmark is on disk.
         """
         if isinstance(condition, pc.Expression):
             return self.with_table(self._where(condition), "filter", condition=str(condition), why=why)
-        mask = pa.array(np.asarray(condition, dtype=bool))
+        mask = pa.array(np.asarray([condition(item) for item in self] if callable(condition) else condition, bool))
         if len(mask) != len(self):
             raise UsageError(f"a mask of {len(mask)} values for {len(self)} items", where=self.name)
         return self.with_table(self.table.filter(mask), "filter", condition=f"mask of {len(mask)}", why=why)
 
     def _where(self, condition: pc.Expression) -> pa.Table:
         try:
-            self.schema.empty_table().filter(condition)  # a wrong condition is told from a damaged file
+            self.schema.empty_table().filter(condition)  # distinguishes a wrong condition from a damaged file
         except pa.ArrowException as e:
-            what = f"the condition {condition} does not fit the columns ({str(e).splitlines()[0][:120]})"
-            raise UsageError(what, where=self.name, hint=f"columns: {', '.join(self.columns)}") from None
+            raise UsageError(
+                f"the condition {condition} does not fit the columns ({str(e).splitlines()[0][:120]})",
+                where=self.name,
+                hint=f"columns: {', '.join(self.columns)}",
+            ) from None
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
             return self.source.read(condition=condition)
         return self.table.filter(condition)
 
     def only(self, subsets: Iterable[str]) -> Benchmark:
-        """Return the items of these subsets."""
+        """Return a benchmark of the items in these subsets."""
         wanted = list(subsets)
         for name in wanted:
             if name not in self.subsets:
@@ -245,13 +278,15 @@ class Benchmark:
         condition = pc.field("subset").isin(wanted)
         if isinstance(self.source, Parquet) and "table" not in self.__dict__:
             chosen = self.filter(condition, why="subset")
-        else:  # a mask does without pyarrow's acero and dataset
+        else:  # a mask avoids importing pyarrow's acero and dataset modules
             rows = self.table.filter(pc.is_in(self.table["subset"], value_set=pa.array(wanted, pa.string())))
             chosen = self.with_table(rows, "filter", condition=str(condition), why="subset")
         return replace(chosen, skipped=tuple(s for s in self.skipped if s.subset in wanted))
 
     def sample(self, n: int, seed: int = 0) -> Benchmark:
-        """Return n items drawn without replacement, in their original order; all of them when there are fewer."""
+        """Return a benchmark of n items drawn without replacement, in their original order; of all items if there are
+        fewer.
+        """
         if n < 0:
             raise UsageError(f"cannot sample {n} items", where=self.name)
         rng = np.random.Generator(np.random.PCG64(seed))
@@ -259,13 +294,13 @@ class Benchmark:
         return self.with_table(self.table.take(pa.array(rows)), "sample", n=n, seed=seed)
 
     def head(self, n: int) -> Benchmark:
-        """Return the first n items of every subset."""
+        """Return a benchmark of the first n items of every subset."""
         keep = ordinals(value_codes(self.column("subset"))) < n
         return self.with_table(self.table.filter(pa.array(keep)), "head", n=n)
 
 
 def check_shapes(table: pa.Table, where: str) -> None:
-    """Text that is text, no empty cells, a match matrix of images × captions: what a hand-edited file may lack."""
+    """Raise a DataError if a table has invalid UTF-8, empty cells, or a match matrix that is not images × captions."""
     try:
         table.validate(full=True)
     except pa.ArrowException as e:
@@ -287,29 +322,32 @@ def check_shapes(table: pa.Table, where: str) -> None:
 
 
 def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:
-    """Return a benchmark from items in memory; two items with one key are an error."""
+    """Return a benchmark made from items in memory; raise a DataError if two items have the same subset and id."""
     bench = Benchmark(name, table_of(items), **parts)
     check_keys(bench)
     return bench
 
 
 def check_keys(bench: Benchmark, hint: str = "give every item of a subset its own id") -> None:
-    """Ids are unique within their subset."""
+    """Raise a DataError if an id appears more than once within a subset."""
     if pc.count_distinct(bench.table.column("id")).as_py() == len(bench):
-        return  # most benchmarks: what groups by two columns takes longer to import than this
+        return  # the usual case; the grouping below takes longer to import than this takes to run
     counted = bench.table.select(["subset", "id"]).group_by(["subset", "id"]).aggregate([([], "count_all")])
     double = counted.filter(pc.field("count_all") > 1)
     if double.num_rows:
         row = double.slice(0, 1).to_pylist()[0]
-        what = f"item id {row['id']!r} appears {row['count_all']} times in subset {row['subset']!r}"
-        raise DataError(what, where=bench.name, hint=hint)
+        raise DataError(
+            f"item id {row['id']!r} appears {row['count_all']} times in subset {row['subset']!r}",
+            where=bench.name,
+            hint=hint,
+        )
 
 
 # -- several benchmarks as one ---------------------------------------------------------------------------------------
 
 
 def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) -> Benchmark:
-    """Return several benchmarks as one. Image stores must be the same, or all but one empty; keys must not clash.
+    """Return several benchmarks joined into one. All must use the same image store or none; keys must not clash.
 
     With `prefix`, subsets are renamed to `<benchmark>/<subset>`, so that keys of different benchmarks cannot clash.
     """
@@ -317,8 +355,11 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
         raise UsageError("nothing to concatenate", where=name)
     stores = {_place(b.images): b.images for b in parts if b.images is not NO_IMAGES}
     if len(stores) > 1:
-        what = f"the benchmarks keep their images in different places: {', '.join(sorted(stores))}"
-        raise UsageError(what, where=name, hint="load them with one images folder (`images=`) that holds all of them")
+        raise UsageError(
+            f"the benchmarks keep their images in different places: {', '.join(sorted(stores))}",
+            where=name,
+            hint="load them with one images folder (`images=`) that holds all of them",
+        )
     parts = [_prefixed(b) for b in parts] if prefix else parts
     table = pa.concat_tables(_same_kinds([b.table for b in parts]), promote_options="default")
     columns = list(CORE_COLUMNS.names) + sorted(n for n in table.column_names if n not in CORE_COLUMNS.names)
@@ -336,7 +377,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
 
 
 def _same_kinds(tables: list[pa.Table]) -> list[pa.Table]:
-    """Tags that are numbers here and text there become text, as within one benchmark."""
+    """Return the tables with each tag that has different types in different tables cast to text."""
     kinds: dict[str, set[pa.DataType]] = {}
     for table in tables:
         for column in table.schema:
@@ -351,7 +392,7 @@ def _same_kinds(tables: list[pa.Table]) -> list[pa.Table]:
 
 
 def _place(store: ImageStore) -> str:
-    """Return the place of a store: two stores at one place are one, however they were opened."""
+    """Return a string that identifies the location of a store: two stores at the same location count as one."""
     return str(Path(store.location).resolve()) if store.location else f"store {id(store)}"
 
 
@@ -364,17 +405,16 @@ def _prefixed(bench: Benchmark) -> Benchmark:
 
 
 def image_keys(bench: Benchmark) -> list[str]:
-    """Return the images that the items refer to, each once, without crop boxes, in order of first use."""
+    """Return the keys of the images that the items refer to: unique, without crop boxes, in order of first use."""
     references = pc.unique(bench.ragged("images")[1])
-    keys: list[str] = pc.unique(pc.replace_substring_regex(references, REFERENCE_ENDING, "")).to_pylist()
-    return keys
+    return pc.unique(pc.replace_substring_regex(references, REFERENCE_ENDING, "")).to_pylist()
 
 
 def _give_back() -> None:
-    """Give freed memory back to the system: Arrow keeps some of it, and so does glibc, even of large arrays."""
+    """Return freed memory to the system: Arrow and glibc both keep some of it, even of large arrays."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         from ctypes import CDLL
 
-        with suppress(AttributeError, OSError):  # other C libraries keep less and have no such function
+        with suppress(AttributeError, OSError):  # other C libraries have no such function
             CDLL(None).malloc_trim(0)

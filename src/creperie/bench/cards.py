@@ -1,7 +1,8 @@
-"""The documents that come with a saved benchmark: README.md, DATASHEET.md, croissant.json.
+"""The documents that come with a saved benchmark: README.md, DATASHEET.md and croissant.json.
 
-README.md has the YAML head by which `datasets.load_dataset(folder)` finds the items; DATASHEET.md is a datasheet with
-what creperie knows filled in and the rest left as questions to its authors; croissant.json is Croissant 1.0 metadata.
+README.md starts with the YAML header by which `datasets.load_dataset(folder)` finds the items. DATASHEET.md is a
+datasheet in which creperie answers what it knows and leaves the other questions to the authors. croissant.json is
+Croissant 1.0 metadata.
 """
 
 from __future__ import annotations
@@ -23,30 +24,40 @@ from creperie.bench.images import REFERENCE_ENDING
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX
 from creperie.bench.shapes import MatchShape, match_chance, match_shapes
 from creperie.bench.stores import FolderStore
-from creperie.core import packaged, packaged_toml, read_json, render, sha256_of, write_json, write_text
+from creperie.core import (
+    counted,
+    listing,
+    one_line,
+    packaged,
+    packaged_toml,
+    read_json,
+    render,
+    sha256_of,
+    write_json,
+    write_text,
+)
 
 _TABLES: dict[str, dict[str, str]] = packaged_toml("creperie.bench", "cards.toml")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 
 
 def write_cards(bench: Benchmark, folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write the three documents beside the saved items."""
+    """Write README.md, DATASHEET.md and croissant.json beside the saved items."""
     kinds = match_shapes(bench)
     pictures = write_metadata(bench, folder) if manifest["images"] == "images" else []
-    (folder / "README.md").write_text(readme(bench, manifest, kinds, pictures), encoding="utf-8")
-    (folder / "DATASHEET.md").write_text(datasheet(bench, manifest, kinds), encoding="utf-8")
+    write_text(folder / "README.md", readme(bench, manifest, kinds, pictures))
+    write_text(folder / "DATASHEET.md", datasheet(bench, manifest, kinds))
     files = {f.relative_to(folder).as_posix(): sha256_of(f) for f in sorted((folder / "data").glob("*.parquet"))}
-    document = croissant(bench, files, _TABLES["columns"], licence_id(bench.info.licence))
-    (folder / "croissant.json").write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "croissant.json", croissant(bench, files))
 
 
-#: The last audit of a saved benchmark, beside its items; the cards state its verdict between two marks.
+#: The file with the last audit of a saved benchmark; the cards state its verdict between two HTML comments.
 AUDIT_FILE = "audit.json"
 _AUDIT = re.compile(r"(<!-- audit -->\n).*?(<!-- end of audit -->)", re.DOTALL)
 
 
 def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
-    """Return the audit that was recorded beside a saved benchmark; None where there is none of this content."""
+    """Return the audit stored beside a saved benchmark; None if there is none, or if it was made on other content."""
     if not isinstance(bench.source, Parquet) or not bench.source.files:
         return None
     path = bench.source.files[0].parent.parent / AUDIT_FILE
@@ -55,9 +66,9 @@ def recorded_audit(bench: Benchmark) -> dict[str, Any] | None:
 
 
 def record_audit(folder: Path, audit: Mapping[str, Any]) -> bool:
-    """Write an audit beside a saved benchmark and its verdict into the cards; True if that was done.
+    """Write an audit beside a saved benchmark and its verdict into the cards; return True if they were written.
 
-    Nothing is written where the folder holds another content, an audit by more attackers, or cannot be written.
+    Nothing is written if the folder holds other content or an audit with more attackers, or cannot be written to.
     """
     manifest = folder / MANIFEST_FILE
     if not manifest.is_file() or read_json(manifest).get("hash") != audit["hash"]:
@@ -72,13 +83,13 @@ def record_audit(folder: Path, audit: Mapping[str, Any]) -> bool:
         for card in (folder / "README.md", folder / "DATASHEET.md"):
             if card.is_file():
                 write_text(card, _AUDIT.sub(lambda m: m[1] + stated + m[2], card.read_text(encoding="utf-8")))
-    except OSError:  # a read-only folder: the audit is right all the same
+    except OSError:  # a read-only folder: the audit itself is still valid
         return False
     return True
 
 
 def licence_id(licence: str) -> str:
-    """Return the short name of a licence.
+    """Return the identifier of a licence: "unknown" if the text is empty, "other" if the licence is not known.
 
     >>> licence_id("CC BY 4.0"), licence_id("ask the authors"), licence_id("")
     ('cc-by-4.0', 'other', 'unknown')
@@ -89,23 +100,25 @@ def licence_id(licence: str) -> str:
 
 
 def size_category(items: int) -> str:
-    """
+    """Return the size category of a data set, as Hugging Face names it.
+
     >>> size_category(7511)
     '1K<n<10K'
     """
     return next((name for limit, name in SIZES if items < limit), "n>10M")
 
 
-#: the name and the endings by which `datasets` knows a table of items and the pictures that lie beside it
+#: the file name under which `datasets` finds metadata of images, and the image file endings that it supports
 METADATA_FILE = "metadata.parquet"
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
 
 
 def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
-    """Write the items once more with the paths of their copied images; the files that `datasets` then reads.
+    """Write a second table of items, with the paths of their copied images, and return the patterns of the files that
+    `datasets` should read.
 
-    Nothing is written where an image is missing or has an ending that `datasets` does not know. A picture is whole
-    there; where items mean a part of it, the column `references` says which.
+    Returns an empty list and writes nothing if an image is missing or has an ending that `datasets` does not support.
+    The images are not cropped; if items refer to regions, the column `references` holds the original references.
     """
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -127,7 +140,7 @@ def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
 
 
 def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape], pictures: Sequence[str] = ()) -> str:
-    """Return the card; `pictures` are the files that `datasets` reads where images are part of the folder."""
+    """Return the text of README.md; `pictures` are the files that `datasets` reads if the images are included."""
     import yaml
 
     head = yaml.safe_dump(_head(bench, kinds, pictures), allow_unicode=True, sort_keys=False)
@@ -160,17 +173,18 @@ def _head(bench: Benchmark, kinds: list[MatchShape], files: Sequence[str]) -> di
 
 
 def _shape_text(shape: MatchShape) -> str:
-    """
+    """Return a short description of the shape of an item.
+
     >>> _shape_text(MatchShape(1, 3, ((True, True, False),), 5))
     '1 image, 3 captions, match `[[1,1,0]]`'
     """
-    pictures = f"{shape.images or 'no'} image{'' if shape.images == 1 else 's'}"
+    pictures = counted(shape.images, "image") if shape.images else "no images"
     matrix = f", match `{shape.text}`" if len(shape.text) <= 60 else ""
-    return f"{pictures}, {shape.captions} caption{'' if shape.captions == 1 else 's'}{matrix}"
+    return f"{pictures}, {counted(shape.captions, 'caption')}{matrix}"
 
 
 def step_text(step: ProvenanceStep) -> str:
-    """Return one step of the provenance in a line.
+    """Return a one-line description of a provenance step.
 
     >>> step_text(ProvenanceStep("sample", {"n": 100, "seed": 0}, ("ab12" * 16,)))
     'sample (n=100, seed=0) of ab12ab12ab12'
@@ -181,11 +195,9 @@ def step_text(step: ProvenanceStep) -> str:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, Mapping):  # checksums of files, say: the names will do
-        names = list(map(str, value))
-        value = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    text = _line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
-    return text if len(text) <= 120 else text[:117] + "…"
+    if isinstance(value, Mapping):  # for example checksums by file name: show the names only
+        value = listing(value)
+    return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), 120)
 
 
 def _tag_name(column: str) -> str:
@@ -204,7 +216,7 @@ def _cell(text: str) -> str:
 
 
 def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape]) -> str:
-    """Questions and answers; what creperie cannot know stays a question."""
+    """Return the text of DATASHEET.md: a datasheet that leaves open the questions that creperie cannot answer."""
     steps = _all_steps(bench.provenance)
     types = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "yes or no"}
     tags = {_tag_name(f.name): types.get(f.type, str(f.type)) for f in bench.schema if f.name not in CORE_COLUMNS.names}
@@ -213,7 +225,7 @@ def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchSh
 
 
 def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:
-    """Return the steps in order, with those of benchmarks that were joined on the way."""
+    """Return all steps in order, including those of benchmarks that were concatenated."""
     flat: list[ProvenanceStep] = []
     for step in steps:
         for part in step.args.get("history", ()):
@@ -224,14 +236,14 @@ def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 
-#: the standard's terms (cr:); everything else is schema.org's
+#: the JSON-LD context: terms of Croissant (cr:); all other terms are from schema.org
 CONTEXT: dict[str, Any] = json.loads(packaged("creperie.bench", "croissant.json"))
 
-LICENCE_URLS: dict[str, str] = packaged_toml("creperie.bench", "cards.toml")["licence_urls"]
+LICENCE_URLS: dict[str, str] = _TABLES["licence_urls"]
 
 
-def croissant(bench: Benchmark, files: Mapping[str, str], columns: Mapping[str, str], licence: str) -> dict[str, Any]:
-    """Return the JSON-LD document. `files` are the Parquet files with their sha256, `columns` what the columns mean."""
+def croissant(bench: Benchmark, files: Mapping[str, str]) -> dict[str, Any]:
+    """Return the Croissant document. `files` maps files to their sha256."""
     info = bench.info
     title = " ".join((info.title or bench.name).split())
     return {
@@ -242,12 +254,12 @@ def croissant(bench: Benchmark, files: Mapping[str, str], columns: Mapping[str, 
         "description": info.description or f"{title}: a vision-language compositionality benchmark.",
         "conformsTo": CONFORMS_TO,
         "citeAs": info.citation or f"{title}, content hash {bench.hash}",
-        "license": LICENCE_URLS.get(licence) or info.licence or "unknown",
+        "license": LICENCE_URLS.get(licence_id(info.licence)) or info.licence or "unknown",
         **_url(info.source),
         "version": "1.0.0",
         "datePublished": _today(),
         "distribution": [_file(path, digest) for path, digest in files.items()],
-        "recordSet": [_records(bench, next(iter(files)), columns)],
+        "recordSet": [_records(bench, next(iter(files)))],
     }
 
 
@@ -262,7 +274,7 @@ def _file(path: str, digest: str) -> dict[str, Any]:
     }
 
 
-def _records(bench: Benchmark, file: str, columns: Mapping[str, str]) -> dict[str, Any]:
+def _records(bench: Benchmark, file: str) -> dict[str, Any]:
     schema = bench.schema
     return {
         "@type": "cr:RecordSet",
@@ -270,12 +282,12 @@ def _records(bench: Benchmark, file: str, columns: Mapping[str, str]) -> dict[st
         "name": "items",
         "description": "One record an item: its images, its captions, and which caption is true of which image.",
         "key": [{"@id": "items/subset"}, {"@id": "items/id"}],
-        "field": [_field(schema.field(name), id_, file, columns.get(name, "")) for name, id_ in _ids(bench).items()],
+        "field": [_field(schema.field(name), id_, file) for name, id_ in _ids(bench).items()],
     }
 
 
 def _ids(bench: Benchmark) -> dict[str, str]:
-    """Return column names with ids for them, which may hold no blanks."""
+    """Return an identifier for each column name; identifiers contain no blanks."""
     ids: dict[str, str] = {}
     for i, name in enumerate(bench.columns):
         plain = re.sub(r"[^A-Za-z0-9_.-]", "-", name)
@@ -283,7 +295,7 @@ def _ids(bench: Benchmark) -> dict[str, str]:
     return ids
 
 
-def _field(column: pa.Field, id_: str, file: str, text: str) -> dict[str, Any]:
+def _field(column: pa.Field, id_: str, file: str) -> dict[str, Any]:
     repeated = pa.types.is_list(column.type)
     kind = column.type.value_type if repeated else column.type
     data_type = "sc:Boolean" if pa.types.is_boolean(kind) else "sc:Text" if pa.types.is_string(kind) else "sc:Float"
@@ -291,7 +303,7 @@ def _field(column: pa.Field, id_: str, file: str, text: str) -> dict[str, Any]:
         "@type": "cr:Field",
         "@id": id_,
         "name": column.name,
-        "description": text or f"The tag {column.name.removeprefix(TAG_PREFIX)}.",
+        "description": _TABLES["columns"].get(column.name) or f"The tag {column.name.removeprefix(TAG_PREFIX)}.",
         "dataType": data_type,
         **({"repeated": True} if repeated else {}),
         "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
@@ -299,7 +311,7 @@ def _field(column: pa.Field, id_: str, file: str, text: str) -> dict[str, Any]:
 
 
 def _identifier(name: str) -> str:
-    """Return a name without the characters that the standard forbids.
+    """Return a name without the characters that Croissant forbids.
 
     >>> _identifier("sugarcrepe++ (mine)")
     'sugarcrepe-mine'
@@ -313,7 +325,7 @@ def _url(source: str) -> dict[str, str]:
 
 
 def _today() -> str:
-    """Return the day of writing; builds that must come out the same twice set SOURCE_DATE_EPOCH."""
+    """Return the current date, or that of SOURCE_DATE_EPOCH, which reproducible builds set."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = dt.datetime.fromtimestamp(int(fixed), dt.UTC) if fixed.isdigit() else dt.datetime.now(dt.UTC)
     return now.date().isoformat()

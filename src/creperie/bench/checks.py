@@ -1,7 +1,7 @@
-"""What is wrong with a benchmark: repeated, contradictory, empty and unwinnable items, and its images.
+"""Checks that find defects of a benchmark: duplicate, contradictory, empty and unwinnable items, and bad images.
 
-Text is checked in columns, so a million items take seconds. Findings of severity `error` are defects of single items;
-`info` is worth knowing.
+Texts are checked column by column, so a million items take seconds. A finding with severity `error` is a defect of an
+item; `info` is worth knowing.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ import pyarrow.compute as pc
 
 from creperie.bench.benchmark import Benchmark, Parquet
 from creperie.bench.hashing import content_hash
-from creperie.bench.image_check import ERROR, INFO, Finding
+from creperie.bench.image_check import ERROR, INFO, Finding, check_images
 from creperie.bench.rows import first_rows, list_codes, number_list_codes, owners, pair_codes, value_codes
 from creperie.bench.shapes import shape_codes
-from creperie.core import Progress, packaged_toml, silent
+from creperie.core import Progress, cut, packaged_toml, silent
 
-#: What the codes mean, in the order in which they are shown.
+#: The meaning of each code, in the order in which findings are shown.
 CODES: dict[str, str] = packaged_toml("creperie.bench", "codes.toml")
 
 
 def check(bench: Benchmark, *, images: bool = True, progress: Progress = silent) -> list[Finding]:
     """Return all findings, errors first. With `images`, every image that an item refers to is read and decoded."""
-    from creperie.bench.image_check import check_images
-
     view = View(bench)
     findings: list[Finding] = []
     with progress("check items", len(CHECKS), "checks") as advance:
@@ -41,7 +39,7 @@ def check(bench: Benchmark, *, images: bool = True, progress: Progress = silent)
 
 
 class View:
-    """A benchmark in the columns that the checks share."""
+    """A benchmark with the columns that the checks share, computed once."""
 
     def __init__(self, bench: Benchmark) -> None:
         self.bench = bench
@@ -53,12 +51,12 @@ class View:
 
     @cached_property
     def encoded(self) -> pa.DictionaryArray:
-        """The captions with each text once: what is asked of a text is asked once."""
+        """The captions, dictionary-encoded, so that each distinct text is tested once."""
         return self.captions[1].dictionary_encode()
 
     @cached_property
     def codes(self) -> np.ndarray:
-        return np.asarray(self.encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+        return np.asarray(self.encoded.indices.to_numpy(zero_copy_only=False), np.int64)
 
     @cached_property
     def owners(self) -> np.ndarray:
@@ -66,15 +64,15 @@ class View:
 
     @cached_property
     def truth(self) -> np.ndarray:
-        """For each caption: is it true of any image?"""
+        """For each caption, whether it is true of any image."""
         values = self.bench.ragged("match")[1].to_numpy(zero_copy_only=False)
-        true = np.zeros(len(self.codes), dtype=bool)
+        true = np.zeros(len(self.codes), bool)
         true[self.cell_captions[values]] = True
         return true
 
     @cached_property
     def cell_captions(self) -> np.ndarray:
-        """For each cell of the match matrices, its caption."""
+        """For each cell of the match matrices, the index of its caption."""
         offsets, _ = self.bench.ragged("match")
         width = np.diff(self.captions[0])
         owner = owners(offsets)
@@ -91,9 +89,9 @@ class View:
         return Finding(code, severity, *self.key(row), message)
 
     def where(self, test: Callable[[pa.Array], pa.Array]) -> np.ndarray:
-        """Return the captions whose text passes a test."""
+        """Return the indices of the captions whose text passes a test."""
         if not len(self.codes):
-            return np.zeros(0, dtype=np.int64)
+            return np.zeros(0, np.int64)
         passed = test(self.encoded.dictionary).to_numpy(zero_copy_only=False)
         return np.flatnonzero(passed[self.codes])
 
@@ -131,7 +129,7 @@ def _repeated_items(view: View) -> Iterator[Finding]:
 
 
 def _vacuous(view: View) -> Iterator[Finding]:
-    """Yield findings of items that cannot be wrong, or cannot be right, by ranking."""
+    """Yield findings for items whose captions are all true, all false or missing: ranking them tests nothing."""
     codes, shapes = shape_codes(view.bench)
     subset = view.table.column("subset").combine_chunks().dictionary_encode()
     of = subset.indices.to_numpy(zero_copy_only=False)
@@ -141,13 +139,14 @@ def _vacuous(view: View) -> Iterator[Finding]:
         if not code:
             continue
         rows = np.flatnonzero(codes == index)
-        if shape.captions == 1:  # one caption to say yes or no to: the nature of a benchmark, not a defect
+        if shape.captions == 1:  # one caption with a yes-or-no label: the design of a benchmark, not a defect
             for s, n in zip(*np.unique(of[rows], return_counts=True)):
                 message = f"{n:,} items have one caption and a yes-or-no label: {CODES[code]}"
                 yield Finding(code, INFO, str(subset.dictionary[int(s)]), "", message)
             continue
+        severity = INFO if code == "no-negatives" else ERROR  # several true captions: paraphrases
         for row in rows.tolist():
-            yield view.finding(code, ERROR, row, f"match is {shape.text[:80]}: {CODES[code]}")
+            yield view.finding(code, severity, row, f"match is {shape.text[:80]}: {CODES[code]}")
 
 
 def _vacuous_code(cells: list[bool], images: int) -> str:
@@ -171,7 +170,7 @@ def _skipped(view: View) -> Iterator[Finding]:
 
 
 def _repeated_captions(view: View) -> Iterator[Finding]:
-    """Yield findings of captions that repeat an earlier one of their item: contradictory, or merely twice there."""
+    """Yield findings for captions that repeat an earlier one of their item, with the same or the opposite label."""
     first = first_rows(pair_codes(view.owners, view.codes))
     offsets = view.captions[0]
     for caption in np.flatnonzero(first != np.arange(len(first))).tolist():
@@ -190,14 +189,14 @@ def _repeated_captions(view: View) -> Iterator[Finding]:
 
 
 def _column(view: View, row: int, caption: int) -> list[bool]:
-    """Of which images of its item a caption is true."""
+    """Return, for each image of the item, whether the caption is true of it."""
     width = int(view.captions[0][row + 1] - view.captions[0][row])
     cells: list[bool] = view.table.column("match")[row].as_py()
     return cells[caption - int(view.captions[0][row]) :: width]
 
 
 def _contradictions(view: View) -> Iterator[Finding]:
-    """Yield findings of captions that are true of an image here and false of the same image there."""
+    """Yield findings for captions that are true of an image in one item and false of the same image in another."""
     cells, values = view.bench.ragged("match")
     images, references = view.bench.ragged("images")
     if not len(references):
@@ -208,7 +207,7 @@ def _contradictions(view: View) -> Iterator[Finding]:
     shown = np.flatnonzero(np.diff(images)[owner] > 0)
     code = pair_codes(value_codes(references)[picture[shown]], view.codes[view.cell_captions[shown]])
     true = values.to_numpy(zero_copy_only=False)[shown]
-    both = np.zeros(int(code.max(initial=-1)) + 1, dtype=np.int8)
+    both = np.zeros(int(code.max(initial=-1)) + 1, np.int8)
     both[code[true]] |= 1
     both[code[~true]] |= 2
     suspects = np.flatnonzero(both[code] == 3)
@@ -218,7 +217,10 @@ def _contradictions(view: View) -> Iterator[Finding]:
 def _across_items(
     view: View, code: np.ndarray, row: np.ndarray, true: np.ndarray, cell: np.ndarray
 ) -> Iterator[Finding]:
-    """Yield one finding for each item whose false caption is true elsewhere; within one item other checks say so."""
+    """Yield a finding for each caption that is false in one item and true of the same image in another item.
+
+    Contradictions within one item are left to other checks.
+    """
     home: dict[int, list[int]] = {}
     for i in np.flatnonzero(true).tolist():
         home.setdefault(int(code[i]), []).append(int(row[i]))
@@ -244,7 +246,7 @@ def _empty(view: View) -> Iterator[Finding]:
 
 def _odd_characters(view: View) -> Iterator[Finding]:
     def odd(texts: pa.Array) -> pa.Array:
-        # Line ends count only where text follows; at the end they are trailing blanks.
+        # A line break counts only if text follows; at the end it is a trailing blank.
         pattern = r"(?s)[\x00-\x08\x0e-\x1f\x7f-\x{9f}\x{fffd}]|[\n\r\v\f].*\S"
         return pc.match_substring_regex(texts, pattern)
 
@@ -254,8 +256,8 @@ def _odd_characters(view: View) -> Iterator[Finding]:
 
 
 def _trailing_blanks(view: View) -> Iterator[Finding]:
-    """Yield one finding per subset: how many true and false captions end in a blank."""
-    blank = np.zeros(len(view.codes), dtype=bool)
+    """Yield one finding per subset with the number of true and false captions that end in a blank."""
+    blank = np.zeros(len(view.codes), bool)
     blank[view.where(lambda texts: pc.not_equal(pc.utf8_rtrim_whitespace(texts), texts))] = True
     if not blank.any():
         return
@@ -273,7 +275,7 @@ def _trailing_blanks(view: View) -> Iterator[Finding]:
 
 
 def _nearly_equal(view: View) -> Iterator[Finding]:
-    """Yield one finding per item whose true and false captions differ only in what no image shows."""
+    """Yield one finding per item with a true and a false caption that differ only in case, punctuation or spacing."""
     if not len(view.codes):
         return
     lowered = pc.utf8_lower(view.encoded.dictionary)
@@ -292,8 +294,8 @@ def _nearly_equal(view: View) -> Iterator[Finding]:
 
 
 def _quoted(text: str) -> str:
-    """Return a caption within a message: in quotes, line ends visible, not too long."""
-    return json.dumps(text if len(text) <= 120 else text[:117] + "…", ensure_ascii=False)
+    """Return a caption for use in a message: quoted, with line breaks escaped, truncated to 120 characters."""
+    return json.dumps(cut(text, 120), ensure_ascii=False)
 
 
 CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (

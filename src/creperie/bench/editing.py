@@ -1,11 +1,9 @@
-"""Several changes to a benchmark in one go, in a fixed order, each of them a step of its provenance."""
+"""A set of changes to a benchmark, applied in a fixed order; each is recorded as a provenance step."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from creperie.bench.benchmark import Benchmark, from_items
 from creperie.bench.checks import CODES, check
@@ -15,7 +13,7 @@ from creperie.core import Progress, UsageError, option, silent, unknown
 
 @dataclass(frozen=True)
 class Edit:
-    """What to change; done in this order."""
+    """The changes to make, in the order in which they are applied."""
 
     subset: tuple[str, ...] = option((), "Keep these subsets, by comma or repeated.")
     tag: tuple[str, ...] = option(
@@ -29,14 +27,13 @@ class Edit:
 
 
 def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benchmark:
-    """Return a benchmark with the changes made."""
+    """Return the benchmark with the changes applied."""
     if change.subset:
         bench = bench.only(change.subset)
     for wanted in change.tag:
         bench = with_tag(bench, wanted)
     if change.drop:
-        keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
-        bench = bench.filter([f"{subset}/{id_}" not in change.drop for subset, id_ in keys], why="dropped by name")
+        bench = bench.filter(["/".join(key) not in change.drop for key in bench.item_keys], why="dropped by name")
     if change.without:
         bench = without(bench, change.without, progress=progress)
     if change.head is not None:
@@ -47,7 +44,7 @@ def edit(bench: Benchmark, change: Edit, *, progress: Progress = silent) -> Benc
 
 
 def with_tag(bench: Benchmark, wanted: str) -> Benchmark:
-    """Return the items whose tag has one of the values that `name=value,value` lists."""
+    """Return a benchmark of the items whose tag has one of the values in `wanted`, written `name=value,value`."""
     name, equals, values = wanted.partition("=")
     tags = [column.removeprefix(TAG_PREFIX) for column in bench.columns if column.startswith(TAG_PREFIX)]
     if not equals:
@@ -60,26 +57,25 @@ def with_tag(bench: Benchmark, wanted: str) -> Benchmark:
 
 
 def without(bench: Benchmark, codes: Sequence[str], *, progress: Progress = silent) -> Benchmark:
-    """Return the items that have no finding of these codes."""
+    """Return a benchmark of the items that have no finding with one of these codes."""
     for code in codes:
         if code not in CODES:
             raise unknown("finding", code, CODES)
     images = any("image" in code or "crop" in code for code in codes)
     bad = {(f.subset, f.item) for f in check(bench, images=images, progress=progress) if f.code in codes and f.item}
-    keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
-    keep = np.fromiter((key not in bad for key in keys), dtype=bool, count=len(bench))
-    return bench.filter(keep, why=f"without {', '.join(codes)}")
+    return bench.filter([key not in bad for key in bench.item_keys], why=f"without {', '.join(codes)}")
 
 
-#: how sure it is that a twin's captions are false of the other image, in the tag `evidence`
+#: values of the tag `evidence`: how certain it is that the captions of a twin are false of the other image
 LEVELS = ("certain", "likely", "unchecked")
 Keys = Collection[tuple[str, str]]  #: subset and id of items
 
 
 def reweighed(bench: Benchmark, by: str, doubted: Keys, agreed: Keys = ()) -> Benchmark | None:
-    """Return a benchmark whose items say on what evidence they rest, after a model's verdicts; None for others.
+    """Return the benchmark with the tag `evidence` of its items updated by a model's verdicts; None if no item has it.
 
-    Doubt takes an item one level down; an item with whose cells the model agrees is `likely` at least, never `certain`.
+    An item in `doubted` goes down one level; an item in `agreed` becomes at least `likely`, but never `certain`. `by`
+    is the name of the model.
     """
     items = []
     for item in bench:

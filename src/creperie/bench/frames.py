@@ -1,15 +1,14 @@
-"""Benchmarks from what is in hand: data frames, lists of dictionaries, data sets, pictures in memory.
+"""Benchmarks from objects in memory: data frames, lists of dictionaries, data sets and images.
 
-Pictures in memory are written once into creperie's cache, under names made from their content. Saving a benchmark
-copies them.
+Images in memory are written once to creperie's cache, under names derived from their content. Saving a benchmark copies
+them.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,76 +18,82 @@ import pyarrow as pa
 from creperie.bench.benchmark import Benchmark, from_items
 from creperie.bench.formats.native import is_native, items_of_columns
 from creperie.bench.formats.tablefile import TableSource, table_of_records
-from creperie.bench.formats.tables import Roles, benchmark_of_table, resolve, roles_of
-from creperie.bench.images import ImageError, ImageStore, picture_type
+from creperie.bench.formats.tables import benchmark_of_table, resolve
+from creperie.bench.images import NO_IMAGES, ImageStore, NoImages, image_reference, split_reference
 from creperie.bench.item import Item
-from creperie.bench.stores import open_store, pictures_in_memory
-from creperie.core import DataError, UsageError, check_columns, write_bytes
+from creperie.bench.roles import Roles
+from creperie.bench.stores import keep_picture, open_store, pictures_in_memory
+from creperie.core import DataError, UsageError, check_columns, with_options
 
-Columns = str | Sequence[str]  #: the name of a column, or several
 
-
-def from_pandas(
-    frame: Any,
-    *,
-    image: Columns = (),
-    positive: Columns = (),
-    negative: Columns = (),
-    subset: Columns = (),
-    id: Columns = (),
-    tag: Columns = (),
-    images: str | Path | None = None,
-    name: str = "frame",
-) -> Benchmark:
+@with_options(roles=Roles)
+def from_pandas(frame: Any, *, images: str | Path | None = None, name: str = "frame", roles: Roles) -> Benchmark:
     """Return a benchmark from a table in memory: one row per item, columns with true and false captions.
 
-    `frame` is a frame of pandas or polars, an Arrow table, a `datasets.Dataset`, or a list of dictionaries. Columns
-    with plain names (image, caption, negative, subset, id …) need not be named. An image is a PIL image, encoded
-    bytes, a path, or a key in `images` (a folder, zip or Parquet file).
+    `frame` is a pandas or polars data frame, an Arrow table, a `datasets.Dataset`, or a list of dictionaries or of
+    items. Columns with usual names (image, caption, negative, subset, id …) need not be named. An image is a PIL image,
+    encoded bytes, a path, or a key in `images` (a folder, zip or Parquet file).
     """
+    if isinstance(frame, Benchmark):
+        return frame
+    if isinstance(frame, Sequence) and frame and isinstance(frame[0], Item):
+        return _from_items(frame, name, images)
     columns = _columns_of(frame, name)
-    named = roles_of(image=image, positive=positive, negative=negative, subset=subset, id=id, tag=tag)
-    if named == Roles() and is_native(list(columns), "parquet"):
-        return _from_native(columns, name, images)
-    table = table_of_columns(name, columns)
-    roles = resolve(named, table)
-    store: ImageStore | None = None if images is None else open_store(images)
-    for column in roles.image:
-        columns[column] = _picture_keys(columns[column], f"{name}[{column!r}]")
-    if store is None:
-        store = _store_of(columns, roles)
+    if roles == Roles() and is_native(list(columns), "parquet"):
+        return _from_items(items_of_columns(_with_keys(columns, name), name), name, images)
+    roles = resolve(roles, table_of_columns(name, columns))
+    cells = [cell for column in roles.image for cell in columns[column]]
+    keys, store = _pictures(cells, f"{name}[{', '.join(roles.image)}]", images)
+    rows = len(cells) // max(1, len(roles.image))
+    columns |= {column: keys[i * rows : (i + 1) * rows] for i, column in enumerate(roles.image)}
     bench = benchmark_of_table(name, table_of_columns(name, columns), roles, {"format": type(frame).__name__})
-    return bench if store is None else replace(bench, images=store)
+    _warn_of_losses(bench, roles)
+    return replace(bench, images=store)
 
 
-def _from_native(columns: dict[str, list[Any]], name: str, images: str | Path | None) -> Benchmark:
-    """Return the benchmark of a frame that `to_pandas`, or an export for `datasets`, gave."""
-    keys = [_picture_keys(cells, f"{name}['images']") for cells in columns["images"]]
-    bench = from_items(name, items_of_columns({**columns, "images": keys}, name))
-    if images is None and _in_cache(key for row in keys for key in row):
-        images = pictures_in_memory()
-    return bench if images is None else replace(bench, images=open_store(images))
+def _from_items(items: Sequence[Item], name: str, images: str | Path | None) -> Benchmark:
+    """Return a benchmark from items whose images are keys or paths."""
+    keys, store = _pictures([key for item in items for key in item.images], name, images)
+    rest = iter(keys)
+    return from_items(name, [_with_images(item, [next(rest) for _ in item.images]) for item in items], images=store)
 
 
-def from_objects(objects: Any, name: str = "frame") -> Benchmark:
-    """Return a benchmark from items, or from anything that `from_pandas` takes with columns of plain names."""
-    if isinstance(objects, Iterable) and not isinstance(objects, (Mapping, str, bytes)):
-        first = next(iter(objects), None) if isinstance(objects, Sequence) else None
-        if isinstance(first, Item):
-            return from_items(name, objects)
-    return from_pandas(objects, name=name)
+def _with_images(item: Item, keys: Sequence[str | None]) -> Item:
+    if len(keys) > 1 and None in keys:
+        raise DataError("one of its pictures is not there", where=f"item {item.subset}/{item.id}")
+    return replace(item, images=tuple(key for key in keys if key is not None))
+
+
+def _with_keys(columns: dict[str, list[Any]], name: str) -> dict[str, list[Any]]:
+    """Return the columns of a frame with creperie's own columns, with a key in place of each image."""
+    return {**columns, "images": [[_picture_key(one, f"{name}['images']") for one in row] for row in columns["images"]]}
+
+
+def _warn_of_losses(bench: Benchmark, roles: Roles) -> None:
+    """Warn if rows have no image or are not items, with their numbers."""
+    without = sum(not images for images in bench.column("images").to_pylist()) if roles.image else 0
+    if without:
+        warnings.warn(f"{without:,} of {len(bench):,} items have no image", stacklevel=4)
+    if bench.skipped:
+        first = bench.skipped[0]
+        what = f"{len(bench.skipped):,} rows are not items: {first.reason} (row {first.id} first)"
+        warnings.warn(what, stacklevel=4)
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
 def _columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
-    """Return the columns of a frame as lists, missing values as None."""
+    """Return the columns of a frame as lists, with None for missing values."""
+    if isinstance(frame, Mapping) and any(hasattr(part, "features") for part in frame.values()):
+        raise UsageError(f"has the splits {', '.join(frame)}", where=name, hint="choose one: `frame['…']`")
+    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
+        raise UsageError("is a lazy frame", where=name, hint="pass `frame.collect()`")
     if isinstance(frame, Mapping):
         return {str(column): list(values) for column, values in frame.items()}
     if isinstance(frame, Sequence) and not isinstance(frame, (str, bytes)):
         return _columns_of_records(frame, name)
-    if hasattr(frame, "features") and hasattr(frame, "with_format"):  # a data set: its pictures stay encoded
+    if hasattr(frame, "features") and hasattr(frame, "with_format"):  # a `datasets.Dataset`; its images stay encoded
         frame = frame.with_format("arrow")[:]
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         return {column: frame.column(column).to_pylist() for column in frame.schema.names}
@@ -97,9 +102,10 @@ def _columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
         return {str(column): _values(frame[column]) for column in frame.columns}
     if hasattr(frame, "__arrow_c_stream__"):
         return _columns_of(pa.table(frame), name)
-    what = f"{type(frame).__name__} is not a benchmark"
-    hint = "pass a name, a path, a Benchmark, a data frame, or a list of items or of dictionaries"
-    raise UsageError(what, hint=hint)
+    raise UsageError(
+        f"{type(frame).__name__} is not a benchmark",
+        hint="pass a name, a path, a Benchmark, a data frame, or a list of items or of dictionaries",
+    )
 
 
 def _columns_of_records(records: Sequence[Any], name: str) -> dict[str, list[Any]]:
@@ -112,8 +118,10 @@ def _columns_of_records(records: Sequence[Any], name: str) -> dict[str, list[Any
 
 
 def _values(series: Any) -> list[Any]:
-    """Return the values of a column; those that Arrow does not know, such as pictures, as they are."""
-    if str(getattr(series, "dtype", "")) == "Object":  # of polars, which gives Arrow addresses in memory
+    """Return the values of a column as Python objects; values that Arrow cannot represent, such as images, are
+    unchanged.
+    """
+    if str(getattr(series, "dtype", "")) == "Object":  # of polars, which would give Arrow memory addresses
         return list(series)
     try:
         arrow = hasattr(series, "__arrow_c_stream__")
@@ -123,7 +131,7 @@ def _values(series: Any) -> list[Any]:
 
 
 def table_of_columns(name: str, columns: Mapping[str, Sequence[Any]]) -> TableSource:
-    """Return a table whose columns are in memory; they have one length."""
+    """Return a table over columns in memory; raise a DataError if their lengths differ."""
     check_columns(len(columns), name)
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
@@ -139,58 +147,51 @@ def table_of_columns(name: str, columns: Mapping[str, Sequence[Any]]) -> TableSo
 # -- pictures ----------------------------------------------------------------------------------------------------------
 
 
-def _picture_keys(cells: Sequence[Any], where: str) -> list[Any]:
-    """Keys for a column of pictures: those in memory are stored, paths and keys are as they are."""
-    return [_picture_key(cell, f"{where}[{i}]") for i, cell in enumerate(cells)]
-
-
-def _picture_key(cell: Any, where: str) -> Any:
-    if isinstance(cell, Mapping) and {"bytes", "path"} <= set(cell):  # as `datasets` keeps pictures
+def _picture_key(cell: Any, where: str) -> str | None:
+    """Return the key of an image, or None if the cell is empty. Images in memory are cached; paths and keys are
+    unchanged.
+    """
+    if isinstance(cell, Mapping) and {"bytes", "path"} <= set(cell):  # as `datasets` stores images
         cell = cell["path"] if cell["bytes"] is None else cell["bytes"]
-    if isinstance(cell, os.PathLike):
-        cell = os.fspath(cell)
-    if cell is None or isinstance(cell, str):
-        return cell
-    data = cell if isinstance(cell, bytes) else _encoded(cell, where)
+    if isinstance(cell, (str, os.PathLike)):
+        return os.fspath(cell) or None
+    missing = cell is None or type(cell).__name__ == "NAType" or (isinstance(cell, float) and cell != cell)
+    return None if missing else keep_picture(cell, where)
+
+
+def _pictures(
+    cells: Sequence[Any], where: str, images: str | Path | None
+) -> tuple[list[str | None], ImageStore | NoImages]:
+    """Return the keys of images and the store that has them: the given one, the cache, or the common folder of all
+    paths.
+
+    If some paths exist and others do not, the keys of the latter are None and a warning is issued.
+    """
+    keys = [_picture_key(cell, f"{where}[{i}]") for i, cell in enumerate(cells)]
+    named = {key: split_reference(key) for key in keys if key is not None}
+    cached = {key: key for key, (name, _) in named.items() if _is_cached(name)}
+    files = {key: Path(name).absolute() for key, (name, _) in named.items() if key not in cached and _is_file(name)}
+    if images is not None or not (cached or files):
+        return keys, NO_IMAGES if images is None else open_store(images)
+    if missing := [key for key in named if key not in cached and key not in files]:
+        what = f"{len(missing):,} of {len(named):,} pictures are not there: {missing[0]}"
+        warnings.warn(what + (", …" if len(missing) > 1 else ""), stacklevel=5)
+    if cached:  # images in memory and in files: all go into the cache
+        root = pictures_in_memory()
+        names = {key: keep_picture(path.read_bytes(), key) for key, path in files.items()}
+    else:
+        root = Path(os.path.commonpath([path.parent for path in files.values()]))
+        names = {key: path.relative_to(root).as_posix() for key, path in files.items()}
+    placed = cached | {key: image_reference(name, named[key][1]) for key, name in names.items()}
+    return [None if key is None else placed.get(key) for key in keys], open_store(root)
+
+
+def _is_cached(name: str) -> bool:
+    return Path(name).name == name and (pictures_in_memory() / name).is_file()
+
+
+def _is_file(name: str) -> bool:
     try:
-        path = pictures_in_memory() / f"{hashlib.sha256(data).hexdigest()[:32]}{picture_type(data)}"
-    except ImageError as e:
-        raise ImageError(e.code, e.what, where=where) from None
-    if not path.exists():
-        write_bytes(path, data)
-    return path.name
-
-
-def _encoded(picture: Any, where: str) -> bytes:
-    """Return a PIL image as PNG, which loses nothing."""
-    from PIL import Image
-
-    if not isinstance(picture, Image.Image):
-        hint = "give PIL images, encoded bytes, paths, or keys with `images=`"
-        raise DataError(f"is {type(picture).__name__}, which is not a picture", where=where, hint=hint)
-    file = io.BytesIO()
-    picture.save(file, "PNG", compress_level=1)
-    return file.getvalue()
-
-
-def _in_cache(keys: Iterable[str]) -> bool:
-    return all(Path(key).name == key and (pictures_in_memory() / key).is_file() for key in keys)
-
-
-def _store_of(columns: dict[str, list[Any]], roles: Roles) -> ImageStore | None:
-    """Return the store of the pictures: the cache, or the folder that all paths have in common, in which paths become
-    keys."""
-    keys = {key for column in roles.image for key in columns[column] if isinstance(key, str)}
-    if not keys:
-        return None
-    if _in_cache(keys):
-        return open_store(pictures_in_memory())
-    if not all(Path(key).is_file() for key in keys):
-        return None
-    root = Path(os.path.commonpath([Path(key).absolute().parent for key in keys]))
-    for column in roles.image:
-        columns[column] = [
-            Path(key).absolute().relative_to(root).as_posix() if isinstance(key, str) else key
-            for key in columns[column]
-        ]
-    return open_store(root)
+        return Path(name).is_file()
+    except OSError:  # the name is too long
+        return False

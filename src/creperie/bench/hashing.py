@@ -1,4 +1,4 @@
-"""The content hash of a benchmark: the same for the same items, however they are chunked or stored."""
+"""The content hash of a benchmark, which depends on the items, not on how they are chunked or stored."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ HASH_CHUNK = 65_536
 
 
 def content_hash(table: pa.Table) -> str:
-    """sha256 over ids, subsets, image references, captions, match matrices and tags, in order.
+    """Return the sha256 of ids, subsets, image references, captions, match matrices and tags.
 
-    Order matters, so do all bytes of a caption; chunking, compression and the order of tag columns do not.
+    The order of the items matters, and every byte of a caption. Chunking, compression and the order of tag columns do
+    not.
     """
     hashing = ContentHash(table.column_names)
     for start in range(0, table.num_rows, HASH_CHUNK):
@@ -26,12 +27,12 @@ def content_hash(table: pa.Table) -> str:
 
 
 class ContentHash:
-    """The content hash of a table that comes in pieces of `HASH_CHUNK` rows; only the last may have fewer."""
+    """An incremental content hash, fed with tables of `HASH_CHUNK` rows; only the last one may have fewer."""
 
     def __init__(self, columns: Iterable[str]) -> None:
         names = list(CORE_COLUMNS.names) + sorted(n for n in columns if n.startswith(TAG_PREFIX))
         self._digests = {name: hashlib.sha256() for name in names}
-        self._carried = set(CORE_COLUMNS.names)  # a tag that nobody carries is not a content
+        self._carried = set(CORE_COLUMNS.names)  # tag columns without any value do not count
 
     def feed(self, piece: pa.Table) -> None:
         for name, digest in self._digests.items():
@@ -49,7 +50,7 @@ class ContentHash:
 
 
 def _feed(digest: hashlib._Hash, array: pa.Array) -> None:
-    """Lengths and values of one chunk, without buffers' paddings and offsets."""
+    """Update the digest with the validity, lengths and values of an array, but not with buffer padding or offsets."""
     digest.update(_kind(array.type).encode() + b"\0")
     digest.update(np.packbits(np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))).tobytes())
     if pa.types.is_list(array.type):
@@ -63,18 +64,18 @@ def _feed(digest: hashlib._Hash, array: pa.Array) -> None:
         digest.update(np.packbits(pc.fill_null(array, False).to_numpy(zero_copy_only=False)).tobytes())
     else:
         numbers = pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype("<f8")
-        digest.update(np.where(np.isnan(numbers), np.nan, numbers).tobytes())  # one NaN, whatever its bits
+        digest.update(np.where(np.isnan(numbers), np.nan, numbers).tobytes())  # normalise the bits of NaN
 
 
 def _kind(type_: pa.DataType) -> str:
-    """Return what a column holds, whatever the writer called the elements of its lists."""
+    """Return the name of a column type, independent of the element names of list types."""
     if pa.types.is_list(type_):
         return f"list<{_kind(type_.value_type)}>"
     return "number" if pa.types.is_floating(type_) or pa.types.is_integer(type_) else str(type_)
 
 
 def _string_bytes(array: pa.Array) -> memoryview:
-    """Return all characters of a string array, end to end, without a copy."""
+    """Return the concatenated bytes of a string array, without a copy."""
     _, offsets, data = array.buffers()
     if data is None or len(array) == 0:
         return memoryview(b"")

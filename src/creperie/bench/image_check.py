@@ -1,4 +1,4 @@
-"""Findings, and those about images: is each there, can it be decoded, does its crop box lie inside."""
+"""The class `Finding`, and checks of images: is each present, can it be decoded, is its crop box inside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INFO = "info"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check says. `subset` and `item` are empty where it is about more than one item."""
+    """A problem reported by a check. `subset` and `item` are empty if it concerns more than one item."""
 
     code: str
     severity: str
@@ -31,7 +31,7 @@ class Finding:
 
 
 def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = silent) -> Iterator[Finding]:
-    """Yield findings about images. Each is read and decoded once, by several threads, whatever the items make of it."""
+    """Yield findings about images. Each image is read and decoded once, in several threads. `look=False` skips this."""
     offsets, references = bench.ragged("images")
     if not len(references):
         return
@@ -52,7 +52,7 @@ def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = si
 def _look(
     store: ImageStore, uses: dict[str, list[str]], progress: Progress
 ) -> tuple[dict[str, ImageError], dict[str, str]]:
-    """Return the references that cannot be opened with the reason, and the digest of every image that was read."""
+    """Return the references that cannot be opened, each with its error, and the digest of every image that was read."""
     bad: dict[str, ImageError] = {}
     digests: dict[str, str] = {}
 
@@ -96,9 +96,9 @@ def _open_all(data: bytes, references: list[str]) -> dict[str, ImageError]:
 def _bad_references(
     bench: Benchmark, offsets: np.ndarray, coded: pa.DictionaryArray, bad: dict[str, ImageError]
 ) -> Iterator[Finding]:
-    """Yield one finding for each item and image of it that cannot be opened."""
+    """Yield a finding for each image of an item that cannot be opened."""
     names = coded.dictionary.to_pylist()
-    broken = np.array([name in bad for name in names], dtype=bool)
+    broken = np.array([name in bad for name in names], bool)
     codes = coded.indices.to_numpy(zero_copy_only=False)
     rows = owners(offsets)
     subset, ids = bench.column("subset"), bench.column("id")

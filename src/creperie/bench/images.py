@@ -1,20 +1,20 @@
-"""Where a benchmark's images are, how one is named, and how one is opened.
+"""Image stores, references to images, and opening images.
 
-A *key* names a picture in a store; a *reference* is what an item holds: a key, or a key and a crop box written as a
-media fragment, `7.jpg#xywh=10,20,64,48`.
+A *key* names an image in a store. A *reference*, as stored in an item, is a key or a key with a crop box, written as a
+media fragment: `7.jpg#xywh=10,20,64,48`.
 
-What `open_image` gives is always upright 8-bit RGB:
+`open_image` always returns an upright 8-bit RGB image:
 
 - EXIF orientation is applied, then the crop box (pixels of the upright picture, clamped to it).
 - Transparency is dropped, not composited: this is Pillow's `convert("RGB")`, which reference evaluations use.
-- 16-bit grey is scaled to 8 bits, not clipped; of an animation the first frame is taken.
+- 16-bit grey is scaled to 8 bits, not clipped; of an animation the first frame is used.
 - JPEG is decoded in full, since the faster draft mode changes pixels.
 
-Pictures that leave this machine, or are shown to others, go through `picture_bytes` or `picture_file`: they are
-pictures, not too large, and no links out of their folder.
+Images that are exported or shown to others are read with `picture_bytes` or `picture_file`, which check that a file is
+an image, is not too large and is not a link out of its folder.
 
-Every failure is an `ImageError` whose `code` is a finding: missing-image, unsafe-image, empty-image, truncated-image,
-undecodable-image, image-too-large, bad-crop.
+Every failure is an `ImageError` whose `code` is that of a finding: missing-image, unsafe-image, empty-image,
+truncated-image, undecodable-image, image-too-large, bad-crop.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
 
 Box = tuple[float, float, float, float]
 
-#: Larger pictures are a finding; the bound is the one at which Pillow warns of decompression bombs.
+#: Larger images are a finding; the limit is the one at which Pillow warns of decompression bombs.
 MAX_PIXELS = 89_478_485
-#: No encoded picture is larger than this; an archive entry that claims to be is not read.
+#: Maximum size of an encoded image; larger archive entries are not read.
 MAX_BYTES = 512 * 2**20
-#: Formats that are pictures and nothing else: Pillow would hand EPS to Ghostscript.
+#: Accepted formats: images only (Pillow would pass EPS to Ghostscript).
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "MPO", "PPM", "JPEG2000", "AVIF", "ICO")
 
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 _BOX = rf"#xywh=({_NUMBER}),({_NUMBER}),({_NUMBER}),({_NUMBER})"
 _REFERENCE = re.compile(rf"(?s)(.*?)(?:{_BOX}|#)?\Z")
-#: The same ending for RE2, which Arrow uses.
+#: The same ending as a pattern for RE2, which Arrow uses.
 REFERENCE_ENDING = rf"(?:{_BOX}|#)\z"
 
 
 class ImageError(DataError):
-    """An image that is missing or cannot be decoded. `code` names the finding."""
+    """Raised for an image that is missing or cannot be decoded; `code` is that of the finding."""
 
-    def __init__(self, code: str, what: str, *, where: str = "", hint: str = "") -> None:
+    def __init__(self, code: str, what: str, *, where: object = "", hint: str = "") -> None:
         self.code = code
         super().__init__(what, where=where, hint=hint)
 
@@ -67,15 +67,15 @@ def _image_error(code: str, what: str, where: str, hint: str) -> ImageError:
 
 @runtime_checkable
 class ImageStore(Protocol):
-    """Bytes by key. Reading is safe from several threads."""
+    """A collection of encoded images by key. It can be read from several threads."""
 
     @property
     def location(self) -> str:
-        """Where the images are, as a user would write it; empty when there are none."""
+        """The location of the images as a user would write it; empty if there are none."""
         ...
 
     def read(self, key: str) -> bytes:
-        """Return the encoded bytes of one image (no crop); ImageError where there is none."""
+        """Return the encoded bytes of one image, not cropped; raise an ImageError if there is none."""
         ...
 
     def __contains__(self, key: str) -> bool: ...
@@ -84,7 +84,7 @@ class ImageStore(Protocol):
 
 
 class NoImages:
-    """The store of a benchmark whose images nobody has given."""
+    """The empty store of a benchmark for which no images were given."""
 
     location = ""
 
@@ -100,7 +100,7 @@ class NoImages:
         return iter(())
 
     def __reduce__(self) -> str:
-        return "NO_IMAGES"  # stays the one and only in another process
+        return "NO_IMAGES"  # unpickles to the same object in another process
 
 
 NO_IMAGES = NoImages()
@@ -110,12 +110,12 @@ NO_IMAGES = NoImages()
 
 
 def image_reference(key: str, box: Box | None = None) -> str:
-    """Return how an item names an image, or a part of it: x, y, width, height in pixels.
+    """Return the reference to an image, or to a region of it: x, y, width, height in pixels.
 
     >>> image_reference("7.jpg", (10, 20.5, 64, 48))
     '7.jpg#xywh=10,20.5,64,48'
 
-    A key that itself ends like a reference gets an empty fragment, so that it survives:
+    A key that itself ends like a reference gets an empty fragment, so that it is not parsed as one:
 
     >>> image_reference("a#")
     'a##'
@@ -151,14 +151,14 @@ def _number(value: float) -> str:
 
 
 def safe_path(folder: Path, key: str) -> Path:
-    """Return where a key's file lies in a folder; a key that would lead out of the folder is an error.
+    """Return the path of a key's file in a folder; raise an ImageError if the key leads out of the folder.
 
     >>> safe_path(Path("images"), "val2017/7.jpg").as_posix()
     'images/val2017/7.jpg'
     """
     parts = [p for p in re.split(r"[/\\]" if "\\" in str(Path("a/b")) else "/", key) if p not in ("", ".")]
     if not parts or key.startswith("/") or ".." in parts or "\0" in key or re.match(r"[A-Za-z]:[/\\]", key):
-        raise ImageError("unsafe-image", f"{key!r} is not a path inside the images folder", where=str(folder))
+        raise ImageError("unsafe-image", f"{key!r} is not a path inside the images folder", where=folder)
     return folder.joinpath(*parts)
 
 
@@ -166,7 +166,7 @@ def safe_path(folder: Path, key: str) -> Path:
 
 
 def open_image(store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
-    """Return the image of a reference: decoded, upright, RGB, cropped."""
+    """Return the image of a reference: decoded, upright, RGB and cropped."""
     key, box = split_reference(reference)
     try:
         picture = decode_image(store.read(key), max_pixels=max_pixels)
@@ -178,36 +178,38 @@ def open_image(store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXEL
 
 
 def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
-    """Encoded bytes as an upright RGB picture."""
+    """Return the upright RGB image in these encoded bytes."""
     from PIL import ImageFile
 
     with _opened(data, max_pixels) as picture:
-        if isinstance(picture, ImageFile.ImageFile):  # in one go: threads wait for each other between the parts
+        if isinstance(picture, ImageFile.ImageFile):  # decode in one block: between blocks, threads wait for each other
             picture.decodermaxblock = max(picture.decodermaxblock, len(data))
         picture.load()
         return _rgb(_upright(picture))
 
 
-def picture_type(data: bytes, *, max_pixels: int = MAX_PIXELS) -> str:
-    """Return the ending of a file with these bytes, such as `.jpg`; ImageError unless its head is that of a picture in
-    a known format with not too many pixels. Nothing is decoded.
+def picture_type(data: bytes) -> str:
+    """Return the file ending of an encoded image, such as `.jpg`, from its header; nothing is decoded.
+
+    Raise an ImageError if the format is not a known one or the image has too many pixels.
     """
-    with _opened(data, max_pixels) as picture:
+    with _opened(data, MAX_PIXELS) as picture:
         return {"JPEG": ".jpg", "MPO": ".jpg", "TIFF": ".tiff", "JPEG2000": ".jp2"}.get(
             str(picture.format), f".{str(picture.format).lower()}"
         )
 
 
 def picture_bytes(store: ImageStore, key: str) -> bytes:
-    """Return the file of a picture, unchanged, for exports and for pages that others see.
+    """Return the bytes of an image file, unchanged, for exports and for pages that others see.
 
-    ImageError where it is missing, is not a picture, is too large, or is a link that leads out of its folder.
+    Raise an ImageError if it is missing, not an image, too large, or a link that leads out of its folder.
     """
     leads_out = getattr(store, "leads_out", None)
     try:
         if leads_out and leads_out(key):
-            hint = "copy the picture into the folder"
-            raise ImageError("unsafe-image", "is a link that leads out of the images folder", hint=hint)
+            raise ImageError(
+                "unsafe-image", "is a link that leads out of the images folder", hint="copy the picture into the folder"
+            )
         data = store.read(key)
         picture_type(data)
         return data
@@ -216,9 +218,9 @@ def picture_bytes(store: ImageStore, key: str) -> bytes:
 
 
 def picture_file(store: ImageStore, reference: str) -> tuple[str, bytes]:
-    """Return the picture of a reference as a file that any program shows alike: its ending and its bytes.
+    """Return the ending and the bytes of an image file that every program displays the same way.
 
-    A whole JPEG or PNG that needs no turning is left as it is; anything else, and a crop, is written as PNG.
+    A whole JPEG or PNG without orientation data is returned unchanged; any other image, or a crop, is written as PNG.
     """
     key, box = split_reference(reference)
     data = picture_bytes(store, key)
@@ -232,7 +234,7 @@ def picture_file(store: ImageStore, reference: str) -> tuple[str, bytes]:
 
 @contextmanager
 def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
-    """A picture whose head was read; whatever goes wrong in the block is an ImageError."""
+    """Yield an image whose header has been read; any exception in the block is raised as an ImageError."""
     if not data:
         raise ImageError("empty-image", "the file is empty (0 bytes)")
     from PIL import Image
@@ -248,20 +250,20 @@ def _opened(data: bytes, max_pixels: int) -> Iterator[Image.Image]:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ImageError("image-too-large", f"more than {max_pixels:,} pixels") from None
     except Exception as e:
-        # Pillow's decoders raise whatever they trip over; a bad file must be a finding, never the end of a run.
+        # Pillow's decoders raise all kinds of exceptions; a bad file must become a finding and not end a run.
         raise _undecodable(e) from None
 
 
 def _plain_jpeg(data: bytes) -> bool:
-    """Is this a JPEG without EXIF data, which would turn it?"""
+    """Return whether this is a JPEG without EXIF data, which might rotate it."""
     return data[:2] == b"\xff\xd8" and b"Exif\0" not in data[:65536]
 
 
 @functools.cache
 def _readable_formats() -> tuple[str, ...]:
-    """Return the formats that this Pillow was built with.
+    """Return the accepted formats that this build of Pillow supports.
 
-    Bad pictures are findings here, so Pillow's own warnings beside them are switched off, once.
+    Also switches off Pillow's warnings about bad images, which are reported as findings instead.
     """
     from PIL import Image
 
@@ -283,7 +285,7 @@ def _undecodable(error: Exception) -> ImageError:
 
 
 _ORIENTATION = 0x0112
-#: What Pillow calls that which turns a picture of EXIF's orientation 2, 3 … upright.
+#: Pillow's names of the operations that turn images with EXIF orientation 2, 3 … upright.
 _TURNS = "FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90"
 
 
@@ -293,12 +295,12 @@ def _upright(picture: Image.Image) -> Image.Image:
     try:
         turn = dict(enumerate(_TURNS, 2)).get(picture.getexif().get(_ORIENTATION, 1))
     except Exception:
-        turn = None  # damaged EXIF says nothing about orientation; the picture itself is fine
+        turn = None  # damaged EXIF data: the image itself is usable
     return picture if turn is None else picture.transpose(Image.Transpose[turn])
 
 
 def _rgb(picture: Image.Image) -> Image.Image:
-    """Eight bits per channel, three channels."""
+    """Return the image with three channels of eight bits."""
     mode = picture.mode
     if mode == "RGB":
         return picture
@@ -312,7 +314,10 @@ def _rgb(picture: Image.Image) -> Image.Image:
 
 
 def _grey(picture: Image.Image, mode: str) -> Image.Image:
-    """16-bit grey over its whole range; floats are taken as 0…1 or 0…255, anything else has no known scale."""
+    """Return a grey image with 8 bits: 16-bit values are scaled, floats must be within 0…1 or 0…255.
+
+    Raise an ImageError for any other range, whose scale is unknown.
+    """
     import numpy as np
     from PIL import Image
 
@@ -330,8 +335,10 @@ def _grey(picture: Image.Image, mode: str) -> Image.Image:
 
 
 def crop(picture: Image.Image, box: Box) -> Image.Image:
-    """Return the part of a picture inside a box, which is rounded to pixels and clamped; ImageError where nothing is
-    left."""
+    """Return the region of an image inside a box, which is rounded to pixels and clamped to the image.
+
+    Raise an ImageError if the region is empty.
+    """
     x, y, w, h = box
     edges = (x, y, x + w, y + h)
     size = (picture.width, picture.height) * 2

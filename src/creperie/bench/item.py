@@ -1,4 +1,4 @@
-"""One item: some images, some captions, and which caption is true of which image."""
+"""The class `Item`: images, captions, and a matrix that states which caption is true of which image."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core import DataError
+from creperie.core import DataError, cut
 
 
 class _NoPandas:
-    """An import finder that says pandas is not there."""
+    """An import finder that makes pandas appear not to be installed."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name == "pandas":
@@ -23,8 +23,8 @@ class _NoPandas:
 
 
 if os.environ.get("CREPERIE_COMMAND_LINE") and "pandas" not in sys.modules:
-    # pyarrow imports pandas (0.4 s) to see whether the first list it is given is a Series. Nobody hands one to the
-    # command line; `to_pandas` imports it all the same.
+    # pyarrow imports pandas (0.4 s) to test whether the first list it gets is a Series. The command line never
+    # passes one; `to_pandas` still imports pandas.
     sys.meta_path.insert(0, _NoPandas())
     pa.array([""])
     sys.meta_path.pop(0)
@@ -77,18 +77,25 @@ class Item:
         *,
         positive: str | Sequence[str],
         negative: str | Sequence[str],
-        image: str = "",
+        image: Any = "",
         id: str = "",
         subset: str = "pairs",
         **tags: Tag,
     ) -> Item:
-        """Return an item of one image, or none, with a true and a false caption, or several of each.
+        """Return an item with one image or none, and with one or more true and one or more false captions.
+
+        `image` is a path, a key in a benchmark's images, a PIL image or encoded bytes.
 
         >>> Item.pair(image="7.jpg", positive="a red crab", negative=["a red gull", "a blue crab"]).match
         ((True, False, False),)
 
-        Without an `id`, its content gives it one.
+        Without an `id`, a hash of the content is the id.
         """
+        if not isinstance(image, (str, os.PathLike)):
+            from creperie.bench.stores import keep_picture
+
+            image = "" if image is None else keep_picture(image, "Item.pair(image=…)")
+        image = os.fspath(image)
         true = (positive,) if isinstance(positive, str) else tuple(positive)
         false = (negative,) if isinstance(negative, str) else tuple(negative)
         content = "\0".join((image, *true, "", *false))
@@ -97,17 +104,17 @@ class Item:
 
     @property
     def positives(self) -> tuple[str, ...]:
-        """Captions true of at least one image."""
+        """The captions that are true of at least one image."""
         return tuple(c for j, c in enumerate(self.captions) if any(row[j] for row in self.match))
 
     @property
     def negatives(self) -> tuple[str, ...]:
-        """Captions true of no image."""
+        """The captions that are true of no image."""
         return tuple(c for j, c in enumerate(self.captions) if not any(row[j] for row in self.match))
 
 
 def choice(positives: int, negatives: int) -> Match:
-    """Return the match matrix of one image whose first captions are true and the others false.
+    """Return the match matrix of one image whose first captions are true and whose other captions are false.
 
     >>> choice(2, 1)
     ((True, True, False),)
@@ -115,12 +122,12 @@ def choice(positives: int, negatives: int) -> Match:
     return ((True,) * positives + (False,) * negatives,)
 
 
-#: Two images, two captions, each true of its own image only (Winoground, ColorSwap, COLA).
+#: Two images and two captions, each true of one image only (Winoground, ColorSwap, COLA).
 PAIRED: Match = ((True, False), (False, True))
 
 
 def table_of(items: Iterable[Item]) -> pa.Table:
-    """Return items as the columnar table that a Benchmark holds inside."""
+    """Return items as a columnar table, the `source` of a Benchmark."""
     columns: dict[str, list[Any]] = {name: [] for name in CORE_COLUMNS.names}
     tags: dict[str, list[Tag | None]] = {}
     for count, item in enumerate(items):
@@ -150,7 +157,7 @@ Keys = tuple[list[str], list[str]]
 
 
 def _core_array(column: pa.Field, values: list[Any], keys: Keys) -> pa.Array:
-    """Return a core column; a value that it cannot hold is an error that names its item."""
+    """Return a core column as an array; raise a DataError that names the item if a value has the wrong type."""
     try:
         array = pa.array(values, column.type)
         leaves = array.flatten() if pa.types.is_list(column.type) else array
@@ -173,7 +180,7 @@ def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Arr
     if not is_unicode(name):
         raise DataError(f"the tag name {name!a} holds an unpaired surrogate, which is not text")
     try:
-        return tag_array(name, values)
+        return tag_array(values)
     except (UnicodeError, OverflowError):
         for value, subset, id_ in zip(values, *keys, strict=True):
             if isinstance(value, str) and not is_unicode(value):
@@ -184,13 +191,11 @@ def _tag_array_of(name: str, values: Sequence[Tag | None], keys: Keys) -> pa.Arr
 
 
 def _unstorable(column: str, value: object, why: str, subset: object, id_: object) -> DataError:
-    shown = ascii(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "…"
-    return DataError(f"{column}: {shown} {why}", where=f"item {ascii(subset)[1:-1]}/{ascii(id_)[1:-1]}")
+    return DataError(f"{column}: {cut(ascii(value), 60)} {why}", where=f"item {ascii(subset)[1:-1]}/{ascii(id_)[1:-1]}")
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether UTF-8 can store the text: unpaired surrogates cannot be stored."""
+    """Return whether the text can be encoded in UTF-8, that is, has no unpaired surrogates."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -198,8 +203,8 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def tag_array(name: str, values: Sequence[Tag | None]) -> pa.Array:
-    """Return a tag's column: booleans, numbers or strings; a mixture becomes strings."""
+def tag_array(values: Sequence[Tag | None]) -> pa.Array:
+    """Return the column of a tag as an array of booleans, numbers or strings; mixed values become strings."""
     kinds = {
         bool if isinstance(v, bool) else float if isinstance(v, (int, float)) else str for v in values if v is not None
     }
@@ -211,12 +216,12 @@ def tag_array(name: str, values: Sequence[Tag | None]) -> pa.Array:
 
 
 def whole_number(tag: Tag) -> Tag:
-    """Return a whole number as it is counted, not as it is stored; any other tag as it is."""
+    """Return a float with an integral value as an int; any other tag unchanged."""
     return int(tag) if isinstance(tag, float) and tag.is_integer() else tag
 
 
 def items_of(table: pa.Table) -> Iterable[Item]:
-    """Yield the items of a table, read in batches."""
+    """Yield the items of a table, converted in batches."""
     names = [n for n in table.column_names if n.startswith(TAG_PREFIX)]
     for batch in table.to_batches(max_chunksize=8192):
         core = [batch.column(n).to_pylist() for n in CORE_COLUMNS.names]

@@ -1,4 +1,4 @@
-"""A part of a benchmark: some of its subsets, at most a number of items of each."""
+"""Loading a part of a benchmark: some of its subsets, with a limited number of items each."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from creperie.core import option
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """Where the images of a benchmark are."""
+    """Options that say where the images of a benchmark are."""
 
     images: str | None = option(None, "Where the images are: a folder, zip or Parquet file.", metavar="DIR")
 
 
 @dataclass(frozen=True)
 class PartOptions(ImageOptions):
-    """Which part of a benchmark is taken."""
+    """Options that select a part of a benchmark."""
 
     subsets: tuple[str, ...] = option(
         (), "Only these subsets, by comma or repeated.", flags="--subset", metavar="NAMES"
@@ -30,34 +30,34 @@ class PartOptions(ImageOptions):
 
 @dataclass(frozen=True)
 class DrawOptions(PartOptions):
-    """Which part of a benchmark is taken, where it may be drawn at random."""
+    """Options that select a part of a benchmark, possibly at random."""
 
     seed: int | None = option(None, "Seed of the draw of `limit=` and of the intervals (0).")
 
 
 @dataclass(frozen=True)
 class NamingOptions:
-    """The name and the licence that a new benchmark gets."""
+    """Options with the name and the licence of a new benchmark."""
 
     name: str = option("", "The benchmark's name (default: that of its source).")
     licence: str = option("", "Its licence, such as CC-BY-4.0.", flags="--licence --license", metavar="LICENCE")
 
     def named(self, bench: Benchmark) -> Benchmark:
-        """Return the benchmark under this name and licence, as far as they are given."""
+        """Return the benchmark with this name and licence; one that is not given stays as it is."""
         info = replace(bench.info, licence=self.licence or bench.info.licence)
         return replace(bench, name=self.name or bench.name, info=info)
 
 
 def load_part(spec: BenchmarkSpec, part: PartOptions, seed: int | None = None) -> Benchmark:
-    """Return the part of a benchmark that the options name."""
+    """Return the part of a benchmark selected by the options."""
     bench = spec if isinstance(spec, Benchmark) else load(spec, images=part.images)
-    if part.limit:  # first, so that a subset alone has the same items
+    if part.limit:  # before the subsets, so that a subset has the same items when selected alone
         bench = limited(bench, part.limit, seed)
     return bench.only(part.subsets) if part.subsets else bench
 
 
 def limited(bench: Benchmark, limit: int, seed: int | None = None) -> Benchmark:
-    """Return at most `limit` items of every subset, in their order: the first ones, or drawn by a seed."""
+    """Return at most `limit` items of every subset, in their order: the first ones or, with a seed, a random sample."""
     if seed is None:
         return bench.head(limit)
     rng = np.random.Generator(np.random.PCG64(seed))

@@ -1,4 +1,4 @@
-"""Which match matrices a benchmark has, and what guessing scores on them."""
+"""The distinct match matrices of a benchmark, and the accuracy of random guessing on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from creperie.bench.rows import list_codes, pair_codes
 
 @dataclass(frozen=True)
 class MatchShape:
-    """A match matrix that `items` items have: rows are images (one row in all without images)."""
+    """A match matrix shared by `items` items. Rows are images; without images there is one row."""
 
     images: int
     captions: int
@@ -23,7 +23,7 @@ class MatchShape:
 
     @property
     def text(self) -> str:
-        """The matrix as it is written in papers.
+        """The matrix as text, as papers write it.
 
         >>> MatchShape(2, 2, ((True, False), (False, True)), 400).text
         '[[1,0],[0,1]]'
@@ -32,7 +32,7 @@ class MatchShape:
 
     @property
     def chance(self) -> float:
-        """How often random scores put, in every row, all true captions over all false ones.
+        """The probability that random scores rank all true captions above all false ones in every row.
 
         >>> MatchShape(1, 3, ((True, True, False),), 1).chance
         0.3333333333333333
@@ -41,10 +41,10 @@ class MatchShape:
 
 
 def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
-    """For each item the index of its shape, and the shapes, in order of first use."""
+    """Return the index of each item's shape, and the list of shapes in order of first use."""
     match = bench.ragged("match")
     images = np.diff(bench.ragged("images")[0])
-    captions = np.diff(match[0]) // np.maximum(images, 1)  # their texts need not be read
+    captions = np.diff(match[0]) // np.maximum(images, 1)  # without reading the captions
     codes = pair_codes(images, captions, list_codes(match))
     _, first, counts = np.unique(codes, return_index=True, return_counts=True)
     shapes = []
@@ -57,7 +57,7 @@ def shape_codes(bench: Benchmark) -> tuple[np.ndarray, list[MatchShape]]:
 
 
 def match_shapes(bench: Benchmark) -> list[MatchShape]:
-    """Return the match matrices of a benchmark, the most frequent first."""
+    """Return the distinct match matrices of a benchmark, the most frequent first."""
     counts: dict[MatchShape, int] = {}
     for part in _parts(bench):
         for shape in shape_codes(part)[1]:
@@ -67,7 +67,7 @@ def match_shapes(bench: Benchmark) -> list[MatchShape]:
 
 
 def match_chance(bench: Benchmark) -> dict[str, float]:
-    """Return what guessing scores on each subset, image-to-text."""
+    """Return the image-to-text accuracy of random guessing on each subset."""
     totals: dict[str, float] = {}
     sizes: dict[str, int] = {}
     for part in _parts(bench):
@@ -83,6 +83,6 @@ def match_chance(bench: Benchmark) -> dict[str, float]:
 
 
 def _parts(bench: Benchmark) -> Iterator[Benchmark]:
-    """Yield the benchmark in pieces that can be held, with the columns that a shape depends on."""
+    """Yield the benchmark in pieces that fit into memory, with only the columns that shapes depend on."""
     for piece in bench.pieces(["subset", "images", "match"]):
         yield Benchmark(bench.name, piece)

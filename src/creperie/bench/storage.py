@@ -1,10 +1,10 @@
-"""A benchmark on disk: Parquet, one manifest, and the documents that come with a data set.
+"""Saving and loading a benchmark: a folder with Parquet, a manifest and the documents that describe the data set.
 
 out/mine/
-  creperie.json           the manifest: name, hash, counts, provenance, where the images are
+  creperie.json           the manifest: name, hash, counts, provenance, location of the images
   data/test-00000-of-00001.parquet
   README.md DATASHEET.md
-  images/ metadata.parquet  when the images are included: the items again, as `datasets` finds their pictures
+  images/ metadata.parquet  if the images are included: the items in the layout in which `datasets` finds images
 """
 
 from __future__ import annotations
@@ -21,27 +21,29 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark, Info, Parquet, ProvenanceStep, SkippedRecord
+from creperie.bench.benchmark import Benchmark, Info, Parquet, ProvenanceStep, SkippedRecord, image_keys
 from creperie.bench.catalog.places import MANIFEST_FILE
 from creperie.bench.hashing import content_hash
-from creperie.bench.images import NO_IMAGES, ImageStore
+from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, picture_bytes, safe_path
 from creperie.bench.item import CORE_COLUMNS
-from creperie.core import DataError, Progress, check_target, read_json, silent, write_json
+from creperie.bench.parquet import reading_parquet
+from creperie.core import DataError, Progress, __version__, check_target, read_json, silent, write_json
 
 ITEMS_FILE = "data/test-00000-of-00001.parquet"
 VERSION = 1
 ROW_GROUP = 65_536
-#: A folder with one of these was written by creperie and may be replaced.
+#: A folder with one of these files was written by creperie and may be replaced.
 WRITTEN = (MANIFEST_FILE, "run.json", "shard.json")
 
 
 @contextmanager
 def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
-    """A folder that appears completely or not at all: filled under another name beside it, renamed at the end.
+    """Yield a hidden folder that is renamed to `path` when the block ends, so that `path` appears complete or not at
+    all.
 
-    With `replace_old`, a folder that creperie wrote gives way; any other is left alone.
+    With `replace_old`, an existing folder that creperie wrote is replaced; any other raises a UsageError.
     """
-    path = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would replace a link's target, not the link
+    path = Path(os.path.abspath(path))  # noqa: PTH100  resolve() would replace the target of a link, not the link
     check_target(path, replace_old, WRITTEN)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -54,7 +56,7 @@ def new_folder(path: Path, *, replace_old: bool = False) -> Iterator[Path]:
 
 
 def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
-    """Give a finished folder its name, after another process that may have given it to its own meanwhile."""
+    """Rename a finished folder; retry if another process creates or removes the target at the same time."""
     while draft.exists():
         check_target(path, replace_old, WRITTEN)
         old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
@@ -62,7 +64,7 @@ def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
             if path.exists():
                 path.replace(old / "it")
             draft.replace(path)
-        except OSError as problem:  # between the check and the renaming, the name was taken or given up
+        except OSError as problem:  # the target changed between the check and the rename
             if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
                 raise
         shutil.rmtree(old)
@@ -73,14 +75,16 @@ def save(
 ) -> Benchmark:
     """Write a benchmark into a folder and return it as loaded from there.
 
-    Images that lie in the folder which is replaced, or in creperie's cache, are copied in any case: they would be lost.
+    Images are copied even without `copy_images` if they would be lost otherwise: those that have no location, are in
+    the folder to be replaced, or are in creperie's cache.
     """
     from creperie.bench.stores import pictures_in_memory
 
     target = Path(folder)
     place = Path(bench.images.location).resolve() if bench.images.location else None
     passing = (target.resolve(), pictures_in_memory().resolve())
-    copied = copy_images or (place is not None and any(place.is_relative_to(root) for root in passing))
+    lost = bench.images is not NO_IMAGES if place is None else any(place.is_relative_to(root) for root in passing)
+    copied = copy_images or lost
     with new_folder(target, replace_old=force) as draft:
         write_table(bench.table, draft / ITEMS_FILE)
         if copied:
@@ -90,7 +94,7 @@ def save(
 
 
 def describe_benchmark(bench: Benchmark, folder: Path, images: str) -> None:
-    """Write all that stands beside the items: the manifest and the cards."""
+    """Write the manifest and the cards of a benchmark."""
     from creperie.bench.cards import write_cards
 
     manifest = manifest_of(bench, images)
@@ -106,7 +110,7 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 class TableWriter:
-    """A table that comes in pieces, written as `write_table` writes it whole: no more than a row group is held."""
+    """A writer of a table in pieces, with the same result as `write_table`; it buffers at most about one row group."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         import pyarrow.parquet as pq
@@ -125,7 +129,7 @@ class TableWriter:
             self._waiting = [whole.slice(ROW_GROUP)]
 
     def close(self) -> None:
-        """Write what is left; without any row, a table without rows."""
+        """Write the remaining rows, or an empty table if there were none at all, and close the file."""
         whole = pa.concat_tables([self._file.schema.empty_table(), *self._waiting])
         if whole.num_rows or not self.rows:
             self._file.write_table(whole.combine_chunks(), row_group_size=ROW_GROUP)
@@ -133,10 +137,7 @@ class TableWriter:
 
 
 def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
-    """Copy every image that an item refers to, bytes unchanged; those that cannot be read stay missing."""
-    from creperie.bench.benchmark import image_keys
-    from creperie.bench.images import ImageError, picture_bytes, safe_path
-
+    """Copy every image that an item refers to, unchanged; images that cannot be read are skipped."""
     keys = image_keys(bench)
     with progress("copy images", len(keys), "images") as advance:
         for key in keys:
@@ -144,7 +145,7 @@ def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
                 data = picture_bytes(bench.images, key)
                 path = safe_path(folder, key)
             except ImageError:
-                data = None  # `data check` says which ones and why
+                data = None  # `data check` reports it
             if data is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
@@ -152,8 +153,6 @@ def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
 
 
 def manifest_of(bench: Benchmark, images: str) -> dict[str, Any]:
-    from creperie.core import __version__
-
     return {
         "creperie": VERSION,
         "name": bench.name,
@@ -169,28 +168,34 @@ def manifest_of(bench: Benchmark, images: str) -> dict[str, Any]:
 
 
 def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify: bool = False) -> Benchmark:
-    """Return a benchmark that `save` wrote. Only the manifest is read now, the items when they are used."""
+    """Return a benchmark that `save` wrote. Only the manifest is read now; items are read when they are used.
+
+    `images` replaces the stored image location. With `verify`, raise a DataError if the items do not match the hash.
+    """
     root = Path(folder)
     path = root / MANIFEST_FILE
     document = read_json(path)
     try:
         version = document["creperie"]
         if version != VERSION:
-            raise DataError(f"is a manifest of version {version}, this creperie reads {VERSION}", where=str(path))
+            raise DataError(f"is a manifest of version {version}, this creperie reads {VERSION}", where=path)
         bench, stated, stored = _from_manifest(document, root)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
-        hint = "the file was edited or is not a manifest of creperie"
-        raise DataError(f"is not a complete manifest ({type(e).__name__}: {e})", where=str(path), hint=hint) from None
+        raise DataError(
+            f"is not a complete manifest ({type(e).__name__}: {e})",
+            where=path,
+            hint="the file was edited or is not a manifest of creperie",
+        ) from None
     _check_parquet(bench, stated, root)
     if images is None and stored:
         images = _own_images(root, stored)
     if verify and content_hash(bench.table) != bench.hash:
-        raise DataError("the items are not those its manifest states", where=str(root), hint="save the benchmark again")
+        raise DataError("the items are not those its manifest states", where=root, hint="save the benchmark again")
     return replace(bench, images=NO_IMAGES if images is None else images)
 
 
 def _from_manifest(document: Mapping[str, Any], root: Path) -> tuple[Benchmark, int, str]:
-    """Return the benchmark that a manifest describes, how many items it states, and where it says the images are."""
+    """Return the benchmark, the number of items and the image location that a manifest states."""
     files = tuple(sorted((root / "data").glob("*.parquet")))
     bench = Benchmark(
         name=_text(document["name"]),
@@ -218,8 +223,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _own_images(root: Path, stored: str) -> ImageStore:
-    """Return the images that the manifest names. Those that came with the benchmark must not be links to other
-    places."""
+    """Return the image store that the manifest names. If it is inside the folder, its links are not followed."""
     from creperie.bench.stores import open_store
 
     place = root / stored
@@ -229,24 +233,22 @@ def _own_images(root: Path, stored: str) -> ImageStore:
 
 
 def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:
-    place = str(root / "data")
+    place = root / "data"
     if not isinstance(bench.source, Parquet) or not bench.source.files:
-        raise DataError("has no data/*.parquet", where=str(root))
-    try:
+        raise DataError("has no data/*.parquet", where=root)
+    with reading_parquet(place):
         schema = bench.source.dataset.schema
         names = set(schema.names)
         rows = len(bench)
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
-        raise DataError(f"holds a Parquet file that cannot be read ({str(e)[:120]})", where=place) from None
     for field in CORE_COLUMNS:
         if field.name not in names or schema.field(field.name).type != field.type:
             raise DataError(f"has no column {field.name!r} of type {field.type}", where=place)
     if rows != stated:
-        raise DataError(f"holds {rows} items, its manifest says {stated}", where=str(root), hint="a part is missing")
+        raise DataError(f"holds {rows} items, its manifest says {stated}", where=root, hint="a part is missing")
 
 
 def relative_place(location: str, target: Path) -> str:
-    """Return where the images are, seen from the benchmark's folder; absolute only where it must be."""
+    """Return the location of the images relative to the benchmark folder; absolute if they are on another drive."""
     try:
         return os.path.relpath(location, target) if location else ""
     except ValueError:  # another drive

@@ -1,11 +1,13 @@
-"""The places images are kept in: a folder, a zip file, Parquet with an image column.
+"""Image stores: a folder, a zip file, or Parquet files with an image column.
 
-All of them are lazy (nothing is listed or read before it is needed), safe to read from several threads, and can be
-sent to another process, where they open again.
+All stores are lazy (nothing is listed or read before it is needed) and safe to read from several threads. They can be
+pickled: another process opens them again.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import threading
 import zipfile
@@ -17,22 +19,54 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from creperie.bench.images import MAX_BYTES, ImageError, safe_path
-from creperie.core import DataError, cache_home, check_members
+from creperie.bench.images import MAX_BYTES, ImageError, picture_type, safe_path
+from creperie.core import DataError, cache_home, check_members, write_bytes
 
 
 def pictures_in_memory() -> Path:
-    """Return the folder of pictures that programs hold in memory, by their content."""
+    """Return the cache folder for images given in memory; files are named after their content."""
     folder = cache_home() / "images"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
-    """Return the store at a place: a folder, a zip file, or Parquet with an image column.
+def keep_picture(picture: Any, where: str = "") -> str:
+    """Store a PIL image, an array or encoded bytes in creperie's cache, unless it is there, and return its key.
 
-    A key is looked up as it is; then without its leading folders, one after the other (`val2017/7.jpg`, `7.jpg`);
-    then in the top folders of the store, if exactly one of them has it (`7.jpg` finds `val2017/7.jpg`).
+    Raise an ImageError if the bytes are not an image.
+    """
+    data = picture if isinstance(picture, bytes) else _encoded(picture, where)
+    try:
+        path = pictures_in_memory() / f"{hashlib.sha256(data).hexdigest()[:32]}{picture_type(data)}"
+    except ImageError as e:
+        raise ImageError(e.code, e.what, where=where) from None
+    if not path.exists():
+        write_bytes(path, data)
+    return path.name
+
+
+def _encoded(picture: Any, where: str) -> bytes:
+    """Return a PIL image or an array of bytes as PNG, which is lossless."""
+    from PIL import Image
+
+    if type(picture).__name__ == "ndarray" and picture.dtype == "uint8" and picture.ndim in (2, 3):
+        picture = Image.fromarray(picture)
+    if not isinstance(picture, Image.Image):
+        raise DataError(
+            f"is {type(picture).__name__}, which is not a picture",
+            where=where,
+            hint="give PIL images, arrays of bytes, encoded bytes, paths, or keys with `images=`",
+        )
+    file = io.BytesIO()
+    picture.save(file, "PNG", compress_level=1)
+    return file.getvalue()
+
+
+def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
+    """Return the store at a location: a folder, a zip file, or Parquet with an image column.
+
+    A key is looked up as it is; then without its leading folders, one after the other (`val2017/7.jpg`, `7.jpg`); then
+    in the top folders of the store, if exactly one of them has it (`7.jpg` finds `val2017/7.jpg`).
     """
     path = Path(location)
     name = path.name.lower()
@@ -40,17 +74,16 @@ def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImage
         shards = parquet_shards(path)
         return ParquetStore(path, shards) if shards else FolderStore(path, follow_links=follow_links)
     if not path.exists():
-        raise DataError("there is no such images folder or file", where=str(path))
+        raise DataError("there is no such images folder or file", where=path)
     if name.endswith(".zip"):
         return ZipStore(path)
     if name.endswith(".parquet"):
         return ParquetStore(path, (path,))
-    hint = "give a folder, .zip or .parquet; unpack a tar file"
-    raise DataError("is not a place for images", where=str(path), hint=hint)
+    raise DataError("is not a place for images", where=path, hint="give a folder, .zip or .parquet; unpack a tar file")
 
 
 class KeyedImageStore(ABC):
-    """How keys find pictures, the same in all stores. A store knows its entries by their exact names."""
+    """The base class of stores. It resolves keys to entries; subclasses find and read entries by their exact names."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,23 +95,23 @@ class KeyedImageStore(ABC):
 
     @abstractmethod
     def _has(self, name: str) -> bool:
-        """Is there an entry with exactly this name?"""
+        """Return whether there is an entry with exactly this name."""
 
     @abstractmethod
     def _bytes(self, name: str) -> bytes:
-        """Return the bytes of an entry that exists."""
+        """Return the bytes of an existing entry."""
 
     @property
     @abstractmethod
     def _tops(self) -> tuple[str, ...]:
-        """The names of the folders at the top."""
+        """The names of the top-level folders."""
 
     @abstractmethod
     def keys(self) -> Iterator[str]:
         """Return the names of all entries."""
 
     def resolve(self, key: str) -> str:
-        """Return the name of the entry that a key finds; ImageError where it finds none, or several."""
+        """Return the name of the entry for a key; raise an ImageError if there is none, or more than one."""
         parts = key.split("/")
         for start in range(len(parts)):
             name = "/".join(parts[start:])
@@ -88,8 +121,12 @@ class KeyedImageStore(ABC):
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
-            what = f"is in several folders: {', '.join(candidates[:4])}"
-            raise ImageError("missing-image", what, where=f"{self.path}/{key}", hint="give the one that is meant")
+            raise ImageError(
+                "missing-image",
+                f"is in several folders: {', '.join(candidates[:4])}",
+                where=f"{self.path}/{key}",
+                hint="give the one that is meant",
+            )
         raise ImageError("missing-image", "there is no such image", where=f"{self.path}/{key}")
 
     def read(self, key: str) -> bytes:
@@ -103,7 +140,7 @@ class KeyedImageStore(ABC):
         return True
 
     def repeated(self) -> list[str]:
-        """Return names that stand for more than one entry; only the last of them can be read."""
+        """Return the names that occur more than once; only the last entry of each can be read."""
         return []
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -115,10 +152,9 @@ def _reopen(path: str, follow_links: bool) -> KeyedImageStore:
 
 
 class FolderStore(KeyedImageStore):
-    """Files in a folder and its sub-folders.
+    """A store of the files in a folder and its subfolders.
 
-    Links are followed where the user named the folder; in a benchmark that came from elsewhere they must not lead out
-    of it.
+    Links are followed if the user named the folder. In a benchmark from elsewhere, links must not lead out of it.
     """
 
     def __init__(self, path: Path, *, follow_links: bool = True) -> None:
@@ -133,23 +169,23 @@ class FolderStore(KeyedImageStore):
         try:
             return safe_path(self.path, name).is_file()
         except (OSError, ValueError, ImageError):
-            return False  # a name that no file in here can have: too long, not encodable, or leading out
+            return False  # a name that no file in the folder can have: too long, not encodable, or leading out of it
 
     def leads_out(self, key: str) -> bool:
-        """Is the file that a key finds a link to a place outside of the folder?"""
+        """Return whether the file of a key is a link to a place outside the folder."""
         return not safe_path(self.path, self.resolve(key)).resolve().is_relative_to(self._root)
 
     def _bytes(self, name: str) -> bytes:
         path = safe_path(self.path, name)
         if not self.follow_links and not path.resolve().is_relative_to(self._root):
-            raise ImageError("unsafe-image", "is a link that leads out of the images folder", where=str(path))
+            raise ImageError("unsafe-image", "is a link that leads out of the images folder", where=path)
         try:
             size = path.stat().st_size
             if size > MAX_BYTES:
-                raise ImageError("image-too-large", f"the file has {size:,} bytes", where=str(path))
+                raise ImageError("image-too-large", f"the file has {size:,} bytes", where=path)
             return path.read_bytes()
         except OSError as e:
-            raise ImageError("missing-image", f"cannot be read ({e.strerror})", where=str(path)) from None
+            raise ImageError("missing-image", f"cannot be read ({e.strerror})", where=path) from None
 
     @cached_property
     def _tops(self) -> tuple[str, ...]:
@@ -166,7 +202,7 @@ class FolderStore(KeyedImageStore):
 
 
 class Archive(KeyedImageStore):
-    """A store with a list of contents: entry name → what is needed to read it."""
+    """A store with a table of contents: entry name → what is needed to read the entry."""
 
     @cached_property
     def _entries(self) -> dict[str, Any]:
@@ -194,21 +230,21 @@ class Archive(KeyedImageStore):
 
 
 def _entry_name(name: str) -> str:
-    """Return an archive's own name for an entry, without `./`; empty for what is not a picture of the user's."""
+    """Return the normalised name of an archive entry, without `./`; an empty string for metadata files of macOS."""
     path = PurePosixPath(name)
     hidden = any(part.startswith("._") or part == "__MACOSX" for part in path.parts)
     return "" if hidden else "/".join(p for p in path.parts if p not in (".", "/"))
 
 
 class ZipStore(Archive):
-    """Entries of a zip file, read one at a time under a lock; decoding, the slow part, runs beside it."""
+    """A store of the entries of a zip file. A lock serialises reading, but not decoding, which is the slow part."""
 
     @cached_property
     def _zip(self) -> zipfile.ZipFile:
         try:
             return zipfile.ZipFile(self.path)
         except (zipfile.BadZipFile, OSError, ValueError) as e:
-            raise DataError(f"is not a zip file that can be read ({e})", where=str(self.path)) from None
+            raise DataError(f"is not a zip file that can be read ({e})", where=self.path) from None
 
     def _list(self) -> dict[str, Any]:
         check_members(len(self._zip.infolist()), str(self.path))
@@ -233,7 +269,7 @@ class ZipStore(Archive):
 
 
 def parquet_shards(folder: Path) -> tuple[Path, ...]:
-    """Return the Parquet files with an image column in a folder or its `data` folder, as data sets are downloaded."""
+    """Return the Parquet files with an image column in a folder or its subfolder `data`, where data sets keep them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -245,7 +281,7 @@ def parquet_shards(folder: Path) -> tuple[Path, ...]:
 
 
 def image_columns(schema: Any) -> list[str]:
-    """Return the columns of an Arrow schema that hold pictures as data sets do: struct<bytes, path>, or lists of it."""
+    """Return the image columns of an Arrow schema, in the layout of `datasets`: struct<bytes, path>, or lists of it."""
     import pyarrow as pa
 
     def is_image(type_: Any) -> bool:
@@ -257,10 +293,10 @@ def image_columns(schema: Any) -> list[str]:
 
 
 class ParquetStore(Archive):
-    """Pictures in the image columns of Parquet files.
+    """A store of the images in the image columns of Parquet files.
 
-    A picture's name is the `path` it was stored with; where it has none, `<column>/<row>` (rows counted over all
-    files), in columns of lists `<column>/<row>/<place>`. These names find it in any case.
+    The name of an image is the `path` stored with it. If there is none, it is `<column>/<row>` (rows are counted over
+    all files), and in list columns `<column>/<row>/<index>`. These numbered names can be used for any image.
     """
 
     _cache_bytes = 256 * 2**20
@@ -272,18 +308,17 @@ class ParquetStore(Archive):
 
     @cached_property
     def _readers(self) -> list[Any]:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        try:
+        from creperie.bench.parquet import reading_parquet
+
+        with reading_parquet(self.path):
             return [pq.ParquetFile(f) for f in self.files]
-        except (pa.ArrowException, OSError) as e:
-            raise DataError(f"is not a Parquet file that can be read ({e})", where=str(self.path)) from None
 
     def _list(self) -> dict[str, Any]:
         columns = image_columns(self._readers[0].schema_arrow)
         if not columns:
-            raise DataError("has no image column (a struct of bytes and path)", where=str(self.path))
+            raise DataError("has no image column (a struct of bytes and path)", where=self.path)
         self._rows: dict[str, tuple[int, int, str, int]] = {}
         self._names: dict[str, list[list[tuple[str, str]]]] = {column: [] for column in columns}
         self._places: dict[str, list[tuple[int, int, str, int]]] = {}
@@ -294,7 +329,7 @@ class ParquetStore(Archive):
         return {name: places[-1] for name, places in self._places.items()}
 
     def _list_group(self, f: int, g: int, column: str) -> None:
-        """Note the pictures of one column of a row group: by name, and by row."""
+        """Index the images in one column of a row group, by name and by row."""
         cells = self._leaf(f, g, column, "path").to_pylist()
         row, place = len(self._names[column]), 0
         for i, cell in enumerate(cells):
@@ -309,21 +344,20 @@ class ParquetStore(Archive):
             self._names[column].append(names)
 
     def _leaf(self, f: int, g: int, column: str, leaf: str) -> Any:
-        """Return one column of a row group, of its pictures only the bytes or the path."""
+        """Return one column of a row group, with only the bytes or only the path of its images."""
         schema = self._readers[f].schema
         paths = [schema.column(i).path for i in range(len(schema))]
         chosen = [p for p in paths if p.split(".")[0] == column and p.endswith(f".{leaf}")]
         return self._readers[f].read_row_group(g, columns=chosen).column(0).combine_chunks()
 
     def row_names(self, column: str) -> list[list[str]]:
-        """Return the names of the pictures of every row; a name that stands for different ones gives way to their
-        numbers."""
+        """Return the names of the images in every row; numbered names replace those that different images share."""
         _ = self._entries
         different = set(self.repeated())
         return [[numbered if name in different else name for name, numbered in names] for names in self._names[column]]
 
     def repeated(self) -> list[str]:
-        """Return names under which there are different pictures."""
+        """Return the names that different images share."""
         _ = self._entries
         shared = {name: places for name, places in self._places.items() if len(places) > 1}
         return sorted(name for name, places in shared.items() if len(set(map(self._at, places))) > 1)
@@ -334,17 +368,22 @@ class ParquetStore(Archive):
     def _bytes(self, name: str) -> bytes:
         data = self._at(self._entries.get(name) or self._rows[name])
         if data is None:
-            what = "the table holds no bytes for this image, only its path"
-            raise ImageError("missing-image", what, where=f"{self.path}/{name}", hint="give the folder of the images")
+            raise ImageError(
+                "missing-image",
+                "the table holds no bytes for this image, only its path",
+                where=f"{self.path}/{name}",
+                hint="give the folder of the images",
+            )
         return data
 
     def _at(self, place: tuple[int, int, str, int]) -> bytes | None:
         f, g, column, i = place
-        data: bytes | None = self._group(f, g, column)[i].as_py()
-        return data
+        return self._group(f, g, column)[i].as_py()
 
     def _group(self, f: int, g: int, column: str) -> Any:
-        """Return one row group of one column. A few stay in memory: neighbours are read one after the other."""
+        """Return one column of a row group. Recently used ones are cached, since neighbouring rows are often read in
+        sequence.
+        """
         import pyarrow as pa
 
         place = (f, g, column)
@@ -353,8 +392,9 @@ class ParquetStore(Archive):
                 try:
                     array = self._leaf(f, g, column, "bytes")
                 except (pa.ArrowException, OSError) as e:
-                    what = f"a row group cannot be read ({str(e)[:120]})"
-                    raise ImageError("undecodable-image", what, where=str(self.files[f])) from None
+                    raise ImageError(
+                        "undecodable-image", f"a row group cannot be read ({str(e)[:120]})", where=self.files[f]
+                    ) from None
                 self._groups[place] = (array if pa.types.is_struct(array.type) else array.flatten()).field("bytes")
                 while len(self._groups) > 1 and sum(a.nbytes for a in self._groups.values()) > self._cache_bytes:
                     self._groups.popitem(last=False)

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from creperie.annotation import Address, ApplyPlan, StudyPlan
 from creperie.cli.annotate_people import COMMANDS
 from creperie.cli.app import CommandGroup
-from creperie.cli.options import as_one, database, open_place
+from creperie.cli.options import EXISTING, FILE, database, open_place, options_of, study_command
 from creperie.cli.output import CommandResult, answers, echo, say
 from creperie.core import UsageError, read_text
 
 if TYPE_CHECKING:
-    from creperie.annotation import Address, ApplyPlan, Database, StudyPlan
+    from creperie.annotation import Database
 
 ROLES = ("owner", "adjudicator")
-TASKS: tuple[str, ...] = ("foil-check", "positive-check", "triplet-check", "find-negative", "choose-caption")
-TASKS += ("better-foil", "bias-rating")
 
 
 @click.group(cls=CommandGroup)
@@ -33,40 +32,16 @@ def annotate() -> None:
     """
 
 
-@annotate.command()
-@click.argument("study")
+@study_command
 @click.option("--bench", required=True, help="The benchmark: a folder, catalog name or format:path.")
-@click.option("--task", type=click.Choice(TASKS), required=True, help="What people are asked.")
 @click.option("--images", metavar="DIR", help="Where the images are.")
 @click.option("--other", help="A second benchmark: its foils are compared (better-foil), its items mixed in (bias).")
-@click.option("--subset", "subsets", multiple=True, help="Only this subset; may be repeated.")
-@click.option("--sample", type=int, help="Only that many items, drawn at random.")
-@click.option("--overlap", type=int, default=2, show_default=True, help="Answers per question.")
-@click.option("--per-annotator", type=int, help="Questions per annotator; all by default.")
-@click.option("--practice", type=int, help="Questions with feedback at the start [up to 3].")
-@click.option("--attention", type=int, default=0, help="Checks with a known answer, at random places.")
-@click.option("--skips", type=int, help="Skips per annotator [5, and 1 for every 5 answers].")
-@click.option(
-    "--attention-every", type=int, default=10, show_default=True, help="One check in each block of this many questions."
-)
-@click.option("--with-image/--no-image", default=True, help="--no-image: find-negative from the captions alone (TOT).")
-@click.option(
-    "--timeout",
-    "lease",
-    type=float,
-    default=900.0,
-    show_default=True,
-    help="Seconds until an abandoned question is given to someone else.",
-)
+@options_of("plan", StudyPlan)
 @click.option(
     "--instructions",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING,
     help="What annotators read first, in Markdown.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample of items.")
-@database
-@as_one("plan", "creperie.annotation:StudyPlan")
-@answers
 def new(
     study: str,
     bench: str,
@@ -112,14 +87,11 @@ def new(
     return CommandResult(document, show)
 
 
-@annotate.command()
-@click.argument("study")
+@study_command
 @click.option("--count", type=int, default=1, show_default=True, help="How many annotators.")
 @click.option("--days", type=float, default=30.0, show_default=True, help="How long the links are valid.")
 @click.option("--note", default="", help="Only the owner sees it.")
 @click.option("--url", default="", help="What the links begin with [the address of the server].")
-@database
-@answers
 def invite(study: str, count: int, days: float, note: str, url: str, db: Database) -> CommandResult:
     """New annotators of STUDY, each with a link of their own. The links are shown once."""
     from creperie.annotation import invite as make
@@ -137,11 +109,8 @@ def invite(study: str, count: int, days: float, note: str, url: str, db: Databas
     return CommandResult({"study": study, "invitations": links}, show)
 
 
-@annotate.command()
-@click.argument("study")
+@study_command
 @click.argument("annotator")
-@database
-@answers
 def revoke(study: str, annotator: str, db: Database) -> CommandResult:
     """End the invitation of ANNOTATOR at once. Answers stay."""
     from creperie.annotation import revoke as end
@@ -174,21 +143,9 @@ def link(name: str, role: str, study: str, days: float, url: str, ends: bool, db
 
 
 @annotate.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0 to be reached from other machines.")
-@click.option("--port", type=int, default=8765, show_default=True)
-@click.option("--url", default="", help="The address people use, if it differs from host and port.")
-@click.option("--proxy", "proxies", multiple=True, help="Trust X-Forwarded headers from this address; repeatable.")
-@click.option(
-    "--trusted-header",
-    default="",
-    metavar="NAME",
-    help="Believe --proxy who is calling: X-Forwarded-User.",
-)
-@click.option("--certificate", type=click.Path(exists=True, path_type=Path), help="TLS certificate (PEM).")
-@click.option("--key", type=click.Path(exists=True, path_type=Path), help="Its key (PEM).")
+@options_of("address", Address)
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON document.")
 @database
-@as_one("address", "creperie.annotation:Address")
 def serve(db: Database, as_json: bool, address: Address) -> None:
     """Serve the pages, by default on this machine only, and print the owner's link."""
     from creperie.annotation import serve as run
@@ -215,10 +172,7 @@ def show(study: str | None, db: Database) -> CommandResult:
     return CommandResult(seen, lambda: show_overview(seen))
 
 
-@annotate.command()
-@click.argument("study")
-@database
-@answers
+@study_command
 def agreement(study: str, db: Database) -> CommandResult:
     """How far the annotators of STUDY agree: Krippendorff, Fleiss, Cohen, with intervals over items."""
     from creperie.annotation import agreement as measure
@@ -229,20 +183,14 @@ def agreement(study: str, db: Database) -> CommandResult:
         record = study_record(session, study_named(session, study))
     task, questions = task_named(record["task"]), judged(record)
     rows = measure(record)
-    listed = [
-        {"subset": one.question.subset, "id": one.question.item, "question": one.question.ordinal}
-        for one in disagreements(task, questions)
-    ]
+    listed = [{"subset": one.subset, "id": one.item, "question": one.ordinal} for one in disagreements(task, questions)]
     return CommandResult(
         {"study": study, "agreement": rows, "disagreements": listed}, lambda: show_agreement(rows, len(listed))
     )
 
 
-@annotate.command()
-@click.argument("study")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="A .json file, or .csv for answers only.")
-@database
-@answers
+@study_command
+@click.option("--out", type=FILE, required=True, help="A .json file, or .csv for answers only.")
 def export(study: str, out: Path, db: Database) -> CommandResult:
     """Write the record of STUDY: answers, exclusions, adjudications, plan and settings, with one digest."""
     from creperie.annotation import export_study
@@ -262,28 +210,19 @@ def _move(db: Database, study: str, state: str) -> CommandResult:
     return CommandResult({"study": study, "state": state}, lambda: say(f"{study}: {state}"))
 
 
-@annotate.command()
-@click.argument("study")
-@database
-@answers
+@study_command
 def stop(study: str, db: Database) -> CommandResult:
     """Give out no more questions until `annotate go`; a closed study is opened as far as that."""
     return _move(db, study, "paused")
 
 
-@annotate.command()
-@click.argument("study")
-@database
-@answers
+@study_command
 def close(study: str, db: Database) -> CommandResult:
     """Close STUDY: nothing can be answered, taken back, adjudicated, excluded or set any more."""
     return _move(db, study, "closed")
 
 
-@annotate.command()
-@click.argument("study")
-@database
-@answers
+@study_command
 def go(study: str, db: Database) -> CommandResult:
     """Resume a stopped study."""
     return _move(db, study, "open")
@@ -293,25 +232,14 @@ def go(study: str, db: Database) -> CommandResult:
 @click.argument("study")
 @click.option("--bench", help="The benchmark of the study, where it has moved.")
 @click.option("--images", metavar="DIR", help="Where the images are.")
-@click.option("--out", type=click.Path(path_type=Path), help="The folder of the new version.")
-@click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True)
-@click.option("--undecided", type=click.Choice(["keep", "drop"]), default="keep", show_default=True)
-@click.option(
-    "--verdict",
-    type=click.Choice(["majority", "weighted"]),
-    default="majority",
-    show_default=True,
-    help="weighted: by the competence of the annotators.",
-)
+@options_of("plan", ApplyPlan)
 @click.option(
     "--from",
     "record",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING,
     help="Compute from this file of `annotate export` instead of the database.",
 )
-@click.option("--force", is_flag=True, help="Replace the folder if it is there.")
 @click.option("--db", "place", metavar="FILE|URL", help="As for the other commands.")
-@as_one("plan", "creperie.annotation:ApplyPlan")
 @answers
 def apply(
     study: str, bench: str | None, images: str | None, record: Path | None, place: str | None, plan: ApplyPlan
@@ -333,5 +261,5 @@ def apply(
     return CommandResult(document, lambda: show_applied(document))
 
 
-for command in COMMANDS:
+for command in (new, invite, revoke, agreement, export, stop, close, go, *COMMANDS):
     annotate.add_command(command)

@@ -7,24 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import database
-from creperie.cli.output import CommandResult, answers, echo, print_table, say
-from creperie.core import DataError, UsageError, parse_json, read_json, read_text, write_text
+from creperie.cli.options import EXISTING, FILE, study_command
+from creperie.cli.output import CommandResult, echo, print_table, say
+from creperie.core import DataError, UsageError, one_line, parse_json, read_json, read_text, write_text
 
 if TYPE_CHECKING:
     from creperie.annotation import Database
 
 
-@click.command()
-@click.argument("study")
+@study_command
 @click.argument("annotator", required=False)
 @click.option("--why", default="", help="Kept on record.")
 @click.option(
     "--rules", is_flag=True, help="Exclude everybody whose answers carry no information or who breaks a rule."
 )
 @click.option("--dry-run", is_flag=True, help="With --rules: only show who it would be.")
-@database
-@answers
 def exclude(study: str, annotator: str | None, why: str, rules: bool, dry_run: bool, db: Database) -> CommandResult:
     """Leave the answers of ANNOTATOR out of all results, and give their questions to others."""
     if bool(annotator) == rules:
@@ -47,11 +44,8 @@ def exclude(study: str, annotator: str | None, why: str, rules: bool, dry_run: b
     return CommandResult({"study": study, "excluded": excluded, "dry_run": dry_run}, show)
 
 
-@click.command()
-@click.argument("study")
+@study_command
 @click.argument("annotator")
-@database
-@answers
 def include(study: str, annotator: str, db: Database) -> CommandResult:
     """Take back the exclusion of ANNOTATOR."""
     from creperie.annotation import include as take_back
@@ -60,14 +54,9 @@ def include(study: str, annotator: str, db: Database) -> CommandResult:
     return CommandResult({"study": study, "included": annotator}, lambda: say(f"{annotator}: counts again"))
 
 
-@click.command()
-@click.argument("study")
+@study_command
 @click.argument("changes", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option(
-    "--file", "path", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Settings as one JSON object."
-)
-@database
-@answers
+@click.option("--file", "path", type=EXISTING, help="Settings as one JSON object.")
 def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Database) -> CommandResult:
     """Show or change the settings of STUDY: instructions, consent, crowd, exclusion rules, language.
 
@@ -95,7 +84,7 @@ def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Databa
     shown = [[name, _brief(value)] for name, value in now.items()]
     return CommandResult(
         {"study": study, "revision": stored.revision, "settings": now},
-        lambda: print_table("", ["setting", "value"], shown),
+        lambda: print_table(["setting", "value"], shown),
     )
 
 
@@ -109,18 +98,14 @@ def _value(text: str) -> Any:
 
 
 def _brief(value: Any) -> str:
-    text = "–" if value in (None, "", [], (), {}) else str(value).replace("\n", " ")
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    return "–" if value in (None, "", [], (), {}) else one_line(value, 60)
 
 
-@click.command()
-@click.argument("study")
-@click.option("--ids", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Worker ids, one per line.")
+@study_command
+@click.option("--ids", type=EXISTING, help="Worker ids, one per line.")
 @click.option("--sign", is_flag=True, help="With --ids: print a signed address for each instead of listing them.")
 @click.option("--new-address", is_flag=True, help="Make the address that all workers share; the one before ends.")
 @click.option("--url", default="", help="What addresses begin with [the address of the server].")
-@database
-@answers
 def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str, db: Database) -> CommandResult:
     """Let workers of a crowd enter STUDY through one shared address, by a listed or a signed id.
 
@@ -162,16 +147,13 @@ def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str,
     return CommandResult({"study": study, "listed": listed, "address": shared, "signed": signed}, show)
 
 
-@click.command()
-@click.argument("study")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="A .csv file.")
+@study_command
+@click.option("--out", type=FILE, required=True, help="A .csv file.")
 @click.option(
     "--workers",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING,
     help="Worker ids of the platform, one per line: they are put beside their hashes.",
 )
-@database
-@answers
 def payments(study: str, out: Path, workers: Path | None, db: Database) -> CommandResult:
     """Write what each annotator of STUDY is owed, with active time and completion code."""
     from creperie.annotation import PAYMENT_COLUMNS, as_csv, overview, study_named
@@ -187,12 +169,9 @@ def payments(study: str, out: Path, workers: Path | None, db: Database) -> Comma
     return CommandResult(document, lambda: say(f"{len(rows)} people, {total:.2f} in all: {out}"))
 
 
-@click.command()
-@click.argument("study")
+@study_command
 @click.argument("annotator")
 @click.option("--yes", is_flag=True, help="Do it: what they said is erased for good.")
-@database
-@answers
 def withdraw(study: str, annotator: str, yes: bool, db: Database) -> CommandResult:
     """Erase what ANNOTATOR said and give their questions to others. Exports count what was erased."""
     if not yes:

@@ -1,4 +1,4 @@
-"""What `creperie annotate` prints for people."""
+"""The text output of `creperie annotate`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from creperie.cli.output import print_table, say
-from creperie.core import decimal
+from creperie.core import counted, decimal
 
 
 def show_studies(studies: Sequence[dict[str, Any]]) -> None:
     rows = [[s["study"], s["task"], s["benchmark"], s["state"], f"{s['done']} / {s['slots']}"] for s in studies]
-    print_table("", ["study", "task", "benchmark", "state", "answers"], rows, right=["answers"])
+    print_table(["study", "task", "benchmark", "state", "answers"], rows, right=["answers"])
 
 
 def show_overview(seen: dict[str, Any]) -> None:
     say(f"[bold]{seen['study']}[/] ({seen['task']}, {seen['state']}): {seen['done']} of {seen['slots']} answers")
     rows = [[s["subset"], str(s["done"]), str(s["slots"])] for s in seen["subsets"]]
-    print_table("", ["subset", "done", "of"], rows, right=["done", "of"])
+    print_table(["subset", "done", "of"], rows, right=["done", "of"])
     people = [
         [
             a["annotator"],
@@ -31,7 +31,7 @@ def show_overview(seen: dict[str, Any]) -> None:
         for a in seen["annotators"]
     ]
     columns = ["annotator", "answers", "skipped", "median s", "attention", "accuracy", "flags"]
-    print_table("", columns, people, right=columns[1:-1])
+    print_table(columns, people, right=columns[1:-1])
     show_agreement(seen["agreement"], seen["disagreements"])
 
 
@@ -51,8 +51,8 @@ def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
         for r in rows
     ]
     columns = ["about", "coefficient", "who", "value", "95 % interval", "questions"]
-    print_table("", columns, cells, right=["value", "95 % interval", "questions"])
-    say(f"{disagreements} question{'s' * (disagreements != 1)} with different answers")
+    print_table(columns, cells, right=["value", "95 % interval", "questions"])
+    say(f"{counted(disagreements, 'question')} with different answers")
 
 
 def show_applied(document: dict[str, Any]) -> None:
@@ -63,14 +63,14 @@ def show_applied(document: dict[str, Any]) -> None:
     if document.get("table"):
         columns = list(document["table"][0])
         rows = [[decimal(v, 2) if isinstance(v, float) else str(v) for v in row.values()] for row in document["table"]]
-        print_table("", columns, rows, right=columns[2:])
+        print_table(columns, rows, right=columns[2:])
     if "results" in document:
         rows = [
             [r["model"], r["task"], r["subset"], str(r["n"]), decimal(r["accuracy"])]
             for r in document["results"]
             if r["subset"] == "all"
         ]
-        print_table("", ["run", "task", "subset", "n", "accuracy"], rows, right=["n", "accuracy"])
+        print_table(["run", "task", "subset", "n", "accuracy"], rows, right=["n", "accuracy"])
     say(f"from the record with digest {document['export']}")
     for path in [document["folder"], *document["written_runs"]]:
         if path:

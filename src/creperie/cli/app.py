@@ -1,7 +1,7 @@
-"""The `creperie` command: which commands there are, and how every one of them ends.
+"""The `creperie` command: its subcommands, and how errors become exit codes.
 
-Exit codes: 0 done; 1 the answer is no (a failed check); 2 a mistake in the call, the data or the installation, said in
-one line; 3 not shown (a check was incomplete). A traceback is a defect: CREPERIE_TRACEBACK=1 shows it.
+Exit codes: 0 done; 1 the answer is no (a failed check); 2 a mistake in the call, the data or the installation, reported
+in one line; 3 not shown (a check was incomplete). A traceback is a defect: CREPERIE_TRACEBACK=1 shows it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,23 +25,23 @@ from creperie.core import CreperieError, UsageError, as_flags, cache_home, missi
 
 
 def listed_commands(group: str) -> dict[str, tuple[str, str, str]]:
-    """Return the commands of a group: module, attribute, help."""
+    """Return the commands of a group by name: (module, attribute, help)."""
     rows = packaged_toml("creperie.cli", "commands.toml")[group].items()
     return {name: (f"creperie.cli.{module}", attribute, told) for name, (module, attribute, told) in rows}
 
 
 COMMANDS = listed_commands("creperie")
-#: commands and options of the last release that are gone, without the leading `creperie`, and what to use instead
+#: removed commands and options of the last release, without the leading `creperie` → what to use instead
 REMOVED: dict[str, str] = packaged_toml("creperie.cli", "commands.toml")["removed"]
 
 
 def removed_name(words: str) -> CreperieError | None:
-    """Return the error for a command or an option that is gone; None where it never was."""
+    """Return the error for a command or an option that was removed; None if there was none of this name."""
     name = words.removeprefix("creperie ")
     return UsageError(f"`{words}` was removed", hint=REMOVED[name]) if name in REMOVED else None
 
 
-#: what to do about errors of the system that no data and no call is to blame for
+#: error number of the system → what to do
 HINTS = {
     errno.ENOSPC: "; make room, then run the same command to continue",
     errno.EDQUOT: "; make room, then run the same command to continue",
@@ -50,8 +50,19 @@ HINTS = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called, with "did you mean" on a wrong name."""
+class CommandGroup(click.Group):
+    """A group of commands that suggests the nearest name for an unknown one."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            kind = f"command of {ctx.info_name!r}" if ctx.parent else "command"
+            raise removed_name(f"{ctx.command_path} {args[0]}") or unknown(kind, args[0], known)
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(CommandGroup):
+    """A group whose commands are imported when they are called."""
 
     listed: Mapping[str, tuple[str, str, str]] = COMMANDS
 
@@ -66,27 +77,9 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        _refuse_unknown(ctx, args, self.listed)
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, _, line) in self.listed.items()])
-
-
-class CommandGroup(click.Group):
-    """A group of commands with "did you mean" on a wrong name."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        _refuse_unknown(ctx, args, self.commands)
-        return super().resolve_command(ctx, args)
-
-
-def _refuse_unknown(ctx: click.Context, args: list[str], known: Iterable[str]) -> None:
-    if args and args[0] not in known and not args[0].startswith("-"):
-        kind = f"command of {ctx.info_name!r}" if ctx.parent else "command"
-        raise removed_name(f"{ctx.command_path} {args[0]}") or unknown(kind, args[0], known)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -98,22 +91,22 @@ def cli() -> None:
     """
 
 
-#: the exit code when the reader of our output has gone, as shells write it; 1 would mean that the answer is no
+#: exit code of a broken pipe, as in shells; 1 would mean that the answer is no
 CLOSED = 141
 
 
 def main(args: list[str] | None = None) -> None:
-    """The entry point: run a command and turn every ending into an exit code and at most one line."""
+    """Run a command; turn every outcome into an exit code and every error into one line."""
     signal.signal(signal.SIGTERM, _terminate)
-    if args is None:  # the process is ours: no look for cycles among what is being imported, none before it ends
+    if args is None:  # our own process: fewer garbage collections during imports, none at exit
         gc.set_threshold(50_000)
         atexit.register(gc.freeze)
-    os.environ["CREPERIE_COMMAND_LINE"] = "1"  # its worker processes count as well
+    os.environ["CREPERIE_COMMAND_LINE"] = "1"  # worker processes inherit it
     _open_streams()
     try:
         code = cli.main(args=args, prog_name="creperie", standalone_mode=False)
         sys.stdout.flush()
-    except (KeyboardInterrupt, click.exceptions.Abort):  # Abort: click's word for an interrupt
+    except (KeyboardInterrupt, click.exceptions.Abort):  # Abort: click's exception for an interrupt
         echo("creperie: interrupted; run the same command to continue", error=True)
         code = 130
     except click.exceptions.NoArgsIsHelpError as e:
@@ -122,7 +115,7 @@ def main(args: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = CLOSED
-    except SystemExit as e:  # so click and rich end, with 1, when the reader of a pipe has gone
+    except SystemExit as e:  # click and rich exit with 1 on a broken pipe
         code = CLOSED if e.code == 1 else e.code
     except Exception as e:
         code = _fail(_line(e))
@@ -130,8 +123,8 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _open_streams() -> None:
-    """Streams that take any character and are there: a console of another code page shows ? for what it lacks, and
-    output that the caller closed (`>&-`) goes nowhere.
+    """Make stdout and stderr accept any text: characters that the console's encoding lacks become ?, and a stream that
+    the caller closed (`>&-`) discards its output.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -142,7 +135,7 @@ def _open_streams() -> None:
 
 
 def _line(error: Exception) -> str:
-    """Return what went wrong, where, and what to do, in one line."""
+    """Return an error as one line: what went wrong, where, and what to do."""
     if isinstance(error, CreperieError):
         return as_flags(str(error))
     if isinstance(error, click.NoSuchOption) and error.ctx:
@@ -164,7 +157,7 @@ def _line(error: Exception) -> str:
 
 
 def _within(name: object, folder: Path) -> bool:
-    """Is a file in this folder, or a folder above it that would have to be made first?"""
+    """Return whether a path is this folder, inside it, or one of its parents."""
     if not isinstance(name, str):
         return False
     path = Path(name).absolute()
@@ -172,7 +165,7 @@ def _within(name: object, folder: Path) -> bool:
 
 
 def _somewhere(error: OSError) -> str:
-    """Return where an error happened that names no file: a write into an open one fills a disk without saying which."""
+    """Return a place for an error that names no file, as when a write to an open file fills the disk."""
     return "the disk of the output or of the cache" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "system"
 
 

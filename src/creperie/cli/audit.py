@@ -1,4 +1,6 @@
-"""`creperie audit` and `creperie atlas`: is it hackable, through what, how sure are we; many audits as one page."""
+"""`creperie audit` and `creperie atlas`: whether a benchmark leaks, through what and how certain; many audits as one
+page.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +11,37 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.auditing import AttackerModels, AuditOptions
-from creperie.bench import PartOptions, load_part
+from creperie.auditing import (
+    AttackerModels,
+    Audit,
+    AuditOptions,
+    atlas_markdown,
+    atlas_page,
+    audit_document,
+    changed_options,
+    compare_pairwise,
+    keep_audit,
+    kept_audit,
+    make_attackers,
+    scoring_attackers,
+    sendable,
+    write_audit_page,
+)
+from creperie.auditing import audit as run_audit
+from creperie.bench import Benchmark, PartOptions, load_part, record_audit
 from creperie.cli.audit_text import show_audit, show_comparison
-from creperie.cli.options import engine_options, options_of
+from creperie.cli.options import FILE, engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, say
 from creperie.core import DataError, UsageError, option, read_json, write_text
 
 if TYPE_CHECKING:
-    from creperie.auditing import Audit
-    from creperie.bench import Benchmark
     from creperie.engine import Engine
     from creperie.reporting import BaselineResult
 
 
 @dataclass(frozen=True)
 class CiOutputs:
-    """What serves continuous integration: what an audit is compared with, and the files that are written beside it."""
+    """The options for continuous integration: the baseline to compare with, and the files to write."""
 
     baseline: Path | None = option(None, "An earlier `audit --json`: fail only when worse.", metavar="FILE")
     junit: Path | None = option(None, "Write JUnit XML.", metavar="FILE")
@@ -40,7 +56,7 @@ ci_options = options_of("ci", CiOutputs)
 
 
 def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
-    """The answer of an audit, with the files of CI written; a baseline decides the exit code where there is one."""
+    """Write the files for CI and return the result of an audit; with a baseline, the baseline decides the exit code."""
     from creperie.reporting import against_baseline, badge_svg, junit_xml, markdown_summary, read_baseline, sarif_log
 
     audit = answer.document
@@ -60,17 +76,15 @@ def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
         return replace(answer, code=answer.code or 3 * incomplete)
 
     def show() -> None:
-        from rich.markup import escape
-
         answer.show()
-        say(f"[bold]{escape(result.text)}[/bold]")
+        say("[bold]{}[/bold]", result.text)
 
     code = result.code or 3 * incomplete
     return replace(answer, document={**audit, "baseline": result.document()}, show=show, code=code)
 
 
 def _relative(place: str) -> str:
-    """A path as code-scanning pages want it: relative to the repository, with slashes."""
+    """Return a path as code-scanning pages expect it: relative to the repository, with forward slashes."""
     path = Path(place.partition(":")[2] or place) if ":" in place and not Path(place).exists() else Path(place)
     try:
         return path.resolve().relative_to(Path.cwd().resolve()).as_posix()
@@ -84,7 +98,7 @@ def _relative(place: str) -> str:
 @options_of("part", PartOptions)
 @options_of("models", AttackerModels)
 @engine_options
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the audit as one HTML page.")
+@click.option("--html", type=FILE, metavar="FILE", help="Write the audit as one HTML page.")
 @ci_options
 @answers
 def audit(
@@ -101,8 +115,6 @@ def audit(
     Exit codes: 0 clean, 1 leaks, 3 not shown (too few items) or incomplete (attackers that could not be run). With two
     benchmarks that were made from the same captions, compare their negatives.
     """
-    from creperie.auditing import audit_document, changed_options, keep_audit, write_audit_page
-    from creperie.bench import record_audit
 
     if len(bench) > 2:
         raise UsageError(f"{len(bench)} benchmarks given", hint="audit one, or compare two")
@@ -121,8 +133,6 @@ def audit(
 
 
 def _run(bench: Benchmark, options: AuditOptions, models: AttackerModels, engine: Engine | None = None) -> Audit:
-    from creperie.auditing import audit as run_audit
-
     def announce(line: str) -> None:
         click.echo(line, err=True)
 
@@ -130,8 +140,6 @@ def _run(bench: Benchmark, options: AuditOptions, models: AttackerModels, engine
 
 
 def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: AttackerModels) -> CommandResult:
-    from creperie.auditing import compare_pairwise, make_attackers, scoring_attackers, sendable
-
     sent = scoring_attackers(make_attackers(sendable(attackers, models)[0], models))
     rows = compare_pairwise(a, b, sent, progress=bar)
     shown = {"first": a.name, "second": b.name, "results": [asdict(row) for row in rows]}
@@ -158,7 +166,6 @@ def atlas(
     audits: tuple[str, ...], options: AuditOptions, part: PartOptions, models: AttackerModels, output: AtlasOutput
 ) -> CommandResult:
     """Audit benchmarks, or read what `creperie audit --json` wrote, and put all on one page."""
-    from creperie.auditing import atlas_markdown, atlas_page
 
     out, html = output.out, output.html
     if out is None and html is None:
@@ -181,9 +188,7 @@ def atlas(
 
 
 def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOptions, models: AttackerModels) -> Any:
-    """The audit of a benchmark: as kept, or made now."""
-    from creperie.auditing import audit_document, changed_options, keep_audit, kept_audit
-
+    """Return the audit of a benchmark: the stored one from `keep`, or a new one."""
     bench, changed = load_part(spec, part, models.seed), changed_options(options, part, models)
     if keep and (kept := kept_audit(bench.name, bench.hash, changed, keep)):
         return kept
@@ -194,7 +199,7 @@ def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOpti
 
 
 def _ceilings(bench: Benchmark) -> dict[str, Any]:
-    """How far a model without word order can come, by subset."""
+    """Return by subset the highest accuracy of a model that ignores word order."""
     from creperie.statistics import ceilings
 
     return {"ceilings": [ceiling.document() for ceiling in ceilings(bench)]}

@@ -1,4 +1,4 @@
-"""An audit as text for people."""
+"""The text output of an audit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 COLOURS = {"leaks": "red", "anti-learned": "red", "nothing left": "red", "clean": "green"}  #: others are yellow
 MOST_CUES = 6
-WIDEST = 46
-TAILS = ("trailing blank", "no final period")  #: cues that are seen at the end of a caption
+AROUND = 16  #: characters of a caption shown before a cue
+TAILS = ("trailing blank", "no final period")  #: cues at the end of a caption
 
 
 def show_audit(found: Audit, html: Path | None) -> None:
-    """The verdict, the table of attackers, and through what it leaks."""
+    """Print the verdict, the table of attackers, and the cues through which the benchmark leaks."""
     say(f"[bold]{escape(found.name)}[/bold]: {found.items:,} items, attacked blindly; {_clusters(found)}")
     if found.symmetry and found.symmetry[-1].images.pairs:
         say(f"symmetry: {escape(found.symmetry[-1].words)}")
@@ -44,7 +44,7 @@ def show_audit(found: Audit, html: Path | None) -> None:
 
 
 def show_verdict(judgement: Judgement) -> None:
-    """Print the verdict's sentence and the command to type next: the last two lines of every command that judges."""
+    """Print the verdict's sentence and the command to run next: the last two lines of every command with a verdict."""
     say(f"[bold {COLOURS.get(judgement.verdict, 'yellow')}]verdict: {escape(judgement.text)}[/]")
     say(f"next: {escape(judgement.next)}")
 
@@ -55,7 +55,7 @@ def _clusters(found: Audit) -> str:
 
 
 def _attack_table(found: Audit) -> None:
-    """One row per subset, one column per attacker; a star where it leaks."""
+    """Print a table with one row per subset and one column per attacker; a star marks a leak."""
     names = [a.name for a in found.attackers]
     cells = {(r.view, r.subset, r.attacker): r for r in (*found.rows, *found.views)}
     rows = []
@@ -67,10 +67,10 @@ def _attack_table(found: Audit) -> None:
         rows.append([label, f"{best.measure.n:,}", *[_cell(r) for r in mine], _interval(best), f"{bits:.2f}"])
     heads = [name.replace("-", "\n", 1) for name in names]
     print_table(
-        "Blind accuracy, % (* leaks)",
         ["subset", "n", *heads, "headline\n95 %", "bits"],
         rows,
         right=["n", *heads, "bits"],
+        title="Blind accuracy, % (* leaks)",
     )
 
 
@@ -88,21 +88,16 @@ def _cue_table(found: Audit) -> None:
     rows = []
     for subset, cues in found.cues.items():
         for cue, example in cues[:MOST_CUES]:
-            told = example.positive if cue.positives >= cue.negatives else example.negative
+            caption = example.positive if cue.positives >= cue.negatives else example.negative
+            start = len(caption) - AROUND if cue.text in TAILS else caption.lower().find(cue.text) - AROUND // 2
+            caption = "…" + caption[start:] if start > 0 else caption
             shown = cue.text if cue.kind == "style" else f"“{cue.text}”"
             counts = [f"{cue.positives:,}", f"{cue.negatives:,}", f"{100 * cue.accuracy:.1f}"]
-            rows.append([subset, shown, *counts, _short(told, tail=cue.text in TAILS)])
+            rows.append([subset, shown, *counts, repr(caption)])
     if rows:
-        columns = ["subset", "cue", "only in true", "only in false", "alone, %", "for example"]
-        print_table("What tells them apart", columns, rows, right=columns[2:5])
+        columns = ["subset", "cue", "in true", "in false", "alone, %", "for example"]
+        print_table(columns, rows, right=columns[2:5], brief="for example", title="What tells them apart")
         say()
-
-
-def _short(text: str, *, tail: bool) -> str:
-    shown = repr(text)
-    if len(shown) <= WIDEST:
-        return shown
-    return "…" + shown[-WIDEST + 1 :] if tail else shown[: WIDEST - 1] + "…"
 
 
 def _likeness_table(found: Audit) -> None:
@@ -113,15 +108,14 @@ def _likeness_table(found: Audit) -> None:
             values = [couple.measures.get(m) for m in measures]
             rows.append([alike.subset, couple.kind, *[f"{v.mean:.3f}" if v and v.n else "–" for v in values]])
     if rows:
-        print_table("How alike captions are (mean)", ["subset", "pair", *measures], rows, right=measures)
+        print_table(["subset", "pair", *measures], rows, right=measures, title="How alike captions are (mean)")
         say()
 
 
 def show_comparison(first: str, second: str, rows: Sequence[PairwiseRow]) -> None:
-    """Table 4: average scores of the negatives, and how often the second benchmark's are better."""
+    """Print SugarCrepe's Table 4: mean scores of the negatives, and how often the second benchmark's are better."""
     columns = ["kind", "score", "n", first, second, f"{second} better, %", "95 %", "ties"]
     print_table(
-        "Negatives of the same source, pairwise",
         columns,
         [
             [r.kind, r.attacker, f"{r.n:,}", f"{r.first:.3f}", f"{r.second:.3f}", f"{100 * r.better:.1f}"]
@@ -129,4 +123,5 @@ def show_comparison(first: str, second: str, rows: Sequence[PairwiseRow]) -> Non
             for r in rows
         ],
         right=columns[2:],
+        title="Negatives of the same source, pairwise",
     )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from creperie.bench import size_text
 from creperie.cli.app import CommandGroup
-from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core import option
 
 if TYPE_CHECKING:
     from creperie.scoring import ResultStore, StoreEntry
@@ -41,41 +38,27 @@ def show() -> CommandResult:
     return _answer(store, store.entries())
 
 
-@dataclass(frozen=True)
-class ClearOptions:
-    """What is forgotten."""
-
-    model: str | None = option(None, "Only this model: its URI, or the beginning of its key.", metavar="URI")
-
-
 @cache.command()
-@options_of("options", ClearOptions)
+@click.option("--model", metavar="URI", help="Only this model: its URI, or the beginning of its key.")
 @answers
-def clear(options: ClearOptions) -> CommandResult:
+def clear(model: str | None) -> CommandResult:
     """Forget everything, or one model."""
     from creperie.scoring import ResultStore
 
     store = ResultStore()
-    freed = store.clear(options.model)
+    freed = store.clear(model)
     return CommandResult({"freed": freed}, lambda: say(f"{size_text(freed)} set free in {store.root}"))
 
 
-@dataclass(frozen=True)
-class VerifyOptions:
-    """What is done about damage."""
-
-    repair: bool = option(False, "Rewrite the store without what is damaged.")
-
-
 @cache.command()
-@options_of("options", VerifyOptions)
+@click.option("--repair", is_flag=True, help="Rewrite the store without what is damaged.")
 @answers
-def verify(options: VerifyOptions) -> CommandResult:
+def verify(repair: bool) -> CommandResult:
     """Compute every checksum. Exit code 1 where something is damaged; it is never served, with or without --repair."""
     from creperie.scoring import ResultStore
 
     store = ResultStore()
-    if options.repair:
+    if repair:
         store.repair()
     return _answer(store, store.entries(verify=True))
 
@@ -113,7 +96,7 @@ def _show(store: ResultStore, entries: list[StoreEntry], damaged: int, torn: int
         )
         for e in entries
     ]
-    print_table("", ["model", "dtype", *kinds, "size", "key"], rows, right=(*kinds, "size"))
+    print_table(["model", "dtype", *kinds, "size", "key"], rows, right=(*kinds, "size"), brief="model")
     say("{} in {}", size_text(sum(e.bytes for e in entries)), str(store.root))
     if torn:
         say(f"[dim]{torn:,} bytes at the ends of files belong to batches that were being written: not used[/dim]")

@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core import percent
+from creperie.core import UsageError, percent
 
 COLUMNS = ["benchmark", "subset", "items", "same words", "order-blind, ties wrong", "ties half", "half-truths"]
+ACCURACIES = ["model", "task", "subset", "n", "accuracy", "low", "high", "chance"]
 
 
 @click.command()
 @click.argument("benches", nargs=-1, required=True, metavar="BENCH…")
 @click.option("--subsets", is_flag=True, help="Also every subset.")
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="Also this run's accuracy on half-truths.")
 @answers
-def ceiling(benches: tuple[str, ...], subsets: bool) -> CommandResult:
+def ceiling(benches: tuple[str, ...], subsets: bool, runs: tuple[str, ...]) -> CommandResult:
     """How far a model that ignores word order can come on a benchmark, from its captions alone.
 
     Same words: items with a true and a false caption of the same words in another order, which such a model can only
-    tie. Half-truths: items whose false captions only add to a true one.
+    tie. Half-truths: items whose false captions only add to a true one; `--run` says how often a model rejects them.
     """
     from creperie.bench import load
-    from creperie.statistics import ceilings
+    from creperie.scoring import load_run
+    from creperie.statistics import ceilings, half_truth_accuracy
 
-    rows = []
+    if runs and len(benches) > 1:
+        raise UsageError("runs are of one benchmark", hint="give one BENCH with `--run`")
+    rows, accuracies = [], []
     for spec in benches:
         bench = load(spec)
         found = ceilings(bench)
         rows += [{"benchmark": bench.name, **c.document()} for c in (found if subsets else found[-1:])]
+    for run in map(load_run, runs):
+        accuracies += [{"model": run.model, **r.as_dict()} for r in half_truth_accuracy(run, bench)]
+    accuracies = [row for row in accuracies if subsets or row["subset"] == "all"]
 
     def show() -> None:
         cells = [
@@ -39,7 +48,14 @@ def ceiling(benches: tuple[str, ...], subsets: bool) -> CommandResult:
             ]
             for r in rows
         ]
-        print_table("", COLUMNS, cells, right=COLUMNS[2:])
+        print_table(COLUMNS, cells, right=COLUMNS[2:])
         say("[dim]% of items, image-to-text (itt)[/dim]")
+        if accuracies:
+            shown = [[r["model"], r["task"], r["subset"], f"{r['n']:,}", *map(percent, _shares(r))] for r in accuracies]
+            print_table(ACCURACIES, shown, right=ACCURACIES[3:], title="half-truths, % right")
 
-    return CommandResult({"ceilings": rows}, show)
+    return CommandResult({"ceilings": rows, "half_truth_accuracy": accuracies}, show)
+
+
+def _shares(row: dict[str, Any]) -> list[float]:
+    return [row[name] for name in ACCURACIES[4:]]

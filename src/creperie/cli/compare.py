@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from creperie.cli.options import options_of
-from creperie.cli.output import CommandResult, answers, p_value, print_table, say
+from creperie.cli.output import CommandResult, answers, p_value, print_table, say, show_notes
 from creperie.cli.score_text import matrix_text, show_matrix
 from creperie.cli.table import TableOutput, text_result
 from creperie.core import percent, points
 from creperie.metrics import MetricSettings
-from creperie.scoring import CompareOptions
+from creperie.scoring import CompareOptions, ComparisonRow, Comparisons, load_run, rank_runs
+from creperie.scoring import compare as compare_runs
 
-if TYPE_CHECKING:
-    from creperie.scoring import ComparisonRow, Comparisons
-
-#: more runs than this are ranked; --details compares them pair by pair
+#: with more runs than this, runs are ranked; --details compares them pair by pair
 MOST_PAIRED = 6
 COLUMNS = ["task", "subset", "n", "accuracy A", "accuracy B", "A − B", "p", "Holm", "only A / only B", "McNemar"]
 NOTES = (
@@ -45,7 +42,6 @@ def compare(
     stands for the runs in it; more than six runs are ranked with ties and groups, unless --details is given.
     """
     from creperie.reporting import runs_in
-    from creperie.scoring import compare as compare_runs
 
     places = runs_in(runs)
     if len(places) > MOST_PAIRED and not (details or options.common or options.against):
@@ -56,17 +52,15 @@ def compare(
 
         heads = ["benchmark", "A", "B", *COLUMNS]
         rows = [[r.benchmark, r.comparison.a, r.comparison.b, *_cells(r)] for r in found.rows]
-        note = "\n".join((*NOTES, *found.notes))
-        return text_result(found.document(), render_rows(heads, rows, output.form, left=5, note=note), output.out)
+        text = render_rows(heads, rows, output.form, left=5, notes=(*NOTES, *found.notes))
+        return text_result(found.document(), text, output.out)
     return CommandResult(found.document(), lambda: _show(found))
 
 
 def _standings(
     places: list[Path], tasks: tuple[str, ...], settings: MetricSettings, output: TableOutput
 ) -> CommandResult:
-    """Many runs: who is ahead of whom on every benchmark, from one test of all pairs."""
-    from creperie.scoring import load_run, rank_runs
-
+    """Return the comparison of many runs: ranks and groups on every benchmark, from one test of all pairs."""
     ranked = rank_runs([load_run(path) for path in places], tasks=tasks, settings=settings)
 
     def show() -> None:
@@ -80,13 +74,10 @@ def _standings(
 
 
 def _show(found: Comparisons) -> None:
-    from rich.markup import escape
-
-    for note in found.notes:
-        say(f"[yellow]note[/yellow]: {escape(note)}")
+    show_notes(found.notes)
     pairs = list(dict.fromkeys((r.benchmark, r.comparison.a, r.comparison.b) for r in found.rows))
     for benchmark, a, b in pairs:
-        say(f"[bold]{escape(benchmark)}[/bold]  A {escape(a)}  against  B {escape(b)}")
+        say("[bold]{}[/bold]  A {}  against  B {}", benchmark, a, b)
         _show_rows(found, benchmark, a, b)
         say()
     if found.rows:
@@ -98,7 +89,7 @@ def _show(found: Comparisons) -> None:
 
 def _show_rows(found: Comparisons, benchmark: str, a: str, b: str) -> None:
     own = [r for r in found.rows if (r.benchmark, r.comparison.a, r.comparison.b) == (benchmark, a, b)]
-    print_table("", COLUMNS, [_cells(row) for row in own], right=COLUMNS[2:])
+    print_table(COLUMNS, [_cells(row) for row in own], right=COLUMNS[2:])
 
 
 def _cells(row: ComparisonRow) -> list[str]:
@@ -119,7 +110,9 @@ def _show_ranks(found: Comparisons) -> None:
             f"{percent(v)}  #{rank}{_moved(gain)}" for v, rank, gain in zip(r.values, r.ranks, r.gains, strict=True)
         ]
         rows.append((r.name, *cells))
-    print_table("accuracy in % and rank (places won or lost against the first column)", ["model", *found.columns], rows)
+    print_table(
+        ["model", *found.columns], rows, title="accuracy in % and rank (places won or lost against the first column)"
+    )
 
 
 def _show_correlations(found: Comparisons) -> None:
@@ -131,7 +124,7 @@ def _show_correlations(found: Comparisons) -> None:
         r = c.correlation
         interval = "" if math.isnan(r.low) else f"[{r.low:.2f}, {r.high:.2f}]"
         rows.append((c.a, c.b, r.kind, f"{r.n}", f"{r.value:.3f}", interval, p_value(r.p)))
-    print_table("", ["", "against", "kind", "models", "r", "95 %", "p"], rows, right=("models", "r", "p"))
+    print_table(["", "against", "kind", "models", "r", "95 %", "p"], rows, right=("models", "r", "p"))
 
 
 def _moved(gain: int) -> str:

@@ -1,4 +1,4 @@
-"""`creperie cook`: a whole paper as a declared chain."""
+"""`creperie cook`: run the recipe of a whole paper."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from creperie.cli.options import engine_options, options_of, pairs_of
 from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say
-from creperie.core import UsageError, option, percent
+from creperie.core import UsageError, listing, option, percent
 from creperie.recipes import CookOptions
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from creperie.recipes import PlanLine, Recipe, Shortfall, StageResult
 
 
-SHOWN = 2  #: tables of a stage that are printed whole; more are left in their folder
+SHOWN = 2  #: most tables of a stage that are printed in full; others stay in their folder
 
 
 @dataclass(frozen=True)
 class CookWay:
-    """Where a recipe is cooked, and whether it is only planned."""
+    """Where a recipe runs, and whether it is only planned."""
 
     out: Path | None = option(None, "Output folder (out/cook/RECIPE-PROFILE).", metavar="DIR")
     plan: bool = option(False, "Only show what it takes and what is missing.", flags="--plan --dry-run")
@@ -49,7 +49,7 @@ def cook(
 
     With --engine and --workers, making, validating, auditing and scoring run there.
     """
-    from creperie.recipes import chosen_recipe, default_folder, plan_recipe
+    from creperie.recipes import chosen_recipe, default_folder, directions, plan_recipe
     from creperie.recipes import cook as cook_recipe
 
     if recipe == "list":
@@ -66,14 +66,23 @@ def cook(
     if way.plan:
         return _plan_answer(read, folder, plan_recipe(read, folder, given))
     served = cook_recipe(read, folder, use=given, engine=engine, progress=bar, tell=tell_stage)
+    claims = directions(folder)
     document = {
         "recipe": read.name,
         "profile": read.profile,
         "out": str(folder),
         "stages": [s.document() for s in served],
         "seconds": round(sum(s.seconds for s in served if s.state == "cooked"), 2),
+        "directions": [asdict(claim) for claim in claims],
     }
-    return CommandResult(document, lambda: show_stages(f"{read.title}, profile {read.profile}", folder, served))
+
+    def show() -> None:
+        show_stages(f"{read.title}, profile {read.profile}", folder, served)
+        if claims:
+            rows = [[claim.claim, claim.who, claim.numbers, claim.holds] for claim in claims]
+            print_table(["what the papers say", "model", "this run", "holds"], rows)
+
+    return CommandResult(document, show)
 
 
 def tell_stage(line: str) -> None:
@@ -93,30 +102,32 @@ def _list_answer() -> CommandResult:
 
     def show() -> None:
         rows = [[r.name, r.title, " → ".join(s.name for s in r.stages)] for r in recipes]
-        print_table("", ["recipe", "what", "stages"], rows)
+        print_table(["recipe", "what", "stages"], rows)
         say("\ncreperie cook RECIPE --plan says what it takes; --profile paper has the published parameters.")
 
     return CommandResult(document, show)
 
 
 def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
-    """The status of every table and figure, from recipe runs: those that are named, or all under out/cook."""
+    """Return the status of every table and figure, from the named recipe runs or all under out/cook."""
     from creperie.core import write_text
-    from creperie.recipes import paper_status, run_shown, status_page, totals
+    from creperie.recipes import directions, paper_status, run_shown, status_page, totals
 
     chosen = [Path(folder) for folder in folders] or sorted(p.parent for p in Path("out/cook").glob("*/recipe.json"))
     parts = paper_status(chosen)
-    page = status_page(parts, "creperie cook status")
+    claims = [claim for folder in chosen for claim in directions(folder)]
+    page = status_page(parts, claims, "creperie cook status")
     if out is not None:
         run_shown(parts)
         write_text(out, page + "\n")
     whole = totals(parts)
     document = {"totals": whole, "parts": [asdict(part) for part in parts], "written": str(out) if out else None}
+    document["directions"] = [asdict(claim) for claim in claims]
     return CommandResult(document, lambda: say(f"written: {out}") if out else echo(page))
 
 
 def _verify_answer(folders: tuple[str, ...]) -> CommandResult:
-    """Two recipe runs side by side; exit code 1 where a stage differs."""
+    """Return the comparison of two recipe runs; exit code 1 if a stage differs."""
     from creperie.recipes import verify_runs
 
     if len(folders) != 2:
@@ -125,7 +136,7 @@ def _verify_answer(folders: tuple[str, ...]) -> CommandResult:
     same = all(match.same for match in matches)
     rows = [[m.stage, "same" if m.same else "differs", m.why] for m in matches]
     document = {"same": same, "stages": [{"stage": m.stage, "same": m.same, "why": m.why} for m in matches]}
-    return CommandResult(document, lambda: print_table("", ["stage", "", ""], rows), ok=same)
+    return CommandResult(document, lambda: print_table(["stage", "", ""], rows), ok=same)
 
 
 def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine]) -> CommandResult:
@@ -149,12 +160,12 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine]) -> Command
     def show() -> None:
         say(f"[bold]{recipe.title}[/bold], profile {recipe.profile}, into {folder}\n")
         columns = ["stage", "does", "state", "items ≤", "calls", "cost", "time", "note"]
-        print_table("", columns, [_plan_row(line) for line in lines], right=["items ≤", "calls", "cost", "time"])
+        print_table(columns, [_plan_row(line) for line in lines], right=["items ≤", "calls", "cost", "time"])
         rest = " without what is marked ?" if len(known) < len(lines) else ""
         say(f"\n{calls:,} calls, {_dollars(document['cost'])}, about {_span(sum(known))} on one slow core{rest}")
         if lacks:
             say("\n[bold]Not here[/bold]")
-            print_table("", ["stage", "what", "", "what to do"], _lack_rows(lacks))
+            print_table(["stage", "what", "", "what to do"], _lack_rows(lacks))
 
     return CommandResult(document, show)
 
@@ -175,12 +186,11 @@ def _plan_row(line: PlanLine) -> list[str]:
 
 
 def _lack_rows(lacks: list[Shortfall]) -> list[list[str]]:
-    """One row per gap; weights that will be downloaded share one row per stage."""
+    """Return one row per missing requirement; weights to download share one row per stage."""
     rows = [[s.stage or "–", s.kind, s.message, s.hint] for s in lacks if s.kind != "weights"]
     for stage in dict.fromkeys(s.stage for s in lacks if s.kind == "weights"):
         own = [s.message.partition(": ")[0] for s in lacks if s.kind == "weights" and s.stage == stage]
-        named = ", ".join(own[:3]) + (", …" if len(own) > 3 else "")
-        rows.append([stage, "weights", f"{len(own)} to download: {named}", ""])
+        rows.append([stage, "weights", f"{len(own)} to download: {listing(own)}", ""])
     return rows
 
 
@@ -199,7 +209,7 @@ def _span(seconds: float | None) -> str:
 def show_stages(title: str, folder: Path, served: list[StageResult]) -> None:
     say(f"[bold]{title}[/bold]\n")
     rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _numbers_of(s)] for s in served]
-    print_table("", ["stage", "does", "", "time", "what came of it"], rows, right=["time"])
+    print_table(["stage", "does", "", "time", "what came of it"], rows, right=["time"])
     for s in served:
         if s.does == "table" and s.state in ("cooked", "unchanged") and len(s.summary.get("tables", ())) <= SHOWN:
             for name in sorted(Path(s.place).glob("*.txt")):
@@ -209,7 +219,7 @@ def show_stages(title: str, folder: Path, served: list[StageResult]) -> None:
 
 
 def _numbers_of(s: StageResult) -> str:
-    """A stage's numbers in one line."""
+    """Return the summary of a stage in one line."""
     if s.state == "skipped" or not s.place:
         return s.why
     summary = s.summary

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 @click.command("list")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--taxonomy", is_flag=True, help="What each benchmark tests, instead of where it comes from.")
+@click.option("--taxonomy", is_flag=True, help="What each benchmark tests.")
 @click.option("--long", "details", is_flag=True, help="Everything that is known of each benchmark.")
 @answers
 def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResult:
-    """Every benchmark that has a name: size, licence, chance level, source, what it tests.
+    """Every benchmark that has a name: size, licence, chance level, whether it is here.
 
     With one or more NAMEs, everything that is known of those.
     """
@@ -77,7 +77,7 @@ def get(name: str, dry_run: bool, wish: DownloadOptions) -> CommandResult:
 
 
 def entry_document(entry: CatalogEntry) -> dict[str, Any]:
-    """Return a benchmark's row for `--json`."""
+    """Return the catalog entry of a benchmark for `--json`."""
     here = installed_benchmarks(entry)
     return {
         "name": entry.name,
@@ -93,7 +93,7 @@ def entry_document(entry: CatalogEntry) -> dict[str, Any]:
             "repository": entry.source.repository,
             "page": entry.source.page,
             "commit": entry.source.commit or None,
-            "pinned": entry.source.pinned,
+            "pinned": bool(entry.source.commit),
             "fetched_from": entry.source.mirror or entry.source.repository,
         },
         "how": entry.how,
@@ -122,22 +122,20 @@ def entry_document(entry: CatalogEntry) -> dict[str, Any]:
 
 
 def _formats() -> list[dict[str, str]]:
-    texts = packaged_toml("creperie.bench", "formats", "formats.toml")  # the formats themselves would bring pyarrow
+    texts = packaged_toml("creperie.bench", "formats", "formats.toml")  # the formats would import pyarrow
     return [{"name": name, "title": about["title"]} for name, about in texts.items()]
 
 
 def _show_list(chosen: list[CatalogEntry], formats: list[str]) -> None:
-    rows = [
-        [e.name, _items(e), e.licence, chance_text(e.chance), _short(e.source.repository) or "the authors", _here(e)]
-        for e in chosen
-    ]
-    print_table("", ["name", "items", "licence", "chance %", "from", "here"], rows, right=["items"])
+    rows = [[e.name, _items(e), e.licence, chance_text(e.chance), _here(e)] for e in chosen]
+    print_table(["name", "items", "licence", "chance %", "here"], rows, right=["items"])
     click.echo(
         f"""
-items: ~ as the authors state; here: get = `creperie data get NAME`, own = the same with your copy.
-`creperie data list NAME` tells everything about one, `--taxonomy` what each of them tests.
+items: ~ as the authors state
+here:  get = `creperie data get NAME`, own = the same with your copy
+More:  `creperie data list NAME` says all about one, `--taxonomy` what each tests
 
-{textwrap.fill("Formats to read as FORMAT:PATH: " + ", ".join(formats), 98, break_on_hyphens=False)}"""
+{textwrap.fill("Formats to read as FORMAT:PATH: " + ", ".join(formats), 80, break_on_hyphens=False)}"""
     )
 
 
@@ -146,11 +144,11 @@ def _show_taxonomy(chosen: list[CatalogEntry]) -> None:
         [e.name, e.taxonomy.tested, e.taxonomy.difference, ", ".join(e.taxonomy.phenomena), e.taxonomy.type, _tests(e)]
         for e in chosen
     ]
-    print_table("", ["name", "compositional property", "minimal difference", "phenomena", "type", "tests"], rows)
+    print_table(["name", "compositional property", "minimal difference", "phenomena", "type", "tests"], rows)
 
 
 def _tests(entry: CatalogEntry) -> str:
-    """Return whether the benchmark's paper tests differences statistically, where the taxonomy says so."""
+    """Return yes or no: whether the benchmark's paper has statistical tests; empty if the taxonomy does not say."""
     return {True: "yes", False: "no", None: ""}[entry.taxonomy.tests]
 
 
@@ -200,7 +198,7 @@ def _chance(value: float | None) -> str:
 
 
 def chance_text(chance: Mapping[str, float | None]) -> str:
-    """Return chance levels in per cent: one where all metrics have the same, the range where there are many.
+    """Return chance levels in percent: one if all metrics agree, a list of up to three, else a range.
 
     >>> chance_text({"itt": 0.3333, "tot": 0.3333}), chance_text({"text": 0.25, "image": 0.25, "group": 0.1667})
     ('33.3', '25, 25, 16.7')
@@ -209,17 +207,6 @@ def chance_text(chance: Mapping[str, float | None]) -> str:
     if len(set(values)) == 1:
         return values[0]
     return ", ".join(values) if len(values) <= 3 else f"{min(values, key=float)} to {max(values, key=float)}"
-
-
-def _short(repository: str, most: int = 23) -> str:
-    """Return a repository's name, cut in the middle where it is long.
-
-    >>> _short("mertyg/vision-language-models-are-bows")
-    'mertyg/visi…ls-are-bows'
-    """
-    name = repository.removeprefix("huggingface.co/datasets/")
-    keep = (most - 1) // 2
-    return name if len(name) <= most else f"{name[: most - 1 - keep]}…{name[-keep:]}"
 
 
 def _here(entry: CatalogEntry) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from creperie.bench import Benchmark, Edit, ImageOptions, load, save
+from creperie.bench import Benchmark, Edit, ImageOptions, concatenate, load, save
+from creperie.bench import edit as change
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, say
 from creperie.core import UsageError, option
@@ -41,15 +42,13 @@ class Target:
 @answers
 def edit(bench: str, changes: Edit, place: ImageOptions, target: Target) -> CommandResult:
     """A new benchmark from an old one. Changes are made in the order in which the options are listed here."""
-    from creperie.bench import edit as change
-
     old = load(bench, images=place.images)
     return target.write(change(old, changes, progress=bar), len(old))
 
 
 @dataclass(frozen=True)
 class ConcatOptions:
-    """What several benchmarks are called as one."""
+    """The options of `data concat`: the name of the result, and whether subsets are prefixed."""
 
     name: str = option("", "What to call it; the folder's name if not given.")
     prefix: bool = option(False, "Rename subsets to BENCH/SUBSET, so that ids cannot clash.")
@@ -63,8 +62,6 @@ class ConcatOptions:
 @answers
 def concat(benches: Sequence[str], options: ConcatOptions, place: ImageOptions, target: Target) -> CommandResult:
     """Several benchmarks as one, item after item."""
-    from creperie.bench import concatenate
-
     parts = [load(bench, images=place.images) for bench in benches]
     joined = concatenate(options.name or target.folder.resolve().name, parts, prefix=options.prefix)
     return target.write(joined, sum(len(part) for part in parts))

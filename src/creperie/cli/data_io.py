@@ -1,38 +1,40 @@
-"""`creperie data import` and `creperie data export`: between published files and creperie's own."""
+"""`creperie data import` and `creperie data export`: conversion between published files and creperie's own."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from creperie.bench import ImageOptions, NamingOptions
+from creperie.bench import (
+    NO_IMAGES,
+    TABLE_KINDS,
+    Benchmark,
+    ImageOptions,
+    Item,
+    NamingOptions,
+    Roles,
+    export_image_parquet,
+    find_format,
+    image_keys,
+    is_image_parquet,
+    kind_of_file,
+    load,
+    open_store,
+    read_format,
+    read_table,
+    save,
+    write_format,
+)
 from creperie.cli.app import removed_name
 from creperie.cli.options import options_of
-from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say
+from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say, show_notes
 from creperie.core import UsageError, counted, option
 
-if TYPE_CHECKING:
-    from creperie.bench import Benchmark, Item
-
 _PREVIEW = 3
-
-
-@dataclass(frozen=True)
-class ColumnChoice:
-    """What was said about the columns of a table."""
-
-    image: tuple[str, ...] = option((), "Column with the image file; two for two images.", whole=True)
-    positive: tuple[str, ...] = option((), "Columns with true captions: caption,caption2.", whole=True)
-    negative: tuple[str, ...] = option((), "Columns with false captions: foil,foil2.", whole=True)
-    subset: tuple[str, ...] = option((), "Column with the subset; else there is one subset.", whole=True)
-    id: tuple[str, ...] = option((), "Column with the id; else rows are numbered from 0.", whole=True)
-    tag: tuple[str, ...] = option((), "Columns to keep as tags; * for all.", whole=True)
-    delimiter: str = option("", "What separates the cells of a csv file.", metavar="CHARACTER")
-    quotes: bool = option(True, "Treat quotation marks around a cell as quoting.")
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,19 @@ class ImportOptions:
     copy_images: bool = option(False, "Copy the images into the benchmark.")
     out: str | None = option(None, "Where to write the benchmark; without it, only a preview is shown.", metavar="DIR")
     force: bool = option(False, "Replace a benchmark that is there.")
+    delimiter: str = option("", "What separates the cells of a csv file.", metavar="CHARACTER")
+    quotes: bool = option(True, "Treat quotation marks around a cell as quoting.")
 
 
 @click.command("import")
 @click.argument("path")
 @options_of("options", ImportOptions)
-@options_of("columns", ColumnChoice)
+@options_of("roles", Roles)
 @options_of("place", ImageOptions)
 @options_of("naming", NamingOptions)
 @answers
 def import_(
-    path: str, options: ImportOptions, columns: ColumnChoice, place: ImageOptions, naming: NamingOptions
+    path: str, options: ImportOptions, roles: Roles, place: ImageOptions, naming: NamingOptions
 ) -> CommandResult:
     """Read a table of captions, or a benchmark as published, as a creperie benchmark.
 
@@ -65,9 +69,8 @@ def import_(
     Columns with plain names (image, caption, negative, foil, subset, id …) are found without being named. Rows that
     lack a caption are counted, not imported. An image may have a crop box: 7.jpg#xywh=10,20,64,48.
     """
-    from creperie.bench import save
 
-    bench = naming.named(_read(path, options.format, columns, place.images))
+    bench = naming.named(_read(path, options, roles, place.images))
     unseen = _images_not_found(bench)
     if options.out is not None:
         bench = save(bench, options.out, copy_images=options.copy_images, force=options.force, progress=bar)
@@ -76,8 +79,7 @@ def import_(
 
 
 def _images_not_found(bench: Benchmark) -> str:
-    """Return what is wrong with the images, where none of the first hundred can be found; empty where one can."""
-    from creperie.bench import NO_IMAGES, image_keys
+    """Return an error text if none of the first hundred images can be found, else an empty text."""
 
     keys = sorted(image_keys(bench))
     if not keys:
@@ -89,24 +91,11 @@ def _images_not_found(bench: Benchmark) -> str:
     return f"none of its images was found in {bench.images.location} (such as {keys[0]}): check --images"
 
 
-def _read(path: str, format_name: str, columns: ColumnChoice, images: str | None) -> Benchmark:
-    """Return the benchmark in a file or folder; tables with the columns that were named."""
-    from dataclasses import replace
-
-    from creperie.bench import (
-        TABLE_KINDS,
-        Roles,
-        find_format,
-        is_image_parquet,
-        kind_of_file,
-        open_store,
-        read_format,
-        read_table,
-    )
+def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -> Benchmark:
+    """Return the benchmark in a file or folder; `roles` are those of a table's columns."""
 
     store = open_store(images) if images is not None else None
-    name = find_format(format_name).name if format_name else "datasets" if is_image_parquet(Path(path)) else ""
-    roles = Roles(columns.image, columns.positive, columns.negative, columns.subset, columns.id, columns.tag)
+    name = find_format(options.format).name if options.format else "datasets" if is_image_parquet(Path(path)) else ""
     if name and name not in TABLE_KINDS:
         if roles != Roles():
             raise UsageError(
@@ -118,14 +107,12 @@ def _read(path: str, format_name: str, columns: ColumnChoice, images: str | None
     if not Path(path).is_file():
         raise UsageError("there is no such file", where=path)
     kind = name or kind_of_file(Path(path))
-    delimiter, quotes = columns.delimiter, columns.quotes
-    bench = read_table(Path(path), kind, roles, delimiter=delimiter, quotes=quotes, progress=bar)
+    cells: Any = {"delimiter": options.delimiter, "quotes": options.quotes}
+    bench = read_table(Path(path), kind, roles, **cells, progress=bar)
     return bench if store is None else replace(bench, images=store)
 
 
 def _describe(bench: Benchmark) -> dict[str, Any]:
-    from creperie.bench import image_keys
-
     return {
         "name": bench.name,
         "items": len(bench),
@@ -135,23 +122,12 @@ def _describe(bench: Benchmark) -> dict[str, Any]:
         "skipped": len(bench.skipped),
         "reasons": dict(Counter(s.reason for s in bench.skipped)),
         "columns": bench.provenance[-1].args.get("columns", {}) if bench.provenance else {},
-        "preview": [_item_document(item) for item in _first(bench)],
+        "preview": [asdict(item) | {"tags": dict(item.tags)} for item in _first(bench)],
     }
 
 
 def _first(bench: Benchmark) -> list[Item]:
     return [bench[i] for i in range(min(_PREVIEW, len(bench)))]
-
-
-def _item_document(item: Item) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "subset": item.subset,
-        "images": list(item.images),
-        "captions": list(item.captions),
-        "match": [list(row) for row in item.match],
-        "tags": dict(item.tags),
-    }
 
 
 def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
@@ -164,10 +140,9 @@ def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
     for reason, n in document["reasons"].items():
         example = next(s.id for s in bench.skipped if s.reason == reason)
         say("[yellow]{:,} left out[/yellow] (such as {}): {}", n, example, reason)
-    for note in document["notes"]:
-        say("[yellow]note[/yellow]: {}", note)
+    show_notes(document["notes"])
     rows = [row for item in _first(bench) for row in _item_rows(item)]
-    print_table("", ["subset", "id", "image", "true", "caption"], rows)
+    print_table(["subset", "id", "image", "true", "caption"], rows)
     if document["out"] is None:
         say("Nothing was written. To keep it, add: --out out/{}", document["name"])
     else:
@@ -175,7 +150,7 @@ def _show_import(document: dict[str, Any], bench: Benchmark) -> None:
 
 
 def _item_rows(item: Item) -> list[list[str]]:
-    """Return an item for people: one line per caption; of several images, those that the caption is true of."""
+    """Return the table rows of an item: one per caption; with several images, those that the caption is true of."""
     rows = []
     for j, caption in enumerate(item.captions):
         true = [image for i, image in enumerate(item.images or ("",)) if item.match[i][j]]
@@ -214,7 +189,6 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
     creperie data export out/mine --format lmms-eval --out out/task
     creperie runs import logs/…_samples_creperie_mine.jsonl --bench out/mine --model MODEL
     """
-    from creperie.bench import export_image_parquet, find_format, load, write_format
     from creperie.scoring import export_lmms
 
     if gone := removed_name(f"data export --format {options.format}"):

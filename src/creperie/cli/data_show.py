@@ -1,21 +1,35 @@
-"""`creperie data show` and `creperie data check`: looking at a benchmark."""
+"""`creperie data show` and `creperie data check`: the content and the faults of a benchmark."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from creperie.bench import ImageOptions, PartOptions, load, load_part
+from creperie.bench import (
+    CODES,
+    NO_IMAGES,
+    TAG_PREFIX,
+    Benchmark,
+    Finding,
+    ImageOptions,
+    Item,
+    PartOptions,
+    ProvenanceStep,
+    image_keys,
+    load,
+    load_part,
+    match_chance,
+    match_shapes,
+    step_text,
+)
+from creperie.bench import check as run_checks
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import counted
-
-if TYPE_CHECKING:
-    from creperie.bench import Benchmark, Finding, Item
+from creperie.core import UsageError, counted, cut
 
 
 @click.command()
@@ -34,9 +48,7 @@ def show(bench: str, part: PartOptions, items: Sequence[str], sample: int, seed:
 
 
 def describe(bench: Benchmark) -> dict[str, Any]:
-    """Return a benchmark as a JSON document."""
-    from creperie.bench import NO_IMAGES, image_keys, match_chance, match_shapes
-
+    """Return the description of a benchmark as a JSON document."""
     levels = match_chance(bench)
     total = sum(levels[name] * n for name, n in bench.subsets.items()) / max(len(bench), 1)
     return {
@@ -62,11 +74,9 @@ def describe(bench: Benchmark) -> dict[str, Any]:
 
 
 def _tags(bench: Benchmark) -> dict[str, dict[str, Any]]:
-    """For each tag: what kind it is, how many items have it, and its values where they are few."""
+    """Return for each tag its type, how many items have it, and its values if they are few."""
     import pyarrow as pa
     import pyarrow.compute as pc
-
-    from creperie.bench import TAG_PREFIX
 
     kinds = {pa.string(): "text", pa.bool_(): "yes/no"}
     tags = {}
@@ -87,8 +97,6 @@ def _tags(bench: Benchmark) -> dict[str, dict[str, Any]]:
 
 def _items(bench: Benchmark, ids: Sequence[str]) -> list[Item]:
     import pyarrow.compute as pc
-
-    from creperie.core import UsageError
 
     chosen = list(bench.filter(pc.field("id").isin(list(ids))))
     for id_ in ids:
@@ -130,11 +138,11 @@ def _show_subsets(document: dict[str, Any]) -> None:
     rows = [[name, f"{n:,}", f"{levels[name]:.1%}"] for name, n in document["subsets"].items()]
     if len(rows) != 1:
         rows.append(["all", f"{document['items']:,}", f"{levels['all']:.1%}"])
-    print_table("", ["subset", "items", "guessing"], rows, right=["items", "guessing"])
+    print_table(["subset", "items", "guessing"], rows, right=["items", "guessing"])
     say()
     shapes = document["shapes"]
-    rows = [[f"{s['items']:,}", str(s["images"]), str(s["captions"]), _cut(s["match"], 60)] for s in shapes[:6]]
-    print_table("", ["items", "images", "captions", "match"], rows, right=["items", "images", "captions"])
+    rows = [[f"{s['items']:,}", str(s["images"]), str(s["captions"]), cut(s["match"], 60)] for s in shapes[:6]]
+    print_table(["items", "images", "captions", "match"], rows, right=["items", "images", "captions"])
     if len(shapes) > 6:
         say(f"[dim]… and {len(shapes) - 6} more shapes[/dim]")
 
@@ -144,16 +152,14 @@ def _show_tags(document: dict[str, Any]) -> None:
         return
     rows = []
     for name, tag in document["tags"].items():
-        values = ", ".join(f"{_cut(v, 20)} ({n:,})" for v, n in list(tag["values"].items())[:3])
+        values = ", ".join(f"{cut(v, 20)} ({n:,})" for v, n in list(tag["values"].items())[:3])
         more = ", …" if tag["distinct"] > 3 else ""
         rows.append([name, tag["kind"], f"{tag['items']:,}", f"{tag['distinct']:,}", values + more])
     say()
-    print_table("", ["tag", "kind", "items", "values", "most frequent"], rows, right=["items", "values"])
+    print_table(["tag", "kind", "items", "values", "most frequent"], rows, right=["items", "values"])
 
 
 def _show_history(document: dict[str, Any]) -> None:
-    from creperie.bench import ProvenanceStep, step_text
-
     steps = [ProvenanceStep(s["op"], s["args"], tuple(s["inputs"])) for s in document["provenance"]]
     if document["info"]["source"] or steps:
         say()
@@ -164,7 +170,7 @@ def _show_history(document: dict[str, Any]) -> None:
 
 
 def _show_item(item: Item) -> None:
-    tags = "  ".join(f"{k}={_cut(_value(v), 40)}" for k, v in item.tags.items())
+    tags = "  ".join(f"{k}={cut(_value(v), 40)}" for k, v in item.tags.items())
     say("[bold]{}/{}[/bold]  {}  [dim]{}[/dim]", item.subset, item.id, "  ".join(item.images), tags)
     for j, caption in enumerate(item.captions):
         marks = "".join("[green]✓[/green]" if row[j] else "[red]✗[/red]" for row in item.match)
@@ -172,12 +178,8 @@ def _show_item(item: Item) -> None:
 
 
 def _value(value: object) -> str:
-    """Return a tag's value; numbers without `.0`."""
+    """Return a tag's value as text; whole numbers without `.0`."""
     return f"{value:.12g}" if isinstance(value, float) else str(value)
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 # -- check -----------------------------------------------------------------------------------------------------------
@@ -194,8 +196,6 @@ def check(bench: str, place: ImageOptions, no_images: bool, examples: int) -> Co
 
     Exits with 1 when there is a finding of severity error. Notes (severity info) are printed and exit with 0.
     """
-    from creperie.bench import check as run_checks
-
     loaded = load(bench, images=place.images)
     findings = run_checks(loaded, images=not no_images, progress=bar)
     errors = sum(f.severity == "error" for f in findings)
@@ -211,8 +211,6 @@ def check(bench: str, place: ImageOptions, no_images: bool, examples: int) -> Co
 
 
 def _show_findings(bench: Benchmark, findings: Sequence[Finding], examples: int) -> None:
-    from creperie.bench import CODES
-
     by_code: dict[str, list[Finding]] = {}
     for finding in findings:
         by_code.setdefault(finding.code, []).append(finding)

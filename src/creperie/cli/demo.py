@@ -12,10 +12,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.cook import show_stages, tell_stage
+from creperie.cli.options import FILE
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError, percent, with_interval
+from creperie.recipes import demo as story
 
 Row = dict[str, Any]
+MENDING = """\
+[bold]3. Repair and refine the biased ones.[/bold] One style for all captions of an item, then the largest
+   part in which length, style and negation words balance. What is built into foils cannot be selected away.
+"""
+TRAINING = """\
+[bold]4. Hard negatives.[/bold] A small CLIP, trained here; then trained on for a few steps with and without
+   negated captions as hard negatives. Where does the gain show, and does it survive honest foils?
+"""
 
 if TYPE_CHECKING:
     from creperie.bench import Benchmark
@@ -23,9 +33,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("out/demo"), show_default=True, help="The folder to write."
-)
+@click.option("--out", type=FILE, default=Path("out/demo"), show_default=True, help="The folder to write.")
 @click.option("--items", type=click.IntRange(40), default=200, show_default=True, help="Items of each kind and form.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--no-train", is_flag=True, help="Skip the training, which takes half of the time.")
@@ -43,18 +51,17 @@ def demo(
     Make it, check it, attack it blindly, refine it, train a small CLIP with and without hard negatives, score
     everything, write the report.
     """
-    from creperie.recipes import demo as story
-
     start = time.monotonic()
     if photos is not None:
         return _photographs(photos, out, items, seed, model, llm)
     if model or llm:
         raise UsageError("models are named for photographs only", hint="pass --photos DIR")
-    tell = _told_on(bool(click.get_current_context().params.get("as_json")))
+    as_json = click.get_current_context().params.get("as_json")  # its document is alone on stdout
+    tell: Tell = (lambda: redirect_stdout(sys.stderr)) if as_json else nullcontext
     sheet, report = out / "world.png", out / "report.html"
     bench, errors, attacked = _make_and_attack(out, sheet, items, seed, tell)
     with tell():
-        _begin_mending()
+        say(MENDING)
     refined = story.refine_world(bench.only(story.GIVEAWAY), out / "refined", seed, bar)
     with tell():
         _show_mending(refined, out)
@@ -65,10 +72,8 @@ def demo(
     seconds = time.monotonic() - start
 
     def show() -> None:
-        from rich.markup import escape
-
         for part, why in skipped.items():
-            say(f"   [yellow]skipped[/yellow]: {part}: {escape(str(why))}")
+            say("   [yellow]skipped[/yellow]: {}: {}", part, str(why))
         _show_next(out, report, seconds)
 
     document = {
@@ -88,19 +93,12 @@ def demo(
     return CommandResult(document, show, ok=errors == 0)
 
 
-#: a step of the story is told before its work, and its result after it
+#: returns a context manager in which a step prints, once before its work and once after
 Tell = Callable[[], AbstractContextManager[object]]
 
 
-def _told_on(as_json: bool) -> Tell:
-    """Return what a step of the story is told in: stdout, or with --json, whose document stands there alone, stderr."""
-    return (lambda: redirect_stdout(sys.stderr)) if as_json else nullcontext
-
-
 def _make_and_attack(out: Path, sheet: Path, items: int, seed: int, tell: Tell) -> tuple[Benchmark, int, list[Row]]:
-    """Steps 1 and 2: return the world, the number of errors in it, and how blind attackers do."""
-    from creperie.recipes import demo as story
-
+    """Run steps 1 and 2; return the world, the number of errors in it, and the accuracies of blind attackers."""
     with tell():
         say("[bold]1. A world.[/bold] Drawn scenes; a caption is true or false only where the scene proves it.\n")
     bench = story.make_world_of(out / "world", items, seed, bar)
@@ -116,11 +114,9 @@ def _make_and_attack(out: Path, sheet: Path, items: int, seed: int, tell: Tell) 
 
 
 def _train(out: Path, seed: int, tell: Tell) -> TrainingStudy:
-    """Step 4: return the study of a small CLIP with and without hard negatives."""
-    from creperie.recipes import demo as story
-
+    """Run step 4; return the study of a small CLIP with and without hard negatives."""
     with tell():
-        _begin_training()
+        say(TRAINING)
     study = story.train_small(out, seed, bar)
     with tell():
         _show_training(study)
@@ -128,9 +124,7 @@ def _train(out: Path, seed: int, tell: Tell) -> TrainingStudy:
 
 
 def _score(bench: Benchmark, out: Path, study: TrainingStudy | None, tell: Tell) -> tuple[list[Row], list[str]]:
-    """The last step: return the scores of models, and the packages that are not installed."""
-    from creperie.recipes import demo as story
-
+    """Run the last step; return the scores of models, and the packages that are not installed."""
     with tell():
         number = 5 if study else 4
         say(f"[bold]{number}. Models[/bold] from installed packages, and those trained here, on the same items.\n")
@@ -141,9 +135,7 @@ def _score(bench: Benchmark, out: Path, study: TrainingStudy | None, tell: Tell)
 
 
 def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str) -> CommandResult:
-    """Captions of photographs to foils, a study, the part that blind attackers cannot tell, scores, report."""
-    from creperie.recipes import demo as story
-
+    """Build a benchmark from captioned photographs: foils, a study, refinement, scores, a report; return the result."""
     start = time.monotonic()
     served = story.cook_photographs(photos, out, items, seed, models, llm, bar, tell_stage)
     place = {s.name: Path(s.place) for s in served}
@@ -160,9 +152,7 @@ def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequenc
 
 
 def _show_world(bench: Benchmark, out: Path, sheet: Path, errors: int) -> None:
-    from creperie.recipes import examples
-
-    for item in examples(bench):
+    for item in story.examples(bench):
         say(f"   [dim]{item.subset}[/dim]")
         say(f"   [green]✓ {item.captions[0]}[/green]")
         say(f"   [red]✗ {item.captions[1]}[/red]\n")
@@ -179,15 +169,8 @@ def _show_attacks(attacked: list[Row]) -> None:
         interval = f"[{percent(a['low'][strongest])}, {percent(a['high'][strongest])}]"
         rows.append([a["subset"], a["giveaway"] or "none, by design", *cells, interval, a["verdict"]])
     columns = ["foils", "give-away", *[f"{n} %" for n in names], "best, 95 %", "verdict"]
-    print_table("", columns, rows, right=[f"{n} %" for n in names])
+    print_table(columns, rows, right=[f"{n} %" for n in names])
     say()
-
-
-def _begin_mending() -> None:
-    say("[bold]3. Repair and refine the biased ones.[/bold] One style for all captions of an item, then the largest")
-    say(
-        "   part in which length, style and negation words balance. What is built into foils cannot be selected away.\n"
-    )
 
 
 def _show_mending(refined: list[Row], out: Path) -> None:
@@ -199,13 +182,8 @@ def _show_mending(refined: list[Row], out: Path) -> None:
         counts = [f"{m['items']:,}", f"{m['kept']:,}"]
         rows.append([m["subset"], m["giveaway"], *counts, best, percent(before[best]), left])
     columns = ["foils", "give-away", "items", "kept", "best attacker", "before %", "best after %"]
-    print_table("", columns, rows, right=["items", "kept", "before %", "best after %"])
+    print_table(columns, rows, right=["items", "kept", "before %", "best after %"])
     say(f"   in {out / 'refined'}, every removal with its reason. `creperie refine` does this for your benchmark.\n")
-
-
-def _begin_training() -> None:
-    say("[bold]4. Hard negatives.[/bold] A small CLIP, trained here; then trained on for a few steps with and without")
-    say("   negated captions as hard negatives. Where does the gain show, and does it survive honest foils?\n")
 
 
 def _show_training(study: TrainingStudy) -> None:
@@ -216,11 +194,11 @@ def _show_training(study: TrainingStudy) -> None:
         plain, hard = study.values("none", name)[0], study.values("negate", name)[0]
         mark = " ◀" if hard - plain > GAIN else ""
         rows.append([bench, foils, f"{plain:.1f}", f"{hard:.1f}", f"{hard - plain:+.1f}{mark}"])
-    print_table("", columns, rows, right=columns[2:])
+    print_table(columns, rows, right=columns[2:])
     say("   one seed, few steps: `creperie train study --world` does it with intervals.\n")
 
 
-#: points above which the papers call a gain large
+#: gains above this many points are called large in the papers
 GAIN = 10
 
 
@@ -234,7 +212,7 @@ def _show_scores(scored: list[Row], absent: list[str]) -> None:
 
 
 def _show_task(scored: list[Row]) -> None:
-    """Foils down, models across."""
+    """Print a table of accuracies: one row per kind of foil, one column per model."""
     if not scored:
         return
     models = list(dict.fromkeys((s["model"], s["task"]) for s in scored))
@@ -245,12 +223,12 @@ def _show_task(scored: list[Row]) -> None:
         own = [cells[model, subset] for model, _ in models]
         values = [with_interval(s["accuracy"], s["low"], s["high"]) for s in own]
         rows.append([subset, *values, percent(own[0]["chance"], 0)])
-    print_table("", ["foils, accuracy %", *heads, "chance"], rows, right=[*heads, "chance"])
+    print_table(["foils, accuracy %", *heads, "chance"], rows, right=[*heads, "chance"])
     say()
 
 
 def _short(uri: str) -> str:
-    """What tells a model from the others: a trained one by what it was trained with, another by its package."""
+    """Return a short label of a model: what a trained one was trained with, or the package of another."""
     kind, _, name = uri.partition(":")
     return f"small CLIP ({Path(name).parts[-2]})" if kind == "small" else name.removeprefix("pkg:")
 

@@ -1,20 +1,17 @@
-"""`creperie items`: what the items of a benchmark measure."""
+"""`creperie items`: difficulty and discrimination of the items of a benchmark."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from creperie.cli.options import options_of
-from creperie.cli.output import CommandResult, answers, print_table, say
+from creperie.cli.options import FILE, options_of
+from creperie.cli.output import CommandResult, answers, print_table, say, show_notes
 from creperie.core import percent
 from creperie.metrics import MetricSettings
-from creperie.statistics import ItemOptions
-
-if TYPE_CHECKING:
-    from creperie.statistics import ItemStudy
+from creperie.statistics import ItemOptions, ItemStudy, difficulty, plot_items, write_table
 
 
 @click.command()
@@ -22,10 +19,16 @@ if TYPE_CHECKING:
 @options_of("options", ItemOptions)
 @options_of("settings", MetricSettings)
 @click.option("--top", default=20, show_default=True, help="How many suspicious items to print; JSON has all.")
-@click.option("--table", type=click.Path(path_type=Path), metavar="FILE", help="Write all items: .parquet, .csv.")
+@click.option("--table", type=FILE, metavar="FILE", help="Write all items: .parquet, .csv.")
+@click.option("--plot", type=FILE, metavar="FILE", help="Draw the items: .svg, .pdf, .png.")
 @answers
 def items(
-    runs: tuple[str, ...], options: ItemOptions, settings: MetricSettings, top: int, table: Path | None
+    runs: tuple[str, ...],
+    options: ItemOptions,
+    settings: MetricSettings,
+    top: int,
+    table: Path | None,
+    plot: Path | None,
 ) -> CommandResult:
     """Difficulty, discrimination and suspicious items, from the runs of many models on one benchmark.
 
@@ -34,23 +37,21 @@ def items(
     item response model did not converge.
     """
     from creperie.reporting import runs_in
-    from creperie.statistics import difficulty, write_table
 
     found = difficulty(runs_in(runs), options=options, settings=settings)
     if table:
         write_table(found.frame().drop_columns("images") if table.suffix != ".parquet" else found.frame(), table)
+    if plot:
+        plot_items(found, plot)
     document = {**found.document(), "table": str(table) if table else None}
     unsettled = found.fit is not None and not found.fit.converged
     return CommandResult(document, lambda: _show(found, document, top), code=3 if unsettled else None)
 
 
 def _show(found: ItemStudy, document: dict[str, Any], top: int) -> None:
-    from rich.markup import escape
-
-    for note in document["notes"]:
-        say(f"[yellow]note[/yellow]: {escape(note)}")
+    show_notes(document["notes"])
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in document["kinds"].items())
-    say(escape(f"{document['benchmark']} by {document['task']}, {len(document['models'])} models: {kinds}"))
+    say("{}", f"{document['benchmark']} by {document['task']}, {len(document['models'])} models: {kinds}")
     rows = [row for row in document["items"] if row["kind"] == "suspicious"][:top]
     columns = [c for c in ("difficulty", "discrimination", "rest", "suspicion") if c in found.frame().column_names]
     cells = [
@@ -58,7 +59,9 @@ def _show(found: ItemStudy, document: dict[str, Any], top: int) -> None:
         for row in rows
     ]
     if rows:
-        print_table("most suspicious first", ["subset", "item", "right", *columns], cells, right=("right", *columns))
+        print_table(
+            ["subset", "item", "right", *columns], cells, right=("right", *columns), title="most suspicious first"
+        )
     if found.short is not None:
         short = found.short
         say(
@@ -67,4 +70,4 @@ def _show(found: ItemStudy, document: dict[str, Any], top: int) -> None:
             f"({100 * short.random_error:.1f})"
         )
     if document["table"]:
-        say(f"wrote {escape(document['table'])}")
+        say("wrote {}", document["table"])

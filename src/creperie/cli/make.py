@@ -5,30 +5,40 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError, option, write_text
-from creperie.engine import EngineOptions
-from creperie.making import NOT_CHOSEN, JobOptions, MakerOptions
+from creperie.engine import Engine, EngineOptions
+from creperie.making import (
+    MAKERS,
+    NOT_CHOSEN,
+    Captions,
+    JobOptions,
+    LLMMaker,
+    Made,
+    Maker,
+    MakerOptions,
+    Metered,
+    build_maker,
+    cost_sentence,
+    estimate_cost,
+    read_sources,
+    sheet_of,
+)
+from creperie.making import make as make_benchmark
 
-if TYPE_CHECKING:
-    from creperie.engine import Engine
-    from creperie.making import Captions, Made, Maker
-
-#: With fewer captions than this, starting processes takes longer than they save.
+#: With fewer captions than this, starting processes takes longer than it saves.
 FEW = 2_000
 
 
 class MakeCommand(click.Command):
-    """The help lists the makers; they are read when help is asked for."""
+    """A command whose help lists the makers, which are imported only for the help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from creperie.making import MAKERS
-
         with formatter.section("Makers"):
             needs = {name: f" Needs {entry.needs}." if entry.needs else "" for name, entry in MAKERS.items()}
             formatter.write_dl([(name, entry.help + needs[name]) for name, entry in MAKERS.items()])
@@ -36,7 +46,7 @@ class MakeCommand(click.Command):
 
 @dataclass(frozen=True)
 class MakeOutput:
-    """What `creperie make` shows and writes beside the benchmark."""
+    """What `creperie make` prints and writes besides the benchmark."""
 
     out: str | None = option(None, "The benchmark folder to write. May be left out with --show.", metavar="DIR")
     show: bool = option(False, "Show every candidate.")
@@ -60,9 +70,6 @@ def make(
     Interrupted, run the same command to continue. All candidates, with the reasons of those that were
     rejected, are kept in candidates.parquet beside the items.
     """
-    from creperie.making import Metered, build_maker, read_sources, sheet_of
-    from creperie.making import make as make_benchmark
-
     if output == MakeOutput():
         raise UsageError("nowhere to write", hint="pass --out DIR, or --show or --html FILE to look only")
     sources = read_sources(captions, job, options.seed)
@@ -87,7 +94,7 @@ def make(
 
 
 def _advice(document: dict[str, Any], maker: Maker) -> str:
-    """Return why nothing was made, and what to do."""
+    """Return why nothing was made, and what to do about it."""
     reasons = Counter(document["skipped"]) + Counter(document["reasons"])
     for why in document["missing"].values():
         reasons.update(why)
@@ -99,10 +106,9 @@ def _advice(document: dict[str, Any], maker: Maker) -> str:
 
 
 def _estimate(maker: Maker, captions: Captions, *, said: bool) -> dict[str, Any]:
-    """For LLM makers, what it will take; said before anything is asked."""
+    """Return the expected cost of an LLM maker (empty for others); with `said`, print it before any request."""
     if not maker.name.startswith("llm:"):
         return {}
-    from creperie.making import LLMMaker, cost_sentence, estimate_cost
 
     assert isinstance(maker, LLMMaker)
     expected = estimate_cost(maker, captions.sources)
@@ -114,13 +120,12 @@ def _estimate(maker: Maker, captions: Captions, *, said: bool) -> dict[str, Any]
 def _dry(name: str, expected: dict[str, Any]) -> CommandResult:
     if not expected:
         raise UsageError(f"{name} costs nothing", hint="leave out --dry-run; --limit 5 --show looks at some")
-    from creperie.making import cost_sentence
 
     return CommandResult({"maker": name, "dry_run": True, **expected}, lambda: say(cost_sentence(expected["estimate"])))
 
 
 def _engine(where: EngineOptions, maker: Maker, captions: Captions) -> Engine:
-    """Return the engine that was asked for; without a number of workers, all cores where there is much to do."""
+    """Return the engine; without a number of workers, it uses all cores if there are many captions."""
     if maker.name.startswith("llm:") and where.engine == "ray":
         from creperie.making import LLMMaker
 
@@ -174,7 +179,7 @@ def _show(document: dict[str, Any]) -> None:
 
 
 def _named(candidate: dict[str, Any]) -> str:
-    """The kind, and that it belongs to the simplified item."""
+    """Return the kind of a candidate, and whether it belongs to a simplified item."""
     return candidate["kind"] + (", simplified" if candidate["group"].endswith("-simplified") else "")
 
 
@@ -196,7 +201,7 @@ def _show_counts(document: dict[str, Any]) -> None:
         rows.append(("tokens read", f"{ledger['tokens_in']:,}"))
         rows.append(("tokens written", f"{ledger['tokens_out']:,}"))
         rows.append(("cost", f"${ledger['cost']:.4f}"))
-    print_table("", ["", "n"], rows, right=("n",))
+    print_table(["", "n"], rows, right=("n",))
     for line in (document.get("note"), document.get("advice")):
         if line:
             say(escape(line))

@@ -1,4 +1,4 @@
-"""`creperie models`: what models there are, and whether one of them is fit to be scored."""
+"""`creperie models`: list the kinds of models, and check whether one can be scored."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def check(uri: str, place: PrecisionOptions) -> CommandResult:
     def show() -> None:
         mark = {True: "yes", False: "NO", None: "–"}
         say("[bold]{}[/bold]  {}", uri, ", ".join(report.roles))
-        print_table("", ["check", "ok", "detail"], [[c.name, mark[c.ok], c.detail] for c in report.checks])
+        print_table(["check", "ok", "detail"], [[c.name, mark[c.ok], c.detail] for c in report.checks])
         say("")
-        print_table("", ["fingerprint", ""], _fingerprint_rows(report.document))
+        print_table(["fingerprint", ""], _fingerprint_rows(report.document))
         say("")
-        print_table("", ["rate", ""], [[k, f"{v:,.1f}"] for k, v in report.rates.items()], right=[""])
+        print_table(["rate", ""], [[k, f"{v:,.1f}"] for k, v in report.rates.items()], right=[""])
         failed = sum(c.ok is False for c in report.checks)
         say("[green]fit to be scored[/green]" if report.ok else f"[red]{failed} checks failed[/red]")
 
@@ -89,7 +89,7 @@ def _show_kinds(document: dict[str, Any]) -> None:
     for name, value in document["plugins"].items():
         own = OWN_KINDS.get(name)
         rows.append([f"{name}:", own.summary, own.example] if own else [f"{name}:", "a plug-in", value])
-    print_table("", ["kind", "what", "example"], rows)
+    print_table(["kind", "what, and an example"], [line for k, what, uri in rows for line in ((k, what), ("", uri))])
     say("")
     say("Families and options of a kind: creperie models list KIND. Other models: docs/plugin.md.")
 
@@ -98,10 +98,10 @@ def _show_kind(name: str, kind: dict[str, Any]) -> None:
     say("[bold]{}:[/bold] {}, for example {}", name, kind["summary"], kind["example"])
     say("")
     if kind["families"]:
-        print_table("", ["family", "what"], [[family, note] for family, note in kind["families"].items()])
+        print_table(["family", "what"], [[family, note] for family, note in kind["families"].items()])
         say("")
     rows = [[o["option"], _default(o["default"]), o["help"]] for o in kind["options"]]
-    print_table("", ["option", "default", "what"], rows)
+    print_table(["option", "default", "what"], rows)
 
 
 def _default(value: Any) -> str:

@@ -1,16 +1,16 @@
-"""Options that several commands share, and options that reach a command as one typed value."""
+"""Options that several commands share, and options that a command receives as one typed value."""
 
 from __future__ import annotations
 
 import functools
 import os
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from creperie.cli.output import CommandResult, answers
 from creperie.core import OptionField, UsageError, as_flags, missing_extra, options_from, options_in
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False) -> dict[str, str]:
-    """Return the values of an option NAME=VALUE that may be repeated; `last` cuts at the last equals sign, for URIs."""
+    """Return the values of a repeatable option NAME=VALUE; with `last`, split at the last equals sign, for URIs."""
     pairs = {}
     for text in texts:
         name, _, value = text.rpartition("=") if last else text.partition("=")
@@ -28,46 +28,30 @@ def pairs_of(texts: Sequence[str], option: str, form: str, *, last: bool = False
     return pairs
 
 
-def as_one(name: str, kind: type | str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Hand the options that are fields of a dataclass to the command as one value, `name`.
-
-    `kind` is the dataclass, or `module:Class` for one that is imported when the command runs.
-    """
+def options_of(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the options of a dataclass (`creperie.core.option`) as one argument, `name`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        declared = options_in(kind)
+
         @functools.wraps(command)
         def gathered(**given: Any) -> Any:
-            made: Any = kind
-            if isinstance(kind, str):
-                module, _, class_name = kind.partition(":")
-                made = getattr(import_module(module), class_name)
-            values = {field: given.pop(field) for field in made.__dataclass_fields__ if field in given}
-            value = options_from(made, values) if options_in(made) else made(**values)
+            value: Any = options_from(kind, {field: given.pop(field) for field in declared if field in given})
             return command(**{name: value}, **given)
 
+        for about in reversed(declared.values()):
+            gathered = click_option(about)(gathered)
         return gathered
 
     return decorate
 
 
-def options_of(name: str, kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options that a dataclass declares (`creperie.core.option`); the command gets them as one value."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        command = as_one(name, kind)(command)
-        for about in reversed(options_in(kind).values()):
-            command = click_option(about)(command)
-        return command
-
-    return decorate
-
-
-#: what an option takes, where it does not say so itself
+#: type of an option → its default metavar
 NAMED = {str: "NAME", Path: "PATH", int: "N", float: "X"}
 
 
 def click_option(about: OptionField) -> Any:
-    """Return the option as click takes it: flags, type, default and help. `options_from` checks the value."""
+    """Return the click option for a field: flags, type, default and help. `options_from` checks the value."""
     plain = f"--{about.name.replace('_', '-')}"
     negatable = f"{plain}/--no-{plain[2:]}" if about.kind is bool and about.default else plain
     settings: dict[str, Any] = {"help": f"{as_flags(about.help)}{_default_text(about)}", "default": about.default}
@@ -84,7 +68,7 @@ def click_option(about: OptionField) -> Any:
 
 
 def _default_text(about: OptionField) -> str:
-    """Return the default as the help shows it; empty where there is none."""
+    """Return the default as the help shows it; empty if there is none."""
     value = about.default
     if value in (None, "", (), False) and not isinstance(value, (int, float)):
         return ""
@@ -95,7 +79,7 @@ def _default_text(about: OptionField) -> str:
 
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
-    """--engine, --address, --workers and --gpus, given to the command as one value, `engine`; None: this process."""
+    """Add --engine, --address, --workers and --gpus, passed to the command as `engine`; None: this process."""
     from creperie.engine import EngineOptions
 
     @functools.wraps(command)
@@ -105,11 +89,14 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     return options_of("engine", EngineOptions)(with_engine)
 
 
+#: types of options that name a file: one to write, and one that must exist
+FILE = click.Path(path_type=Path)
+EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 DATABASE = "CREPERIE_PEOPLE_DB"
 
 
 def database(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--db, given to the command as the open database, `db`."""
+    """Add --db, passed to the command as the open database, `db`."""
     about = f"SQLite file or postgresql:// URL [${DATABASE}, creperie-people.db]."
 
     @click.option("--db", "place", metavar="FILE|URL", help=about)
@@ -120,8 +107,15 @@ def database(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_database
 
 
+def study_command(function: Callable[..., CommandResult]) -> click.Command:
+    """Return the command of a function on the STUDY that is its first argument, with --db and --json."""
+    command = click.command()(click.argument("study")(database(answers(function))))
+    command.params.sort(key=lambda option: option.name in ("place", "as_json"))
+    return command
+
+
 def open_place(place: str | None) -> Database:
-    """Return the database that --db names, else the usual one."""
+    """Return the database that --db names, else that of $CREPERIE_PEOPLE_DB, else the default one."""
     try:
         from creperie.annotation import DEFAULT_DATABASE, open_database
     except ModuleNotFoundError as e:

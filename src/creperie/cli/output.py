@@ -1,4 +1,4 @@
-"""What a command answers with, and how it is shown: one JSON document, or text for people."""
+"""The result of a command, and how it is printed: as one JSON document, or as text for people."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, ParamSpec
 
 import click
 
-from creperie.core import Advance, json_text, printable
+from creperie.core import WIDE, Advance, json_text, printable
 
 P = ParamSpec("P")
+SHORT = 20  #: characters of a cell that stay on one line
 
 
 @dataclass(frozen=True)
 class CommandResult:
-    """A command's result. `show` prints it for people; `ok` is False when the answer is no (exit code 1).
+    """The result of a command. `show` prints it for people; `ok` is False if the answer is no (exit code 1).
 
-    `code` is another exit code than these two: 2 for something that went wrong, 3 for what was not shown.
+    `code` overrides the exit code: 2 for something that went wrong, 3 for what was not shown.
     """
 
     document: dict[str, Any]
@@ -33,7 +34,7 @@ class CommandResult:
 
 
 def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
-    """Add `--json` to a command and print what it answers."""
+    """Add `--json` to a command, print its result, and return its exit code."""
 
     @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
     @functools.wraps(function)
@@ -50,7 +51,7 @@ def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
 
 
 def say(line: str = "", *parts: object) -> None:
-    """Print a line for people on stdout, with rich's markup. `parts` fill its braces; texts among them are not markup.
+    """Print a line on stdout with rich's markup. `parts` fill its braces; markup in them is escaped.
 
     >>> say("[bold]{}[/bold]: {:,} items", "a [red] herring", 1200)
     a [red] herring: 1,200 items
@@ -59,11 +60,19 @@ def say(line: str = "", *parts: object) -> None:
     from rich.markup import escape
 
     filled = line.format(*(escape(p) if isinstance(p, str) else p for p in parts)) if parts else line
-    Console(highlight=False, soft_wrap=True, emoji=False).print(printable(filled))
+    console = Console(highlight=False, emoji=False)
+    whole = not console.is_terminal or "creperie " in filled  # a command to copy is not wrapped
+    console.print(printable(filled), soft_wrap=whole)
+
+
+def show_notes(notes: Iterable[str]) -> None:
+    """Print remarks on a result, one per line."""
+    for note in notes:
+        say("[yellow]note[/yellow]: {}", note)
 
 
 def echo(line: str = "", *, error: bool = False) -> None:
-    """A line as it is, without markup, on stdout or stderr. Control characters in it do not reach the terminal."""
+    """Print a line without markup, on stdout or stderr. Control characters do not reach the terminal."""
     print(printable(line), file=sys.stderr if error else sys.stdout, flush=True)
 
 
@@ -74,15 +83,17 @@ def p_value(value: float) -> str:
 
 
 def print_table(
-    title: str,
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
+    title: str = "",
     right: Sequence[str] = (),
+    brief: str = "",
 ) -> None:
     """Print a table; columns named in `right` are aligned to the right. Cells are text, not markup.
 
-    No word is broken: columns that do not fit beside the first, at the width of their longest word, follow below.
+    No word is broken, and no cell of up to `SHORT` characters: columns that do not fit beside the first are printed
+    below. Longer cells share the space that is left. Cells of the column `brief` are cut to one line.
     """
     from rich.console import Console
     from rich.table import Table
@@ -90,27 +101,39 @@ def print_table(
 
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
-        console.width = max(console.width, 160)
-    words = [[w for cell in (name, *(row[k] for row in rows)) for w in cell.split()] for k, name in enumerate(columns)]
-    widths = [min(max(map(len, (*own, ""))), console.width // 2) + 2 for own in words]
+        console.width = max(console.width, WIDE)
+    cells = [[printable(row[k]) for row in rows] for k in range(len(columns))]
+    least, whole = [], []
+    for name, own in zip(columns, cells, strict=True):
+        lengths = [len(cell) for cell in own]
+        words = [len(w) for cell in (name, *own) for w in cell.split()]
+        fixed = [n for n in lengths if n <= SHORT] if name != brief else [SHORT]
+        least.append(min(max((*fixed, *(words if name != brief else ()), 0)), console.width // 2))
+        whole.append(max((*lengths, *map(len, name.splitlines()), 0)))
     parts = [[0][: len(columns)]]
     for k in range(1, len(columns)):
-        if parts[-1][1:] and sum(widths[j] for j in (*parts[-1], k)) > console.width + 2:
+        if parts[-1][1:] and sum(least[j] + 2 for j in (*parts[-1], k)) > console.width + 2:
             parts.append([0])
         parts[-1].append(k)
     for part in parts:
+        spare = console.width + 2 - sum(least[k] + 2 for k in part)
+        wants = {k: max(0, whole[k] - least[k]) for k in part}
+        given = min(1.0, max(0, spare) / (sum(wants.values()) or 1))
         table = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
         for k in part:
             side: Literal["left", "right"] = "right" if columns[k] in right else "left"
-            table.add_column(columns[k], justify=side, overflow="fold", min_width=widths[k] - 2)
-        for row in rows:
-            table.add_row(*[Text(printable(row[k])) for k in part])
+            cut = columns[k] == brief
+            overflow: Literal["ellipsis", "fold"] = "ellipsis" if cut else "fold"
+            width = least[k] + int(given * wants[k])
+            table.add_column(columns[k], justify=side, overflow=overflow, no_wrap=cut, width=width)
+        for r in range(len(rows)):
+            table.add_row(*[Text(cells[k][r]) for k in part])
         console.print(table)
 
 
 @contextmanager
 def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """A progress bar on stderr with rate and time left; a plain line now and then without a terminal."""
+    """Show a progress bar on stderr with rate and time left; without a terminal, print occasional lines."""
     if not sys.stderr.isatty():
         with _lines(label, total, unit) as advance:
             yield advance
@@ -139,7 +162,7 @@ def bar(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
 @contextmanager
 def _lines(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """Progress for logs: a line every ten seconds, none for short work."""
+    """Report progress for logs: a line every ten seconds, none for short work."""
     start = last = time.monotonic()
     done = 0
     lock = threading.Lock()

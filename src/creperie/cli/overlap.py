@@ -7,6 +7,7 @@ import click
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table
 from creperie.statistics import OverlapOptions
+from creperie.statistics import overlap as found_in
 
 COLUMNS = ["corpus", "texts", "captions", "exact", "near", "items", "images"]
 
@@ -24,7 +25,6 @@ def overlap(bench: str, corpora: tuple[str, ...], options: OverlapOptions, top: 
     caption or an image was found.
     """
     from creperie.bench import load
-    from creperie.statistics import overlap as found_in
 
     own = load(bench)
     found = [found_in(own, corpus, options=options, progress=bar) for corpus in corpora]
@@ -32,9 +32,9 @@ def overlap(bench: str, corpora: tuple[str, ...], options: OverlapOptions, top: 
     def show() -> None:
         counts = [(f.texts, f.captions, f.exact, f.near, f.items, f.images) for f in found]
         rows = [[f.corpus, *(f"{n:,}" for n in own)] for f, own in zip(found, counts, strict=True)]
-        print_table("", COLUMNS, rows, right=COLUMNS[1:])
+        print_table(COLUMNS, rows, right=COLUMNS[1:])
         matches = [(f"{m.similarity:.2f}", m.caption, m.text) for f in found for m in f.matches[:top]]
-        print_table("", ["similarity", "caption", "text"], matches)
+        print_table(["similarity", "caption", "text"], matches)
 
     document = {"overlaps": [f.document() for f in found]}
     return CommandResult(document, show, ok=not any(f.items or f.images for f in found))

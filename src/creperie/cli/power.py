@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from creperie.cli.options import options_of
+from creperie.cli.options import FILE, options_of
 from creperie.cli.output import CommandResult, answers, say
 from creperie.core import percent
-from creperie.statistics import PowerOptions
+from creperie.statistics import PowerOptions, plot_power
+from creperie.statistics import power as simulated
 
 
 @click.command()
 @click.argument("claim", type=click.Choice(["compare", "interval", "clean", "leak", "kappa"]))
 @click.argument("runs", nargs=-1, metavar="[RUN RUN]")
 @options_of("options", PowerOptions)
+@click.option("--plot", type=FILE, metavar="FILE", help="Draw power by items: .svg, .pdf, .png.")
 @answers
-def power(claim: str, runs: tuple[str, ...], options: PowerOptions) -> CommandResult:
+def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path | None) -> CommandResult:
     """Plan a study: it is simulated, and judged by the functions that will judge it.
 
     \b
@@ -28,9 +32,10 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions) -> CommandRe
     Exit code 1 when the planned number of items does not reach the target.
     """
     from creperie.scoring import load_run
-    from creperie.statistics import power as simulated
 
     found = simulated(claim, [load_run(run) for run in runs], options=options)
+    if plot:
+        plot_power(found, plot)
     needed = f"about {found.needed:,} items reach it" if found.needed else "more than 100,000 items would be needed"
 
     def show() -> None:

@@ -13,7 +13,8 @@ from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar
 from creperie.cli.refine_text import show_refined
 from creperie.core import UsageError, option
-from creperie.refining import RefinePlan
+from creperie.refining import RefinePlan, refine_document, write_refined
+from creperie.refining import refine as run_refine
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,11 @@ def refine(
     code are that audit's (0 clean, 1 leaks or nothing left, 3 not shown, incomplete or --no-audit). Every removed item
     is in removed.parquet, with its reason.
     """
-    from creperie.refining import refine as run_refine
-    from creperie.refining import refine_document, write_refined
-
     out = output.out
     if out is None and not output.dry_run:
         raise UsageError("no output folder given", hint="pass --out DIR, or --dry-run to look first")
     if out is not None and not output.force and out.is_dir() and any(out.iterdir()):
-        raise UsageError("this folder is not empty", where=str(out), hint="choose another, or pass --force")
+        raise UsageError("this folder is not empty", where=out, hint="choose another, or pass --force")
     refined = run_refine(load_part(bench, part, models.seed), plan=plan, models=models, progress=bar)
     if out is not None and not output.dry_run and len(refined.bench):
         refined = replace(refined, folder=str(out))

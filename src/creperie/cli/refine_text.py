@@ -1,4 +1,4 @@
-"""A refinement as text for people."""
+"""The text output of a refinement."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from rich.markup import escape
 
 from creperie.cli.audit_text import show_verdict
 from creperie.cli.output import print_table, say
+from creperie.core import with_interval
 
 if TYPE_CHECKING:
-    from creperie.refining import AttackerFigure, AttackerStanding, Refined, SubsetOutcome
+    from creperie.auditing import Measure
+    from creperie.refining import AttackerStanding, Refined, SubsetOutcome
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-#: What to do about a cue that selection cannot remove, by the beginning of the attacker's name.
+#: beginning of an attacker's name → what to do about a cue that selection cannot remove
 HINTS = {
     "length": "write foils of the same length",
     "surface": "try --repair",
@@ -23,7 +25,7 @@ HINTS = {
 
 
 def show_refined(found: Refined) -> None:
-    """Print what stays, how the attackers do before and after, and the verdict of the final audit."""
+    """Print what remains, the accuracies of attackers before and after, and the verdict of the final audit."""
     total = len(found.original)
     share = f"{100 * len(found.bench) / total:.1f} %" if total else "–"
     seen = ", ".join(s.name for s in found.standings if not s.held_out)
@@ -50,7 +52,7 @@ def _attackers(found: Refined) -> None:
         rows.append([standing.name, percent(standing.before.get("all")), *middle, *_after(standing)])
     columns = ["attacker", "before", *(["repaired"] if repaired else []), "after", ""]
     if rows:
-        print_table("Blind accuracy, % with 95 % interval (chance is 50)", columns, rows)
+        print_table(columns, rows, title="Blind accuracy, % with 95 % interval (chance is 50)")
     quiet = [s.name for s in found.standings if s.silent]
     if quiet:
         say(f"[dim]no opinion on any item: {escape(', '.join(quiet))}[/dim]")
@@ -63,11 +65,9 @@ def _after(standing: AttackerStanding) -> tuple[str, str]:
     return percent(standing.after.get("all")), ", ".join(filter(None, notes))
 
 
-def percent(figure: AttackerFigure | None) -> str:
-    """An accuracy with its interval, in percent."""
-    if figure is None or figure.accuracy != figure.accuracy:
-        return "–"
-    return f"{100 * figure.accuracy:5.1f}  [{100 * figure.low:.1f}, {100 * figure.high:.1f}]"
+def percent(figure: Measure | None) -> str:
+    """Return an accuracy with its interval, in percent."""
+    return with_interval(figure.accuracy, figure.low, figure.high) if figure else "–"
 
 
 def _subsets(found: Refined) -> None:
@@ -82,11 +82,11 @@ def _subsets(found: Refined) -> None:
             [outcome.name, f"{outcome.items:,}", f"{outcome.kept:,}", share, most, f"{sparkline(sizes)}  {path}"]
         )
     columns = ["subset", "items", "kept", "%", "at most", "as conditions are added"]
-    print_table("", columns, rows, right=("items", "kept", "%", "at most"))
+    print_table(columns, rows, right=("items", "kept", "%", "at most"))
 
 
 def sparkline(values: list[int]) -> str:
-    """Sizes as bars, the largest one full.
+    """Return sizes as a line of bars; the largest has full height.
 
     >>> sparkline([1413, 900, 547])
     '█▆▄'
@@ -111,7 +111,7 @@ def _reasons(found: Refined) -> None:
 
 
 def advice(found: Refined) -> list[str]:
-    """What the reader should know about the selection itself."""
+    """Return lines with advice on the selection: structural cues, proven or not, and where it was written."""
     lines = [_structural(o) for o in found.outcomes if o.choice.structural]
     if not len(found.bench):
         return [*lines, "[red]nothing was written[/red]"]

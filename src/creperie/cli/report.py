@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from creperie.cli.output import CommandResult, answers, bar, say
-from creperie.core import UsageError, write_text
+from creperie.cli.output import CommandResult, answers, bar, say, show_notes
+from creperie.core import UsageError, counted, write_text
 
 
 @click.command()
@@ -53,17 +53,14 @@ def report(
 
 
 def _show_report(document: dict[str, Any]) -> None:
-    from rich.markup import escape
-
-    pictures, count = document["pictures"], len(document["runs"])
-    for note in document["notes"]:
-        say(f"[yellow]note[/yellow]: {escape(note)}")
+    pictures = document["pictures"]
+    show_notes(document["notes"])
     if pictures["unreadable"]:
         say(f"[yellow]{pictures['unreadable']:,} pictures cannot be read[/yellow]")
     if pictures["left_out"]:
         say(f"[yellow]{pictures['left_out']:,} pictures did not fit; give more room with --thumbnails[/yellow]")
-    runs = "1 run" if count == 1 else f"{count} runs"
-    say(f"{escape(document['html'])}: {runs}, {document['items']:,} items, {document['bytes'] / 2**20:.1f} MB")
+    size = f"{counted(len(document['runs']), 'run')}, {document['items']:,} items, {document['bytes'] / 2**20:.1f} MB"
+    say("{}: {}", document["html"], size)
 
 
 def _study(path: Path, html: Path, title: str, figures: bool) -> CommandResult:

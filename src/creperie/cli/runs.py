@@ -1,4 +1,4 @@
-"""`creperie runs` and `creperie merge`: runs from published answers, and from shards."""
+"""`creperie runs` and `creperie merge`: runs from the answers of other tools, and from shards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def runs() -> None:
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """Whose answers they are, to what, and where the runs go."""
+    """The model and benchmark of the imported answers, and where the runs are written."""
 
     model: str = option("", "The model's name; by default taken from the file's name.")
     order: str | None = option(None, "Which caption was offered first.", choices=("positive-first", "negative-first"))
@@ -73,7 +73,7 @@ def import_(files: tuple[str, ...], options: AnswerOptions) -> CommandResult:
                     counts = (f"{r['hits']:,}", f"{r['n']:,}", percent(r["accuracy"]), f"{unread:,}")
                     rows.append((run.model, r["subset"], *counts))
         right = ("hits", "n", "accuracy", "unreadable")
-        print_table("", ["model", "subset", "hits", "n", "accuracy", "unreadable"], rows, right=right)
+        print_table(["model", "subset", "hits", "n", "accuracy", "unreadable"], rows, right=right)
         for run in made:
             for note in run.document["notes"]:
                 say("[yellow]note[/yellow]: {}: {}", run.name, note)
@@ -104,8 +104,11 @@ def _kind(folder: Path) -> str:
         return "making"
     if (folder / "run.json").is_file():
         return "run"
-    what = "is not a shard: it has neither shard.json nor run.json"
-    raise UsageError(what, where=str(folder), hint="name folders that `make --shard` or `score --shard` wrote")
+    raise UsageError(
+        "is not a shard: it has neither shard.json nor run.json",
+        where=folder,
+        hint="name folders that `make --shard` or `score --shard` wrote",
+    )
 
 
 def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
@@ -116,7 +119,7 @@ def _merged_making(out: str, parts: tuple[str, ...], force: bool) -> CommandResu
 
     def show() -> None:
         rows = [(f"items: {subset}", f"{n:,}") for subset, n in document["subsets"].items()]
-        print_table("", ["", "n"], [("captions", f"{document['sources']:,}"), *rows], right=("n",))
+        print_table(["", "n"], [("captions", f"{document['sources']:,}"), *rows], right=("n",))
         say("{} shards merged into {}", len(parts), out)
 
     return CommandResult(document, show)
@@ -134,7 +137,7 @@ def _merged_run(out: str, parts: tuple[str, ...]) -> CommandResult:
             for r in run.results
             if r["n"]
         ]
-        print_table("", ["task", "subset", "n", "hits", "accuracy"], rows, right=("n", "hits", "accuracy"))
+        print_table(["task", "subset", "n", "hits", "accuracy"], rows, right=("n", "hits", "accuracy"))
         say("{} shards merged into {}", len(parts), str(run.path))
 
     return CommandResult(document, show)

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from creperie.recipes import Zoo, ZooEntry
     from creperie.scoring import Forecast, Matrix, MatrixCell, Run
 
-#: more runs than this are shown as a table, not one by one
+#: more runs than this are shown as one table
 SHOWN_RUNS = 6
-#: endings of --table, and what is written into such a file
+#: suffix of --table → format
 TABLES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".html": "html"}
 
 
 @dataclass(frozen=True)
 class ScoreCall:
-    """What is scored, in which share, and what is written beside the runs."""
+    """What is scored, in which shard, and what is written besides the runs."""
 
     models: tuple[str, ...] = option((), "A model; repeat for more.", flags="--model -m", metavar="URI", whole=True)
     blind: str | None = option(
@@ -104,7 +104,7 @@ def score(
 
 
 def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tuple[Zoo, bool]:
-    """Return the models and benchmarks of the call, and whether they come from a zoo file, whose runs are resumed."""
+    """Return the models and benchmarks of the call, and whether they come from a zoo file (its runs are resumed)."""
     from creperie.recipes import Zoo, ZooEntry, is_zoo, read_zoo
 
     files = [spec for spec in benchmarks if is_zoo(spec)]
@@ -168,7 +168,7 @@ def _matrix(call: ScoreCall, zoo: Zoo, options: ScoreOptions, engine: Engine | N
 
 
 def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
-    """Compute and return all cells; where there are several models, a line on stderr as each is done."""
+    """Compute and return all cells; with several models, print a line on stderr after each."""
     import time
 
     from creperie.cli.score_text import duration

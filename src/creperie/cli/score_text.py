@@ -1,4 +1,4 @@
-"""What `creperie score` prints for people: a run, a plan, a matrix of models and benchmarks."""
+"""The text output of `creperie score`: a run, a plan, a matrix of models and benchmarks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from creperie.cli.output import print_table, say
-from creperie.core import percent, with_interval
+from creperie.cli.output import print_table, say, show_notes
+from creperie.core import counted, percent, with_interval
 
 if TYPE_CHECKING:
     from creperie.reporting import TableCell
@@ -29,6 +29,7 @@ RANKED = (
     "images, Holm over all pairs of a column, 5 %); models that share a letter do not differ so; – where a task "
     "does not apply"
 )
+UNSAID = (("void", "0"), ("human", "–"), ("human", ""))  #: columns that are left out if every cell has this value
 RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
 
 
@@ -45,8 +46,12 @@ def show_run(run: Run) -> None:
         counts = (f"{r['n']:,}", f"{r['hits']:,}", interval, f"{r['ties']:,}", f"{r['void']:,}")
         rows.append((r["task"], r["subset"], *counts, percent(r["chance"]), percent(human)))
     columns = ["task", "subset", "n", "hits", "accuracy", "ties", "void", "chance", "human"]
-    keep = [i for i, name in enumerate(columns) if name != "human" or any(row[i] for row in rows)]
-    print_table("", [columns[i] for i in keep], [[row[i] for i in keep] for row in rows], right=RIGHT)
+    constant = {name: rows[0][i] for i, name in enumerate(columns) if len({row[i] for row in rows}) == 1}
+    dropped = {name for name, value in constant.items() if name in ("task", "chance") or (name, value) in UNSAID}
+    keep = [i for i, name in enumerate(columns) if name not in dropped]
+    print_table([columns[i] for i in keep], [[row[i] for i in keep] for row in rows], right=RIGHT)
+    if said := [f"{name} {constant[name]}" for name in ("task", "chance") if name in dropped]:
+        say("[dim]{}[/dim]", "; ".join(said))
     level = f"{run.settings.level:.0%}".replace("%", " %")
     methods = ", ".join(dict.fromkeys(r["interval"] for r in run.results))
     say(f"[dim]accuracy in %, {level} interval ({methods}); a tie counts as {run.document['ties']}[/dim]")
@@ -61,11 +66,10 @@ def show_run(run: Run) -> None:
 def _show_findings(run: Run) -> None:
     counts = run.document["finding_counts"]
     for code, n in counts.items():
-        say(f"[yellow]{code}[/yellow]: {n:,} {'item' if n == 1 else 'items'}")
+        say(f"[yellow]{code}[/yellow]: {counted(n, 'item')}")
         for finding in [f for f in run.findings if f["code"] == code][:SHOWN_FINDINGS]:
             say("  {}/{}: {}", finding["subset"], finding["item"], finding["message"])
-    for note in run.document["notes"]:
-        say("[yellow]note[/yellow]: {}", note)
+    show_notes(run.document["notes"])
     coverage = run.document["coverage"]
     short = {k: n for k, n in coverage.items() if k != "items" and n < coverage["items"]}
     for name, n in short.items():
@@ -81,14 +85,13 @@ def _work(run: Run) -> str:
 
 
 def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
-    """Models × benchmarks: accuracy, rank and group of every cell, then the mean and what to keep in mind."""
+    """Print a matrix of models × benchmarks: accuracy, rank and group of every cell, the mean, and notes."""
     columns, rows = matrix_table(ranked, cells)
-    brief = [re.sub(":/.*/", ":…/", str(row[0])) for row in rows]  # a folder by its last part, where that tells it
+    brief = [re.sub(":/.*/", ":…/", str(row[0])) for row in rows]  # only the last part of a folder, if unique
     shown = [[b if brief.count(b) == 1 else str(row[0]), *map(str, row[1:])] for b, row in zip(brief, rows)]
-    print_table("", columns, shown, right=["mean", "mean rank"])
+    print_table(columns, shown, right=["mean", "mean rank"])
     say(f"[dim]{RANKED}[/dim]")
-    for note in ranked.notes:
-        say("[yellow]note[/yellow]: {}", note)
+    show_notes(ranked.notes)
     if not cells:
         return
     resumed = sum(cell.resumed for cell in cells)
@@ -98,7 +101,7 @@ def show_matrix(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> None:
 
 
 def matrix_table(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> tuple[list[str], list[list[str | TableCell]]]:
-    """Return the matrix as heads and rows; the highest accuracy of a column is its best cell."""
+    """Return the column heads and rows of the matrix; the highest accuracy of a column is marked as best."""
     from creperie.reporting import TableCell
 
     top = [max((s.accuracy for s in column.models.values()), default=math.nan) for column in ranked.columns]
@@ -121,12 +124,12 @@ def matrix_table(ranked: Standings, cells: Sequence[MatrixCell] = ()) -> tuple[l
 
 
 def matrix_text(ranked: Standings, form: str, cells: Sequence[MatrixCell] = ()) -> str:
-    """Return the matrix as Markdown, LaTeX, CSV or HTML; what failed is explained below it."""
+    """Return the matrix as Markdown, LaTeX, CSV or HTML, with the errors of failed models below it."""
     from creperie.reporting import render_rows
 
     heads, rows = matrix_table(ranked, cells)
     failures = dict.fromkeys(f"{c.model}: {c.error}" for c in cells if c.error)
-    return render_rows(heads, rows, form, note="\n".join((RANKED, *ranked.notes, *failures)))
+    return render_rows(heads, rows, form, notes=(RANKED, *ranked.notes, *failures))
 
 
 def _rank(value: float) -> str:
@@ -134,7 +137,7 @@ def _rank(value: float) -> str:
 
 
 def slurm_script(args: Sequence[str], jobs: int) -> str:
-    """Return an array script with one job per model; the last line of its comment joins what they computed.
+    """Return a SLURM array script with one job per model; its comment ends with the command that prints the table.
 
     >>> print(slurm_script(["score", "zoo.yaml", "--slurm", "zoo.sh"], 3).splitlines()[3])
     #SBATCH --array=1-3
@@ -174,7 +177,7 @@ def _show_plan(f: Forecast) -> None:
     say("[bold]{}[/bold]  {:,} items", f.model, f.items)
     shares = (("images", f.images), ("captions", f.captions), ("image-caption pairs", f.pairs))
     rows = [(name, f"{s.needed:,}", f"{s.stored:,}", f"{s.missing:,}") for name, s in shares if s.needed]
-    print_table("", ["", "needed", "in the store", "to compute"], rows, right=("needed", "in the store", "to compute"))
+    print_table(["", "needed", "in the store", "to compute"], rows, right=("needed", "in the store", "to compute"))
     if f.broken_images:
         say(f"[yellow]{f.broken_images:,} images cannot be read[/yellow]")
     tokens = f", {f.tokens:,} tokens" if f.tokens else ""
@@ -184,7 +187,8 @@ def _show_plan(f: Forecast) -> None:
 
 
 def duration(seconds: float) -> str:
-    """
+    """Return a duration as text.
+
     >>> duration(0.2), duration(75), duration(7300)
     ('0.2 s', '1 min 15 s', '2 h 1 min')
     """

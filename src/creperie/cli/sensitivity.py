@@ -1,4 +1,4 @@
-"""`creperie sensitivity`: what scores depend on: prompts, option orders, word order, fluency, the image."""
+"""`creperie sensitivity`: what scores depend on (prompts, option orders, word order, fluency, the image)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """What is varied, and with what."""
+    """Which inputs are varied, and how."""
 
     what: str = option(
         "prompts",
@@ -89,7 +89,7 @@ def _show_order(probed: Probed) -> None:
         if s.kind != "caption" and s.n:
             against = [f"{s.gap:.2f}", percent(s.above / s.n), f"{s.ties:,}"]
         rows.append([s.metric, s.model, s.kind, f"{s.n:,}", *points, *against, f"{s.void:,}"])
-    print_table("", columns, rows, right=columns[3:])
+    print_table(columns, rows, right=columns[3:])
     say("[dim]scores as the model gives them; gap: mean difference to the true caption in pooled standard deviations;")
     say("[dim]true above: % of captions that score above their shuffle[/dim]")
     if probed.rows:
@@ -103,7 +103,7 @@ def _show_cases(probed: Probed) -> None:
         [r["model"], r["subset"], f"{r['n']:,}", *(percent(r[k]) for k in columns[3:7]), f"{r['ties']:,}"]
         for r in probed.rows
     ]
-    print_table("", columns, rows, right=columns[2:])
+    print_table(columns, rows, right=columns[2:])
     say("[dim]% of captions above both foils. shuffled: against its own shuffles; fluent: against captions of other")
     say("[dim]things; content-only: its nouns and adjectives against those. The fall from fluent to content-only is")
     say("[dim]what fluency is worth to the model.[/dim]")
@@ -118,7 +118,7 @@ def _show_images(probed: Probed) -> None:
         rows.append(
             [r["model"], r["subset"], f"{r['n']:,}", *map(percent, shares), f"{r['ties']:,}", f"{r['noise']['ties']:,}"]
         )
-    print_table("", columns, rows, right=columns[2:])
+    print_table(columns, rows, right=columns[2:])
     say("[dim]accuracy in %; drop in points. A small drop above chance: the captions alone give it away.[/dim]")
 
 
@@ -137,7 +137,7 @@ def _show(measured: Sensitivity) -> None:
         [f"spread over {name}", "", *[percent(measured.spread(s)[key]) for s in subsets], ""]
         for name, key in (("prompts", "prompts"), ("orders", "orders"), ("all", "all"))
     ]
-    print_table("", columns, rows, right=columns[2:])
+    print_table(columns, rows, right=columns[2:])
     for b in measured.biases:
         shown = ", ".join(f"{percent(c)} (right {percent(r)})" for c, r in zip(b.chosen, b.right, strict=True))
         none = f"; none or unreadable {percent(b.none)}" if b.none else ""

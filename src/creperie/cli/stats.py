@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.cli.options import options_of, pairs_of
-from creperie.cli.output import CommandResult, answers, bar, p_value, print_table, say
+from creperie.cli.options import FILE, options_of, pairs_of
+from creperie.cli.output import CommandResult, answers, bar, p_value, print_table, say, show_notes
 from creperie.core import UsageError
 from creperie.statistics import AnalysisOptions, RunsInput
 
@@ -26,8 +26,8 @@ TABLES = (".parquet", ".csv", ".tsv")
 @options_of("question", AnalysisOptions)
 @options_of("source", RunsInput)
 @click.option("--per-model", is_flag=True, help="Also fit each model's rows alone.")
-@click.option("--table", type=click.Path(path_type=Path), metavar="FILE", help="Write the long table: .parquet, .csv.")
-@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="An interaction plot: .svg, .pdf, .png.")
+@click.option("--table", type=FILE, metavar="FILE", help="Write the long table: .parquet, .csv.")
+@click.option("--plot", type=FILE, metavar="FILE", help="An interaction plot: .svg, .pdf, .png.")
 @click.option("--plot-by", default="", metavar="X,LINE", help="The two factors of the plot.")
 @answers
 def stats(
@@ -63,7 +63,7 @@ def stats(
     document |= {"table": str(written) if written else None, "plot": str(drawn) if drawn else None}
 
     def show() -> None:
-        _show_notes(long.notes)
+        show_notes(long.notes)
         if found:
             _show_study(found)
         for path in (written, drawn):
@@ -102,7 +102,7 @@ def _analyses(
 
 
 def _changed(analysis: Analysis, question: AnalysisOptions) -> Analysis:
-    """The analysis with what the call says otherwise."""
+    """Return the analysis with the settings that the command line overrides."""
     kinds = [text.partition("=") for text in question.contrasts]
     general = [name for name, sign, _ in kinds if not sign]
     return replace(
@@ -166,22 +166,13 @@ def _sizes(texts: Sequence[str]) -> dict[str, float]:
 # -- showing ---------------------------------------------------------------------------------------------------------
 
 
-def _show_notes(notes: Sequence[str]) -> None:
-    from rich.markup import escape
-
-    for note in notes:
-        say(f"[yellow]note[/yellow]: {escape(note)}")
-
-
 def _show_study(found: FittedStudy) -> None:
-    from rich.markup import escape
-
     for one in found.fits:
         _show_fit(one)
         say()
     for left in found.skipped:
         title = ", ".join(part for part in (left.label, left.sample) if part)
-        say(f"[yellow]not fitted[/yellow]: {escape(title)}: {escape(left.reason)}")
+        say("[yellow]not fitted[/yellow]: {}: {}", title, left.reason)
 
 
 def _show_fit(one: Analysed) -> None:
@@ -206,14 +197,14 @@ def _show_fit(one: Analysed) -> None:
         df = [_df(c.df)] if bounded else []
         cells = (c.name, f"{c.estimate:.4g}", f"{c.se:.3g}", f"{c.statistic:.2f}")
         rows.append((*cells, *df, p_value(c.p), f"[{c.low:.3g}, {c.high:.3g}]"))
-    print_table("", columns, rows, right=columns[1:])
+    print_table(columns, rows, right=columns[1:])
     spreads = [f"{s.name} {s.sd:.4g}" + (f" ({s.groups:,} groups)" if s.groups else "") for s in fit.spreads]
     say(escape("standard deviations: " + ", ".join(spreads)))
     criterion = "REML criterion" if fit.method == "REML" else "−2 log-likelihood"
     say(escape(f"{criterion} {fit.criterion:.2f}, AIC {fit.aic:.1f}; p: {fit.p_values}"))
     colour = "green" if fit.convergence.converged else "red"
     say(f"[{colour}]{escape(fit.convergence.line)}[/{colour}]")
-    _show_notes(one.notes)
+    show_notes(one.notes)
 
 
 def _df(value: float) -> str:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import click
 
+from creperie.cli.options import FILE
 from creperie.cli.output import bar, echo
 from creperie.core import UsageError, missing_extra
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), default=Path(), metavar="[FOLDER]")
+@click.argument("folder", type=FILE, default=Path(), metavar="[FOLDER]")
 @click.option("--port", default=8766, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option("--export", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write a static site.")
 @click.option("--bench", "benches", multiple=True, help="With --export: the runs' benchmarks, if they are not found.")
@@ -42,12 +43,12 @@ def studio(folder: Path, port: int, export: Path | None, benches: tuple[str, ...
     echo(json.dumps({"url": url, "folder": str(folder)}) if as_json else f"Open {url}  (Ctrl-C ends it)")
     sys.stdout.flush()
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
-    with suppress(KeyboardInterrupt):  # the way to end it, not a mishap
+    with suppress(KeyboardInterrupt):  # the normal way to end it
         server.run(sockets=[bound])
     return 0
 
 
-#: the old name, which stays for one release
+#: the old name, kept for one release
 serve = click.Command(
     "serve",
     params=studio.params,
@@ -61,9 +62,7 @@ def _export(runs: Path, out: Path, benches: tuple[str, ...], as_json: bool) -> i
     from creperie.reporting import export_site
 
     if not runs.is_dir():
-        raise UsageError(
-            "there is no such folder", where=str(runs), hint="give the folder that `score --out` writes to"
-        )
+        raise UsageError("there is no such folder", where=runs, hint="give the folder that `score --out` writes to")
     written = export_site(runs, out, benches=benches, progress=bar)
     size = sum(written.values())
     told = f"{out / 'index.html'}: {len(written)} pages, {size / 2**20:.1f} MB"

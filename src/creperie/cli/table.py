@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from creperie.cli.options import options_of, pairs_of
 from creperie.cli.output import CommandResult, answers, echo, print_table, say
-from creperie.core import UsageError, option, write_text
-from creperie.reporting import FigureOptions, TableChoice
-
-if TYPE_CHECKING:
-    from creperie.reporting import PublishedTable
+from creperie.core import WIDE, UsageError, listing, option, write_text
+from creperie.reporting import (
+    DRAWINGS,
+    TABLE_FORMS,
+    FigureOptions,
+    PublishedTable,
+    TableChoice,
+    draw_figure,
+    fill_table,
+    published_table,
+    published_tables,
+    render_run_table,
+    render_table,
+    run_table,
+    runs_in,
+    save_figure,
+)
 
 
 @dataclass(frozen=True)
 class TableOutput:
-    """How a table is written, and where."""
+    """The format of a table, and where it is written."""
 
-    form: str = option(
-        "text", "How the table is written.", flags="--format", choices=("text", "markdown", "latex", "csv", "html")
-    )
+    form: str = option("text", "How the table is written.", flags="--format", choices=TABLE_FORMS)
     out: Path | None = option(None, "Write it into this file.", metavar="FILE")
+
+    @property
+    def width(self) -> int:
+        """Return the letters in a line: those of the terminal, or `WIDE` for a file."""
+        return shutil.get_terminal_size().columns if self.out is None and sys.stdout.isatty() else WIDE
 
 
 @click.command()
@@ -53,7 +70,6 @@ def table(
     Beside a published table, your rows are marked; below them are the 95 % interval, the number of items, and the
     difference to the printed row of the same model. In a table of your own, the best value of a column is bold.
     """
-    from creperie.reporting import fill_table, published_table, published_tables, render_table
 
     if Path(name).is_dir():
         return _own_table((name, *runs), choice, output)
@@ -64,19 +80,18 @@ def table(
     filled = fill_table(
         published_table(name), runs, same=pairs_of(same, "--same", "URI=ROW", last=True), any_benchmark=any_benchmark
     )
-    return text_result(filled.document(), render_table(filled, output.form), output.out)
+    return text_result(filled.document(), render_table(filled, output.form, output.width), output.out)
 
 
 def _own_table(places: tuple[str, ...], choice: TableChoice, output: TableOutput) -> CommandResult:
-    from creperie.reporting import render_run_table, run_table, runs_in
     from creperie.scoring import load_run
 
     made = run_table([load_run(path) for path in runs_in(places)], choice)
-    return text_result(made.document(), render_run_table(made, output.form), output.out)
+    return text_result(made.document(), render_run_table(made, output.form, output.width), output.out)
 
 
 def text_result(document: dict[str, Any], text: str, out: Path | None) -> CommandResult:
-    """Write a table into a file, if one is named, and return it as the answer of a command."""
+    """Write a table to a file, if one is given, and return the result of the command."""
     if out is not None:
         write_text(out, text)
     shown = {**document, "written": str(out) if out else None}
@@ -102,18 +117,15 @@ def _list_answer(tables: list[PublishedTable]) -> CommandResult:
 
     def show() -> None:
         rows = [[t.key, str(len(t.rows)), _filled_by(t), t.caption] for t in tables]
-        print_table("", ["table", "rows", "filled by runs on", "what it shows"], rows, right=["rows"])
+        print_table(["table", "rows", "filled by runs on", "what it shows"], rows, right=["rows"])
         say("\ncreperie table PAPER/NUMBER RUN… prints one with runs beside it; without a run, as published.")
 
     return CommandResult(document, show)
 
 
 def _filled_by(table: PublishedTable) -> str:
-    tasks = list(dict.fromkeys(task for c in table.columns for task in c.tasks[:1]))
-    shown = ", ".join(tasks[:3]) + (", …" if len(tasks) > 3 else "")
-    names = table.benchmarks()
-    benches = ", ".join(names[:2]) + (", …" if len(names) > 2 else "")
-    return f"{benches} ({shown})" if tasks else "–"
+    tasks = dict.fromkeys(task for c in table.columns for task in c.tasks[:1])
+    return f"{listing(table.benchmarks(), 2)} ({listing(tasks)})" if tasks else "–"
 
 
 @click.command()
@@ -129,12 +141,10 @@ def figure(name: str | None, sources: tuple[str, ...], out: Path | None, options
       creperie figure accuracy runs/… --out accuracy.pdf
       creperie figure gaps out/mine out/honest --attackers length-words,surface --out gaps.svg
     """
-    from creperie.reporting import DRAWINGS, draw_figure, save_figure
-
     if name is None:
         rows = [(d.name, d.sources, d.what) for d in DRAWINGS.values()]
         listed = {"figures": [{"name": n, "sources": s, "what": w} for n, s, w in rows]}
-        return CommandResult(listed, lambda: print_table("", ["figure", "drawn from", "what it shows"], rows))
+        return CommandResult(listed, lambda: print_table(["figure", "drawn from", "what it shows"], rows))
     if name in DRAWINGS and not sources and not DRAWINGS[name].sources.startswith("["):
         raise UsageError(f"{name} is drawn from {DRAWINGS[name].sources}", hint="name what to draw")
     if out is None:

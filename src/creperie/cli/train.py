@@ -10,7 +10,7 @@ import click
 
 from creperie.bench import ImageOptions, PartOptions, load, load_part
 from creperie.cli.app import CommandGroup
-from creperie.cli.options import engine_options, options_of
+from creperie.cli.options import FILE, engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError, option
 from creperie.models import DeviceOptions
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TrainGroup(CommandGroup):
-    """`creperie train --model …` is `creperie train fit --model …`."""
+    """A group in which `creperie train --model …` means `creperie train fit --model …`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0].startswith("--") and args[0] != "--help":
@@ -47,7 +47,7 @@ DATA = click.option("--data", required=True, metavar="BENCH", help="A benchmark 
 @train.command()
 @click.option("--model", metavar="URI|JSON", help="A model to continue from, or a JSON file with settings.")
 @DATA
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The run folder.")
+@click.option("--out", required=True, type=FILE, help="The run folder.")
 @options_of("part", PartOptions)
 @options_of("options", TrainOptions)
 @options_of("settings", TrainingSettings)
@@ -80,7 +80,7 @@ def fit(model: str | None, data: str, out: Path, part: PartOptions, **options: A
 @train.command()
 @click.option("--model", required=True, metavar="URI", help="hf: or open_clip: model to start from.")
 @DATA
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for the runs.")
+@click.option("--out", required=True, type=FILE, help="A folder for the runs.")
 @options_of("place", ImageOptions)
 @options_of("options", TuneOptions)
 @options_of("settings", TrainingSettings)
@@ -108,7 +108,7 @@ def recall(model: str, data: str, part: PartOptions, where: DeviceOptions) -> Co
 
     def show() -> None:
         rows = [(r.direction, f"R@{r.at}", f"{r.percent:.1f}", f"[{r.low:.1f}, {r.high:.1f}]") for r in retrieval.rows]
-        print_table(f"{retrieval.images:,} images, {retrieval.captions:,} captions", ("", "", "%", "95 %"), rows)
+        print_table(("", "", "%", "95 %"), rows, title=f"{retrieval.images:,} images, {retrieval.captions:,} captions")
         if retrieval.tied:
             say(f"{retrieval.tied} queries tie with a wrong answer, which is ranked first")
 
@@ -117,7 +117,7 @@ def recall(model: str, data: str, part: PartOptions, where: DeviceOptions) -> Co
 
 @dataclass(frozen=True)
 class StudyData:
-    """What `train study` is about: the world, or a model, its training data and two tests."""
+    """The data of `train study`: the world, or a model, its training data and two tests."""
 
     world: bool = option(False, "On the built-in world, which needs no download.")
     model: str | None = option(None, "Own data: the model that every arm starts from.", metavar="URI")
@@ -185,8 +185,8 @@ def _preset(options: StudyOptions) -> TrainingPreset:
 
 
 def _study_plan(about: StudyData, options: StudyOptions) -> CommandResult:
-    """Return how many trainings a study takes, and of how many images."""
-    arms = 9 if "every" in options.arms else len({"none", *options.arms})  # without hard negatives in any case
+    """Return the plan of a study: how many trainings it takes, and how many images they see."""
+    arms = 9 if "every" in options.arms else len({"none", *options.arms})  # the arm without hard negatives always runs
     if about.world:
         chosen = _preset(options)
         images = sum(n * (part.steps or 0) * part.batch for n, part in ((1, chosen.base), (arms, chosen.arm)))
@@ -200,5 +200,5 @@ def _study_plan(about: StudyData, options: StudyOptions) -> CommandResult:
 
 def _show_tables(*tables: TextTable) -> None:
     for table in tables:
-        print_table(table.title, table.columns, table.rows, right=table.columns[1:])
+        print_table(table.columns, table.rows, right=table.columns[1:], title=table.title)
         say("[dim]{}[/dim]\n", table.note)

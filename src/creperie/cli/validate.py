@@ -1,4 +1,4 @@
-"""`creperie validate`: a model looks over the captions of a benchmark, or at its images."""
+"""`creperie validate`: a model checks the captions of a benchmark, or its images."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from creperie.bench import ImageOptions
+from creperie.bench import Benchmark, ImageOptions, load
 from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import UsageError, option
 
 if TYPE_CHECKING:
-    from creperie.bench import Benchmark
     from creperie.engine import Engine
 
 #: How many findings are shown to people; --json and --out hold all.
@@ -23,7 +22,7 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class ValidateOptions(ImageOptions):
-    """Who looks over a benchmark, and at how much of it."""
+    """Which models check a benchmark, and how many items."""
 
     model: str = option("", "A language model that compares captions, such as api:gpt-4o-mini.", metavar="URI")
     nli: str = option("", "A classifier of natural language inference that does, such as hf:NAME.", metavar="URI")
@@ -48,7 +47,6 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
     --model, --nli and --truth compare captions, --with looks at the images, at every caption of an item with every
     image. Exit code 1 if something is in doubt. The validator's corrections are kept beside its verdicts.
     """
-    from creperie.bench import load
     from creperie.making import all_pairs, cost_sentence, estimate_pairs
     from creperie.making import validate as validate_benchmark
 
@@ -76,7 +74,7 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
 def _judged(
     document: dict[str, Any], failed: int, unanswered: int, bench: str, show: Callable[[dict[str, Any]], None]
 ) -> CommandResult:
-    """Return the answer with its verdict, which decides the exit code."""
+    """Return the result with its verdict, which decides the exit code."""
     from creperie.auditing import judge_validation
 
     verdict = judge_validation(document["items"], failed, unanswered, bench)
@@ -90,7 +88,7 @@ def _judged(
 
 
 def _look(bench: Benchmark, spec: str, options: ValidateOptions) -> CommandResult:
-    """Let a model judge every caption of an item with every image."""
+    """Let a vision-language model judge every caption of an item with every image; return the result."""
     from creperie.scoring import expected_look, look
 
     chosen = bench.filter([k < options.limit for k in range(len(bench))]) if options.limit else bench
@@ -116,7 +114,7 @@ def _show_look(document: dict[str, Any]) -> None:
         (name, f"{cells['cells']:,}", *(f"{cells.get(c, 0):,}" for c in codes))
         for name, cells in document["cells"].items()
     ]
-    print_table("", ["cells", "all", *codes], rows, right=("all", *codes))
+    print_table(["cells", "all", *codes], rows, right=("all", *codes))
     if document["out"]:
         say("written to {} (looks.json, looks.parquet, people/)", document["out"])
 
@@ -133,7 +131,7 @@ def _show(document: dict[str, Any]) -> None:
         say(f"… and {more:,} more (--json and --out hold all)")
     rows = [(name, f"{n['items']:,}", f"{n['failed']:,}") for name, n in document["subsets"].items()]
     rows.append(("all", f"{document['items']:,}", f"{document['failed']:,}"))
-    print_table("", ["subset", "items", "failed"], rows, right=("items", "failed"))
+    print_table(["subset", "items", "failed"], rows, right=("items", "failed"))
     if document["skipped"]:
         say(f"{document['skipped']:,} items have one caption only and were not asked about")
     if ledger := document.get("ledger"):

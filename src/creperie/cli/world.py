@@ -10,9 +10,9 @@ import click
 
 from creperie.bench import NamingOptions, load, save
 from creperie.cli.app import CommandGroup
-from creperie.cli.options import options_of
+from creperie.cli.options import FILE, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.world import World
+from creperie.world import BIASED, CLEAN, World, check_world, make_world
 
 if TYPE_CHECKING:
     pass
@@ -27,7 +27,7 @@ def world() -> None:
 
 
 @world.command()
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
+@click.option("--out", required=True, type=FILE, help="The folder to write.")
 @options_of("wanted", World)
 @options_of("naming", NamingOptions)
 @click.option("--force", is_flag=True, help="Replace the folder if it exists.")
@@ -39,7 +39,6 @@ def make(out: Path, wanted: World, naming: NamingOptions, force: bool) -> Comman
       creperie world make --out out/world
       creperie world make --out out/pairs --kinds clean --form winoground --items 500 --size 224
     """
-    from creperie.world import make_world
 
     bench = naming.named(make_world(wanted, bar))
     bench = save(bench, out, copy_images=True, force=force, progress=bar)
@@ -55,7 +54,7 @@ def make(out: Path, wanted: World, naming: NamingOptions, force: bool) -> Comman
 
     def show() -> None:
         rows = [[name, str(count)] for name, count in bench.subsets.items()]
-        print_table("", ["subset", "items"], rows, right=["items"])
+        print_table(["subset", "items"], rows, right=["items"])
         say(f"{len(bench)} items, {images} pictures in {out}")
         say(f"Look at them: creperie data show {out}")
 
@@ -67,7 +66,6 @@ def make(out: Path, wanted: World, naming: NamingOptions, force: bool) -> Comman
 @answers
 def check(bench: str) -> CommandResult:
     """Parse every caption again and check it against the scene that its picture is named after."""
-    from creperie.world import check_world
 
     source = load(bench)
     findings = check_world(source, bar)
@@ -86,8 +84,6 @@ def check(bench: str) -> CommandResult:
 @answers
 def kinds() -> CommandResult:
     """The kinds of items that the world can make."""
-    from creperie.world import BIASED, CLEAN
-
     clean = [{"kind": k, "clean": True, "family": v.family, "says": v.says, "forms": v.forms} for k, v in CLEAN.items()]
     biased = [
         {"kind": k, "clean": False, "family": v.family, "says": v.says, "forms": ("choice",), "cue": v.cue}
@@ -96,10 +92,11 @@ def kinds() -> CommandResult:
     document = {"kinds": [*clean, *biased]}
 
     def show() -> None:
-        rows = [[k, v.family, v.says, ", ".join(v.forms)] for k, v in CLEAN.items()]
-        print_table("Clean", ["kind", "family", "the foil", "forms"], rows)
+        common = [f for f in next(iter(CLEAN.values())).forms if all(f in v.forms for v in CLEAN.values())]
+        rows = [[k, v.family, v.says, ", ".join(f for f in v.forms if f not in common)] for k, v in CLEAN.items()]
+        print_table(["kind", "family", "the foil", "also"], rows, title=f"Clean, in the forms {', '.join(common)}")
         say()
         rows = [[k, v.family, v.says, v.cue] for k, v in BIASED.items()]
-        print_table("Biased", ["kind", "family", "the foil", "given away by"], rows)
+        print_table(["kind", "family", "the foil", "given away by"], rows, title="Biased")
 
     return CommandResult(document, show)

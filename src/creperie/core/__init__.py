@@ -1,4 +1,4 @@
-"""The ground floor: errors, progress reporting, the version, where files are kept. It imports no other room."""
+"""The lowest layer: errors, progress reporting, the version, where files are stored. It imports no other room."""
 
 from creperie.core.doors import front_door
 

@@ -22,6 +22,7 @@ from creperie.core.files import sha256_of as sha256_of
 from creperie.core.files import write_bytes as write_bytes
 from creperie.core.files import write_json as write_json
 from creperie.core.files import write_text as write_text
+from creperie.core.frames import Framed as Framed
 from creperie.core.frames import as_pandas as as_pandas
 from creperie.core.frames import as_polars as as_polars
 from creperie.core.http import PASSING as PASSING
@@ -37,6 +38,7 @@ from creperie.core.limits import csv_rows as csv_rows
 from creperie.core.limits import csv_table as csv_table
 from creperie.core.limits import parse_json as parse_json
 from creperie.core.limits import parse_json_line as parse_json_line
+from creperie.core.limits import parse_toml as parse_toml
 from creperie.core.limits import parse_yaml as parse_yaml
 from creperie.core.limits import read_lines as read_lines
 from creperie.core.limits import read_text as read_text
@@ -60,10 +62,13 @@ from creperie.core.progress import Advance as Advance
 from creperie.core.progress import Progress as Progress
 from creperie.core.progress import automatic as automatic
 from creperie.core.progress import silent as silent
+from creperie.core.text import WIDE as WIDE
 from creperie.core.text import counted as counted
+from creperie.core.text import cut as cut
 from creperie.core.text import decimal as decimal
 from creperie.core.text import html_table as html_table
 from creperie.core.text import listing as listing
+from creperie.core.text import one_line as one_line
 from creperie.core.text import percent as percent
 from creperie.core.text import points as points
 from creperie.core.text import printable as printable

@@ -1,4 +1,4 @@
-"""The front door of a room: its public names, listed once in a stub, imported when they are first used.
+"""Lazy `__init__` modules: a package lists its public names once, in a stub, and imports each on first use.
 
 A room's `__init__.pyi` imports every public name from the module that defines it. Type checkers and editors read that
 stub; at run time `front_door` reads it too, so the names are written once and importing a room imports nothing else.
@@ -12,19 +12,19 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-#: a line of a stub: a public name and where it comes from, a name that another line uses, or another name for one
+#: a line of a stub: `from MODULE import NAME as PUBLIC`, the same without `as` (not public), or `ALIAS = NAME`
 _LINE = re.compile(r"^(?:from (\S+) import (\w+)(?: as (\w+))?|(\w+) = (\w+))\r?$", re.MULTILINE)
 
 
 def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """`__all__`, `__getattr__` and `__dir__` of a room.
+    """Return `__all__`, `__getattr__` and `__dir__` of a package.
 
     >>> names, get, _ = front_door("creperie.metrics")
     >>> "wilson" in names, get("wilson").__module__
     (True, 'creperie.metrics.intervals')
     """
     where = _listed(package)
-    names = sorted(name for name, (module, _) in where.items() if module != package)  # rooms can be had, unlisted
+    names = sorted(name for name, (module, _) in where.items() if module != package)  # without submodules
 
     def get(name: str) -> Any:
         if name not in where:
@@ -36,7 +36,7 @@ def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[
 
 
 def _listed(package: str) -> dict[str, tuple[str, str]]:
-    """Public name → the module that defines it (the package itself for a submodule) and its name there."""
+    """Return each public name with the module that defines it (a submodule: the package itself) and its name there."""
     stub = pkgutil.get_data(package, "__init__.pyi") or b""
     homes: dict[str, tuple[str, str]] = {}
     public: set[str] = set()

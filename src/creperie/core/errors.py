@@ -1,4 +1,4 @@
-"""The one family of errors: what is wrong, where, and what to do about it, in one line.
+"""The error classes of creperie: each message says what is wrong, where, and what to do about it, in one line.
 
 Messages name arguments as Python does, in backticks: `out=`, `force=True`, `encoder='st:MODEL'`. The command line
 prints them as its own options.
@@ -17,7 +17,7 @@ class CreperieError(Exception):
     my.csv: no such column 'foil'; choose one of: caption, negative
     """
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+    def __init__(self, what: str, *, where: object = "", hint: str = "") -> None:
         self.what = " ".join(what.split())
         self.where = " ".join(str(where).split())
         self.hint = " ".join(hint.split())
@@ -29,27 +29,27 @@ class CreperieError(Exception):
 
 
 class DataError(CreperieError):
-    """A file or record that is not what its format promises."""
+    """Raised for a file or record that does not follow its format."""
 
 
 class UsageError(CreperieError):
-    """A call that cannot be carried out as written."""
+    """Raised for a call that cannot be carried out as written."""
 
 
 class UnknownNameError(UsageError):
-    """A name that is not in the list of names."""
+    """Raised for a name that is not among the known names."""
 
 
 class ModelError(CreperieError):
-    """A model that cannot be loaded, or that answers with something that is not a score."""
+    """Raised for a model that cannot be loaded, or that returns something that is not a score."""
 
 
 class MissingExtraError(UsageError):
-    """An optional dependency that this part of creperie needs."""
+    """Raised when an optional dependency is needed and not installed."""
 
 
-def unknown(kind: str, name: str, choices: Iterable[str], *, where: str = "") -> UnknownNameError:
-    """Return the error for a wrong name, with the nearest right one.
+def unknown(kind: str, name: str, choices: Iterable[str], *, where: object = "") -> UnknownNameError:
+    """Return the error for an unknown name, with the nearest known one as a suggestion.
 
     >>> print(unknown("format", "sugarcreep", ["sugarcrepe", "valse"]))
     unknown format 'sugarcreep'; did you mean 'sugarcrepe'? Known: sugarcrepe, valse
@@ -64,7 +64,7 @@ def unknown(kind: str, name: str, choices: Iterable[str], *, where: str = "") ->
     return UnknownNameError(f"unknown {kind} {name!r}", where=where, hint=f"{hint}Known: {listed}")
 
 
-#: which extra of creperie installs a module; modules that are not listed are named as they are
+#: module → the extra of creperie that installs it; for any other module the hint names the package itself
 EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "sentence_transformers", "sentencepiece"), "models"),
     **dict.fromkeys(("huggingface_hub", "tokenizers", "num2words", "google"), "models"),
@@ -81,13 +81,13 @@ EXTRAS = {
 
 
 def missing_module(error: ImportError, extra: str = "") -> MissingExtraError:
-    """Return the error for an import that failed, with the extra that brings the package.
+    """Return the error for a failed import; it names the extra of creperie that installs the package.
 
     >>> print(missing_module(ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")))
     this needs the Python package 'torch', which is not installed; install it with: pip install 'creperie[models]'
     """
     package = (error.name or str(error)).partition(".")[0]
-    if " " in package:  # transformers names no package where one of its modules fails: the cause below does
+    if " " in package:  # transformers names no package when one of its own modules fails to import; the cause does
         problem = " ".join(str(error.__cause__ or error).split())[:240]
         return MissingExtraError(problem, hint="do torch, torchvision and transformers fit?")
     if extra := EXTRAS.get(package, extra):
@@ -109,12 +109,12 @@ def missing_extra(module: str, extra: str) -> MissingExtraError:
     )
 
 
-#: arguments whose flag has another name
+#: argument → flag, where the two names differ
 FLAGS = {"changes": "set"}
 
 
 def as_flags(message: str) -> str:
-    """Return a message with Python arguments as the command line writes them.
+    """Return an error message with its Python arguments written as command-line flags.
 
     >>> as_flags("choose another `out=`, or pass `force=True`, or `clip_norm=1`, or `encoder='st:MODEL'`")
     'choose another --out, or pass --force, or --clip-norm 1, or --encoder st:MODEL'

@@ -1,4 +1,4 @@
-"""Files that are there completely or not at all, and folders that one process works in at a time."""
+"""Atomic writes (a file appears completely or not at all), checksums, and folders locked by one process at a time."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BUSY_HINT = "wait for it, or write to another folder"
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """A hidden path beside `path` to write a file or folder to. When the block ends it is flushed to the disk and takes
-    the place of `path`; when the block fails it is removed, and `path` is as it was.
+    """Yield a hidden path beside `path` to write a file or folder to. When the block ends, it is flushed to disk and
+    replaces `path`; when the block fails, it is removed and `path` stays as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
@@ -41,24 +41,23 @@ def draft_of(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, completely or not at all."""
+    """Write a text file atomically, in UTF-8."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file, completely or not at all."""
+    """Write a file atomically."""
     with draft_of(path) as draft:
         draft.write_bytes(data)
 
 
 def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
-    """Write a JSON document, completely or not at all. See `json_value` for NaN, numpy numbers, paths."""
+    """Write a JSON document atomically. See `json_value` for NaN, numpy numbers and paths."""
     write_bytes(path, json_bytes(document, indent=indent))
 
 
 def json_bytes(document: Any, *, indent: int | None = None) -> bytes:
-    """Return a JSON document and a line end in UTF-8; half a character, which UTF-8 cannot hold, is written as an
-    escape.
+    """Return a JSON document and a newline in UTF-8; lone surrogates, which UTF-8 cannot hold, become escapes.
 
     >>> json_bytes({"a": "é"}), len(json_bytes("\\ud83e"))
     (b'{"a": "\\xc3\\xa9"}\\n', 9)
@@ -72,19 +71,25 @@ def packaged(package: str, *path: str) -> str:
 
 
 def packaged_toml(package: str, *path: str) -> dict[str, Any]:
-    """Return a TOML file that comes with a package."""
+    """Return the content of a TOML file that comes with a package."""
     import tomllib
 
     return tomllib.loads(packaged(package, *path))
 
 
-def read_json(path: Path) -> Any:
-    """Return a JSON document; a DataError with file, line and column where it is not valid."""
-    return parse_json(read_text(path), str(path))
+def read_json(path: Path, *, strict: bool = False) -> Any:
+    """Return the content of a JSON file; raise a DataError with file, line and column if it is not valid.
+
+    With `strict`, repeated keys, NaN and Infinity are errors.
+    """
+    return parse_json(read_text(path), str(path), strict=strict)
 
 
 def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
-    """Refuse a file, a folder that is not empty without `force`, and one that has none of the files in `written`."""
+    """Raise a UsageError if the target is a file, or a folder that is not empty and may not be replaced.
+
+    A folder may be replaced with `force`, and only if it holds one of the files in `written`.
+    """
     if folder.exists() and not folder.is_dir():
         raise UsageError("expected a folder, found a file", where=str(folder), hint="choose another name")
     if not folder.exists() or not any(folder.iterdir()):
@@ -97,16 +102,16 @@ def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the checksum of a file's bytes."""
+    """Return the SHA-256 checksum of a file as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT, wait: bool = False) -> Iterator[None]:
-    """Hold a lock file, which exists only meanwhile; the system drops the lock when its holder dies.
+    """Hold a lock file during the block; the system releases the lock when the process that holds it dies.
 
-    While another process holds it, wait, or raise an error that says `busy`.
+    If another process holds it, wait, or (without `wait`) raise a UsageError with the message `busy`.
     """
     while True:
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -114,17 +119,17 @@ def locked(lock: Path, busy: str, *, where: Path, hint: str = BUSY_HINT, wait: b
             if not lock_file(file.fileno(), wait=wait):
                 raise UsageError(busy, where=str(where), hint=hint)
             if not _is_file_of(file.fileno(), lock):
-                continue  # its last holder has removed it
+                continue  # the previous holder removed the file: lock the new one
             try:
                 yield
             finally:
-                with suppress(PermissionError):  # Windows: while another process waits for it
+                with suppress(PermissionError):  # Windows: another process has it open, waiting
                     lock.unlink(missing_ok=True)
             return
 
 
 def lock_file(descriptor: int, *, wait: bool = False) -> bool:
-    """Lock an open file until it is closed; False where another process holds it."""
+    """Lock an open file until it is closed; return False if another process holds the lock."""
     try:
         import fcntl
     except ImportError:
@@ -139,7 +144,7 @@ def lock_file(descriptor: int, *, wait: bool = False) -> bool:
 def _lock_windows(descriptor: int, *, wait: bool) -> bool:
     try:
         import msvcrt
-    except ImportError:  # neither kind of lock: nothing is locked
+    except ImportError:  # a platform without file locks: report success
         return True
     os.lseek(descriptor, 0, os.SEEK_SET)
     while True:
@@ -161,7 +166,7 @@ def _is_file_of(descriptor: int, path: Path) -> bool:
 
 
 def _flush(path: Path) -> None:
-    """Write what the system still holds of a file or folder to the disk. Windows cannot flush folders."""
+    """Flush a file or folder to disk. Folders are skipped on Windows, which cannot flush them."""
     if path.is_dir() and os.name == "nt":
         return
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
@@ -172,8 +177,7 @@ def _flush(path: Path) -> None:
 
 
 def cache_home() -> Path:
-    """Return the folder for what can be made again: $CREPERIE_CACHE, else $XDG_CACHE_HOME/creperie, else
-    ~/.cache/creperie."""
+    """Return the cache folder: $CREPERIE_CACHE, else $XDG_CACHE_HOME/creperie, else ~/.cache/creperie."""
     if own := os.environ.get("CREPERIE_CACHE"):
         return Path(own).expanduser()
     if shared := os.environ.get("XDG_CACHE_HOME"):

@@ -1,21 +1,39 @@
-"""Arrow tables as data frames of pandas or polars, neither of which creperie needs."""
+"""Conversion of Arrow tables to pandas or polars data frames. Both packages are optional."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from creperie.core.errors import missing_module
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Framed:
+    """A base class of results with rows: `frame` returns them as an Arrow table, the other methods as data frames."""
+
+    def frame(self) -> pa.Table:
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """Return `frame` as a pandas data frame; raise an error that names the package if it is not installed."""
+        return as_pandas(self.frame())
+
+    def to_polars(self) -> Any:
+        """Return `frame` as a polars data frame; raise an error that names the package if it is not installed."""
+        return as_polars(self.frame())
+
 
 def as_pandas(table: Any) -> Any:
-    """Return an Arrow table as a pandas data frame; the error names the package where it is not installed."""
+    """Return an Arrow table as a pandas data frame."""
     _installed("pandas")
     return table.to_pandas()
 
 
 def as_polars(table: Any) -> Any:
-    """Return an Arrow table as a polars data frame; the error names the package where it is not installed."""
+    """Return an Arrow table as a polars data frame."""
     return _installed("polars").from_arrow(table)
 
 

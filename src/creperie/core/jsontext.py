@@ -1,4 +1,4 @@
-"""Values as JSON: the one place where NaN, numpy numbers and paths become what JSON can hold."""
+"""Conversion to JSON: the one place where NaN, numpy numbers and paths become JSON values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 
 def json_value(value: Any) -> Any:
-    """Return the value as JSON can hold it: NaN and infinities become null, numpy numbers plain ones, other objects
-    text.
+    """Return the value with everything that JSON cannot represent replaced: NaN and infinities become null, numpy
+    numbers plain numbers, other objects text.
 
     >>> json_value({"accuracy": float("nan"), 1: (2, None)})
     {'accuracy': None, '1': [2, None]}

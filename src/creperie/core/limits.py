@@ -1,4 +1,4 @@
-"""Parsers for files that strangers wrote: each refuses, in one line, what would take all memory or time.
+"""Parsers for untrusted files: each raises a one-line error for a file that would exhaust memory or time.
 
 JSON and YAML have limits on size, depth and, for YAML's aliases, on what they expand to; tables on columns and cells.
 """
@@ -17,23 +17,23 @@ from creperie.core.errors import DataError, UsageError
 if TYPE_CHECKING:
     import yaml
 
-#: the largest text file that is read whole, and the largest YAML file, in bytes
+#: maximum size in bytes of a text file that is read whole, and of a YAML file
 MAX_BYTES = 4 * 2**30
 MAX_YAML_BYTES = 4 * 2**20
-#: how deep lists and objects may be nested
+#: maximum nesting of lists and objects
 MAX_DEPTH = 100
-#: values of a YAML document, with those that its aliases repeat
+#: maximum number of values in a YAML document, with its aliases expanded
 MAX_YAML_VALUES = 100_000
-#: columns of a table. Cells may have as many characters as Python's csv module allows (131,072).
+#: maximum columns of a table. Cells may have as many characters as Python's csv module allows (131,072).
 MAX_COLUMNS = 2_000
-#: files in an archive
+#: maximum number of files in an archive
 MAX_MEMBERS = 2_000_000
 
 BOM = "\ufeff"
 
 
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
-    """Return the whole text of a UTF-8 file, unchanged: line ends and byte order mark stay."""
+    """Return the whole text of a UTF-8 file, unchanged: line endings and byte order mark are kept."""
     try:
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
@@ -52,12 +52,14 @@ def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, from 1; only line feeds end a line, and their ends are cut off."""
+    """Yield (number, line) from a UTF-8 file, from 1, without line endings and byte order mark; only a line feed ends a
+    line.
+    """
     number = 0
     try:
         with path.open("rb") as file:
             for number, data in enumerate(file, 1):
-                yield number, data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+                yield number, data.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
         raise DataError("is not UTF-8 text", where=f"{path}:{number}", hint="save the file as UTF-8") from None
     except OSError as e:
@@ -68,7 +70,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 class _RefusedError(Exception):
-    """A value that Python's reader takes and that is not JSON, or a key that comes twice."""
+    """Raised inside the JSON decoder for a value that Python accepts but JSON does not allow, or for a repeated key."""
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -98,7 +100,7 @@ _PLAIN = json.JSONDecoder()
 
 
 def parse_json(text: str, where: str, *, strict: bool = False) -> Any:
-    """Return the value of a JSON document. With `strict`, keys that come twice, NaN and Infinity are errors."""
+    """Return the value of a JSON document. With `strict`, repeated keys, NaN and Infinity are errors."""
     try:
         value = (_STRICT if strict else _PLAIN).decode(text.removeprefix(BOM))
     except json.JSONDecodeError as e:
@@ -119,8 +121,18 @@ def parse_json(text: str, where: str, *, strict: bool = False) -> Any:
     raise DataError(f"is nested too deeply: more than {MAX_DEPTH} levels", where=where)
 
 
+def parse_toml(text: str, where: object) -> dict[str, Any]:
+    """Return the content of a TOML document."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as e:
+        raise DataError(f"is not TOML: {e}", where=where) from None
+
+
 def parse_json_line(text: str, path: str, line: int) -> Any:
-    """Return the value on one line of a JSON Lines file, read strictly."""
+    """Return the value on one line of a JSON Lines file, parsed strictly."""
     try:
         return parse_json(text, path, strict=True)
     except DataError as e:
@@ -131,8 +143,7 @@ def parse_json_line(text: str, path: str, line: int) -> Any:
 
 
 def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | None]:
-    """Return the node of a YAML document, not yet constructed, and the loader that can do so: DataError beyond the
-    limits."""
+    """Return the loader and the unconstructed root node of a YAML document; raise a DataError beyond the limits."""
     import yaml
 
     if len(text) > MAX_YAML_BYTES:
@@ -158,10 +169,9 @@ def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | No
 
 
 def _expanded(node: yaml.Node, sizes: dict[int, int], where: str) -> int:
-    """Return how many values a node stands for with its aliases written out; a node that contains itself is an
-    error."""
+    """Return the number of values of a node with its aliases expanded; raise a DataError if it contains itself."""
     if id(node) not in sizes:
-        sizes[id(node)] = 0  # not known yet
+        sizes[id(node)] = 0  # not known yet: still 0 if the node contains itself
         value: list[Any] = node.value if isinstance(node.value, list) else []
         children = [child for entry in value for child in (entry if isinstance(entry, tuple) else (entry,))]
         sizes[id(node)] = 1 + sum(_expanded(child, sizes, where) for child in children)
@@ -176,7 +186,7 @@ def parse_yaml(text: str, where: str) -> Any:
     loader, node = compose_yaml(text, where)
     try:
         return None if node is None else loader.construct_document(node)
-    except Exception as e:  # what a number or a date is not, PyYAML says in many ways
+    except Exception as e:  # PyYAML raises many kinds of errors for malformed numbers and dates
         raise DataError(f"is not YAML: {' '.join(str(e).split())[:160]}", where=where) from None
 
 
@@ -184,9 +194,10 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def csv_rows(path: Path, delimiter: str = ",", *, quotes: bool = True) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a table of text with the line each starts on, its header first; empty lines are not rows.
+    """Yield (line number, cells) for each row of a CSV file, the header first; empty lines are skipped.
 
-    The header names every column once; a row has as many cells. Without `quotes`, a quotation mark is a character.
+    The header must name every column once, and every row must have as many cells. Without `quotes`, a quotation mark is
+    an ordinary character.
     """
     line, names = 1, 0
     try:
@@ -217,7 +228,7 @@ def csv_rows(path: Path, delimiter: str = ",", *, quotes: bool = True) -> Iterat
 
 
 def csv_table(path: Path, delimiter: str = ",") -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
-    """Return the columns of a table of text, and its rows by column, each with the line it starts on."""
+    """Return the column names of a CSV file, and an iterator of (line number, cells by column) over its rows."""
     rows = csv_rows(path, delimiter)
     _, names = next(rows)
     return names, ((line, dict(zip(names, row, strict=True))) for line, row in rows)
@@ -233,7 +244,7 @@ def _check_header(names: list[str], where: str) -> None:
 
 
 def check_columns(count: int, where: str) -> None:
-    """Refuse a table with more columns than any has that people made."""
+    """Raise a DataError if a table has more than `MAX_COLUMNS` columns."""
     if count > MAX_COLUMNS:
         raise DataError(f"has {count:,} columns, at most {MAX_COLUMNS:,} are read", where=where)
 
@@ -242,6 +253,6 @@ def check_columns(count: int, where: str) -> None:
 
 
 def check_members(count: int, where: str) -> None:
-    """Refuse an archive with more files than any data set has."""
+    """Raise a DataError if an archive has more than `MAX_MEMBERS` files."""
     if count > MAX_MEMBERS:
         raise DataError(f"holds more than {MAX_MEMBERS:,} files", where=where, hint="unpack it yourself")

@@ -19,7 +19,7 @@ from creperie.core.errors import UsageError, unknown
 from creperie.core.text import split_names
 
 T = TypeVar("T")
-#: what an option can be: in words, and the Python types that are accepted for it
+#: type of an option → its description in words, and the Python types that are accepted
 _TYPES: dict[type, tuple[str, Any]] = {
     bool: ("True or False", bool),
     int: ("a whole number", Integral),
@@ -42,9 +42,10 @@ def option(
 ) -> Any:
     """Return a dataclass field that is an option.
 
-    The annotation says what it takes: bool, int, float, str, Path, a Literal, a tuple of names, any of them or None.
-    `flags` are written only where they are not the field's name, as in "--model -m" or "--matched/--unmatched".
-    A tuple of names is given by comma or repeated; with `whole` a comma is part of the name, as in a model URI.
+    Its annotation is the type of the value: bool, int, float, str, Path, a Literal, a tuple of names, or one of these
+    or None. `flags` are given only where they differ from the field's name, as in "--model -m" or
+    "--matched/--unmatched". A tuple of names is written with commas or by repeating the flag; with `whole` a comma is
+    part of the name, as in a model URI.
     """
     about = {"help": help, "flags": flags, "choices": tuple(choices), "metavar": metavar}
     return field(default=default, metadata={"option": {**about, "minimum": minimum, "whole": whole}})
@@ -52,7 +53,7 @@ def option(
 
 @dataclass(frozen=True)
 class OptionField:
-    """An option as it was declared. `kind` is bool, int, float, str, Path or tuple."""
+    """The declaration of one option. `kind` is bool, int, float, str, Path or tuple."""
 
     name: str
     kind: type
@@ -66,7 +67,7 @@ class OptionField:
     whole: bool
 
     def checked(self, value: Any, where: str = "") -> Any:
-        """Return the value as the option's type, or raise a UsageError that says what is expected."""
+        """Return the value converted to the option's type; raise a UsageError that says what is expected."""
         if value is None and self.optional:
             return None
         typed = self._typed(value)
@@ -80,13 +81,13 @@ class OptionField:
 
     @property
     def label(self) -> str:
-        """What one value is called: the flag, in words."""
+        """The name of one value in error messages: the flag in words."""
         return (self.flags.split("/")[0].split() or [self.name])[0].strip("-").replace("-", " ").replace("_", " ")
 
     def _typed(self, value: Any) -> Any:
-        """Return the value as the option's type; None where it is of another type."""
+        """Return the value converted to the option's type; None if it has another type."""
         if self.kind is tuple and isinstance(value, str):
-            value = (value,)
+            value = (value,) if value else ()
         if not isinstance(value, _TYPES[self.kind][1]) or (isinstance(value, bool) and self.kind is not bool):
             return None
         if self.kind is not tuple:
@@ -94,10 +95,15 @@ class OptionField:
         return tuple(value if self.whole else split_names(value)) if all(isinstance(n, str) for n in value) else None
 
 
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 def options_in(kind: type) -> dict[str, OptionField]:
     """Return the options that a dataclass declares, by name."""
     declared = {f.name: (f.default, f.metadata["option"]) for f in fields(kind) if "option" in f.metadata}
-    hints = get_type_hints(kind) if declared else {}
+    hints = _hints(kind) if declared else {}
     return {name: _field(name, hints[name], default, dict(about)) for name, (default, about) in declared.items()}
 
 
@@ -113,7 +119,7 @@ def _field(name: str, hint: Any, default: Any, about: dict[str, Any]) -> OptionF
 
 
 def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = None, where: str = "") -> T:
-    """Return the dataclass with these values, checked; the others are those of `base`, or the defaults.
+    """Return the dataclass with these values, checked; other fields come from `base`, or are the defaults.
 
     >>> @dataclass(frozen=True)
     ... class Bake:
@@ -134,16 +140,16 @@ def options_from(kind: type[T], given: Mapping[str, Any], *, base: T | None = No
 
 
 def check_options(value: Any) -> None:
-    """Raise a UsageError where an option of a dataclass has a value that it cannot have: for `__post_init__`."""
+    """Raise a UsageError if a field of a dataclass has an invalid value. Dataclasses call it in `__post_init__`."""
     for name, about in options_in(type(value)).items():
         about.checked(getattr(value, name))
 
 
 def with_options(**kinds: type) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Give a function the options of dataclasses as keywords; each dataclass reaches it as one argument.
+    """Return a decorator that adds the fields of dataclasses as keywords; the function gets each as one value.
 
-    `@with_options(options=MakerOptions)` lets `make(…, seed=1)` and `make(…, options=MakerOptions(seed=1))` be called.
-    The signature and the docstring of the function list the keywords; its attribute `options` holds the dataclasses.
+    With `@with_options(options=MakerOptions)`, `make(…, seed=1)` and `make(…, options=MakerOptions(seed=1))` both work.
+    The function's signature and docstring list the keywords; its attribute `options` holds the dataclasses.
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:

@@ -1,4 +1,4 @@
-"""Pages from templates. Values are escaped in HTML; Markdown takes them as they are."""
+"""HTML and Markdown from templates. Values are escaped in HTML, and inserted unchanged in Markdown."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def _templates(room: str) -> Environment:
 
 
 def render(room: str, template: str, **values: Any) -> str:
-    """Fill in a template of a room. Pages extend `page.html` and take their parts from `parts.html`, both of core.
+    """Return a rendered template of a room. Pages extend `page.html` and use macros of `parts.html`, both in core.
 
-    A page that stands alone carries a policy that names its own scripts and style sheets by hash.
+    A complete page gets a Content-Security-Policy that allows its own scripts and style sheets by hash.
     """
     made = _templates(room).get_template(template).render(values)
     return sealed(made) if "</head>" in made and "<style>" in made else made
 
 
 def fragment(room: str, template: str, macro: str, *values: Any) -> Markup:
-    """Return one macro of a template, or of `parts.html`, filled in, as markup that is not escaped again."""
+    """Return a rendered macro of the template, or of `parts.html`, as markup that is not escaped again."""
     modules = [_templates(room).get_template(name).module for name in (template, "parts.html")]
     made: Markup = getattr(next(module for module in modules if hasattr(module, macro)), macro)(*values)
     return made
 
 
 def heat_level(accuracy: float | None) -> int:
-    """Return how strongly a cell is coloured: 0 at chance, 10 where an attacker is always right.
+    """Return the colour level of a cell: 0 for accuracies up to 0.5, 10 for 1.
 
     >>> heat_level(0.5), heat_level(0.75), heat_level(1.0), heat_level(None)
     (0, 5, 10, 0)
@@ -63,7 +63,7 @@ _INLINE = re.compile(r"<(script|style)(?:\s[^>]*)?>(.*?)</\1>", re.DOTALL)
 
 
 def sealed(page: str) -> str:
-    """Return a page with its policy in its head, and its style attributes, which have no hash, as rules.
+    """Return a page with a Content-Security-Policy in its head; style attributes, which have no hash, become rules.
 
     >>> sealed('<head></head><p style="color: red">x</p>').partition("</head>")[2]
     '<p data-s="0">x</p>'
@@ -78,7 +78,7 @@ def sealed(page: str) -> str:
 
 
 def policy_of(page: str) -> str:
-    """Return the policy under which nothing runs or loads in a page but its own scripts, style sheets and pictures."""
+    """Return a Content-Security-Policy that allows a page only its own inline scripts, style sheets and images."""
     hashes: dict[str, set[str]] = {"script": set(), "style": set()}
     for kind, text in _INLINE.findall(page):
         hashes[kind].add(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
@@ -88,7 +88,8 @@ def policy_of(page: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """
+    """Return the text as a sentence, with a capital letter and a full stop.
+
     >>> _sentence("no attacker leaks")
     'No attacker leaks.'
     """

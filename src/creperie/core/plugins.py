@@ -1,13 +1,16 @@
-"""What others add to creperie: installed packages by entry points (`creperie.models`, `creperie.formats`, …), and
-programs by `register_model`, `register_format`, … while they run. Both follow the same protocols."""
+"""Plug-ins: installed packages add them by entry points (`creperie.models`, `creperie.formats`, …), and running
+programs by `register_model`, `register_format`, …. Both follow the same protocols.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from creperie.core.errors import EXTRAS, UsageError, missing_module, unknown
+from creperie.core.files import packaged_toml
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -18,14 +21,14 @@ _REGISTERED: dict[str, dict[str, RegisteredPlugin]] = {}
 
 @dataclass(frozen=True)
 class RegisteredPlugin:
-    """What a program registered, in the place of an entry point."""
+    """A plug-in registered by a running program, with the same interface as an entry point."""
 
     name: str
     plugin: Any
 
     @property
     def value(self) -> str:
-        """Where it is defined, as an entry point says it."""
+        """Where the plug-in is defined, in the notation of entry points: `module:name`."""
         home = self.plugin if hasattr(self.plugin, "__qualname__") else type(self.plugin)
         return f"{home.__module__}:{home.__qualname__}"
 
@@ -33,8 +36,32 @@ class RegisteredPlugin:
         return self.plugin
 
 
+#: by group: what a plug-in is called, the arguments of its function, and the file that names creperie's own
+_GROUPS: dict[str, tuple[str, tuple[str, ...], tuple[str, str]]] = {
+    "creperie.models": ("model kind", ("uri", "options", "place"), ("creperie.models", "kinds.toml")),
+    "creperie.makers": ("maker", ("name", "options", "captions"), ("creperie.making", "makers.toml")),
+    "creperie.attackers": ("attacker", ("models",), ("creperie.auditing", "attackers.toml")),
+    "creperie.formats": ("format", ("source",), ("creperie.bench.formats", "formats.toml")),
+}
+
+
+def _check_plugin(group: str, name: str, plugin: Any) -> None:
+    """Raise a UsageError where a plug-in does not take the arguments of its group."""
+    kind, arguments, _ = _GROUPS[group]
+    try:
+        signature(getattr(plugin, "read", plugin)).bind(*arguments)
+    except (TypeError, ValueError) as e:
+        hint = f"write a function of ({', '.join(arguments)})"
+        raise UsageError(f"the {kind} {name!r} cannot be called ({e})", hint=hint) from None
+
+
+def _own_names(group: str) -> set[str]:
+    document = packaged_toml(*_GROUPS[group][2])
+    return {*document["kinds"], *document["own"]} if "kinds" in document else set(document)
+
+
 def _register(group: str, plugin: Any, name: str) -> Any:
-    """Add a plug-in; without one, return a decorator that does. A later one of the same name takes its place."""
+    """Register a plug-in and return it; without one, return a decorator. A repeated name replaces the first."""
     if isinstance(plugin, str):
         plugin, name = None, plugin
     if plugin is None:
@@ -42,12 +69,17 @@ def _register(group: str, plugin: Any, name: str) -> Any:
     known = name or str(getattr(plugin, "name", "") or getattr(plugin, "__name__", ""))
     if not known:
         raise UsageError("a plug-in needs a name", hint='write `@creperie.register_…("name")`')
+    if known.lower() in _own_names(group):
+        what = f"the {_GROUPS[group][0]} {known!r} is one of creperie's own"
+        raise UsageError(what, hint="register yours under another name")
+    _check_plugin(group, known, plugin)
     _REGISTERED.setdefault(group, {})[known] = RegisteredPlugin(known, plugin)
     return plugin
 
 
 def register_model(plugin: Any = None, name: str = "") -> Any:
-    """Add a kind of model URI: a function of (uri, options, place) that returns a model. Also a decorator."""
+    """Add a kind of model URI: a function of (uri, options, place) that returns what `score` takes. Also a
+    decorator."""
     return _register("creperie.models", plugin, name)
 
 
@@ -62,28 +94,30 @@ def register_attacker(plugin: Any = None, name: str = "") -> Any:
 
 
 def register_format(plugin: Any = None, name: str = "") -> Any:
-    """Add a format that benchmarks are read from: a `Format`, under its own name."""
+    """Add a format that benchmarks are read from: a `bench.Format`, or a function of its source (`path`, `options`)
+    that returns a benchmark. Also a decorator."""
     return _register("creperie.formats", plugin, name)
 
 
 def installed_plugins(group: str) -> dict[str, EntryPoint | RegisteredPlugin]:
-    """Return the plug-ins of a group by name; what was registered while the program runs comes before entry points."""
+    """Return the plug-ins of a group by name; registered ones take precedence over entry points."""
     from importlib.metadata import entry_points
 
     return {point.name: point for point in entry_points(group=group)} | _REGISTERED.get(group, {})
 
 
 def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
-    """Return what a package provides under this name, in any case; an error that lists the known names where none
-    does."""
+    """Return the plug-in of this name, ignoring case; raise an error that lists the known names if there is none."""
     points = {known.lower(): point for known, point in installed_plugins(group).items()}
     name = name.lower()
     if name not in points:
         raise unknown(kind, name, [*own, *points])
     try:
-        return points[name].load()
+        plugin = points[name].load()
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] in EXTRAS:
             raise missing_module(e) from e
         what = f"the plug-in for {kind} {name!r} does not load: {e}"
         raise UsageError(what, where=points[name].value, hint="update or remove the package that provides it") from e
+    _check_plugin(group, name, plugin)
+    return plugin

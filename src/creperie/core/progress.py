@@ -1,4 +1,4 @@
-"""Progress reporting: a long-running function says how far it is, without knowing who listens.
+"""Progress reporting: long-running functions report to a `Progress`, whoever displays it.
 
 A function that takes long takes a `Progress` and reports to it. The command line passes one that draws a bar on stderr,
 functions of the library draw one in notebooks, and everything else is silent.
@@ -15,13 +15,13 @@ from contextlib import AbstractContextManager, contextmanager
 Advance = Callable[[int], None]
 #: `with progress("encode captions", total, "captions") as advance: advance(64)`
 Progress = Callable[[str, int | None, str], AbstractContextManager[Advance]]
-#: seconds between two drawings of a bar
+#: seconds between two updates of a bar
 REDRAWN = 0.2
 
 
 @contextmanager
 def silent(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """A `Progress` that says nothing."""
+    """A `Progress` that displays nothing."""
 
     def advance(n: int) -> None:
         return None
@@ -31,7 +31,7 @@ def silent(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
 @contextmanager
 def automatic(label: str, total: int | None, unit: str) -> Iterator[Advance]:
-    """A `Progress` that draws a bar below the cell of a notebook, and says nothing elsewhere."""
+    """A `Progress` that draws a bar below the cell of a notebook, and displays nothing elsewhere."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if type(shell).__name__ != "ZMQInteractiveShell":
         with silent(label, total, unit) as nothing:
@@ -56,7 +56,7 @@ def automatic(label: str, total: int | None, unit: str) -> Iterator[Advance]:
 
 
 def bar_html(label: str, done: int, total: int | None, unit: str, seconds: float) -> str:
-    """Return a bar with its label, how much is done, and how fast.
+    """Return a progress bar as HTML: its label, how much is done, and the rate.
 
     >>> bar_html("encode", 30, 60, "captions", 2.0)
     '<progress value="30" max="60"></progress> encode: 30 of 60 captions, 15/s'

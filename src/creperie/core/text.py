@@ -1,4 +1,4 @@
-"""Numbers and names as people read them."""
+"""Numbers and names formatted for people."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+#: Letters in a line of text in files and logs, whatever terminal they were written from.
+WIDE = 160
+
 
 def percent(value: float | None, digits: int = 1, missing: str = "–") -> str:
-    """Return a share as a percentage, without the sign; `missing` where there is no number.
+    """Return a share as a percentage, without the sign; `missing` if there is no number.
 
     >>> percent(0.4567), percent(None), percent(float("nan"), missing=""), percent(1.0, 0)
     ('45.7', '–', '', '100')
@@ -17,7 +20,7 @@ def percent(value: float | None, digits: int = 1, missing: str = "–") -> str:
 
 
 def with_interval(value: float | None, low: float | None, high: float | None, digits: int = 1) -> str:
-    """Return a share as a percentage with its interval; without it where there is none.
+    """Return a share as a percentage with its interval, if there is one.
 
     >>> with_interval(0.5, 0.4, 0.6), with_interval(0.5, float("nan"), 0.6, 0), with_interval(None, 0.4, 0.6)
     ('50.0 [40.0, 60.0]', '50', '–')
@@ -27,7 +30,7 @@ def with_interval(value: float | None, low: float | None, high: float | None, di
 
 
 def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> str:
-    """Return a difference of shares in points with its interval; without it where there is none.
+    """Return a difference of shares in percentage points with its interval, if there is one.
 
     >>> points(0.1, -0.05, 0.25), points(0.1, float("nan"), float("nan"))
     ('+10.0 [-5.0, +25.0]', '+10.0')
@@ -39,7 +42,7 @@ def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> 
 
 
 def decimal(value: float | None, digits: int = 3) -> str:
-    """Return a number with so many decimals; a dash where there is none.
+    """Return a number with this many decimals; a dash if there is none.
 
     >>> decimal(0.12345), decimal(None), decimal(float("nan"), 1)
     ('0.123', '–', '–')
@@ -47,14 +50,14 @@ def decimal(value: float | None, digits: int = 3) -> str:
     return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
-#: control characters but for tab and line feed, and marks that turn the direction of text
+#: control characters except tab and line feed, and marks that change the direction of text
 _UNPRINTABLE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]")
 
 
 def printable(text: str, *, escaped: bool = False) -> str:
-    """Return text that cannot move the cursor, change colours or turn around what stands beside it in a terminal.
+    """Return text without characters that move a terminal's cursor, change its colours or reverse the text direction.
 
-    With `escaped`, such characters are written as JSON writes them, else replaced.
+    With `escaped`, they are written as JSON escapes, otherwise replaced.
 
     >>> printable("a\\x1b[31mred", escaped=True), len(printable("\\r\\x9b"))
     ('a\\\\u001b[31mred', 2)
@@ -63,7 +66,7 @@ def printable(text: str, *, escaped: bool = False) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number and what it counts.
+    """Return a number with the noun that it counts, in singular or plural.
 
     >>> counted(1, "item"), counted(2000, "item")
     ('1 item', '2,000 items')
@@ -71,8 +74,22 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def cut(text: str, most: int) -> str:
+    """Return a text of at most `most` characters; a longer one ends in an ellipsis.
+
+    >>> cut("a dog", 5), cut("a dog runs", 5)
+    ('a dog', 'a do…')
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def one_line(text: object, most: int = 200) -> str:
+    """Return a text, such as the message of an error, in one line of at most `most` characters."""
+    return cut(" ".join(str(text).split()), most)
+
+
 def listing(names: Iterable[object], most: int = 3) -> str:
-    """Return the first names, and how many more there are.
+    """Return the first names separated by commas, and how many more there are.
 
     >>> listing(["a", "b"]), listing("abcdef")
     ('a, b', 'a, b, c and 3 more')
@@ -86,7 +103,7 @@ _WORDS = re.compile(r"\w+(?:['’-]\w+)*|\s+|[^\w\s]")
 
 
 def word_differences(text: str, other: str) -> list[tuple[str, bool]]:
-    """Split `text` into pieces, each with whether its words differ from those of `other`.
+    """Split `text` into (piece, differs): `differs` is True where its words differ from those of `other`.
 
     >>> word_differences("a dog chases a cat", "a cat chases a dog")
     [('a ', False), ('dog', True), (' chases a ', False), ('cat', True)]
@@ -100,9 +117,9 @@ def word_differences(text: str, other: str) -> list[tuple[str, bool]]:
         if start == end:
             continue
         piece, differs = "".join(mine[start:end]), kind != "equal"
-        if len(pieces) > 1 and differs and pieces[-1][0].isspace():  # one mark from the first to the last word
+        if len(pieces) > 1 and differs and pieces[-1][0].isspace():  # adjacent differing words become one piece
             piece = pieces.pop(-2)[0] + pieces.pop()[0] + piece
-        if differs and pieces and piece[0].isspace():  # the blank before a word does not differ
+        if differs and pieces and piece[0].isspace():  # leading space belongs to the piece before
             blank = piece[: len(piece) - len(piece.lstrip())]
             pieces[-1], piece = (pieces[-1][0] + blank, pieces[-1][1]), piece.lstrip()
         pieces.append((piece, differs))
@@ -110,7 +127,7 @@ def word_differences(text: str, other: str) -> list[tuple[str, bool]]:
 
 
 def split_names(values: str | Iterable[str]) -> list[str]:
-    """Return names from an option that is given several times, or once with commas. A bare string is one option.
+    """Return the names of an option that may be repeated, or written once with commas. A single string is one value.
 
     >>> split_names(["length-words, surface", "learned"]), split_names("length-words")
     (['length-words', 'surface', 'learned'], ['length-words'])
@@ -120,7 +137,7 @@ def split_names(values: str | Iterable[str]) -> list[str]:
 
 
 def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a small table for notebooks. Cells are text: markup in them is escaped.
+    """Return a small HTML table for notebooks. Markup in cells is escaped.
 
     >>> html_table("2 < 3", ["n"], [[1]])
     '<p><b>2 &lt; 3</b></p><table><thead><tr><th>n</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>'

@@ -1,5 +1,5 @@
-"""Where batches run: in this process, in worker processes, or on a Ray cluster, with the same output. A *stage* turns a
-table into a table, *pieces* are a source cut into numbered tables, and an *engine* applies one to the other.
+"""Where batches run: in this process, in worker processes, or on a Ray cluster, with the same output. A *stage* maps a
+table to a table, *pieces* are a source cut into numbered tables, and an *engine* applies a stage to pieces.
 """
 
 from creperie.core.doors import front_door

@@ -1,8 +1,8 @@
 """The Ray engine: Ray Data maps the stage over pieces with a pool of actors. Ray schedules, retries and restarts.
 
-Every actor opens the stage once (a model is loaded once per worker) and reads the pieces that it is given itself, so a
-source that lies in files passes through no driver. Ray replaces a worker or node that dies; its piece is done
-again, and because a piece's result comes as one row it is never half there.
+Every actor opens the stage once (a model is loaded once per worker) and reads its pieces itself, so that sources in
+files do not pass through the driver. Ray replaces a worker or node that dies and repeats its piece; the result of a
+piece is one row, so it is never incomplete.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import pyarrow as pa
 from creperie.core import CreperieError, UsageError, missing_extra
 from creperie.engine.pieces import Numbered, Pieces, Stage, Work, from_bytes, opened, to_bytes
 
-#: Shared memory of a Ray that is started here. Pieces are small and are taken away as they are done.
+#: Object store of a Ray that is started here, in bytes. Pieces are small and are removed when they are done.
 STORE_BYTES = 200 << 20
 
 
 @dataclass(frozen=True)
 class Ray:
-    """A Ray cluster: the one at `address`, or one of `workers` cores started here and ended afterwards."""
+    """A Ray cluster: the one at `address`, or a local one with `workers` cores that ends with the session."""
 
     workers: int = 2
     address: str = ""
-    gpus: float = 0  #: for every worker
+    gpus: float = 0  #: per worker
 
     def run(self, stage: Stage, pieces: Pieces, numbers: Iterable[int]) -> Numbered:
         todo = list(numbers)
@@ -45,12 +45,12 @@ class Ray:
         import ray
         import ray.data
 
-        shared = ray.put(pieces)  # one copy for all workers; of a source in files, only its description
+        shared = ray.put(pieces)  # one copy for all workers; for a source in files, only its description
         rows = [{"piece": number} for number in todo]
         with _quiet_context():
             dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
                 _Worker,
-                fn_constructor_args=(stage, [shared]),  # within a list: resolved by the worker, not copied to it
+                fn_constructor_args=(stage, [shared]),  # inside a list: the worker resolves it, Ray does not copy it
                 batch_size=1,
                 batch_format="pyarrow",
                 compute=ray.data.ActorPoolStrategy(size=min(self.workers, len(todo))),
@@ -60,12 +60,12 @@ class Ray:
             for batch in dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=1):
                 for row in batch.to_pylist():
                     if row["error"]:
-                        raise pickle.loads(row["error"])  # written by our own worker, a few lines below
+                        raise pickle.loads(row["error"])  # pickled by our own worker below
                     yield int(row["piece"]), from_bytes(row["result"])
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """In a Ray session; one that was begun here is ended here."""
+        """Run the block in a Ray session; a session that was started here is shut down at the end."""
         try:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
@@ -81,7 +81,7 @@ class Ray:
         handler = signal.getsignal(signal.SIGTERM)
         self._start(ray)
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)  # Ray puts its own in place, which ends without a word
+            signal.signal(signal.SIGTERM, handler)  # Ray installs its own handler, which ends the process silently
         try:
             yield
         finally:
@@ -101,7 +101,7 @@ class Ray:
 
 
 class _Worker:
-    """An actor of Ray Data: opens the stage once, then turns numbers of pieces into results."""
+    """A Ray Data actor that opens the stage once, then computes the result of each piece it is given by number."""
 
     def __init__(self, stage: Stage, held: list[Any]) -> None:
         import ray
@@ -115,10 +115,10 @@ class _Worker:
         result: bytes | None = None
         error: bytes | None = None
         try:
-            if self.work is None:  # not in __init__: Ray would start a worker that cannot again and again
+            if self.work is None:  # not in __init__: Ray would restart a failing worker forever
                 self.work = opened(self.stage)
             result = to_bytes(self.work(self.pieces.piece(number)))
-        except CreperieError as e:  # bad data is not a failure of the worker: told once, not tried again
+        except CreperieError as e:  # bad data is not a failure of the worker: raised once, not retried
             error = pickle.dumps(e)
         columns = {"piece": pa.array([number], pa.int64()), "result": pa.array([result], pa.large_binary())}
         return pa.table({**columns, "error": pa.array([error], pa.binary())})
@@ -126,7 +126,7 @@ class _Worker:
 
 @contextmanager
 def _quiet_context() -> Iterator[None]:
-    """Ray Data without bars and banners of its own: progress is told by whoever takes the results."""
+    """Turn off the progress bars and banners of Ray Data during the block: the caller reports progress."""
     from ray.data import DataContext
 
     context = DataContext.get_current()

@@ -1,4 +1,4 @@
-"""Captions in Parquet files, of any number and size. A piece lies within one row group, and only that is read."""
+"""Captions in any number of Parquet files. A piece lies within one row group, and only that row group is read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RowsPlace = tuple[int, int, int, int]  #: file, row group, first row in it, rows
 
 @dataclass(frozen=True)
 class Columnar:
-    """Parquet files in pieces. Ids are a column, or file and row."""
+    """Parquet files as a source of pieces. Ids are a column, or built from file, row group and row."""
 
     files: tuple[str, ...]
     places: tuple[RowsPlace, ...]
@@ -53,7 +53,7 @@ class Columnar:
 def open_columnar(
     files: list[str], *, size: int = ROWS, text: str = "caption", id: str = "", image: str = ""
 ) -> Columnar:
-    """Return Parquet files as captions, their footers read."""
+    """Return Parquet files as a source of captions; only the footers of the files are read."""
     places: list[RowsPlace] = []
     for number, path in enumerate(files):
         with open_file(path) as file:
@@ -79,7 +79,7 @@ def _opened(file: Any, path: str) -> Any:
         raise DataError(f"is not a complete Parquet file ({str(e)[:80]})", where=path, hint="fetch it again") from None
 
 
-@lru_cache(maxsize=1)  # pieces come in order: the next one is most often of the same row group
+@lru_cache(maxsize=1)  # pieces are read in order: the next one is usually in the same row group
 def _row_group(path: str, group: int, names: tuple[str, ...]) -> pa.Table:
     with open_file(path) as file:
         try:

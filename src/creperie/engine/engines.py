@@ -1,4 +1,4 @@
-"""The engines: this process and processes beside it (`Local`), or Ray (in `cluster`, imported when asked for)."""
+"""The engines: this process or local worker processes (`Local`), or Ray (in `cluster`, imported when needed)."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 NAMES = ("local", "ray")
-#: Pieces in flight for every worker: one being worked on, one waiting. More would only fill the memory.
+#: Pieces in flight per worker: one being processed, one queued. More would only use memory.
 AHEAD = 2
-#: How often a broken pool of processes is restarted before the work is given up.
+#: How often a pool of processes is started before giving up.
 LIVES = 3
 
 
 class WorkerLostError(CreperieError):
-    """Worker processes died, again and again."""
+    """Raised when worker processes died repeatedly."""
 
 
 class Engine(Protocol):
-    """Applies a stage to numbered pieces; results come as they are done, in any order, each number once."""
+    """Applies a stage to numbered pieces and yields (number, result) in order of completion, each number once."""
 
     @property
     def workers(self) -> int: ...
@@ -39,18 +39,18 @@ class Engine(Protocol):
 
 @runtime_checkable
 class Lasting(Protocol):
-    """An engine that starts something which several runs can share."""
+    """An engine with a session that several runs can share, such as a Ray cluster."""
 
     def session(self) -> AbstractContextManager[None]: ...
 
 
 def session(engine: Engine | None) -> AbstractContextManager[None]:
-    """Return a context in which what the engine starts serves all runs."""
+    """Return a context manager in which several runs share the engine's session; it does nothing for other engines."""
     return engine.session() if isinstance(engine, Lasting) else nullcontext()
 
 
 def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, gpus: float = 0) -> Engine:
-    """Return the engine of this name."""
+    """Return the engine called `name`."""
     if name == "ray":
         from creperie.engine.cluster import Ray
 
@@ -64,7 +64,7 @@ def choose_engine(name: str = "local", *, address: str = "", workers: int = 1, g
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Where batches run."""
+    """The options of an engine: where batches run."""
 
     engine: str = option("local", "Where the work runs.", metavar="local|ray")
     address: str = option("", "A Ray cluster (default: one started here).", metavar="HOST:PORT")
@@ -72,19 +72,19 @@ class EngineOptions:
     gpus: float = option(0.0, "GPUs for every worker of Ray.", minimum=0)
 
     def choose(self, *, many: bool = False) -> Engine:
-        """Return the engine; without a number of workers, all cores for Ray or where there is much to do."""
+        """Return the engine; `workers` defaults to all cores for Ray and for much work (`many`), else to one."""
         workers = self.workers or (os.cpu_count() or 1 if many or self.engine == "ray" else 1)
         return choose_engine(self.engine, address=self.address, workers=workers, gpus=self.gpus)
 
     def unless_plain(self) -> Engine | None:
-        """Return the engine; None where the work is done by this process alone."""
+        """Return the engine, or None if the work runs in this process alone."""
         chosen = self.choose()
         return None if isinstance(chosen, Local) and chosen.workers == 1 else chosen
 
 
 @dataclass(frozen=True)
 class Local:
-    """This process; with more workers, processes beside it."""
+    """An engine that runs in this process or, with several workers, in a pool of local processes."""
 
     workers: int = 1
 
@@ -99,7 +99,7 @@ class Local:
             yield from self._in_processes(stage, pieces, todo)
 
     def _in_processes(self, stage: Stage, pieces: Pieces, todo: Sequence[int]) -> Numbered:
-        """Run the pieces in a pool of processes; where one dies, all that were not done go to a new pool."""
+        """Yield the results from a pool of processes; if a process dies, a new pool gets the unfinished pieces."""
         from concurrent.futures.process import BrokenProcessPool
 
         left = dict.fromkeys(todo)
@@ -119,7 +119,7 @@ class Local:
 
 
 def gather(stage: Stage, source: Pieces | pa.Table, *, engine: Engine | None = None) -> pa.Table:
-    """Apply a stage to every piece and return the rows in the order of the source."""
+    """Apply a stage to every piece and return all rows as one table, in the order of the source."""
     pieces = Held(source) if isinstance(source, pa.Table) else source
     tables = dict((engine or Local()).run(stage, pieces, range(len(pieces))))
     return pa.concat_tables([tables[k] for k in range(len(pieces))]) if tables else pa.table({})
@@ -135,7 +135,7 @@ def _beside(pool: Executor, pieces: Pieces, todo: Sequence[int], ahead: int) -> 
 
 
 def as_done(begin: Callable[[int], Future[pa.Table]], todo: Iterable[int], ahead: int) -> Numbered:
-    """Results as they are done, with no more pieces in flight than `ahead`: a source larger than memory stays so."""
+    """Yield (number, result) in order of completion, with at most `ahead` pieces in flight to bound memory."""
     from concurrent.futures import FIRST_COMPLETED, wait
 
     running: dict[Future[pa.Table], int] = {}
@@ -165,11 +165,11 @@ def _processes(workers: int, stage: Stage) -> Executor:
 
 
 def _begin_process(stage: Stage) -> None:
-    """Open the stage; end with the process that began this one, which a killed driver could not say any more."""
+    """Initialise a worker process: open the stage, and exit when the parent process ends, even if it was killed."""
     import multiprocessing
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver hears it and ends the pool in order
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver handles it and shuts the pool down
     parent = multiprocessing.parent_process()
 
     def follow() -> None:
@@ -182,8 +182,7 @@ def _begin_process(stage: Stage) -> None:
 
 
 def _opened_or_why_not(stage: Stage) -> Work | Exception:
-    """Return the opened stage, or the error, which the first piece raises: an executor would only say that its pool is
-    broken."""
+    """Return the opened stage, or the exception, which the first piece raises: a pool only says that it broke."""
     try:
         return opened(stage)
     except Exception as e:

@@ -1,4 +1,4 @@
-"""Files of captions: which of them a path names, and how one is opened."""
+"""Files of captions: the files that a path refers to, and how one is opened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from creperie.core import UsageError
 
 
 def open_file(path: str) -> IO[bytes]:
-    """Return a file to read from and seek in."""
+    """Return a file opened for reading, with random access."""
     try:
         return Path(path).open("rb")
     except OSError as e:
@@ -18,7 +18,7 @@ def open_file(path: str) -> IO[bytes]:
 
 
 def listed(path: str) -> list[str]:
-    """Return the files that a path names: itself, those of a folder, or those that a pattern fits; in order."""
+    """Return the sorted files of a path: the file itself, those of a folder, or those that match a pattern."""
     if Path(path).is_dir():
         return sorted(str(p) for p in Path(path).iterdir() if p.is_file() and not p.name.startswith("."))
     if not Path(path).exists() and any(c in path for c in "*?["):

@@ -1,6 +1,6 @@
-"""Captions in text files: one per line, or a column of a TSV such as Conceptual Captions. Read from any line on.
+"""Captions in text files: one per line, or a column of a TSV such as Conceptual Captions, with random access by piece.
 
-Only where every piece begins is remembered, so a file of any length costs eight bytes per piece.
+Only the byte offset of every piece is kept, so that a file of any length costs eight bytes per piece.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from creperie.engine.files import open_file
 from creperie.engine.pieces import ROWS, even_counts
 
 CAPTIONS = pa.schema([("id", pa.string()), ("text", pa.string()), ("image", pa.string())])
-#: A line longer than this is not a caption: the file is not text, or not this kind of text.
+#: Longest line in bytes: a longer one means that the file is not text, or not one caption per line.
 LONGEST = 1 << 20
 
 
 @dataclass(frozen=True)
 class Lines:
-    """A text file in pieces. `text` and `image` are columns counted from zero; None: the whole line, no image."""
+    """A text file in pieces. `text` and `image` are column numbers from zero; None: the whole line, no image."""
 
     path: str
     starts: tuple[int, ...]  #: the byte at which every piece begins
@@ -65,7 +65,7 @@ class Lines:
 
 
 def open_lines(path: str, *, size: int = ROWS, text: int | None = None, image: int | None = None) -> Lines:
-    """Return a text file, looked through once for where its pieces begin."""
+    """Return a text file as a source of pieces; one pass over the file finds where they begin."""
     starts: list[int] = []
     position = rows = 0
     for line in _bounded(path):
@@ -77,7 +77,7 @@ def open_lines(path: str, *, size: int = ROWS, text: int | None = None, image: i
 
 
 def _bounded(path: str) -> Iterator[bytes]:
-    """Yield the lines of a file; an endless one is refused before it fills the memory."""
+    """Yield the lines of a file; raise a DataError for a line of `LONGEST` bytes or more."""
     with open_file(path) as file:
         number = 1
         while line := file.readline(LONGEST):

@@ -1,7 +1,7 @@
-"""What engines work on: sources cut into numbered pieces, and stages, which are what is done to every piece.
+"""What engines work on: sources cut into numbered pieces, and stages, the functions that are applied to every piece.
 
-Any piece can be read alone, by any worker, any number of times. A stage is sent to other processes, so it is a plain
-value that can be pickled.
+Any piece can be read alone, by any worker, any number of times. A stage is sent to other processes, so it must be
+picklable.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import pyarrow as pa
 
 from creperie.core import UsageError
 
-#: Rows of a piece, unless told: seconds of parsing, so that starting it costs nothing and losing it costs little.
+#: Default rows of a piece: seconds of parsing, so that starting one costs little, and so does repeating one.
 ROWS = 2048
 
 
 class Pieces(Protocol):
-    """A source in numbered pieces, the same whoever reads them."""
+    """A source cut into numbered pieces; every reader gets the same pieces."""
 
     @property
     def rows(self) -> int:
-        """Rows in all."""
+        """The total number of rows."""
         ...
 
     @property
     def counts(self) -> Sequence[int]:
-        """The rows of every piece."""
+        """The number of rows of each piece."""
         ...
 
     def __len__(self) -> int: ...
@@ -38,7 +38,7 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True)
 class Held:
-    """A table in memory.
+    """A table in memory as a source of pieces.
 
     >>> [p.num_rows for p in all_pieces(Held(pa.table({"id": ["a", "b", "c"]}), 2))]
     [2, 1]
@@ -67,7 +67,7 @@ class Held:
 
 
 def even_counts(rows: int, size: int) -> list[int]:
-    """Return rows cut into pieces of one size.
+    """Return the number of rows of each piece if rows are cut into pieces of `size`.
 
     >>> even_counts(5, 2)
     [2, 2, 1]
@@ -82,7 +82,7 @@ def all_pieces(pieces: Pieces) -> Iterator[pa.Table]:
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """Return a table as one Arrow stream."""
+    """Return a table serialised as one Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -90,7 +90,7 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def from_bytes(data: bytes) -> pa.Table:
-    """Return a table from an Arrow stream."""
+    """Return the table in an Arrow stream."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()
 
@@ -100,18 +100,18 @@ Numbered = Iterator[tuple[int, pa.Table]]
 
 
 class Stage(Protocol):
-    """A batch in, a batch out, the same for a row whatever stands beside it."""
+    """A function from table to table. The result of a row does not depend on the other rows of its batch."""
 
     def __call__(self, batch: pa.Table) -> pa.Table: ...
 
 
 @runtime_checkable
 class Opening(Protocol):
-    """A stage that holds something heavy, such as a model: `open` is called once in every worker."""
+    """A stage that loads something heavy, such as a model: `open` is called once per worker, returns the function."""
 
     def open(self) -> Work: ...
 
 
 def opened(stage: Stage) -> Work:
-    """Return the stage, ready to work."""
+    """Return the function that a stage applies to batches, with its model loaded if it has one."""
     return stage.open() if isinstance(stage, Opening) else stage

@@ -1,4 +1,4 @@
-"""Shards: a share of the work for each of several jobs that know nothing of each other, as in a SLURM array."""
+"""Shards: parts of a job that run independently of each other, as in a SLURM array."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Shard:
-    """Share `number` of `count`, counted from one. Shares are contiguous, so that order survives a merge."""
+    """Part `number` of `count`, counted from one. Shards are contiguous, so that merging them preserves order."""
 
     count: int
     number: int
 
     def range(self, n: int) -> range:
-        """Return which of n things are its own.
+        """Return the indices of this shard among n elements.
 
         >>> [list(Shard(3, k).range(8)) for k in (1, 2, 3)]
         [[0, 1], [2, 3, 4], [5, 6, 7]]
@@ -28,7 +28,7 @@ class Shard:
         return range(n * (self.number - 1) // self.count, n * self.number // self.count)
 
     def of(self, things: Sequence[T]) -> Sequence[T]:
-        """Return the things that are its own; none is an error."""
+        """Return the elements of this shard; raise a UsageError if there are none."""
         own = self.range(len(things))
         if not own:
             raise UsageError(f"shard {self} of {len(things)} is empty", hint="cut fewer shards")
@@ -39,7 +39,7 @@ class Shard:
 
 
 def parse_shard(text: str) -> Shard:
-    """Return the shard that a text such as 3/16 names.
+    """Return the shard written as a text such as 3/16.
 
     >>> str(parse_shard("3/16"))
     '3/16'
@@ -54,7 +54,7 @@ def parse_shard(text: str) -> Shard:
 
 
 def check_complete(shards: Iterable[tuple[Shard, str, Mapping[str, Any]]]) -> None:
-    """Refuse to merge shards with gaps, overlaps or different jobs. Each comes with its place and its job."""
+    """Raise a DataError if shards, given as (shard, place, job), have gaps, overlaps or different jobs."""
     places: dict[int, str] = {}
     count = 0
     first: tuple[str, Mapping[str, Any]] | None = None

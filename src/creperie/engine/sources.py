@@ -1,4 +1,4 @@
-"""Captions from files larger than memory, by what they are: text, TSV, Parquet.
+"""Captions from files larger than memory: text, TSV and Parquet.
 
 captions.txt                          one caption per line
 cc3m.tsv?text=0&image=1               columns by tabs
@@ -27,7 +27,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
-    """Return the captions of a file, a folder or a pattern, as pieces with columns id, text, image."""
+    """Return the captions of a file, a folder or a pattern as pieces with the columns id, text and image."""
     path, options = split_spec(spec)
     files = listed(path)
     if not files:
@@ -54,7 +54,7 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
 
 
 def kind_of(path: str) -> str | None:
-    """Return what a file holds, by its name.
+    """Return the kind of a file by its suffix (lines, tsv or parquet); None if it is another.
 
     >>> kind_of("cc3m.tsv"), kind_of("notes.doc")
     ('tsv', None)
@@ -63,7 +63,7 @@ def kind_of(path: str) -> str | None:
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, str]]:
-    """Return a path and its options. A name that is there as it stands has none.
+    """Return the path and the options of a spec such as `cc3m.tsv?text=0`; the name of an existing file has no options.
 
     >>> split_spec("cc3m.tsv?text=0&image=1")
     ('cc3m.tsv', {'text': '0', 'image': '1'})

@@ -1,6 +1,4 @@
-"""Words, style, distances, inflection, grammar and parse trees: one door to each language library, opened when it is
-used.
-"""
+"""Words, style, distances, inflection, grammar and parse trees: one module per library, imported when it is used."""
 
 from creperie.core.doors import front_door
 

@@ -7,8 +7,6 @@ from creperie.lang.inflection import be as be
 from creperie.lang.inflection import inflected as inflected
 from creperie.lang.inflection import knows_verb as knows_verb
 from creperie.lang.inflection import lemma as lemma
-from creperie.lang.inflection import object_form as object_form
-from creperie.lang.inflection import subject_form as subject_form
 from creperie.lang.lexicon import age_of as age_of
 from creperie.lang.lexicon import dimension_of as dimension_of
 from creperie.lang.lexicon import excludes as excludes
@@ -30,7 +28,6 @@ from creperie.lang.logic import UNKNOWN as UNKNOWN
 from creperie.lang.logic import Truth as Truth
 from creperie.lang.logic import decidability as decidability
 from creperie.lang.logic import exchange_truth as exchange_truth
-from creperie.lang.logic import excludes_place as excludes_place
 from creperie.lang.logic import may_be_called as may_be_called
 from creperie.lang.logic import truth as truth
 from creperie.lang.parser import default_parser as default_parser

@@ -1,11 +1,11 @@
-"""Constituency parsers by name: Stanford's PCFG parser from a folder with its jars, benepar, or a PCFG of a treebank.
+"""Constituency parsers by name: Stanford's PCFG parser from a folder with its jars, benepar, or a PCFG from a treebank.
 
-Nothing of it is part of creperie: Stanford's parser is under the GPL and needs Java, benepar downloads its models, and
-treebanks have licences of their own.
+None of them is part of creperie: Stanford's parser is under the GPL and needs Java, benepar downloads its models, and
+treebanks have their own licences.
 
 The PCFG is induced from a folder of Penn Treebank trees, over part-of-speech tags, and parsed by CKY. The tags of a new
-sentence come from spaCy, so that no word is unknown. Nodes know their parent, and long rules are cut with one sibling
-in memory (Klein and Manning 2003), which is what lifts a plain treebank grammar.
+sentence come from spaCy, so that no word is unknown. Labels are annotated with their parent, and long rules are
+binarised with one sibling as context (Klein and Manning 2003), which improves a plain treebank grammar.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from creperie.core import DataError, UsageError, missing_extra
 from creperie.lang.parser import parse
 from creperie.lang.trees import Tree, read_tree
 
-#: spaCy's tags that the treebank's older guidelines do not have
+#: tags of spaCy that the Penn Treebank does not have → tags that it has
 TAGS = {"HYPH": ":", "NFP": ":", "ADD": "NN", "AFX": "JJ", "XX": "NN", "_SP": ":"}
-BEAM = 10.0  #: constituents of a span that are so much less likely (in log P) than its best one are given up
+BEAM = 10.0  #: constituents of a span this much less probable (in log P) than its best one are pruned
 Rules = dict[str, list[tuple[str, str, float]]]  #: left child → (right child, parent, log P)
 Back = tuple[int, str, str]
 
 
 def open_pcfg(folder: Path) -> Callable[[str], Tree | None]:
-    """A parser from the trees (`*.mrg`, or `*.tree`) of a folder."""
+    """Return a parser whose grammar is induced from the trees (`*.mrg` or `*.tree`) of a folder."""
     try:
         from nltk.tree import Tree as Drawn
     except ImportError as e:
@@ -50,7 +50,7 @@ def open_pcfg(folder: Path) -> Callable[[str], Tree | None]:
 
 
 def _brackets(text: str) -> Iterator[str]:
-    """The trees of a file.
+    """Yield the bracketed trees in the text of a file.
 
     >>> list(_brackets("( (S (NN a)) ) (NP (NN b))"))
     ['( (S (NN a)) )', '(NP (NN b))']
@@ -64,7 +64,7 @@ def _brackets(text: str) -> Iterator[str]:
 
 
 def _plain(tree: Any) -> Any:
-    """Without traces, function tags and the empty bracket around a sentence."""
+    """Return a tree without traces, function tags and the outer unlabelled bracket; None if nothing is left."""
     if isinstance(tree[0], str):
         return None if tree.label() == "-NONE-" else tree
     kept = [child for child in map(_plain, tree) if child is not None]
@@ -74,7 +74,7 @@ def _plain(tree: Any) -> Any:
 
 
 class _Grammar:
-    """Binary rules with their probabilities; a tag may carry the unary chain above it (`NP+NNS`)."""
+    """A PCFG of binary rules with log probabilities; a tag may carry the unary chain above it (`NP+NNS`)."""
 
     def __init__(self, trees: list[Any]) -> None:
         counts: Counter[tuple[str, str, str]] = Counter()
@@ -98,7 +98,7 @@ class _Grammar:
             self.rules[left].append((right, parent, math.log(n / totals[parent])))
 
     def best(self, tagged: list[tuple[str, str]]) -> Tree | None:
-        """The likeliest tree; None where the grammar has none."""
+        """Return the most probable tree of a tagged sentence; None if the grammar has none."""
         n = len(tagged)
         chart: dict[tuple[int, int], dict[str, float]] = {}
         back: dict[tuple[int, int, str], Back] = {}
@@ -131,7 +131,7 @@ class _Grammar:
 
 
 def _tag(label: str) -> str:
-    """The tag at the end of a chain of labels.
+    """Return the part-of-speech tag at the end of a chain of labels.
 
     >>> _tag("NP^<S>+NNS"), _tag("NN^<NP>")
     ('NNS', 'NN')
@@ -155,7 +155,7 @@ KNOWN = "stanford:FOLDER (with stanford-parser.jar and its models), benepar:MODE
 
 @dataclass(frozen=True)
 class ConstituencyParser:
-    """A parser with the name that its numbers are reported under."""
+    """A parser, and the name under which its numbers are reported."""
 
     name: str
     parse: Callable[[str], Tree | None]
@@ -165,7 +165,7 @@ class ConstituencyParser:
 
 
 def open_constituency_parser(spec: str) -> ConstituencyParser:
-    """The parser behind `stanford:FOLDER`, `benepar:MODEL` or `pcfg:FOLDER`."""
+    """Return the parser of a spec: `stanford:FOLDER`, `benepar:MODEL` or `pcfg:FOLDER`."""
     kind, _, name = spec.partition(":")
     if kind == "stanford" and name:
         return ConstituencyParser("Stanford englishPCFG", LineParser(stanford_command(Path(name))))
@@ -177,7 +177,7 @@ def open_constituency_parser(spec: str) -> ConstituencyParser:
 
 
 def treebank_parser() -> str:
-    """`pcfg:FOLDER` of NLTK's sample of the Penn Treebank, where it was downloaded (`nltk.download("treebank")`)."""
+    """Return `pcfg:FOLDER` of NLTK's Penn Treebank sample (`nltk.download("treebank")`); empty if it is missing."""
     try:
         from nltk.data import find
 
@@ -187,7 +187,7 @@ def treebank_parser() -> str:
 
 
 def stanford_command(folder: Path) -> list[str]:
-    """How the parser is started: it reads one sentence per line and writes one tree per line."""
+    """Return the command that starts Stanford's parser: it reads one sentence per line and writes one tree per line."""
     jars = sorted(folder.glob("*.jar"))
     if not any("parser" in jar.name for jar in jars):
         raise DataError("has no stanford-parser*.jar", where=str(folder), hint="unpack the parser's release there")
@@ -198,7 +198,7 @@ def stanford_command(folder: Path) -> list[str]:
 
 
 class LineParser:
-    """A parser in a process of its own, asked line by line. It is started with the first sentence."""
+    """A parser in a child process that answers each line with a tree. The process starts with the first sentence."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = list(command)
@@ -231,7 +231,7 @@ class LineParser:
         return read_tree(found, where=self.command[0]) if found.startswith("(") else None
 
     def close(self) -> None:
-        """End the process; it is started again when it is asked again."""
+        """Kill the process; the next sentence starts a new one."""
         if self._process is not None:
             process, self._process = self._process, None
             process.kill()

@@ -1,8 +1,8 @@
-"""GRUEN, a measure of linguistic quality (Zhu and Bhat 2020), over language models that the caller brings.
+"""GRUEN, a measure of linguistic quality (Zhu and Bhat 2020), computed with language models that the caller provides.
 
-GRUEN = grammaticality + redundancy + focus, held between 0 and 1. Grammaticality weighs how a language model and an
-acceptability classifier judge each sentence. Redundancy takes points from texts that repeat themselves. Focus needs
-word vectors for a word mover's distance and only ever touches texts of several sentences; it is left out here, so a
+GRUEN = grammaticality + redundancy + focus, clipped to [0, 1]. Grammaticality combines the judgements of a language
+model and an acceptability classifier on each sentence. Redundancy is a penalty for texts that repeat themselves. Focus
+needs word vectors for a word mover's distance and affects only texts of several sentences; it is left out here, so a
 caption of one sentence scores exactly as published, and a text of several may score 0.1 more.
 """
 
@@ -25,10 +25,10 @@ _NO_MARKS = str.maketrans("", "", string.punctuation)
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences that are judged: line breaks end one, every dot does, and those of one word are left out.
+    """Return the sentences of a text that are judged: split at line breaks and dots, without those of one word.
 
-    Decimals become UNK before that. Sentences are split at . ! ? (the published code asks nltk's model, which does
-    the same save after some abbreviations).
+    Decimals are replaced by UNK first. Sentences are also split at ! and ? (the published code uses nltk's model, which
+    gives the same result except after some abbreviations).
 
     >>> sentences("A dog runs.It weighs 2.5 kilos!\\nGood dog... Wow.")
     ['A dog runs.', 'It weighs UNK kilos!.', 'Good dog.']
@@ -40,7 +40,7 @@ def sentences(text: str) -> list[str]:
 
 
 def grammaticality(perplexity: float, acceptability: float) -> float:
-    """max(0, (exp(−perplexity/2) + acceptability)/8 + 1/2); the acceptability is a logit.
+    """Return max(0, (exp(−perplexity/2) + acceptability)/8 + 1/2); the acceptability is a logit.
 
     >>> grammaticality(0.0, 0.0), round(grammaticality(2.0, 3.0), 4), grammaticality(50.0, -6.0)
     (0.625, 0.921, 0.0)
@@ -49,7 +49,7 @@ def grammaticality(perplexity: float, acceptability: float) -> float:
 
 
 def redundancy(parts: Sequence[str]) -> float:
-    """−0.1 for every sign that two sentences say the same.
+    """Return the redundancy score: −0.1 for every sign of repetition between two sentences.
 
     >>> redundancy(["I am a boy.", "I am a boy.", "I am a boy."]), redundancy(["One sentence only."])
     (-1.2000000000000002, 0.0)
@@ -59,7 +59,7 @@ def redundancy(parts: Sequence[str]) -> float:
 
 
 def _repetitions(a: str, b: str) -> int:
-    """How many of four signs of repetition two sentences show; all four where one holds the other."""
+    """Return how many of four signs of repetition two sentences show; all four if one contains the other."""
     if a in b or b in a:
         return 4
     first, second = a.split(), b.split()
@@ -80,13 +80,13 @@ def _repetitions(a: str, b: str) -> int:
 
 @dataclass(frozen=True)
 class Gruen:
-    """A text scorer: `perplexity` and `acceptability` judge sentences, one number each."""
+    """A text scorer; `perplexity` and `acceptability` return one number per sentence."""
 
     perplexity: Judge
     acceptability: Judge
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """The score of every text, float32. A text without a sentence of two words scores 0.625, as published."""
+        """Return the score of each text, float32. A text without a sentence of two words scores 0.625, as published."""
         parts = [sentences(text) for text in texts]
         distinct = list(dict.fromkeys(s for part in parts for s in part))
         ppl = dict(zip(distinct, np.asarray(self.perplexity(distinct), float))) if distinct else {}

@@ -1,4 +1,4 @@
-"""Word forms: lemmas, participles, plurals (the door to `lemminflect`), articles, pronouns, forms of `be`."""
+"""Word forms: lemmas, participles, plurals (by `lemminflect`), articles, pronouns, forms of `be`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 from creperie.core import missing_extra, packaged_toml
 
 _WORD_CLASSES = {"N": "NOUN", "V": "VERB", "J": "ADJ", "R": "ADV"}
-#: Where lemminflect prefers a rare form, or knows none: by tag and word.
+#: Forms, by tag and word, where lemminflect prefers a rare one or knows none.
 _KNOWN: dict[str, dict[str, dict[str, str]]] = packaged_toml("creperie.lang", "inflection.toml")
 _FORMS, _LEMMAS = _KNOWN["forms"], _KNOWN["lemmas"]
 
-_SUBJECT_TO_OBJECT = {"i": "me", "he": "him", "she": "her", "we": "us", "they": "them", "it": "it", "you": "you"}
-_OBJECT_TO_SUBJECT = {v: k for k, v in _SUBJECT_TO_OBJECT.items()}
 
-#: A vowel letter without a vowel's sound, and the reverse.
+#: Words that begin with a vowel letter but not a vowel sound, and the reverse.
 _CONSONANT_SOUND = re.compile(
     r"(?:uni(?!n[^u]|m)|u[bcfhjkqrst][aeiou]|eu|ewe|ouija|once\b|one(?:\b|-|s|self))", re.IGNORECASE
 )
@@ -25,7 +23,7 @@ _VOWEL_SOUND = re.compile(r"(?:hour|honest|honou?r|heir|8|11\b|18\b|(?:[FHLMNRSX
 
 @cache
 def lemma(word: str, tag: str) -> str:
-    """The dictionary form of a word with a Penn tag.
+    """Return the dictionary form of a word with a Penn tag.
 
     >>> lemma("rode", "VBD"), lemma("women", "NNS"), lemma("lying", "VBG")
     ('ride', 'woman', 'lie')
@@ -40,7 +38,7 @@ def lemma(word: str, tag: str) -> str:
 
 @cache
 def inflected(base: str, tag: str) -> str:
-    """A dictionary form with the ending that a Penn tag asks for.
+    """Return a dictionary form inflected for a Penn tag.
 
     >>> [inflected(*pair) for pair in (("ride", "VBN"), ("carry", "VBZ"), ("sit", "VBG"), ("person", "NNS"))]
     ['ridden', 'carries', 'sitting', 'people']
@@ -53,12 +51,12 @@ def inflected(base: str, tag: str) -> str:
 
 
 def knows_verb(base: str) -> bool:
-    """Whether the lists know this verb; a wrong tag often shows as a verb that nobody knows."""
+    """Return whether the word lists know this verb; a wrong tag often shows as an unknown verb."""
     return bool(_lemminflect().getInflection(base, tag="VBN", inflect_oov=False))
 
 
 def article_for(word: str) -> str:
-    """`a` or `an`, by the sound of the word that follows.
+    """Return `a` or `an`, by the sound of the word that follows.
 
     >>> [article_for(w) for w in ("dog", "owl", "hour", "unicycle", "umbrella", "one-way", "SUV", "uninvited", "USB")]
     ['a', 'an', 'an', 'a', 'an', 'a', 'an', 'an', 'a']
@@ -70,25 +68,15 @@ def article_for(word: str) -> str:
     return "an" if word[:1].lower() in "aeiou" and not _CONSONANT_SOUND.match(word) else "a"
 
 
-def object_form(pronoun: str) -> str | None:
-    """`him` for `he`; None where it is not a subject pronoun."""
-    return _SUBJECT_TO_OBJECT.get(pronoun.lower())
+def be(tense: str, *, plural: bool) -> str:
+    """Return the form of `be`; `tense` is "present" or "past".
 
-
-def subject_form(pronoun: str) -> str | None:
-    """`he` for `him`; None where it is not an object pronoun."""
-    return _OBJECT_TO_SUBJECT.get(pronoun.lower())
-
-
-def be(tense: str, *, plural: bool, first_person: bool = False) -> str:
-    """The form of `be`: `tense` is "present" or "past".
-
-    >>> be("present", plural=True), be("past", plural=False), be("present", plural=False, first_person=True)
-    ('are', 'was', 'am')
+    >>> be("present", plural=True), be("past", plural=False), be("present", plural=False)
+    ('are', 'was', 'is')
     """
     if tense == "past":
         return "were" if plural else "was"
-    return "are" if plural else "am" if first_person else "is"
+    return "are" if plural else "is"
 
 
 @cache

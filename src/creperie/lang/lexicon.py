@@ -1,4 +1,4 @@
-"""What kind of thing a noun names (word lists of our own, things.json, then WordNet), and which words exclude which."""
+"""The kind of thing that a noun names (by our own lists, things.json, then WordNet), and which words exclude which."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from creperie.lang.inflection import inflected
 from creperie.lang.wordnet import HYPONYM, Synset, WordNet, open_wordnet
 
 KINDS = ("person", "animal", "vehicle", "gear", "furniture", "handheld", "food", "clothing", "place")
-#: WordNet's files of things that can be seen: animals, artifacts, food, objects, people, plants.
+#: WordNet's lexicographer files of visible things: animals, artifacts, food, objects, people, plants.
 _SEEN = frozenset((5, 6, 13, 17, 18, 20))
 _PERSON, _ANIMAL, _FOOD = 18, 5, 13
 _PARTS = ("#", "%")
@@ -21,21 +21,21 @@ _CLASSES = {"vehicle": "vehicle", "furniture": "furniture", "clothing": "clothin
 
 @cache
 def things() -> Mapping[str, Any]:
-    """The word lists."""
+    """Return the word lists of things.json."""
     table: Mapping[str, Any] = json.loads(packaged("creperie.lang", "things.json"))
     return table
 
 
 @cache
 def facts() -> Mapping[str, Any]:
-    """What is known of words in pairs: relations that hold both ways, opposites, actions that go together."""
+    """Return the facts of logic.json about pairs of words: symmetric relations, opposites, actions that go together."""
     table: Mapping[str, Any] = json.loads(packaged("creperie.lang", "logic.json"))
     return table
 
 
 @cache
 def _listed() -> dict[str, str]:
-    """The kind of every listed noun; the list that begins with it decides."""
+    """Return the kind of every listed noun; a group that begins with the noun takes precedence."""
     kinds: dict[str, str] = {}
     for first in (True, False):
         for kind in KINDS:
@@ -47,13 +47,13 @@ def _listed() -> dict[str, str]:
 
 @cache
 def nouns_of(kind: str) -> tuple[str, ...]:
-    """All listed nouns of a kind."""
+    """Return all listed nouns of a kind."""
     return tuple(noun for noun, own in _listed().items() if own == kind)
 
 
 @cache
 def kind_of(noun: str) -> str:
-    """The kind of thing that a noun in dictionary form names; empty where it is not known.
+    """Return the kind of thing that a noun in dictionary form names; empty if it is not known.
 
     >>> kind_of("dog"), kind_of("truck"), kind_of("idea")
     ('animal', 'vehicle', '')
@@ -73,14 +73,14 @@ def kind_of(noun: str) -> str:
 
 @cache
 def listed_for(noun: str) -> tuple[str, ...]:
-    """Replacements from our own lists: the group that begins with this noun."""
+    """Return replacements for a noun from our own lists: the rest of the group that begins with it."""
     groups = [g for kind in KINDS for g in things()[kind] if g[0] == noun]
     return tuple(w for w in groups[0][1:] if w != noun) if groups else ()
 
 
 @cache
 def dimension_of(adjective: str) -> str:
-    """The dimension of an attribute: colour, size, age, material, number …; empty where it is not known."""
+    """Return the dimension of an attribute: colour, size, age, material, number …; empty if it is not known."""
     dimensions = things()["dimensions"]
     return next((name for name, members in dimensions.items() if adjective in members), "")
 
@@ -98,25 +98,25 @@ def gender_of(noun: str) -> str:
 
 @cache
 def age_of(noun: str) -> str:
-    """`adult`, `child` or `baby`; empty where the noun does not say."""
+    """Return `adult`, `child` or `baby`; empty if the noun does not say."""
     return next((age for age, members in things()["ages"].items() if noun in members), "")
 
 
 def _first_sense(net: WordNet, noun: str) -> Synset | None:
-    """The first sense, if it can be seen."""
+    """Return the first sense of a noun if it names something visible, else None."""
     senses = net.senses(noun, "n")
     return senses[0] if senses and senses[0].topic in _SEEN else None
 
 
 def _is_clear(net: WordNet, noun: str) -> bool:
-    """Whether a noun is understood in its first sense: `bat` and `fan` may be something else, `wet` an adjective."""
+    """Return whether a noun is unambiguous: not `bat` or `fan` (two senses), nor `wet` (also an adjective)."""
     topics = {s.topic for s in net.senses(noun, "n")[:2]}
     return len(topics) == 1 and not net.senses(noun, "a")
 
 
 @cache
 def _excluded(noun: str) -> frozenset[str]:
-    """Words that a noun's replacement must not be: synonyms, kinds, superordinates, parts and wholes."""
+    """Return words that cannot replace a noun in a foil: synonyms, hyponyms, hypernyms, parts and wholes."""
     net = open_wordnet()
     banned: set[str] = set()
     for sense in net.senses(noun, "n")[:4]:
@@ -133,7 +133,7 @@ def _below(net: WordNet, synset: Synset, depth: int) -> Iterable[Synset]:
 
 
 def excludes(noun: str, other: str) -> bool:
-    """Whether neither noun can be said of what the other names.
+    """Return whether neither noun can name what the other names.
 
     >>> excludes("dog", "cat"), excludes("dog", "animal"), excludes("couch", "sofa")
     (True, False, False)
@@ -143,7 +143,7 @@ def excludes(noun: str, other: str) -> bool:
 
 @cache
 def is_above(noun: str, other: str) -> bool:
-    """Whether the first noun says less of the same thing: a synonym, or what the other is a kind of.
+    """Return whether the first noun is a synonym or a hypernym of the second.
 
     >>> is_above("animal", "dog"), is_above("dog", "animal"), is_above("sofa", "couch")
     (True, False, True)
@@ -155,11 +155,11 @@ def is_above(noun: str, other: str) -> bool:
 
 @cache
 def in_one_group(table: str, word: str, other: str) -> bool:
-    """Whether a group of `facts()[table]` has both words."""
+    """Return whether both words are in one group of `facts()[table]`."""
     return any(word in group and other in group for group in facts()[table])
 
 
 def numbered(noun: str, tag: str) -> str:
-    """A noun as singular or plural, by Penn tag; a compound is inflected at its end."""
+    """Return a noun in the number of a Penn tag (NNS: plural); only the last word of a compound is inflected."""
     head, _, last = noun.rpartition(" ")
     return f"{head} {inflected(last, tag)}".strip() if tag == "NNS" else noun

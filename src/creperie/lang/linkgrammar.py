@@ -1,7 +1,7 @@
-"""Grammaticality and constituent trees by link-grammar (the door to Debian's `python3-link-grammar`).
+"""Grammaticality and constituent trees by link-grammar (Debian's `python3-link-grammar`).
 
-Debian puts the binding into the system's dist-packages; there is no wheel. It alone is taken from there, so that
-nothing else of the system's Python gets into a virtual environment.
+Debian installs the binding into the system's dist-packages; there is no wheel. Only this package is imported from
+there, so that nothing else of the system's Python gets into a virtual environment.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from creperie.core import MissingExtraError
 
 PACKAGES = (Path("/usr/lib/python3/dist-packages"), Path("/usr/local/lib/python3/dist-packages"))
 LINKAGES = 50
-SECONDS = 2  #: how long a sentence may take before the parser is told to finish
+SECONDS = 2  #: time limit per sentence
 MOST_NULLS = 250
-#: Fewer texts than this are parsed here, without starting processes.
+#: Fewer texts than this are parsed in this process.
 FEW = 400
 
 
 @dataclass(frozen=True)
 class Parse:
-    """What link-grammar says about a text. `nulls` counts the words that it cannot link; None: no parse at all."""
+    """The result of link-grammar for a text. `nulls` counts the words that it cannot link; None: no parse at all."""
 
     nulls: int | None
     cost: float
-    tree: str  #: the best linkage's constituents in brackets, empty where there is none
+    tree: str  #: constituents of the best linkage in brackets; empty if there is none
 
 
 def available() -> bool:
-    """Whether link-grammar and its English dictionary are installed."""
+    """Return whether link-grammar and its English dictionary are installed."""
     try:
         _english()
     except MissingExtraError:
@@ -51,10 +51,10 @@ def available() -> bool:
 
 
 def parse_linkage(text: str) -> Parse:
-    """Parse one text."""
+    """Parse one text and return the result."""
     library, dictionary = _english()
     shown = "".join(c if c.isprintable() else " " for c in text).strip()
-    if not shown:  # the library ends the process on an empty text
+    if not shown:  # the library aborts the process on an empty text
         return Parse(None, 0.0, "")
     options = library.ParseOptions(
         linkage_limit=LINKAGES, max_null_count=MOST_NULLS, max_parse_time=SECONDS, verbosity=0
@@ -63,7 +63,7 @@ def parse_linkage(text: str) -> Parse:
     try:
         linkages = sentence.parse()
         best = next(iter(linkages), None)
-    except Exception:  # the timer, or a text that it cannot even split: no parse
+    except Exception:  # a timeout, or a text that it cannot tokenise: no parse
         return Parse(None, 0.0, "")
     if best is None:
         return Parse(None, 0.0, "")
@@ -71,7 +71,7 @@ def parse_linkage(text: str) -> Parse:
 
 
 def parse_many(texts: Sequence[str], *, workers: int | None = None) -> list[Parse]:
-    """Parse texts, in parallel where there are many."""
+    """Parse texts, in parallel if there are many, and return the results in order."""
     _english()
     count = workers if workers is not None else os.cpu_count() or 1
     if count < 2 or len(texts) < FEW:
@@ -81,7 +81,7 @@ def parse_many(texts: Sequence[str], *, workers: int | None = None) -> list[Pars
 
 
 def grammaticality(found: Parse, words: int) -> float:
-    """Higher is better: minus the words that cannot be linked, then minus the cost of the best linkage.
+    """Return a score, higher is better: minus the number of unlinked words, then minus the cost of the best linkage.
 
     The cost counts for less than one word; a text without any parse scores as if no word could be linked.
 
@@ -95,7 +95,7 @@ def grammaticality(found: Parse, words: int) -> float:
 
 
 def grammaticalities(texts: Sequence[str]) -> np.ndarray:
-    """The grammaticality of each text, float32."""
+    """Return the grammaticality of each text, float32."""
     found = parse_many(texts)
     return np.array([grammaticality(p, len(t.split())) for p, t in zip(found, texts)], dtype=np.float32)
 
@@ -104,12 +104,12 @@ def grammaticalities(texts: Sequence[str]) -> np.ndarray:
 def _english() -> tuple[Any, Any]:
     library = _binding()
     with _quiet():
-        library.LG_Error.set_handler(None)  # it would print what `parse_linkage` answers with None
+        library.LG_Error.set_handler(None)  # it would print errors that `parse_linkage` reports as None
         try:
             dictionary = library.Dictionary("en")
         except Exception as e:
             raise _missing(f"link-grammar's English dictionary cannot be opened ({e})") from e
-    atexit.register(_english.cache_clear)  # it must go while its library is still there
+    atexit.register(_english.cache_clear)  # the dictionary must be freed before its library is unloaded
     return library, dictionary
 
 
@@ -143,7 +143,7 @@ def _missing(what: str) -> MissingExtraError:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The dictionary greets on stdout and stderr, from C."""
+    """Silence stdout and stderr during the block: the C library prints messages when it loads its dictionary."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(1), os.dup(2)]

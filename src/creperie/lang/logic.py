@@ -1,10 +1,10 @@
-"""The truth layer: does a candidate hold where a caption does?
+"""The truth layer: is a candidate caption true whenever a given caption is?
 
-`truth` compares two captions and answers *entailed*, *contradicted*, *compatible* or *unknown*, with the reason. Both
-are taken to speak of the same things. A caption that differs in one place is judged by the words that differ: things
-and kinds of things, attributes, counts, actions, places. One in which two words changed places is judged by the scene
-that it describes. What the other captions of the image say counts as true. Nothing is guessed: where no rule applies
-the answer is *unknown*, and a model of entailment may be asked (`--nli`).
+`truth` compares two captions and returns *entailed*, *contradicted*, *compatible* or *unknown*, with a reason. Both are
+assumed to speak of the same things. A candidate that differs in one place is judged by the words that differ: things
+and kinds of things, attributes, counts, actions, places. A candidate in which two words are exchanged is judged by the
+scene that it describes. The other captions of the image are taken to be true. Nothing is guessed: where no rule applies
+the answer is *unknown*, and an entailment model may be asked (`--nli`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COMPATIBLE: Final = "compatible"
 UNKNOWN: Final = "unknown"
 Word = Literal["entailed", "contradicted", "compatible", "unknown"]
 DECIDABLE, UNDECIDABLE = "decidable", "not decidable"
-#: Words of the longest replacement that is judged by its words.
+#: Longest replacement, in words, that is judged by its words.
 MOST_REPLACED = 4
 _NEGATIONS = frozenset(("no", "not", "without", "never", "nobody", "nothing"))
 _ARTICLES = frozenset(("a", "the"))
@@ -50,15 +50,15 @@ _MANY = frozenset(("several", "many", "some", "multiple"))
 
 @dataclass(frozen=True)
 class Truth:
-    """What a caption says about a candidate, and why."""
+    """The verdict on a candidate, and its reason."""
 
     word: Word
     reason: str
 
 
 def truth(caption: str, candidate: str, others: Sequence[str] = (), doc: Any = None) -> Truth:
-    """Whether the candidate holds where the caption does. `others` are true captions of the same image, `doc` is the
-    caption's parse where it is at hand.
+    """Return whether the candidate is true whenever the caption is. `others` are true captions of the same image, `doc`
+    is the parse of the caption if there is one.
 
     >>> truth("The cat is on the bed.", "The bed is below the cat.").word
     'entailed'
@@ -105,7 +105,7 @@ def _bare(text: str) -> list[str]:
 
 
 def _blocks(old: list[str], new: list[str]) -> list[tuple[list[str], list[str]]]:
-    """The words that differ, as (removed, added); two places with nothing but an article between them are one."""
+    """Return the differences as (removed words, added words); two that have only an article between them are merged."""
     blocks: list[tuple[list[str], list[str]]] = []
     between: list[str] = ["."]
     for op, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -129,7 +129,7 @@ def _parsed(caption: str) -> Any:
 
 
 def _tags(caption: str, doc: Any) -> dict[str, str]:
-    """The tag of every word; none without a parser."""
+    """Return the tag of every word; empty without a parser."""
     try:
         return {t.lower_: t.tag_ for t in (doc if doc is not None else _parsed(caption))}
     except CreperieError:
@@ -140,7 +140,7 @@ def _tags(caption: str, doc: Any) -> dict[str, str]:
 
 
 def _replaced(old: list[str], new: list[str], said: frozenset[str], tags: dict[str, str]) -> Truth:
-    """The verdict on words in the place of others; `said` are the words of other captions of the image."""
+    """Return the verdict on a replacement of words; `said` are the words of the image's other captions."""
     while len(old) > 1 and len(new) > 1 and old[-1] == new[-1]:
         old, new = old[:-1], new[:-1]
     edit = f"{' '.join(old)} → {' '.join(new)}"
@@ -179,13 +179,13 @@ def _counted(old: str, new: str, edit: str) -> Truth:
 
 
 def _adds_up(said: Sequence[str]) -> bool:
-    """Whether the counts that follow a first one are as many in all: `three cups, two … and one …`."""
+    """Return whether later counts sum to the first: `three cups, two … and one …`; True for fewer than three."""
     counts = [_COUNTS[w] for w in said if w in _COUNTS]
     return len(counts) < 3 or sum(counts[1:]) == counts[0]
 
 
 def _named(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
-    """A thing for a thing."""
+    """Return the verdict on one noun replaced by another."""
     last = new.split()[-1]
     if is_above(new, old) or is_above(last, old):
         return Truth(ENTAILED, f"one is a kind of the other: {edit}")
@@ -204,13 +204,13 @@ def _named(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
 
 
 def may_be_called(noun: str, other: str) -> bool:
-    """Whether captions use two nouns for the same thing: `field` and `grass`, `child` and `boy`."""
+    """Return whether captions use two nouns for the same thing: `field` and `grass`, `child` and `boy`."""
     genders = gender_of(noun), gender_of(other)
     return in_one_group("same", noun, other) and not ("" not in genders and genders[0] != genders[1])
 
 
 def _described(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
-    """An attribute for an attribute."""
+    """Return the verdict on one attribute replaced by another."""
     if new in said:
         return Truth(COMPATIBLE, f"another caption of the image says it: {edit}")
     if in_one_group("opposites", old, new):
@@ -231,7 +231,7 @@ def _known_actions() -> frozenset[str]:
 
 
 def _done(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
-    """An action for an action of the same one."""
+    """Return the verdict on one action replaced by another, with the same subject."""
     net = open_wordnet()
     if new in said or in_one_group("together", old, new):
         return Truth(COMPATIBLE, f"both can be done at the same time: {edit}")
@@ -249,8 +249,8 @@ def _is_place(text: str) -> bool:
 
 @cache
 def excludes_place(old: str, new: str) -> bool:
-    """Whether a thing is not where `new` says when it is where `old` says, of the same other thing."""
-    near, within = facts()["beyond"]  # who is near a bench is not on it; who is on it may be said to be near it
+    """Return whether a thing that is at place `old` of another thing cannot also be at place `new` of it."""
+    near, within = facts()["beyond"]  # someone near a bench is not on it; someone on it may be called near it
     if old in near and new in within:
         return True
     return any((old in a and new in b) or (old in b and new in a) for a, b in facts()["apart"])
@@ -269,7 +269,7 @@ def _placed(old: str, new: str, edit: str) -> Truth:
 
 
 def _exchanged(caption: str, old: list[str], new: list[str], doc: Any) -> Truth:
-    """The verdict on two phrases that changed places."""
+    """Return the verdict on a caption in which two phrases are exchanged."""
     spans = exchanged_spans(old, new)
     if spans is None:
         return Truth(UNKNOWN, "the words stand in another order")
@@ -285,7 +285,7 @@ def _exchanged(caption: str, old: list[str], new: list[str], doc: Any) -> Truth:
 
 
 def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
-    """The verdict on a caption in which two words changed places: "names", "phrases" or "attributes"."""
+    """Return the verdict on a caption with two words exchanged; `exchange` is "names", "phrases" or "attributes"."""
     if describes_same_scene(doc, left, right, exchange):
         return Truth(ENTAILED, "the scene is the same: what relates the two holds both ways")
     edit = f"{left.text} ↔ {right.text}"
@@ -301,7 +301,7 @@ def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
 
 
 def exchanged_spans(old: Sequence[str], new: Sequence[str]) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """The two stretches of words that changed places, the smallest ones; None where more is different.
+    """Return the two shortest spans of words that are exchanged, as (start, end); None if more differs.
 
     >>> exchanged_spans("a dog chases a cat".split(), "a cat chases a dog".split())
     ((1, 2), (4, 5))
@@ -335,10 +335,10 @@ def _spatial_truth(first: Spatial, second: Spatial) -> Truth:
 
 
 def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
-    """Whether text alone tells the true captions of an item from its false ones, and why.
+    """Return whether text alone separates the true captions of an item from its false ones, and the reason if not.
 
-    Decidable: the true captions follow from each other, one way at least, and every false one is contradicted by one of
-    them. Not decidable: some pair can hold or fail together. Else unknown.
+    Decidable: the true captions entail each other, in one direction at least, and every false one is contradicted by
+    one of them. Not decidable: some pair of captions is known to be related otherwise. Otherwise unknown.
 
     >>> decidability(["The cat is on the bed.", "The bed is below the cat."], ["The cat is under the bed."])[0]
     'decidable'
@@ -359,6 +359,6 @@ def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
 
 
 def _first(verdicts: Iterable[Truth], wanted: Word) -> Truth:
-    """The first verdict of this word, or else the first of all."""
+    """Return the first verdict with this word, or else the first one."""
     every = list(verdicts)
     return next((one for one in every if one.word == wanted), every[0])

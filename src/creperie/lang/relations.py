@@ -1,7 +1,7 @@
-"""Where one thing is beside another: captions of the form `The cat is on the bed.` and what follows from them.
+"""Spatial relations: captions of the form `The cat is on the bed.`, and what they imply and exclude.
 
-`relations.json` has for each relation its converse, what it implies, what it excludes and what may hold beside it;
-`synonyms.json` those that say the same.
+`relations.json` lists for each relation its converse, what it implies, what it excludes and what is compatible with it;
+`synonyms.json` lists the relations with the same meaning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from creperie.core import packaged
 
 @dataclass(frozen=True, slots=True)
 class Spatial:
-    """A subject, a relation and an object, with their articles."""
+    """A spatial caption: subject, relation and object, with their articles."""
 
     subject: str
     relation: str  #: with its verb: "is above", "contains"
@@ -34,7 +34,7 @@ class Spatial:
         return f"{first.capitalize()} {self.subject} {self.relation} {second.lower()} {self.object}{self.end}"
 
     def converse(self) -> Spatial | None:
-        """The same seen from the object; None where no relation says it for sure.
+        """Return the same statement with subject and object exchanged; None if no relation is certain to express it.
 
         >>> spatial("The cat is above the bed.").converse().said()
         'The bed is below the cat.'
@@ -45,7 +45,7 @@ class Spatial:
         return Spatial(self.object, relation, self.subject, self.articles[::-1], self.end)
 
     def may_agree(self, other: Spatial) -> bool:
-        """Whether both can be true of one picture: the same things in a relation that is alike.
+        """Return whether both can be true of one image: different things, or the same things in similar relations.
 
         >>> on, over, under = (spatial(f"The cat is {r} the bed.") for r in ("on", "over", "under"))
         >>> on.may_agree(over), on.may_agree(under)
@@ -62,15 +62,15 @@ class Spatial:
 
     @property
     def framed(self) -> bool:
-        """Whether the relation depends on who looks: left, right, in front of, behind."""
+        """Whether the relation depends on the point of view: left, right, in front of, behind."""
         return bool(relations().get(self.relation, {}).get("framed", False))
 
     def seen_by(self, subject: str) -> Spatial | None:
-        """The same with this thing as the subject; None where no relation says it for sure."""
+        """Return the same statement with this thing as the subject; None if no relation is certain to express it."""
         return self if self.subject == subject else self.converse()
 
     def entails(self, other: Spatial) -> bool:
-        """Whether the other follows: the same, its converse, or what is said weaker.
+        """Return whether the other follows from this: the same relation, its converse, or a weaker one.
 
         >>> behind = spatial("The apple is behind the cake.")
         >>> behind.entails(spatial("The cake is ahead of the apple."))
@@ -86,9 +86,9 @@ class Spatial:
         )
 
     def excludes(self, other: Spatial) -> bool:
-        """Whether both cannot hold: `above` and `below`, `near` and `far from`, of the same two things.
+        """Return whether the two cannot both hold of the same things: `above` and `below`, `near` and `far from`.
 
-        Two things can each be in front of the other, or to its left, as each of them sees it: that excludes nothing.
+        Two things can each be in front of the other, or to its left, from their own points of view: no contradiction.
 
         >>> on = spatial("The cat is on the bed.")
         >>> on.excludes(spatial("The cat is below the bed.")), on.excludes(spatial("The cat is touching the bed."))
@@ -100,19 +100,19 @@ class Spatial:
         return any(not excluded(one).isdisjoint(implied(turned.relation)) for one in implied(self.relation))
 
 
-#: Relations that say the same of two things. `near` and `touching` say less than these, so they are not among them.
+#: Groups of synonymous relations. `near` and `touching` say less than these, so they are not included.
 _SYNONYMS: list[list[str]] = json.loads(packaged("creperie.lang", "synonyms.json"))
 
 
 @cache
 def equivalent(relation: str) -> frozenset[str]:
-    """The relation and those that say the same."""
+    """Return the relation and its synonyms."""
     return frozenset({relation, *(r for group in _SYNONYMS if relation in group for r in group)})
 
 
 @cache
 def implied(relation: str) -> frozenset[str]:
-    """All that holds where the relation does: those that say the same, and weaker ones.
+    """Return all relations that hold whenever this one does: its synonyms, and weaker ones.
 
     >>> {"is above", "is over", "is touching", "is near"} <= implied("is on"), "is on" in implied("is above")
     (True, False)
@@ -127,7 +127,7 @@ def implied(relation: str) -> frozenset[str]:
 
 @cache
 def excluded(relation: str) -> frozenset[str]:
-    """What cannot hold of the same two things in the same order: a converse that is another relation, and opposites."""
+    """Return the relations that this one excludes for the same pair: opposites, and the converse unless a synonym."""
     known = relations().get(relation, {})
     opposite = equivalent(known.get("converse", relation))
     others = frozenset().union(*(equivalent(r) for r in known.get("excludes", ())))
@@ -136,7 +136,7 @@ def excluded(relation: str) -> frozenset[str]:
 
 @cache
 def relations() -> dict[str, dict[str, Any]]:
-    """The table of relations."""
+    """Return the table of relations."""
     table: dict[str, dict[str, Any]] = json.loads(packaged("creperie.lang", "relations.json"))
     return table
 
@@ -149,7 +149,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def spatial(text: str) -> Spatial | None:
-    """A caption read as subject, relation, object; None where it is no such caption.
+    """Return a caption parsed as subject, relation and object; None if it does not have this form.
 
     >>> spatial("The hot dog is at the left side of the cup.").relation
     'is at the left side of'

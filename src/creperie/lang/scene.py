@@ -1,8 +1,8 @@
-"""The scene that a caption describes, as a graph: its things, what is said of each, and how they are related.
+"""The scene that a caption describes, as a graph: its things, their attributes, and the relations between them.
 
-Two captions whose graphs are the same describe the same scene. So a swap is a foil only where it changes the graph:
-`A girl in a blue dress walks next to a girl in a white dress` stays the same when the two colours change places,
-because `next to` holds both ways, and so does `A man hugs a woman` when the two people do.
+Two captions with the same graph describe the same scene, so a swap is a foil only if it changes the graph. Swapping the
+colours in `A girl in a blue dress walks next to a girl in a white dress` changes nothing, because `next to` is
+symmetric; nor does swapping the two people in `A man hugs a woman`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any
 
 from creperie.lang.inflection import lemma
-from creperie.lang.lexicon import facts
+from creperie.lang.lexicon import facts, kind_of
 
-#: Words before a noun that say something of it.
+#: Dependencies of words before a noun that describe it.
 _SAID = frozenset(("amod", "nummod", "compound", "nmod", "poss"))
 #: `next to`, `close to`: the word before `to` carries the relation.
 _WITH_TO = frozenset(("next", "close", "adjacent", "opposite"))
@@ -28,7 +28,7 @@ def _reciprocal() -> Mapping[str, frozenset[str]]:
 
 
 def holds_both_ways(verb: str, preposition: str = "") -> bool:
-    """Return whether a relation between two things holds the other way round too; `verb` is a dictionary form.
+    """Return whether a relation between two things is symmetric; `verb` is a dictionary form.
 
     >>> [holds_both_ways(*r) for r in (("hug",), ("chase",), ("walk", "next to"), ("talk", "to"))]
     [True, False, True, True]
@@ -40,20 +40,20 @@ def holds_both_ways(verb: str, preposition: str = "") -> bool:
 
 
 def describes_same_scene(doc: Any, left: Any, right: Any, exchange: str) -> bool:
-    """Return whether the caption says the same once two of its words have changed places.
+    """Return whether the caption describes the same scene after two of its words are exchanged.
 
-    `exchange` is "names" (two nouns, what is said of each stays), "phrases" (nouns with all that is said of them) or
-    "attributes" (two adjectives).
+    `exchange` is "names" (two nouns, their attributes stay), "phrases" (nouns with their attributes) or "attributes"
+    (two adjectives).
     """
     from networkx.algorithms.isomorphism import categorical_multiedge_match, categorical_node_match, is_isomorphic
 
-    if _is_mirrored(doc, left, right):
+    if _is_mirrored(doc, left, right) or (exchange == "attributes" and _are_together(doc, left.head, right.head)):
         return True
     before = scene_graph(doc)
     after = before.copy()
     one, other = (t.head.i if exchange == "attributes" else t.i for t in (left, right))
     if not (after.degree(one) if one in after else 0) or not (after.degree(other) if other in after else 0):
-        return False  # nothing is known of how they are related
+        return False  # their relations are not known
     names, said = ({i: after.nodes[i][part] for i in (one, other)} for part in ("name", "said"))
     if exchange == "attributes":
         after.nodes[one]["said"] = said[one] - {left.lower_} | {right.lower_}
@@ -66,8 +66,19 @@ def describes_same_scene(doc: Any, left: Any, right: Any, exchange: str) -> bool
     return bool(is_isomorphic(before, after, alike, categorical_multiedge_match("relation", None)))
 
 
+def _are_together(doc: Any, one: Any, other: Any) -> bool:
+    """Return whether two people or animals of one name are together or look at each other: `a dog plays in the sand
+    with a dog`. This needs no parse: `with` may hang on the sand.
+    """
+    base = lemma(one.text, one.tag_)
+    if base != lemma(other.text, other.tag_) or kind_of(base) not in ("person", "animal"):
+        return False
+    between = doc[one.i + 1 : other.i]
+    return any(t.lower_ == "with" or holds_both_ways("", t.lower_) or _base(t) in facts()["looks"] for t in between)
+
+
 def _is_mirrored(doc: Any, left: Any, right: Any) -> bool:
-    """Return whether the words on both sides of a relation that holds both ways have changed sides, and nothing else.
+    """Return whether the exchange only swaps the two sides of a symmetric relation.
 
     This needs no parse: parsers take `a blue dress walks` for a noun phrase.
     """
@@ -77,7 +88,7 @@ def _is_mirrored(doc: Any, left: Any, right: Any) -> bool:
     if left.i not in places or right.i not in places:
         return False
     one, other = places[left.i], places[right.i]
-    last = max(other, places.get(right.head.i, 0)) if right.dep_ == "amod" else other  # sides end with whole phrases
+    last = max(other, places.get(right.head.i, 0)) if right.dep_ == "amod" else other  # a side ends with a whole phrase
     swapped = words[:]
     swapped[one], swapped[other] = words[other], words[one]
     for start in range(one + 1, other):
@@ -92,7 +103,7 @@ def _is_mirrored(doc: Any, left: Any, right: Any) -> bool:
 
 
 def _links(words: list[str]) -> bool:
-    """Return whether the words are a relation that holds both ways: `walks next to`, `hugs`, `and`, or a list."""
+    """Return whether the words are a symmetric relation: `walks next to`, `hugs`, `and`, or a list."""
     verb, *rest = words
     base = lemma(verb, "VBZ" if verb.endswith("s") else "VBG" if verb.endswith("ing") else "VBD")
     if words[0] == words[-1] == "and" or holds_both_ways("", " ".join(words)):
@@ -102,7 +113,7 @@ def _links(words: list[str]) -> bool:
 
 
 def scene_graph(doc: Any) -> Any:
-    """Return a directed multigraph: a node for each noun, an edge for each relation, both ways where it holds so."""
+    """Return a directed multigraph: a node per noun, an edge per relation, in both directions if it is symmetric."""
     from networkx import MultiDiGraph
 
     graph = MultiDiGraph()
@@ -127,7 +138,7 @@ def scene_graph(doc: Any) -> Any:
 
 
 def _is_verb(token: Any) -> bool:
-    """Return whether it is a verb, or has a subject and an object though its tag says otherwise (`a dog chases`)."""
+    """Return whether a token is a verb, or has a subject or object although its tag says otherwise (`a dog chases`)."""
     return token.tag_.startswith("VB") or any(c.dep_ in ("nsubj", "dobj") for c in token.children)
 
 
@@ -136,7 +147,7 @@ def _base(verb: Any) -> str:
 
 
 def _relations(doc: Any) -> Iterator[tuple[str, bool, Any, Any]]:
-    """Yield each relation as its name, whether it holds both ways, and its two things."""
+    """Yield each relation as (name, whether it is symmetric, first thing, second thing)."""
     for token in doc:
         verb = _base(token) if _is_verb(token) else ""
         if verb:
@@ -156,7 +167,7 @@ def _relations(doc: Any) -> Iterator[tuple[str, bool, Any, Any]]:
 
 
 def _preposition(token: Any) -> tuple[str, Any]:
-    """Return a preposition with the words that belong to it, and the word that it hangs on."""
+    """Return a preposition with the words that belong to it, and its head."""
     head = token.head
     if token.lower_ == "to" and head.lower_ in _WITH_TO:
         return f"{head.lower_} to", head.head
@@ -166,7 +177,7 @@ def _preposition(token: Any) -> tuple[str, Any]:
 
 
 def _objects(token: Any) -> list[Any]:
-    """Return the noun and those joined to it by `and`; of `by`, its object."""
+    """Return a noun and the nouns joined to it by `and`; for the `by` of a passive, its object."""
     if token.dep_ == "agent":
         return [t for c in token.children if c.dep_ == "pobj" for t in _objects(c)]
     return [token, *(t for c in token.rights if c.dep_ == "conj" and c.tag_[:2] == "NN" for t in _objects(c))]
@@ -177,7 +188,7 @@ def _with_others(noun: Any) -> list[Any]:
 
 
 def _doers(verb: Any) -> list[Any]:
-    """Return the subjects of a verb: its own, the noun that it describes, or those of the verb it is joined to."""
+    """Return the subjects of a verb: its own, the noun that it modifies, or those of the verb that it is joined to."""
     own = [t for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass") for t in _objects(c)]
     if own:
         return own

@@ -1,7 +1,7 @@
-"""Surface style: what can be seen of a caption without reading it.
+"""Surface style: properties of a caption that do not depend on its meaning.
 
-People and machines tidy their sentences differently, and so do different machines: final periods, capitals, stray
-blanks and the traces of a tokeniser tell who wrote a caption.
+People and machines punctuate and capitalise differently, and so do different machines: final periods, capitals, stray
+spaces and the traces of a tokeniser reveal who wrote a caption.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-#: Blanks before a mark, split clitics, Penn quotes and brackets: what a tokeniser leaves when its output is joined.
+#: Spaces before punctuation, split clitics, Penn quotes and brackets: the traces of a tokeniser.
 _TOKENISED = re.compile(r"\w [,.;:!?](?:\s|$)|\b\w+ (?:n't|'s|'re|'ve|'ll|'d|'m)\b|``|''|-[LR][RSC]B-", re.IGNORECASE)
-_TRACE = re.compile(r" (?:[,.;:!?']|[nN]')|[`'-][`'LRlr]")  # part of every one of them, found sooner
+_TRACE = re.compile(r" (?:[,.;:!?']|[nN]')|[`'-][`'LRlr]")  # part of every match of _TOKENISED, faster to find
 _QUOTES = re.compile(r"[\"“”„«»]")
 _ENDS = (".", "!", "?")
 
-#: mark → does the caption carry it. Each counts one in `untidiness`.
+#: untidy mark → whether the caption has it. Each counts one in `untidiness`.
 MARKS: Mapping[str, Callable[[str], bool]] = {
     "no final period": lambda text: not text.rstrip().endswith(_ENDS),
     "lower-case start": lambda text: text.lstrip()[:1].islower(),
@@ -38,7 +38,7 @@ PLAIN: Mapping[str, Callable[[str], bool]] = {
 
 
 def marks(text: str) -> dict[str, bool]:
-    """Every mark of style with whether the caption carries it.
+    """Return every style mark with whether the caption has it.
 
     >>> [name for name, there in marks("a dog , running ").items() if there]
     ['no final period', 'lower-case start', 'trailing blank', 'blank before punctuation', 'comma']
@@ -47,7 +47,7 @@ def marks(text: str) -> dict[str, bool]:
 
 
 def untidiness(text: str) -> int:
-    """How many untidy marks a caption carries.
+    """Return how many untidy marks a caption has.
 
     >>> untidiness("A dog runs."), untidiness("a dog runs ")
     (0, 3)
@@ -63,7 +63,7 @@ _NEGATION = re.compile(
 
 
 def negations(text: str) -> int:
-    """How many negating words a caption holds.
+    """Return the number of negating words in a caption.
 
     >>> negations("There is no dog and it isn't on a couch without legs.")
     3
@@ -79,7 +79,7 @@ _PLAIN = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'
 
 
 def tidy(text: str) -> str:
-    """A caption in the house style; one that holds nothing but blanks and marks stays as it is.
+    """Return a caption in one normalised style; a caption of only spaces and punctuation is returned unchanged.
 
     >>> tidy("a dog , running  home "), tidy("It does n't bark!")
     ('A dog, running home.', "It doesn't bark.")
@@ -95,16 +95,16 @@ def tidy(text: str) -> str:
 
 
 def tidy_together(captions: Sequence[str]) -> list[str]:
-    """All captions of an item in one style: tidy, and a word that they write in different case in the plainest of it.
+    """Return all captions of an item in one style; a word that they capitalise differently gets the fewest capitals.
 
     >>> tidy_together(["a tv on a Table ", "A table on a TV."])
     ['A tv on a table.', 'A table on a tv.']
     """
     plainest: dict[str, str] = {}
-    split = [_WORD.split(caption) for caption in captions]  # words at odd places
+    split = [_WORD.split(caption) for caption in captions]  # words are at odd indices
     for parts in split:
         for k, word in enumerate(parts[1::2]):
-            if k == 0:  # its capital says where it stands, not how it is written
+            if k == 0:  # the first word is capitalised by its position
                 word = word[:1].lower() + word[1:]
             key = word.casefold()
             known = plainest.setdefault(key, word)

@@ -1,4 +1,4 @@
-"""Captions cut into words and n-grams, the same way everywhere."""
+"""Captions split into words and n-grams, the same way everywhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
 def tokens(text: str) -> list[str]:
-    """Lower-cased words and punctuation marks, in order.
+    """Return the lower-cased words and punctuation marks, in order.
 
     >>> tokens("A dog's toy, isn't it?")
     ['a', "dog's", 'toy', ',', "isn't", 'it', '?']
@@ -24,7 +24,7 @@ def tokens(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Lower-cased words, without punctuation.
+    """Return the lower-cased words, without punctuation.
 
     >>> words("A dog's toy, isn't it?")
     ['a', "dog's", 'toy', "isn't", 'it']
@@ -34,13 +34,13 @@ def words(text: str) -> list[str]:
     return plain.split() if plain.replace(" ", "").isalpha() else _WORD.findall(lower)
 
 
-#: Zipf value of a word that the lists do not know: below the rarest that they do.
+#: Zipf value of a word that is not in the lists: below the rarest listed word.
 UNKNOWN = 0.0
 
 
 @cache
 def zipf(word: str) -> float:
-    """The Zipf frequency of an English word: 7 is `the`, 4 once in 100,000 words, 0 unknown.
+    """Return the Zipf frequency of an English word: 7 is `the`, 4 once in 100,000 words, 0 unknown.
 
     >>> zipf("the") > zipf("dog") > zipf("dachshund") > zipf("qwrtzzk") == UNKNOWN
     True
@@ -53,18 +53,18 @@ def zipf(word: str) -> float:
 
 
 def mean_zipf(text: str) -> float:
-    """The mean Zipf frequency of a caption's words; of an empty caption, that of an unknown word."""
+    """Return the mean Zipf frequency of a caption's words; for an empty caption, that of an unknown word."""
     values = [zipf(w) for w in words(text)]
     return sum(values) / len(values) if values else UNKNOWN
 
 
 def rarest_zipf(text: str) -> float:
-    """The Zipf frequency of a caption's rarest word."""
+    """Return the Zipf frequency of a caption's rarest word."""
     return min((zipf(w) for w in words(text)), default=UNKNOWN)
 
 
 def character_similarity(left: Sequence[str], right: Sequence[str], *, workers: int = 1) -> np.ndarray:
-    """1 − Levenshtein distance / length of the longer, pair by pair, on the raw characters; two empty texts are alike.
+    """Return 1 − Levenshtein distance / length of the longer text per pair, on raw characters; 1 for two empty texts.
 
     This is the lexical similarity of SugarCrepe++ and VISLA.
 
@@ -83,7 +83,7 @@ def character_similarity(left: Sequence[str], right: Sequence[str], *, workers: 
 
 
 def word_jaccard(left: str, right: str) -> float:
-    """Shared words over all words, as sets.
+    """Return the Jaccard similarity of two texts: shared words over all words, as sets.
 
     >>> word_jaccard("a dog chases a cat", "A cat chases the dog.")
     0.8

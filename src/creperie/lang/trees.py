@@ -1,4 +1,4 @@
-"""Constituency trees, from brackets."""
+"""Constituency trees: parsing of brackets, and the similarity of two trees."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Tree:
     word: str = ""
 
     def nodes(self) -> Iterator[Tree]:
-        """This constituent and all within it; words are not nodes."""
+        """Yield this constituent and all constituents within it; words are not nodes."""
         yield self
         for child in self.children:
             yield from child.nodes()
@@ -38,7 +38,7 @@ class Tree:
 
 
 def read_tree(brackets: str, *, where: str = "") -> Tree:
-    """A tree in Penn brackets.
+    """Return the tree in a text of Penn brackets.
 
     >>> tree = read_tree("(S (NP (DT a) (NN dog)) (VP (VBZ runs)))")
     >>> [node.label for node in tree.nodes()]
@@ -52,7 +52,7 @@ def read_tree(brackets: str, *, where: str = "") -> Tree:
     for i, piece in enumerate(pieces):
         if piece == "(":
             stack.append(("", []))
-        elif not stack:  # a bracket closed twice, or a word outside of all brackets
+        elif not stack:  # an unmatched closing bracket, or a word outside all brackets
             done.clear()
             break
         elif piece == ")":
@@ -72,12 +72,12 @@ def _constituent(label: str, parts: list[Tree | str]) -> Tree:
     words = [p for p in parts if isinstance(p, str)]
     if len(words) == len(parts):
         return Tree(label, word=" ".join(words))
-    # A word beside constituents is a constituent too: it is its own pre-terminal.
+    # A word beside constituents becomes its own pre-terminal.
     return Tree(label, tuple(Tree(p, word=p) if isinstance(p, str) else p for p in parts))
 
 
 def read_linkage(brackets: str) -> Tree:
-    """A tree as link-grammar prints it, where words hang on phrases without a tag: each gets its word class as one.
+    """Return the tree that link-grammar prints. Its words have no tags: each gets its word class as a pre-terminal.
 
     >>> print(read_linkage("(S (NP a player.n) (VP hits.v (NP {the} ball.s)) .)"))
     (S (NP (det a) (n player)) (VP (v hits) (NP (left-out the) (s ball))) (. .))
@@ -111,11 +111,11 @@ SIGMA = 1.0
 
 
 def kernel(x: Tree, y: Tree, *, lam: float = LAMBDA, sigma: float = SIGMA) -> float:
-    """The sum of delta over all pairs of nodes."""
+    """Return the tree kernel: the sum of delta over all pairs of nodes."""
     left, right = _numbered(x), _numbered(y)
     deltas: dict[tuple[int, int], float] = {}
     total = 0.0
-    # Children come before their parents, so that every delta is computed once, from ready ones.
+    # Children come before their parents, so every delta is computed once.
     for i, (label, children) in enumerate(left):
         for j, (other, others) in enumerate(right):
             if label != other:
@@ -129,7 +129,7 @@ def kernel(x: Tree, y: Tree, *, lam: float = LAMBDA, sigma: float = SIGMA) -> fl
 
 
 def _numbered(tree: Tree) -> list[tuple[str, list[int]]]:
-    """The nodes as (label, numbers of the children), children first."""
+    """Return the nodes as (label, indices of the children), children first."""
     found: list[tuple[str, list[int]]] = []
 
     def visit(node: Tree) -> int:
@@ -142,10 +142,10 @@ def _numbered(tree: Tree) -> list[tuple[str, list[int]]]:
 
 
 def published_similarity(x: Tree, y: Tree) -> float:
-    """The kernel, normalised by the trees' own kernels; not symmetric, and not bounded by one."""
+    """Return the kernel normalised by the trees' own kernels; not symmetric, and not bounded by one."""
     return kernel(x, y) / math.sqrt(kernel(x, x) * kernel(y, y))
 
 
 def tree_similarity(x: Tree, y: Tree) -> float:
-    """The same made symmetric: the mean of both orders."""
+    """Return the normalised kernel made symmetric: the mean of both orders."""
     return (kernel(x, y) + kernel(y, x)) / 2 / math.sqrt(kernel(x, x) * kernel(y, y))

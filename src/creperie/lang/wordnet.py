@@ -1,6 +1,6 @@
 """WordNet, read from its own data files (Debian's `wordnet-base`), without a library.
 
-The index is read once (half a second); synsets are read where their offset says they are.
+The index is read once (half a second); synsets are read on demand by their file offset.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HYPERNYM, HYPONYM, ANTONYM, SIMILAR = "@", "~", "!", "&"
 
 @dataclass(frozen=True, slots=True)
 class Synset:
-    """A set of words that mean the same. `topic` is the lexicographer's file: 5 animals, 6 artifacts, 13 food …"""
+    """A set of synonyms. `topic` is the number of the lexicographer file: 5 animals, 6 artifacts, 13 food …"""
 
     pos: str
     offset: int
@@ -29,12 +29,14 @@ class Synset:
     pointers: tuple[tuple[str, str, int, int, int], ...]  #: symbol, pos, offset, source word, target word (0: all)
 
     def offsets(self, symbol: str) -> list[tuple[str, int]]:
-        """Where pointers of a kind lead: `@` also finds instances (`@i`)."""
+        """Return (part of speech, offset) of the synsets that pointers of a kind refer to; `@` also finds instances
+        (`@i`).
+        """
         return [(pos, offset) for kind, pos, offset, _, _ in self.pointers if kind[0] == symbol]
 
 
 class WordNet:
-    """The database in a folder."""
+    """The WordNet database in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,7 +45,7 @@ class WordNet:
         self._synsets: dict[tuple[str, int], Synset] = {}
 
     def senses(self, lemma: str, pos: str) -> list[Synset]:
-        """The synsets of a word, the most frequent sense first."""
+        """Return the synsets of a word, the most frequent sense first."""
         offsets = self._offsets(pos).get(lemma.lower().replace(" ", "_"), ())
         return [self.synset(pos, offset) for offset in offsets]
 
@@ -55,18 +57,18 @@ class WordNet:
         return found
 
     def follow(self, synset: Synset, symbol: str) -> list[Synset]:
-        """The synsets that pointers of a kind lead to."""
+        """Return the synsets that pointers of a kind refer to."""
         return [self.synset(pos, offset) for pos, offset in synset.offsets(symbol)]
 
     def above(self, synset: Synset) -> Iterator[Synset]:
-        """All hypernyms, near ones first."""
+        """Yield all hypernyms, near ones first."""
         level = self.follow(synset, HYPERNYM)
         while level:
             yield from level
             level = [up for s in level for up in self.follow(s, HYPERNYM)]
 
     def antonyms(self, lemma: str, pos: str) -> list[str]:
-        """Opposites of a word in its most frequent senses; of an adjective also those of the word it is similar to."""
+        """Return antonyms of a word in its two most frequent senses; for an adjective without any, of similar ones."""
         found: dict[str, None] = {}
         for synset in self.senses(lemma, pos)[:2]:
             for word in self._opposites(synset, lemma):
@@ -84,7 +86,7 @@ class WordNet:
                 yield from target.words[other - 1 : other] if other else target.words
 
     def synonyms(self, lemma: str, pos: str) -> set[str]:
-        """All words that share a sense with this one."""
+        """Return all words that share a sense with this one."""
         return {w.lower() for s in self.senses(lemma, pos) for w in s.words}
 
     def _offsets(self, pos: str) -> dict[str, tuple[int, ...]]:
@@ -117,7 +119,7 @@ def _index_line(line: str) -> tuple[str, tuple[int, ...]]:
 
 @cache
 def open_wordnet() -> WordNet:
-    """The installed WordNet: the folder that CREPERIE_WORDNET names, or where Debian puts it."""
+    """Return the installed WordNet: in the folder that CREPERIE_WORDNET names, or in Debian's."""
     named = os.environ.get("CREPERIE_WORDNET")
     for folder in [Path(named)] if named else FOLDERS:
         if (folder / "index.noun").is_file() and (folder / "data.noun").is_file():

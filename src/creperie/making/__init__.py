@@ -1,5 +1,5 @@
 """Captions made from captions: by rules, by grammar, by mining, by language models. A *maker* proposes candidates for a
-source caption; *checks* accept or reject each one and record the reason.
+source caption; *checks* accept or reject each candidate and record the reason.
 """
 
 from creperie.core.doors import front_door

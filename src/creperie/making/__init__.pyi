@@ -8,9 +8,9 @@ from creperie.making.contact_sheet import sheet_of as sheet_of
 from creperie.making.content import content_maker as content_maker
 from creperie.making.generation import make as make
 from creperie.making.generation import read_sources as read_sources
-from creperie.making.llm.estimate import cost_sentence as cost_sentence
-from creperie.making.llm.estimate import estimate_cost as estimate_cost
 from creperie.making.llm.maker import LLMMaker as LLMMaker
+from creperie.making.llm.maker import cost_sentence as cost_sentence
+from creperie.making.llm.maker import estimate_cost as estimate_cost
 from creperie.making.llm.prompts import template_names as template_names
 from creperie.making.llm.prompts import written_prompts as written_prompts
 from creperie.making.llm.validate import CaptionPair as CaptionPair
@@ -19,7 +19,7 @@ from creperie.making.llm.validate import estimate_pairs as estimate_pairs
 from creperie.making.llm.validate import validate as validate
 from creperie.making.options import JobOptions as JobOptions
 from creperie.making.options import MakerOptions as MakerOptions
-from creperie.making.parsed import ParsedMaker as ParsedMaker
+from creperie.making.pipeline import ParsedMaker as ParsedMaker
 from creperie.making.pipeline import with_source as with_source
 from creperie.making.registry import MAKERS as MAKERS
 from creperie.making.registry import MakerEntry as MakerEntry

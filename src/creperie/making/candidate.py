@@ -1,4 +1,4 @@
-"""What makers and checks exchange: candidates, proposals, and the two small interfaces."""
+"""The types that makers and checks exchange (candidates, proposals), and their two interfaces."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Role = Literal["positive", "negative"]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A caption that a maker proposes for a source. Candidates of one group end in one item."""
+    """A caption that a maker proposes for a source. The candidates of one group become one item."""
 
     source: str  #: the id of its source
     text: str
     role: Role
     kind: str  #: "passive", "replace-object"
     maker: str
-    edit: str  #: what was changed, for people: "dog → wolf"
+    edit: str  #: the change in words: "dog → wolf"
     group: str = ""  #: the item's subset; empty: the kind
     tags: Mapping[str, Tag] = field(default_factory=dict)
-    refused: str = ""  #: why its own maker rejects it; it is kept all the same
+    refused: str = ""  #: why its maker rejects it; it is recorded all the same
 
     @property
     def subset(self) -> str:
@@ -36,82 +36,82 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a maker proposes for a source: candidates, or why there are none; and how many calls of a model it took."""
+    """The candidates that a maker proposes for a source, or why there are none; and the number of model calls."""
 
     candidates: tuple[Candidate, ...] = ()
     skipped: str = ""
     calls: int = 0
-    missing: Mapping[str, str] = field(default_factory=dict)  #: why a kind of foil is not there
+    missing: Mapping[str, str] = field(default_factory=dict)  #: kind of foil → why there is none
 
 
-#: A check says why a candidate is rejected, or None.
+#: A check returns why a candidate is rejected, or None.
 Check = Callable[[SourceCaption, Candidate], str | None]
 
 
 @runtime_checkable
 class BatchCheck(Protocol):
-    """A check that is faster on many candidates at once, as models are."""
+    """A check that is faster on many candidates at once, such as one by a model."""
 
     def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> Sequence[str | None]: ...
 
 
 class Maker(Protocol):
-    """A way to make captions. Makers are plain picklable values: they are sent to other processes."""
+    """A maker of captions. Makers are plain picklable values, because they are sent to other processes."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What the result depends on; recorded, and compared when a job continues."""
+        """The settings that the result depends on; they are recorded, and compared when a job resumes."""
         ...
 
     @property
     def whole(self) -> bool:
-        """True where the candidates of a group stand or fall together."""
+        """True if the candidates of a group are accepted or rejected together."""
         ...
 
     @property
     def tidies(self) -> bool:
-        """True where all captions of an item are given one surface style in the end."""
+        """True if all captions of an item are normalised to one surface style at the end."""
         ...
 
     @property
     def chunk(self) -> int:
-        """How many sources are proposed for at once, and kept at once."""
+        """The number of sources per batch, which are proposed for and stored together."""
         ...
 
     @property
     def parallel(self) -> bool:
-        """True where processes beside each other help; False for what waits for a server or holds a large model."""
+        """True if several processes help; False for makers that wait for a server or load a large model."""
         ...
 
     @property
     def checks(self) -> Sequence[Check | BatchCheck]: ...
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterable[Proposal]:
-        """One proposal per source, in order. The same for a source whatever stands beside it."""
+        """Return one proposal per source, in order. A proposal does not depend on the other sources."""
         ...
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Items from a source and its accepted candidates."""
+        """Return the items of a source with its accepted candidates."""
         ...
 
 
 @runtime_checkable
 class Metered(Protocol):
-    """A maker whose model costs something, and says how much."""
+    """A maker whose model costs money, and that reports how much."""
 
     @property
     def ledger(self) -> Mapping[str, Any]: ...
 
     def keep_books(self, folder: Path, job: Mapping[str, Any]) -> None:
-        """Book what is paid in a file of this folder, so that a job that is killed does not pay twice."""
+        """Record the cost in a file of this folder, so that an interrupted job does not pay twice."""
         ...
 
 
 def dice_for(seed: int, maker: str, source: str) -> random.Random:
-    """A source's own random numbers: they depend neither on the order of sources nor on who works on them.
+    """Return a random generator for a source: it depends neither on the order of sources nor on the process.
 
     >>> first, again, other = (dice_for(0, "rules:swap", key).random() for key in "778")
     >>> first == again != other

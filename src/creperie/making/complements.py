@@ -1,94 +1,64 @@
-"""Two complements of a verb in either order: ditransitive and dative, with and against.
+"""Verbs with two complements in either order: ditransitive and dative, with and against.
 
 give the girl a book              a b
 give a book to the girl           b to a
 hit the fence with the stick      a with b
 hit the stick against the fence   b against a
 
-Captions are read word by word: a verb, then two noun phrases with or without a preposition, and no more, but for what
-stands behind `, but` and `, and`.
+Captions are read word by word: a verb, then two noun phrases with or without a preposition, and nothing else except
+words after `, but` and `, and`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from creperie.lang import lemma
-from creperie.making.phrases import Phrase, glued
-from creperie.making.plain import is_read_whole, noun_phrase, words_of
-from creperie.making.verbs import (
-    hits_against,
-    is_animate,
-    is_dative_idiom,
-    is_solid,
-    recipient_preposition,
-    takes_two_objects,
-)
-from creperie.making.wording import first_letter_like, fit_articles, spaced, written
+from creperie.making.phrases import GrammarEvent, Phrase, glued, is_read_whole, noun_phrase, words_of
+from creperie.making.verbs import is_animate, is_solid, listed, recipient_preposition
+from creperie.making.wording import sentence
 
 NO_RECIPIENT, NO_CONTACT = "no verb with a recipient", "no verb of contact"
 NO_THING = "what it is done with, or to, is not a thing"
 
 
 @dataclass(frozen=True)
-class TwoComplements:
-    """A verb phrase with two complements. `voice` is the construction of the source."""
+class TwoComplements(GrammarEvent):
+    """A verb phrase with two complements: the recipient, or what is hit; and what is given, or the instrument."""
 
-    voice: str
-    before: tuple[str, ...]  #: everything up to the verb
-    a: Phrase  #: recipient, or what is hit
-    b: Phrase  #: what is given, or what it is hit with
-    links: tuple[str, str]  #: what stands between them in the first and in the second construction
-    verb: str
-    rest: tuple[str, ...] = ()
-    end: str = ""
-    text: str = ""
-    doubt: str = ""  #: why it is not turned round, although its roles are clear
-    is_plain: bool = True  #: read word by word, so that a second parse has nothing to add
-
-    def exchanged(self) -> TwoComplements:
-        """Return the same with its complements exchanged: a foil."""
-        return replace(self, a=self.b, b=self.a)
-
-    @property
-    def roles(self) -> dict[str, str]:
-        return {"first": self.a.head, "second": self.b.head, "verb": self.verb, "voice": self.voice}
-
-    @property
-    def swapped(self) -> str:
-        return f"{self.b.head} ↔ {self.a.head}"
+    before: tuple[str, ...] = ()  #: everything up to the verb
+    links: tuple[str, str] = ("", "")  #: the word between them in the first and in the second construction
 
 
 def said_first(event: TwoComplements, *, simple: bool = False) -> str:
     """Return the sentence in the first construction: `a b`, `a with b`."""
-    return _said(event, event.a, event.links[0], event.b, simple)
+    return _said(event, event.first, event.links[0], event.second, simple)
 
 
 def said_second(event: TwoComplements, *, simple: bool = False) -> str:
     """Return the sentence in the second construction: `b to a`, `b against a`."""
-    return _said(event, event.b, event.links[1], event.a, simple)
+    return _said(event, event.second, event.links[1], event.first, simple)
 
 
 def _said(event: TwoComplements, one: Phrase, link: str, other: Phrase, simple: bool) -> str:
-    words = [*event.before, *one.said(simple, subject=False), link, *other.said(simple, subject=False), *event.rest]
-    text = written(spaced(fit_articles([w for w in words if w]))) + event.end
-    return first_letter_like(text, event.text) if event.text[:1].isalpha() else text
+    words = [*event.before, *one.said(simple), link, *other.said(simple), *event.rest]
+    return sentence(words, event.end, event.text)
 
 
-#: The construction, both complements, what links them, and where the last one ends.
+#: The construction, both complements, the words between them, and the end of the last one.
 Reading = tuple[str, Phrase, Phrase, tuple[str, str], int]
 Read = Callable[[list[Any], int, str], Reading | str]
 
 
 def find_giving(doc: Any) -> TwoComplements | str:
-    """Return who is given what, in one of two ways, or why there is no such event."""
+    """Return the giving event of a caption (who is given what), or why there is none."""
     return _found(doc, _read_gift, NO_RECIPIENT)
 
 
 def find_contact(doc: Any) -> TwoComplements | str:
-    """Return what is hit with what, in one of two ways, or why there is no such event."""
+    """Return the contact event of a caption (what is hit with what), or why there is none."""
     return _found(doc, _read_contact, NO_CONTACT)
 
 
@@ -111,14 +81,14 @@ def _found(doc: Any, read: Read, reason: str) -> TwoComplements | str:
             return "both arguments are alike"
         if last < len(tokens):
             return "words that may belong to either argument"  # hand a boy some cake on a plate
-        return TwoComplements(voice, glued(tokens[: at + 1]), a, b, links, verb, glued(after), end, tokens[0].text)
+        return TwoComplements(voice, a, b, verb, glued(after), end, tokens[0].text, glued(tokens[: at + 1]), links)
     return reason
 
 
 def _verb(tokens: list[Any], at: int) -> str:
-    """Return the dictionary form of a word as a verb, however it was tagged; empty after an article or in a passive."""
-    word, before = tokens[at].text.lower(), tokens[at - 1]
-    helped = before.text.lower() in ("is", "are", "was", "were", "being", "been")
+    """Return the lemma of a word as a verb, however it was tagged; empty after an article or in a passive."""
+    word, before = tokens[at].lower_, tokens[at - 1]
+    helped = before.lower_ in ("is", "are", "was", "were", "being", "been")
     past = tokens[at].tag_ in ("VBD", "VBN")
     if before.tag_ in ("DT", "PRP$", "JJ", "CD") or (past and helped):
         return ""
@@ -126,16 +96,16 @@ def _verb(tokens: list[Any], at: int) -> str:
 
 
 def _read_gift(tokens: list[Any], at: int, verb: str) -> Reading | str:
-    """`hands a robot a mushroom`, `hands a mushroom to a robot`."""
+    """Read `hands a robot a mushroom` or `hands a mushroom to a robot`; return the reading, or why there is none."""
     link = recipient_preposition(verb)
-    if link is None or not takes_two_objects(verb):
+    if link is None:
         return ""
     person = noun_phrase(tokens, at + 1, animate=True)
     thing = noun_phrase(tokens, person[1]) if person else None
     if person and thing and tokens[person[1]].tag_ not in ("PRP", "PRP$"):
         return _gift("ditransitive", person, thing, link, thing[1])
     thing = noun_phrase(tokens, at + 1)
-    if thing is None or thing[1] >= len(tokens) - 1 or tokens[thing[1]].text.lower() != link:
+    if thing is None or thing[1] >= len(tokens) - 1 or tokens[thing[1]].lower_ != link:
         return ""
     person = noun_phrase(tokens, thing[1] + 1, animate=True)
     return _gift("dative", person, thing, link, person[1]) if person and tokens[at + 1].tag_ != "PRP$" else ""
@@ -146,19 +116,18 @@ Placed = tuple[Phrase, int]
 
 def _gift(voice: str, person: Placed, thing: Placed, link: str, last: int) -> Reading | str:
     a, b = person[0], thing[0]
-    living = a.pronoun or is_animate(lemma(a.head, "NNS"))
-    usable = living and not b.pronoun and not is_dative_idiom(b.head)
+    usable = is_animate(lemma(a.head, "NNS")) and not listed("dative_idioms", b.head)
     return (voice, a, b, ("", link), last) if usable else ""
 
 
 def _read_contact(tokens: list[Any], at: int, verb: str) -> Reading | str:
-    """`hits the fence with a stick`, `hits a stick against the fence`."""
-    one = noun_phrase(tokens, at + 1) if hits_against(verb) else None
-    link = tokens[one[1]].text.lower() if one and one[1] < len(tokens) else ""
+    """Read `hits the fence with a stick` or `hits a stick against the fence`; return the reading, or why it fails."""
+    one = noun_phrase(tokens, at + 1) if listed("against", verb) else None
+    link = tokens[one[1]].lower_ if one and one[1] < len(tokens) else ""
     other = noun_phrase(tokens, one[1] + 1) if one and link in ("with", "against") else None
     if one is None or other is None:
         return ""
     target, tool = (one[0], other[0]) if link == "with" else (other[0], one[0])
-    things = [is_solid(lemma(p.head, "NNS")) for p in (tool, target)]
-    living = target.pronoun or is_animate(lemma(target.head, "NNS"))
-    return (link, target, tool, ("with", "against"), other[1]) if things[0] and (things[1] or living) else NO_THING
+    used, hit = (lemma(p.head, "NNS") for p in (tool, target))
+    solid = is_solid(used) and (is_solid(hit) or is_animate(hit))
+    return (link, target, tool, ("with", "against"), other[1]) if solid else NO_THING

@@ -1,4 +1,4 @@
-"""A page for the eye: captions, what was made of them, how they compare, and their images where there are any."""
+"""An HTML page to look through: captions, the candidates made from them, how they compare, and their images if any."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from creperie.core import CreperieError, counted, render
 from creperie.making.candidate import Candidate
 from creperie.making.run import Made
 
-#: Pixels of the longer side of a picture.
+#: Length in pixels of the longer side of a picture.
 SIDE = 240
 
 
 def sheet_of(made: Made, images: ImageStore) -> str:
-    """Return the page as HTML: one card per caption that a candidate was made of, with the differing words marked."""
+    """Return the page as HTML: one card per caption with an accepted candidate, with the differing words marked."""
     cards = []
     for source, outcome in zip(made.sources, made.outcomes, strict=True):
         if outcome.accepted:
@@ -35,7 +35,7 @@ def _note(candidate: Candidate) -> str:
 
 
 def _picture(images: ImageStore, key: str) -> str:
-    """A small picture as a data URI; empty where the image is not at hand."""
+    """Return a small picture as a data URI; empty if the image is not available."""
     try:
         picture = decode_image(images.read(key))
     except (CreperieError, OSError):

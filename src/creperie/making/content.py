@@ -1,4 +1,4 @@
-"""Content-only captions (SADE): nouns and their adjectives without grammar, against fluent captions of other things."""
+"""Content-only captions (SADE): nouns and adjectives without grammar, with fluent captions of other things as foils."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from creperie.bench import Item
 from creperie.lang import default_parser, lemma, parse, words
-from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice_for
+from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import why_unfit
 from creperie.making.options import MakerOptions
-from creperie.making.pipeline import without_source
+from creperie.making.pipeline import OptionedMaker, without_source
 from creperie.making.source import Captions, SourceCaption, read_captions
 from creperie.making.wording import plain
 
@@ -23,26 +23,17 @@ _PARTS = frozenset(("JJ", "JJR", "JJS", *_NOUNS))
 
 
 @dataclass(frozen=True)
-class ContentMaker:
-    """One content-only positive and two fluent foils whose things are others."""
+class ContentMaker(OptionedMaker):
+    """A maker of items with one content-only positive and two fluent foils about other things."""
 
-    options: MakerOptions
     pool: tuple[tuple[str, tuple[str, ...]], ...]  #: fluent captions with their images
     pool_digest: str
-    name: str = "content"
-    whole: bool = False
-    chunk: int = 512
-    parallel: bool = True
-    tidies: bool = False  #: the comma between blanks is what the positive is made of
+    parallel = True
 
     @property
     def settings(self) -> Mapping[str, Any]:
         parser = self.options.parser or default_parser()
         return {**self.options.settings, "parser": parser, "pool": self.pool_digest}
-
-    @property
-    def checks(self) -> tuple[Check | BatchCheck, ...]:
-        return ()
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         for source, doc in zip(sources, parse([s.text for s in sources], self.options.parser), strict=True):
@@ -63,27 +54,27 @@ class ContentMaker:
         return Proposal(tuple(candidates))
 
     def _foils(self, source: SourceCaption, content: set[str]) -> list[str]:
-        """Fluent captions, drawn by the source's own dice, that share no content word with it."""
+        """Return fluent captions that share no content word with the source, drawn with its random generator."""
         rng: Random = dice_for(self.options.seed, self.name, source.id)
-        found: list[str] = []
+        foils: list[str] = []
         for _ in range(TRIES if self.pool else 0):
             text, images = self.pool[rng.randrange(len(self.pool))]
             same_image = bool(images) and images == source.images
-            if text in (source.text, *source.others, *found) or same_image or why_unfit(text):
+            if text in (source.text, *source.others, *foils) or same_image or why_unfit(text):
                 continue
             if content.isdisjoint(lemma(w, "NN") for w in words(text)):
-                found.append(text)
-            if len(found) == FOILS:
+                foils.append(text)
+            if len(foils) == FOILS:
                 break
-        return found
+        return foils
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Only whole items: the positive and both foils."""
+        """Return complete items only: the positive and both foils."""
         return without_source(source, accepted) if len(accepted) == FOILS + 1 else []
 
 
 def content_phrases(doc: Any) -> list[str]:
-    """Nouns with the adjectives and nouns right before them, each phrase once."""
+    """Return nouns with the adjectives and nouns directly before them, without duplicates."""
     phrases: dict[str, None] = {}
     run: list[str] = []
     for token in [*doc, None]:
@@ -98,13 +89,13 @@ def content_phrases(doc: Any) -> list[str]:
 
 
 def _goes_on(noun: Any) -> bool:
-    """Whether the next word is a noun of the same compound."""
+    """Return True if the next word is a noun of the same compound."""
     following = noun.doc[noun.i + 1] if noun.i + 1 < len(noun.doc) else None
     return following is not None and following.tag_ in _NOUNS
 
 
 def content_maker(name: str, options: MakerOptions, captions: Captions) -> ContentMaker:
-    """The maker `content_maker`. Without --others, foils come from the same captions."""
+    """Return the maker `content`. Without --others, foils come from the same captions."""
     others = read_captions(options.others) if options.others else captions
     pool = tuple((s.text, s.images) for s in others.sources)
-    return ContentMaker(options, pool, others.digest)
+    return ContentMaker(name, options, pool, others.digest)

@@ -1,4 +1,4 @@
-"""What a caption corpus says about words: which stand side by side, and which share captions."""
+"""Word statistics of a caption corpus: which words are neighbours, and which share captions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
 from creperie.lang import words
+from creperie.making.data import read_data
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, read_captions
 
-#: Captions that are counted; of more, this many are taken at even distances.
+#: Maximum number of captions counted; of more, this many are taken at even distances.
 MOST_COUNTED = 20_000
-#: With fewer captions the corpus knows too little to reject a word, and makers rely on the shipped word lists.
+#: With fewer captions the corpus is too small to reject a word, and makers rely on the packaged word lists.
 ENOUGH_CAPTIONS = 400
-_DETERMINERS = frozenset(
-    ("a", "an", "the", "his", "her", "their", "its", "two", "three", "four", "five", "six", "several", "some", "many")
-)
+_DETERMINERS = frozenset(read_data("function_words")["determiners"])
 _LEAST_SEEN = 3
-#: Two words do not go together if they share fewer than this part of the captions that they would share by chance.
+#: Two words do not fit together if they share less than this part of the captions that they would share by chance.
 ALIEN = 0.35
 #: How much worse than the word it replaces a word may fit the scene (mean log ratio of shared captions).
 WORSE_SCENE = 0.1
@@ -29,30 +28,34 @@ SURELY = 0.15
 
 @dataclass(frozen=True)
 class WordCounts:
-    """Counts of words, of neighbours, and of pairs of words in one caption."""
+    """Counts of words, of neighbouring words, and of pairs of words in one caption."""
 
     captions: int = 0
-    seen: Counter[str] = field(default_factory=Counter)  #: captions with this word
-    next_to: Counter[tuple[str, str]] = field(default_factory=Counter)  #: neighbours, articles left out or not
-    together: Counter[tuple[str, str]] = field(default_factory=Counter)  #: words of one caption, alphabetically
+    seen: Counter[str] = field(default_factory=Counter)  #: number of captions with this word
+    next_to: Counter[tuple[str, str]] = field(default_factory=Counter)  #: neighbours, with and without articles
+    together: Counter[tuple[str, str]] = field(default_factory=Counter)  #: pairs in one caption, alphabetically
 
     @property
     def knows_enough(self) -> bool:
         return self.captions >= ENOUGH_CAPTIONS
 
     def follows(self, left: str, right: str) -> int:
-        """How often two words stand side by side."""
+        """Return how often the second word follows the first."""
         return self.next_to.get((left, right), 0)
 
     def allows(self, left: str, right: str) -> bool:
-        """Whether people say the second word after the first; always where too little is known."""
+        """Return True if the corpus has the second word after the first, or if the corpus is too small to say."""
         return not self.knows_enough or not left.isalpha() or self.follows(left, right) > 0
 
+    def shared(self, word: str, other: str) -> int:
+        """Return the number of captions that have both words."""
+        return self.together.get((word, other) if word < other else (other, word), 0)
+
     def association(self, word: str, other: str) -> float | None:
-        """How much more often two words share captions than by chance: a log ratio, −inf where they hardly ever do."""
+        """Return the log ratio of shared captions to those expected by chance; −inf if hardly any, None if unknown."""
         if self.seen[other] < _LEAST_SEEN or other == word:
             return None
-        shared = self.together.get((word, other) if word < other else (other, word), 0)
+        shared = self.shared(word, other)
         expected = self.seen[word] * self.seen[other] / max(1, self.captions)
         if shared + 0.5 < ALIEN * (expected + 0.5) or (expected > 0.5 and not shared):
             return -math.inf
@@ -63,8 +66,9 @@ class WordCounts:
         return sum(known) / len(known) if known else 0.0
 
     def fits_scene(self, new: str, old: str, scene: Sequence[str], *, surely: bool = False) -> bool:
-        """Whether a word goes with the other words of a caption about as well as the one that it replaces; `surely`:
-        whether it goes with them more often than by chance, too."""
+        """Return True if a word fits the other words of a caption about as well as the one that it replaces; with
+        `surely`, it must also share captions with them more often than by chance.
+        """
         if not self.knows_enough:
             return True
         least = max(-1.0, min(0.0, self.mean_association(old, scene))) - WORSE_SCENE
@@ -73,7 +77,7 @@ class WordCounts:
 
 
 def count_words(texts: Iterable[str]) -> WordCounts:
-    """The counts of some captions.
+    """Return the word counts of some captions.
 
     >>> corpus = count_words(["A dog chases a cat.", "The dog sleeps."])
     >>> corpus.seen["dog"], corpus.follows("a", "dog")
@@ -96,7 +100,7 @@ def count_words(texts: Iterable[str]) -> WordCounts:
 
 
 def corpus_of(options: MakerOptions, captions: Captions) -> WordCounts:
-    """What the corpus that was named, or else the captions themselves, say about words."""
+    """Return the word counts of the corpus in the options, or else of the captions themselves."""
     sources = (read_captions(options.corpus) if options.corpus else captions).sources
     step = max(1, -(-len(sources) // MOST_COUNTED))
     return count_words(s.text for k, s in enumerate(sources) if k % step == 0)

@@ -1,4 +1,4 @@
-"""What can be replaced in a caption, and by what: proposed widely from parse and word lists; truth is judged later."""
+"""Replacement edits of a caption, proposed widely from the parse and word lists; their truth is judged later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from creperie.lang import (
     age_of,
     dimension_of,
-    excludes_place,
     facts,
     inflected,
     is_mass,
@@ -21,18 +20,16 @@ from creperie.lang import (
     numbered,
     things,
 )
-from creperie.making.atoms import Form, attributes, forms, is_compound_head, objects, phrase, vague_nouns
+from creperie.making.atoms import actions, attributes, base_of, is_compound_head, objects, phrase, sort_of, vague_nouns
 from creperie.making.corpus import WordCounts
 from creperie.making.data import read_data
-from creperie.making.verbs import is_measure
+from creperie.making.verbs import listed
 from creperie.making.wording import reworded
 
-#: Things that are made, so that they come in all colours, sizes and patterns.
+#: Kinds of manufactured things, which come in all colours, sizes and patterns.
 MADE = frozenset(("vehicle", "gear", "furniture", "handheld", "clothing"))
 ANIMATE = frozenset(("person", "animal"))
-_SPANS = (["in", "front", "of"], ["on", "top", "of"], ["next", "to"], ["close", "to"], ["inside", "of"])
 _SINGULAR = frozenset(("a", "an", "one", "each", "every"))
-_REFERRING = frozenset(("another", "other", "each", "no", "own"))
 
 
 @dataclass(frozen=True)
@@ -40,9 +37,9 @@ class CaptionEdit:
     """A caption with one change."""
 
     text: str
-    change: str  #: for people: "dog → cat"
+    change: str  #: the edit in words: "dog → cat"
     place: int  #: the token that was changed
-    pair: tuple[Any, Any] | None = None  #: the tokens that changed places
+    pair: tuple[Any, Any] | None = None  #: the two tokens that were swapped
 
 
 def frames() -> Any:
@@ -50,7 +47,7 @@ def frames() -> Any:
 
 
 def like(token: Any, word: str) -> str:
-    """A word with the capital of the token that it replaces."""
+    """Return the word, capitalised if the token that it replaces is."""
     return word[:1].upper() + word[1:] if token.text[:1].isupper() else word
 
 
@@ -61,49 +58,59 @@ def _edit(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
 
 
 def scene_of(doc: Any, without: int = -1) -> list[str]:
-    """The words that tell the scene: nouns and verbs; people are seen with anything."""
-    told = (f for k, f in enumerate(forms(doc)) if f.tells and k != without)
-    return [f.lower for f in told if kind_of(f.base) != "person" or not age_of(f.base)]
+    """Return the words that describe the scene: nouns and verbs, without nouns for people, who occur in any scene."""
+    telling = (t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.i != without)
+    bases = [(t.lower_, base_of(t)) for t in telling if t.text.isalpha()]
+    return [word for word, base in bases if kind_of(base) != "person" or not age_of(base)]
 
 
 # -- things ----------------------------------------------------------------------------------------------------------
 
 
 def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Things replaced by others of their class that people say in such a place."""
-    said = forms(doc)
-    present = {f.base for f in said}
-    bound = any(f.lower in frames()["gendered"] for f in said)  # a pronoun or a beard says who it is
+    """Yield edits that replace an object by another of its class that occurs in such a context in the corpus."""
+    bases = [base_of(t) for t in doc]
+    tied = {
+        kind  # a pronoun or a beard shows the gender; few animals fly, bark or catch
+        for kind, said in (("person", "gendered"), ("animal", "one_sided"))
+        if any(t.lower_ in frames()[said] for t in doc)
+    }
     for noun in objects(doc):
-        form, start = said[noun.i], phrase(noun)[0]
-        again = any(f.base == form.base and _refers(doc[k], noun) for k, f in enumerate(said))
-        if form.dep == "attr" or again or _stands_for_more(noun):
+        base, start = bases[noun.i], phrase(noun)[0]
+        again = any(bases[t.i] == base and _refers(t, noun) for t in doc)
+        if noun.dep_ == "attr" or again or _stands_for_more(noun) or kind_of(base) in tied:
             continue
+        verb = noun.head.lower_ if noun.head.tag_[:2] == "VB" else ""
         beside = [c.lower_ for c in noun.lefts if c.dep_ in ("amod", "det", "nummod", "poss")]
         scene = scene_of(doc, noun.i) if corpus.knows_enough else []
-        for new in rivals(form.base, corpus.knows_enough):
-            fitted = numbered(new, form.tag)
+        before = next((t.lower_ for t in reversed(doc[:start]) if t.lower_ != "of"), "<s>")
+        last = doc[noun.i - 1]
+        adjective = last.lower_ if noun.i > start and last.tag_.startswith("JJ") else ""
+        never = set(frames()["never_after"].get(before, ()))
+        never |= set() if _SINGULAR.isdisjoint(beside) else set(frames()["paired"])  # excludes `a green glasses`
+        afloat = kind_of(base) == "vehicle" and not set(frames()["never_after"]["on"]).isdisjoint(bases)
+        for new in rivals(base, corpus.knows_enough and not afloat):
+            fitted = numbered(new, noun.tag_)
             head = fitted.split()[-1]
-            if bound and kind_of(form.base) == "person":
-                break
-            if new in present or age_of(new) == "baby":
+            if new in bases or age_of(new) == "baby" or (new in never and base not in never):
+                continue  # nobody jogs on a lake or sits in a bicycle
+            if is_mass(new) != is_mass(base) and (is_mass(new) or not _SINGULAR.intersection(beside)):
                 continue
-            if is_mass(new) != is_mass(form.base) and (is_mass(new) or not _SINGULAR.intersection(beside)):
+            if age_of(new) != age_of(base) and {"little", "small", "tiny", "young"}.intersection(beside):
                 continue
-            if age_of(new) == "adult" and {"little", "small", "tiny", "young"}.intersection(beside):
-                continue
-            before = said[start - 1].lower if start else "<s>"
-            adjective = said[noun.i - 1].lower if noun.i > start and said[noun.i - 1].tag.startswith("JJ") else ""
             free = dimension_of(adjective) in ("colour", "size") and kind_of(new) in MADE
             if (adjective and not free and not corpus.allows(adjective, head)) or not corpus.allows(before, head):
                 continue
-            if corpus.fits_scene(head, form.lower, scene, surely=new not in rivals(form.base, False)):
+            surely = new not in rivals(base, False)
+            if surely and verb and not corpus.shared(head, verb):
+                continue
+            if corpus.fits_scene(head, noun.lower_, scene, surely=surely):
                 yield _edit(doc, [noun], fitted)
 
 
 @cache
 def rivals(noun: str, wide: bool) -> tuple[str, ...]:
-    """Nouns for a noun: those listed with it, and, where a corpus tells what fits, all of its kind."""
+    """Return nouns that can replace a noun: those listed with it and, with `wide`, all of its kind."""
     kind = kind_of(noun)
     back = [w for w in (nouns_of(kind) if kind else ()) if noun in listed_for(w)]
     near = [*listed_for(noun), *back]
@@ -112,28 +119,30 @@ def rivals(noun: str, wide: bool) -> tuple[str, ...]:
 
 
 def _refers(token: Any, noun: Any) -> bool:
-    """`another dog`, or a second `the shirt`: what was said of one thing is not said of another."""
+    """Return True if the token refers back to the noun, as in `another dog` or a second `the shirt`."""
     before = {c.lower_ for c in token.lefts}
     return bool(before & {"another", "other"}) or (token.i > noun.i and bool(before & {"the", "his", "her", "its"}))
 
 
 def _stands_for_more(noun: Any) -> bool:
-    """Whether a noun cannot change alone: part of a name, a measure, a part of something."""
+    """Return True if a noun cannot be replaced alone: it is part of a name, a measure, or a part of something."""
     of = any(c.dep_ == "prep" and c.lower_ == "of" for c in noun.rights)
-    inborn = things()["inborn"].get(lemma(noun.text, noun.tag_))
-    told = any(c.lower_ in _REFERRING or c.lower_ == inborn for c in noun.lefts)
-    return of or told or is_compound_head(noun) or is_measure(noun.lower_)
+    of = of or (noun.head.lower_ == "of" and noun.head.head.lower_ not in vague_nouns())  # `the scoop of a bulldozer`
+    inborn = things()["inborn"].get(base_of(noun))
+    named = any(c.lower_ in frames()["referring"] or c.lower_ == inborn for c in noun.lefts)
+    return of or named or is_compound_head(noun) or listed("measures", noun.lower_)
 
 
 # -- attributes ------------------------------------------------------------------------------------------------------
 
 
 def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Attributes replaced by their opposites, numbers by others."""
+    """Yield edits that replace an attribute by its opposite, or a number by another number."""
     for adjective in qualities(doc):
         noun = adjective.head if adjective.dep_ in ("amod", "compound") else None
-        groups = [g for g in facts()["opposites"] if adjective.lower_ in g] if _stands_alone(adjective) else []
-        for new in dict.fromkeys(w for group in groups for w in group if w != adjective.lower_):
+        groups = [g for g in facts()["opposites"] if adjective.lower_ in g] if stands_alone(adjective) else []
+        near = {t.lower_ for t in doc[max(0, adjective.i - 2) : adjective.i + 3]}  # `gray and orange`
+        for new in dict.fromkeys(w for group in groups for w in group if w not in near):
             if noun is None or may_be(new, noun, corpus):
                 yield _edit(doc, [adjective], new)
     counted = any(t.lower_ in ("other", "third", "second", "both") for t in doc)  # `two boys, one … the other …`
@@ -143,38 +152,33 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def qualities(doc: Any) -> list[Any]:
-    """Adjectives that say how a thing is, and words that parsers take for nouns: `a plaid blanket`, `a brick wall`."""
-    known = {t.i: t for t in attributes(doc)}
-    for token in doc:
-        if token.dep_ in ("compound", "amod", "nmod") and dimension_of(token.lower_) in (
-            "colour",
-            "pattern",
-            "material",
-        ):
-            known[token.i] = token
-    return [known[i] for i in sorted(known)]
+    """Return the descriptive adjectives, and modifiers that parsers tag as nouns: `a plaid blanket`, `a brick wall`."""
+    kinds, known = ("colour", "pattern", "material"), attributes(doc)
+    named = (t for t in doc if t.dep_ in ("compound", "amod", "nmod") and dimension_of(t.lower_) in kinds)
+    return sorted({*known, *named}, key=lambda t: t.i)
 
 
-def _stands_alone(adjective: Any) -> bool:
-    """Whether an adjective is not half of `black and white`, `dark red` or `hot dog`."""
+def stands_alone(adjective: Any) -> bool:
+    """Return True if an adjective is not part of a phrase such as `black and white`, `dark red` or `hot dog`."""
     if any(c.dep_ in ("conj", "advmod", "amod") for c in adjective.children) or adjective.dep_ == "conj":
         return False
     noun, own = adjective.head, dimension_of(adjective.lower_)
-    doubled = any(dimension_of(c.lower_) == own != "" for c in noun.lefts if c != adjective)
+    beside = [c.lower_ for c in noun.lefts if c != adjective]
+    doubled = not set(frames()["shades"]).isdisjoint(beside) or any(dimension_of(word) == own != "" for word in beside)
     named = not own and adjective.i == noun.i - 1 and is_compound_head(noun)
     return not doubled and not (adjective.dep_ == "amod" and named)
 
 
 def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
-    """Whether a thing is called so: people said it, or it is made and comes in all colours, sizes and patterns."""
-    base, dimension = lemma(noun.text, noun.tag_), dimension_of(new)
+    """Return True if the adjective can describe the noun: the corpus has it, or the thing is manufactured and comes in
+    all colours, sizes and patterns.
+    """
+    base, dimension = base_of(noun), dimension_of(new)
     kind = kind_of(base)
     of = any(c.lower_ == "of" for c in noun.rights)
     if (of and base in vague_nouns()) or (dimension == "colour" and (kind == "person" or base in things()["inborn"])):
         return False
     if dimension == "age" and (new in ("young", "elderly")) != (kind in ANIMATE) and new != "old":
-        return False
-    if kind in ANIMATE and new in ("long", "new", "wide", "narrow", "thick", "thin"):
         return False
     if kind == "animal" and dimension == "colour":
         return new in things()["coats"]
@@ -193,26 +197,26 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
 
 
 def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Prepositions replaced by others that exclude them, verbs by others that take the same arguments."""
+    """Yield edits that replace a preposition by one that excludes it, or a verb by one with the same arguments."""
     for preposition in (t for t in doc if t.tag_ in ("IN", "RP", "TO") and t.dep_ == "prep"):
         span, place = prepositional_span(preposition)
-        if place is not None and not _is_fixed(preposition, span):
-            for new in other_places(" ".join(t.lower_ for t in span), lemma(place.text, place.tag_)):
+        if place is not None and not _is_fixed(span):
+            for new in other_places(" ".join(t.lower_ for t in span), base_of(place)):
                 if _goes_there(span, place, new, corpus):
                     yield _edit(doc, span, new)
-    for verb, form in ((doc[i], form) for i, form in enumerate(forms(doc)) if form.is_action):
+    for verb in actions(doc):
         if not is_bound(verb):
             after = next((t.lower_ for t in doc[verb.i + 1 :] if t.dep_ not in ("det", "amod", "poss", "nummod")), "")
             scene = scene_of(doc, verb.i) if corpus.knows_enough else []
-            for new in other_actions(verb, form):
-                fitted = inflected(new, form.tag)
-                if corpus.allows(fitted, after) and corpus.fits_scene(fitted, form.lower, scene):
+            for new in other_actions(verb):
+                fitted = inflected(new, verb.tag_)
+                if corpus.allows(fitted, after) and corpus.fits_scene(fitted, verb.lower_, scene):
                     yield _edit(doc, [verb], fitted)
 
 
 @cache
 def other_places(said: str, noun: str) -> tuple[str, ...]:
-    """Prepositions that exclude this one and go with this noun.
+    """Return the prepositions that can replace this one before this noun.
 
     >>> other_places("behind", "car"), "under" in other_places("on", "table")
     (('in front of',), True)
@@ -222,28 +226,27 @@ def other_places(said: str, noun: str) -> tuple[str, ...]:
     listed = next(named, None)
     if listed is None and kind in ("clothing", "food"):
         return ()
-    known = listed if listed is not None else rows.get(kind) or rows.get("*") or ()
-    return tuple(w for w in known if excludes_place(said, w))
+    return tuple(listed if listed is not None else rows.get(kind) or rows.get("*") or ())
 
 
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
-    """The words of a preposition (`in front of` is one) and the noun that it governs, if that is a thing."""
+    """Return the words of a preposition (`in front of` is one) and the noun that it governs; None if not a thing."""
     doc, i = preposition.doc, preposition.i
-    said = [form.lower for form in forms(doc)]
+    said = [t.lower_ for t in doc]
     first = i - 1 if i and said[i - 1] in ("next", "close") else i
-    for parts in _SPANS:
+    for parts in frames()["spans"]:
         end = first + len(parts)
         if said[first:end] == parts:
             inner = (g for t in doc[first:end] for g in t.children if g.dep_ == "pobj" and g.i >= end)
             return list(doc[first:end]), _thing(next(inner, None))
     governed = next((c for c in preposition.children if c.dep_ == "pobj"), None)
-    if i and said[i - 1] in ("front", "top", "out", "away", "off", "up", "down"):
+    if i and said[i - 1] in frames()["leading"]:
         return [preposition], None
     return [preposition], _thing(governed)
 
 
 def _thing(noun: Any) -> Any | None:
-    """The noun, if it names a thing that another can be beside; not `the middle of`, `one hand`, `the air`."""
+    """Return the noun if another thing can be beside it, else None: not `the middle of`, `one hand`, `the air`."""
     if noun is None or noun.tag_ not in ("NN", "NNS") or noun.lower_ in vague_nouns():
         return None
     joined = any(c.dep_ == "conj" for c in noun.rights) and noun.head.lower_ != "between"
@@ -251,18 +254,17 @@ def _thing(noun: Any) -> Any | None:
     return None if of or noun.lower_ in frames()["no_place"] else noun
 
 
-def _is_fixed(preposition: Any, span: Sequence[Any]) -> bool:
-    """Whether a preposition belongs to its verb (`looks at`, `is covered in`) or follows an adverb (`up in a tree`)."""
-    head = span[0].head if span[0].head not in span else preposition.head
-    before = span[0].nbor(-1) if span[0].i else None
-    if before is not None and before.tag_ in ("RB", "RP"):
+def _is_fixed(span: Sequence[Any]) -> bool:
+    """Return True if a preposition belongs to its verb (`looks at`) or follows an adverb (`up in a tree`)."""
+    head = span[0].head
+    if span[0].i and span[0].nbor(-1).tag_ in ("RB", "RP"):
         return True
-    fixed = head.tag_ == "VBN" and lemma(head.text, head.tag_) not in ("park", "seat", "perch", "stack", "place")
-    return fixed or (head.tag_.startswith("VB") and lemma(head.text, head.tag_) in frames()["unturned"]["*"])
+    fixed = head.tag_ == "VBN" and base_of(head) not in frames()["placed"]
+    return fixed or base_of(head) in frames()["unturned"]
 
 
 def holder_of(link: Any) -> Any:
-    """The noun whose place a preposition tells: its head, or the subject of the verb that it hangs on."""
+    """Return the noun whose place a preposition describes: its head, or the subject of the verb that it depends on."""
     head = link.head
     if head.lower_ in ("front", "top", "next", "close") and head.head != head:
         return holder_of(head.head if head.head.dep_ == "prep" else head)
@@ -272,29 +274,28 @@ def holder_of(link: Any) -> Any:
 
 
 def doer_of(verb: Any) -> Any | None:
-    """The subject of a verb, or the noun that it describes."""
+    """Return the subject of a verb, or the noun that the verb modifies; None if there is neither."""
     if verb.dep_ in ("acl", "relcl"):
         return verb.head
     own = next((c for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass")), None)
-    if own is None and verb.dep_ in ("conj", "advcl") and verb.head.tag_.startswith("VB") and verb.head != verb:
+    if own is None and verb.dep_ in ("conj", "advcl") and verb.head.tag_.startswith("VB"):
         return doer_of(verb.head)
     return own
 
 
 def _goes_there(span: Sequence[Any], place: Any, new: str, corpus: WordCounts) -> bool:
-    """Whether people say so of this verb and this noun, and the one who is there could be."""
+    """Return True if the new preposition fits this verb and noun in the corpus, and what is located can be there."""
     holder = holder_of(span[0])
-    kind = kind_of(lemma(holder.text, holder.tag_)) if holder is not None else ""
+    kind = sort_of(holder) if holder is not None else ""
+    verb, around = span[0].head, sort_of(place)
     within = new in ("on", "in", "inside", "on top of")
-    if within and (kind not in (*ANIMATE, "food", "handheld") or kind_of(lemma(place.text, place.tag_)) in ANIMATE):
-        return False
-    if new == "under" and kind == "person" and lemma(place.text, place.tag_) not in frames()["roofs"]:
-        return False
-    if kind in ("food", "handheld") and new in ("behind", "by", "near", "in front of"):
-        return False
-    verb = span[0].head
-    turned = frames()["unturned"].get(new, ())
-    if verb.tag_.startswith("VB") and (lemma(verb.text, verb.tag_) in turned or (new == "by" and verb.tag_ == "VBN")):
+    elsewhere = any(c.lower_ in frames()["places"] and c not in span for c in verb.rights)
+    if within and (elsewhere or kind not in (*ANIMATE, "food", "handheld") or around in ANIMATE):
+        return False  # who runs on the beach near the ocean does not run in it
+    aboard = around == "vehicle" and not {span[0].lower_, new}.isdisjoint(("in", "on", "inside"))
+    if aboard and any(base_of(v) not in frames()["static"] for v in actions(span[0].doc)):
+        return False  # who rows down a river is in the boat; nobody walks in a car
+    if new == "under" and kind == "person" and base_of(place) not in frames()["roofs"]:
         return False
     last = new.split()[len(new.split()) // 2]
     before = span[0].nbor(-1) if span[0].i else span[0]
@@ -302,52 +303,39 @@ def _goes_there(span: Sequence[Any], place: Any, new: str, corpus: WordCounts) -
     return corpus.allows(last, place.lower_) and (not after_verb or corpus.allows(before.lower_, new.split()[0]))
 
 
-def other_actions(verb: Any, form: Form) -> list[str]:
-    """Verbs that take the same kind of object (or none) and go with what follows."""
-    doer, thing = doer_of(verb), next((c for c in verb.children if c.dep_ == "dobj"), None)
-    if doer is None:
+def other_actions(verb: Any) -> list[str]:
+    """Return verbs that take the same kind of object (or none) and are compatible with what follows."""
+    base, doer = base_of(verb), doer_of(verb)
+    thing = next((c for c in verb.children if c.dep_ == "dobj"), None)
+    acted = doer if thing is None else thing
+    if doer is None or is_compound_head(acted):
         return []
-    acted: Any = thing if thing is not None else doer
-    if is_compound_head(acted):
+    kind = sort_of(acted)
+    known = frames()["intransitive" if thing is None else "transitive"].get(kind, ())
+    fit = frames()["animals"].get(kind, ()) if thing is not None and sort_of(doer) != "person" else known
+    if base not in (*known, *fit):
         return []
-    kind, table = (
-        kind_of(lemma(acted.text, acted.tag_)),
-        frames()["transitive" if thing is not None else "intransitive"],
-    )
-    animal = kind_of(lemma(doer.text, doer.tag_)) == "animal"
-    if thing is not None and animal:
-        table = frames()["animals"]
-    own = frames()["own"]
-    fit = [v for v in table.get(kind, ()) if v not in own or lemma(acted.text, acted.tag_) in own[v]]
-    if form.base not in (*table.get(kind, ()), *(frames()["transitive"].get(kind, ()) if thing is not None else ())):
-        return []
-    static, said = frames()["static"], {t.lower_ for t in verb.subtree}
-    links = [c for c in verb.rights if c.dep_ in ("prep", "prt", "advmod")]
-    rests = form.base in static and any(c.lower_ in ("on", "in", "at", "under", "beside") for c in links)
-    moves = not said.isdisjoint(frames()["paths"]) or not said.isdisjoint(frames()["moving"])
-    wet = not said.isdisjoint(frames()["waters"].split("|"))
-    hoofed = lemma(doer.text, doer.tag_) in frames()["hoofed"]
-    return [
-        v
-        for v in fit
-        if v != form.base
-        and not (thing is None and rests and v not in static)
-        and not (moves and v in static)
-        and not ((v == "swim") != wet and "swim" in (v, form.base))
-        and not (wet and v in static)
-        and not (hoofed and v in ("sit", "kneel"))
-    ]
+    static, said = set(frames()["static"]), {t.lower_ for t in verb.subtree}
+    rests = base in static and any(c.lower_ in ("on", "in", "at", "under", "beside") for c in verb.rights)
+    wet = any(t.head.lower_ in frames()["within"] and t.lower_ in frames()["never_after"]["on"] for t in verb.subtree)
+    barred = {base} | ({"sit", "kneel"} if base_of(doer) in frames()["hoofed"] else set())
+    if len(actions(verb.doc)) > 1:
+        barred.add("sleep")  # who carries something is awake
+    if wet or not said.isdisjoint((*frames()["paths"], *frames()["moving"])):
+        barred |= static
+    if thing is None and rests:
+        barred |= set(fit) - static
+    return [v for v in fit if v not in barred and ((v == "swim") == wet or "swim" not in (v, base))]
 
 
 def is_bound(verb: Any) -> bool:
-    """Whether something hangs on a verb that another verb would not take: a particle, a complement, a manner."""
-    bound = ("prt", "xcomp", "ccomp", "dative", "acomp", "oprd", "agent", "conj", "neg")
-    if any(c.dep_ in bound for c in verb.children) or verb.dep_ == "conj":
-        return True
-    if any(c.dep_ == "advmod" and c.lower_.endswith("ly") for c in verb.children):
-        return True
-    if any(c.dep_ == "advcl" and any(g.tag_ == "TO" for g in c.children) for c in verb.children):
-        return True  # `jumps to make a hoop`
-    parts = any(t.lower_ in frames()["parts"] for t in verb.subtree if t.i > verb.i)
-    after = verb.doc[verb.i + 1].lower_ if verb.i + 1 < len(verb.doc) else ""
-    return parts or after in ("out", "up", "off", "away", "over", "back", "down")
+    """Return True if a verb has a dependent that another would not take: a particle, complement or manner adverb."""
+    for c in verb.children:
+        goal = c.dep_ == "prep" and c.lower_ in frames()["goals"]  # `throws a ball to a dog`
+        purpose = c.dep_ == "advcl" and c.left_edge.tag_ == "TO"  # `jumps to make a hoop`
+        if goal or purpose or c.dep_ in frames()["bound"] or (c.dep_ == "advmod" and c.lower_.endswith("ly")):
+            return True
+    after = verb.doc[verb.i + 1 :]
+    parts = any(lemma(t.lower_, "NNS") in frames()["parts"] for t in verb.subtree if t.i > verb.i)
+    loose = after and after[0].lower_ in frames()["loose"]
+    return bool(parts or loose or verb.dep_ == "conj")

@@ -1,48 +1,181 @@
-"""What annotations say of a photograph for certain, in words: positions, sizes, counts, attributes, relations.
+"""Facts about annotated photographs as sentences: positions, sizes, counts, attributes, relations.
 
-Two facts about the same things with different states exclude each other, so two photographs that have them are twins.
-Places and sizes are those in the picture, and every wording says so: nobody's own left is meant.
+Annotations are read in the published formats: COCO instances, Visual Genome, VRD and GQA. Two facts about the same
+things with different states exclude each other, so two photographs that have them are twins. Places and sizes are those
+in the picture, and every wording says so (never "left" from a person's point of view).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from creperie.bench import NO_IMAGES, Tag, open_store
+from creperie.core import DataError, UsageError, read_json
 from creperie.lang import CONTRADICTED, article_for, inflected, lemma, truth
-from creperie.making.annotations import AnnotatedImage, AnnotatedThing, read_annotations
 from creperie.making.data import read_data
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.twins_words import table_contrast
 
-#: Things smaller than this share of the picture are overlooked, by people who annotate too.
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedThing:
+    """A thing in a photograph: left, top, width and height of its box, and the area of its mask or box in pixels."""
+
+    name: str
+    box: Box
+    area: float
+    attributes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedImage:
+    """A photograph with its things by id, and relations as (id of the subject, predicate, id of the object)."""
+
+    file: str
+    width: float
+    height: float
+    things: Mapping[Any, AnnotatedThing]
+    relations: tuple[tuple[Any, str, Any], ...] = ()
+    crowded: frozenset[str] = frozenset()  #: names of things that also occur in a region annotated as a crowd
+    complete: bool = False  #: every thing of the dataset's categories is annotated
+
+
+def read_annotations(path: str | Path) -> Iterator[AnnotatedImage]:
+    """Yield the photographs of an annotation file in any of the four formats.
+
+    These are COCO's `instances_*.json`; Visual Genome's `scene_graphs.json`, `objects.json`, `attributes.json` or
+    `relationships.json`, with `image_data.json` beside it for sizes; VRD's `annotations_*.json`, with `objects.json`
+    and `predicates.json` beside it; GQA's `*_sceneGraphs.json`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UsageError("there is no such annotation file", where=str(path), hint="name COCO's instances_*.json")
+    document = read_json(path)
+    try:
+        yield from _reader(document)(document, path.parent)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as e:
+        what = f"an annotation is not as its authors publish it: {type(e).__name__} {e}"
+        raise DataError(what, where=str(path), hint="see docs/twins.md for the four layouts") from None
+
+
+def _reader(document: Any) -> Callable[[Any, Path], Iterator[AnnotatedImage]]:
+    if isinstance(document, list):
+        return _visual_genome
+    if "categories" in document:
+        return _coco
+    return _vrd if all(isinstance(record, list) for record in document.values()) else _gqa
+
+
+def _coco(document: Any, folder: Path) -> Iterator[AnnotatedImage]:
+    names = {category["id"]: category["name"] for category in document["categories"]}
+    by_image: dict[Any, list[Any]] = {}
+    for record in document["annotations"]:
+        by_image.setdefault(record["image_id"], []).append(record)
+    for image in document["images"]:
+        records = by_image.get(image["id"], [])
+        things = {
+            r["id"]: AnnotatedThing(names[r["category_id"]], _box(*r["bbox"]), float(r["area"]))
+            for r in records
+            if not r.get("iscrowd")
+        }
+        crowded = frozenset(names[r["category_id"]] for r in records if r.get("iscrowd"))
+        yield AnnotatedImage(image["file_name"], image["width"], image["height"], things, (), crowded, True)
+
+
+def _visual_genome(document: Any, folder: Path) -> Iterator[AnnotatedImage]:
+    beside = folder / "image_data.json"
+    sizes = {r["image_id"]: (r["width"], r["height"]) for r in read_json(beside)} if beside.is_file() else {}
+    for record in document:
+        things = {t["object_id"]: _thing(t) for t in record.get("objects") or record.get("attributes") or ()}
+        relations = []
+        for r in record.get("relationships", ()):
+            ends = []
+            for end in ("subject", "object"):
+                thing = r.get(end)
+                if thing:  # relationships.json contains the things, scene_graphs.json only their ids
+                    things.setdefault(thing["object_id"], _thing(thing))
+                ends.append(thing["object_id"] if thing else r[f"{end}_id"])
+            relations.append((ends[0], r["predicate"].lower(), ends[1]))
+        width, height = sizes.get(record["image_id"]) or _extent(things)
+        yield AnnotatedImage(f"{record['image_id']}.jpg", width, height, things, tuple(relations))
+
+
+def _vrd(document: Any, folder: Path) -> Iterator[AnnotatedImage]:
+    names, predicates = (read_json(folder / f"{name}.json") for name in ("objects", "predicates"))
+    for file, records in document.items():
+        things, relations = {}, []
+        for r in records:
+            ends = []
+            for end in (r["subject"], r["object"]):
+                top, bottom, left, right = end["bbox"]
+                box = _box(left, top, right - left, bottom - top)
+                ends.append((end["category"], box))
+                things[ends[-1]] = AnnotatedThing(names[end["category"]], box, box[2] * box[3])
+            relations.append((ends[0], predicates[r["predicate"]], ends[1]))
+        yield AnnotatedImage(file, *_extent(things), things, tuple(relations))
+
+
+def _gqa(document: Any, folder: Path) -> Iterator[AnnotatedImage]:
+    for key, record in document.items():
+        things = {number: _thing(t) for number, t in record["objects"].items()}
+        relations = []
+        for number, t in record["objects"].items():
+            outgoing = t.get("relations", ())  # a list in the files, a dictionary in their documentation
+            for r in outgoing.values() if isinstance(outgoing, dict) else outgoing:
+                relations.append((number, r["name"], r["object"]))
+        yield AnnotatedImage(f"{key}.jpg", record["width"], record["height"], things, tuple(relations))
+
+
+def _thing(record: Any) -> AnnotatedThing:
+    """Return a thing from a record of Visual Genome or GQA."""
+    box = _box(*(record[side] for side in "xywh"))
+    name = record["names"][0] if record.get("names") else record["name"]
+    attributes = frozenset(word.strip().lower() for word in record.get("attributes") or ())
+    return AnnotatedThing(name.strip().lower(), box, box[2] * box[3], attributes)
+
+
+def _box(left: float, top: float, width: float, height: float) -> Box:
+    return float(left), float(top), float(width), float(height)
+
+
+def _extent(things: Mapping[Any, AnnotatedThing]) -> tuple[float, float]:
+    """Return the smallest size that contains all boxes, for formats without the size of the photograph."""
+    boxes = [thing.box for thing in things.values()]
+    return max((b[0] + b[2] for b in boxes), default=0.0), max((b[1] + b[3] for b in boxes), default=0.0)
+
+
+#: Minimum share of the picture for a thing to take part: smaller ones are overlooked, by annotators too.
 SEEN = 0.0025
-#: Of smaller ones than this people may not see what they are: such facts are likely, not certain.
+#: Below this share of the picture people may not recognise a thing: such facts are likely, not certain.
 CLEAR = 0.005
-#: One is left of another where each ends before the other's middle and their middles are this share of the width apart.
+#: One thing is left of another if each ends before the other's middle and their middles are this share of the width
+#: apart.
 APART = 0.1
-#: A mask that fills less of its box than this is in pieces, or of several things.
+#: Minimum share of its box that a mask must fill; below, it is in pieces or covers several things.
 SOLID = 0.15
-#: One thing looks larger where its mask and its box have this many times the other's pixels.
+#: One thing is larger if its mask and its box have this many times the other's pixels.
 LARGER = 2.0
-#: People count up to here at a glance, and only things that are at least this share of the picture.
+#: The largest count that people see at a glance, and the minimum share of the picture of things that are counted.
 MOST_COUNTED, COUNTED = 4, 0.005
-#: Photographs that are kept for each state of a fact.
+#: Maximum number of photographs for each state of a fact.
 PER_STATE = 40
 NUMBERS = ("no", "one", "two", "three", "four")
 
 
 @dataclass(frozen=True, slots=True)
 class SceneFact:
-    """One true sentence. Facts of the same kind about the same things with other states are false of this picture."""
+    """One true sentence about a picture. Facts of the same kind and things with other states are false of it."""
 
     kind: str
-    names: tuple[str, ...]  #: of the things, as the annotations have them
+    names: tuple[str, ...]  #: names of the things, as in the annotations
     about: tuple[str, ...]
     state: str
     text: str
@@ -51,8 +184,8 @@ class SceneFact:
 def annotated_captions(path: str | Path, images: str | Path | None = None) -> Captions:
     """Return the facts of all photographs as captions.
 
-    Their tags say the fact (`about`, `state`) and the evidence: `certain` where all things are annotated, under names
-    that annotators use strictly.
+    Their tags hold the fact (`about`, `state`) and the evidence: `certain` if all things of the categories are
+    annotated, under names that annotators use strictly, and are large enough to be recognised.
     """
     loose = set(read_data("facts")["loose"])
     by_key: dict[tuple[str, ...], dict[str, list[SourceCaption]]] = {}
@@ -71,8 +204,14 @@ def annotated_captions(path: str | Path, images: str | Path | None = None) -> Ca
     return Captions(Path(path).stem, sources, open_store(images) if images else NO_IMAGES)
 
 
+def check_annotated(name: str, captions: Captions) -> None:
+    """Raise a UsageError if the captions are not facts of annotated photographs."""
+    if not all("state" in s.tags for s in captions.sources):
+        raise UsageError(f"{name} needs annotated photographs", hint="pass --captions annotations:FILE")
+
+
 def facts_of(image: AnnotatedImage) -> Iterator[SceneFact]:
-    """Yield the facts of a photograph. A name that might also fit another thing in it takes no part."""
+    """Yield the facts of a photograph. Names that could also describe another thing in it are left out."""
     by_name: dict[str, list[AnnotatedThing]] = {}
     for thing in image.things.values():
         by_name.setdefault(thing.name, []).append(thing)
@@ -101,7 +240,7 @@ Group = Sequence[AnnotatedThing]
 
 
 def _placed(image: AnnotatedImage, names: Names, groups: tuple[Group, Group]) -> Iterator[SceneFact]:
-    """Yield where all things of one name are in respect to all of another."""
+    """Yield the position of all things of one name relative to all things of another: left or above."""
     phrases = _the(names[0], len(groups[0])), _the(names[1], len(groups[1]))
     for kind, side, extent in (("left", 0, image.width), ("above", 1, image.height)):
         spans = [(min(t.box[side] for t in g), max(t.box[side] + t.box[side + 2] for t in g)) for g in groups]
@@ -137,7 +276,7 @@ def _counted(counts: Mapping[str, int]) -> Iterator[SceneFact]:
 
 
 def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
-    """Yield which things are more than the others, by so many that one that was overlooked does not matter."""
+    """Yield which of two kinds of things is more numerous, by a margin at which an overlooked one does not matter."""
     for names in combinations(groups, 2):
         for first, (one, other) in enumerate((names, names[::-1])):
             if sum(t.area >= smallest for t in groups[one]) > 2 * len(groups[other]) + 1:
@@ -145,7 +284,7 @@ def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[Scene
 
 
 def _related(image: AnnotatedImage, single: Mapping[str, AnnotatedThing]) -> Iterator[SceneFact]:
-    """Yield relations that exclude their own converse, such as `on`, between things whose names are clear."""
+    """Yield relations that exclude their converse, such as `on`, between things with unambiguous names."""
     names = {key: t.name for key, t in image.things.items() if t.name in single}
     stated = {(names[s], p, names[o]) for s, p, o in image.relations if s in names and o in names}
     for subject, predicate, thing in sorted(stated):
@@ -163,7 +302,7 @@ def _ordered(kind: str, names: Names, phrases: Names, first: int) -> SceneFact:
 
 
 def _worded(kind: str, about: tuple[str, ...], a: str, b: str = "") -> str:
-    """The sentence: all facts about the same things have the same wording, other things may have another one."""
+    """Return the sentence. All facts about the same things share one wording; other things may have another one."""
     wordings = read_data("facts")["wordings"][kind]
     number = int.from_bytes(hashlib.sha256(", ".join((kind, *about)).encode()).digest()[:4], "big")
     wording, turned = wordings[number % len(wordings)]
@@ -174,17 +313,17 @@ def _worded(kind: str, about: tuple[str, ...], a: str, b: str = "") -> str:
 
 @cache
 def _alike(name: str) -> frozenset[str]:
-    """The names that people may take for this one."""
+    """Return the names that people may confuse with this one."""
     return frozenset(n for group in read_data("facts")["alike"] if name in group for n in group)
 
 
 def _is_seen(thing: AnnotatedThing, smallest: float) -> bool:
-    """True where it is large enough, and one piece: its mask fills a good part of its box."""
+    """Return True if a thing is large enough, and in one piece: its mask fills a good part of its box."""
     return thing.area >= max(smallest, SOLID * thing.box[2] * thing.box[3])
 
 
 def _is_countable(image: AnnotatedImage, name: str, things: Group) -> bool:
-    """True where people agree on how many: not of bottles on a shelf, or parts of a couch."""
+    """Return True if people agree on the number of these things; not for bottles on a shelf, or parts of a couch."""
     smallest = min(t.area for t in things)
     plain = name in read_data("facts")["counted"] and smallest >= COUNTED * image.width * image.height
     return plain and len(things) <= MOST_COUNTED
@@ -192,7 +331,7 @@ def _is_countable(image: AnnotatedImage, name: str, things: Group) -> bool:
 
 @cache
 def _is_one(name: str) -> bool:
-    """True where the name is of one thing: `tree`, not `trees` or `scissors`."""
+    """Return True if the name is singular: `tree`, not `trees` or `scissors`."""
     return name not in read_data("facts")["plain"] and lemma(name.split()[-1], "NNS") == name.split()[-1]
 
 

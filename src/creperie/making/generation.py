@@ -1,28 +1,62 @@
-"""`creperie.make`: foils and second positives from captions in one call."""
+"""`creperie.make`: foils and second positives from captions in one call, by a maker's name or a function."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from creperie.bench import Benchmark, as_benchmark
 from creperie.core import Progress, UsageError, automatic, silent, with_options
 from creperie.engine import Engine, parse_shard
-from creperie.making.candidate import Maker
+from creperie.making.candidate import Candidate, Maker, Proposal
 from creperie.making.facts import annotated_captions
 from creperie.making.options import JobOptions, MakerOptions
+from creperie.making.pipeline import OptionedMaker
 from creperie.making.registry import build_maker
 from creperie.making.run import Made, make_folder, preview
 from creperie.making.shards import MakeRequest, make_shard
 from creperie.making.source import Captions, SourceCaption, captions_of, first_or_drawn, read_captions
 
-#: Before the path of an annotation file (COCO instances, Visual Genome, VRD, GQA), whose facts become captions.
+#: A function that returns a false caption for a true one, or several, or None.
+WriteFoils = Callable[[str], str | Sequence[str] | None]
+
+
+@dataclass(frozen=True)
+class FunctionMaker(OptionedMaker):
+    """A maker that calls one function per caption."""
+
+    function: WriteFoils
+
+    def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
+        for source in sources:
+            foils = self.function(source.text)
+            texts: list[Any] = list(foils) if isinstance(foils, (list, tuple)) else [] if foils is None else [foils]
+            if not all(isinstance(text, str) for text in texts):
+                raise UsageError("must return a caption, a list of captions or None", where=self.name)
+            made = [Candidate(source.id, text, "negative", self.name, self.name, "") for text in texts]
+            yield Proposal(tuple(made), skipped="" if made else "no foil")
+
+
+def as_maker(maker: Any, options: MakerOptions) -> Maker:
+    """Return a maker unchanged, and a function wrapped as a maker; raise a UsageError for anything else."""
+    if not callable(maker) and not hasattr(maker, "propose"):
+        what = f"{type(maker).__name__} is not a maker"
+        raise UsageError(what, hint="pass a maker's name, or a function of a caption that returns foils or None")
+    own = getattr(maker, "__name__", type(maker).__name__)
+    name = "function" if own == "<lambda>" else own
+    made: Maker = maker if hasattr(maker, "propose") else FunctionMaker(name, options, maker)
+    return made
+
+
+#: The prefix of an annotation file (COCO instances, Visual Genome, VRD, GQA), whose facts become captions.
 ANNOTATIONS = "annotations:"
 
 
 @with_options(options=MakerOptions, job=JobOptions)
 def make(
-    maker: str | Maker,
+    maker: str | Maker | WriteFoils,
     captions: str | Path | Sequence[str] | Benchmark | Captions,
     out: str | Path | None = None,
     *,
@@ -31,10 +65,11 @@ def make(
     engine: Engine | None = None,
     progress: Progress | None = automatic,
 ) -> Made:
-    """Make foils or second positives from captions.
+    """Make foils or second positives from captions, and return them.
 
-    `captions` is a list of captions, a file, a benchmark, its spec, or a data frame. Without `out` nothing is written.
-    If it is killed, the same call resumes.
+    `maker` is a name, a maker, or a function that returns one foil for a caption, several, or None. `captions` is a
+    list of captions, a file, a benchmark, its spec, or a data frame. Without `out` nothing is written. If the job is
+    interrupted, the same call resumes it.
 
     >>> made = make("rules:swap", ["A dog chases a cat."])
     >>> made.items[0].captions
@@ -42,7 +77,7 @@ def make(
     """
     progress = progress or silent
     sources = read_sources(captions, job, options.seed)
-    chosen = build_maker(maker, options, sources) if isinstance(maker, str) else maker
+    chosen = as_maker(build_maker(maker, options, sources) if isinstance(maker, str) else maker, options)
     if out is None:
         if job.shard:
             raise UsageError("`shard=` requires `out=`", hint="pass a folder, or leave out the shard to look only")
@@ -59,7 +94,7 @@ def make(
 def read_sources(
     captions: str | Path | Sequence[str] | Benchmark | Captions, job: JobOptions, seed: int = 0
 ) -> Captions:
-    """Return captions from whatever names or holds them; a string is a file or a spec, never a caption."""
+    """Return captions from a file, spec, benchmark, data frame or list; a string is a file or a spec."""
     if isinstance(captions, Benchmark):
         captions = captions_of(captions)
     elif isinstance(captions, str) and captions.startswith(ANNOTATIONS):

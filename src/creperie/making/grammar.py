@@ -1,13 +1,13 @@
-"""Makers by grammar: one event in two constructions, and both with their arguments exchanged.
+"""Makers by grammar: one event in two constructions, and both again with their arguments exchanged.
 
 grammar:passive       A player hits a ball.               A ball is hit by a player.
 grammar:dative        A woman gives the girl a book.      A woman gives a book to the girl.
 grammar:with-against  A boy hits the fence with a stick.  A boy hits a stick against the fence.
 
-Each source gives an item of two captions and two foils, and another one with its arguments reduced to their heads.
-Foils exchange roles only where either could have the other's: two beings and a verb that goes both ways, or a language
-model (`lm=`, not the trigram model) that finds the exchange as likely. Elsewhere the alternation is a second positive
-without a foil; `as_published` exchanges all roles.
+Each source gives an item of two captions and two foils, and a second item with the arguments reduced to their heads.
+Foils exchange roles only where the exchange is plausible: two animate nouns and a reversible verb, or a language model
+(`lm=`, not the trigram model) that finds the exchange as likely. Otherwise the alternation is a second positive without
+a foil; `as_published` exchanges all roles.
 """
 
 from __future__ import annotations
@@ -17,79 +17,70 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.bench import Item, Tag, choice
-from creperie.lang import facts, kind_of, lemma, parse
+from creperie.lang import facts, kind_of, lemma, open_wordnet, parse
 from creperie.making.candidate import Candidate, Proposal, Role
 from creperie.making.complements import TwoComplements, find_contact, find_giving, said_first, said_second
+from creperie.making.corpus import WordCounts, corpus_of
 from creperie.making.options import TRIGRAM, MakerOptions
-from creperie.making.parsed import ParsedMaker
-from creperie.making.pipeline import grouped
-from creperie.making.plausibility import gaps, within_band
+from creperie.making.phrases import GrammarEvent
+from creperie.making.pipeline import ParsedMaker, grouped, with_source
+from creperie.making.rules import RULES, RuleProposer, gaps, within_band
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import turns
-from creperie.making.voice import ActionClause, find_event, said_actively, said_passively
+from creperie.making.voice import find_event, said_actively, said_passively
 
 
 @dataclass(frozen=True)
 class Alternation:
-    """Two ways to say an event, in the order in which items hold them."""
+    """Two constructions of an event, in the order in which items hold them."""
 
     name: str
     constructions: tuple[str, str]
-    find: Callable[[Any], Any]  #: a document → an event, or why there is none
-    say: Mapping[str, Callable[..., str]]  #: construction → the event said so
+    find: Callable[[Any], Any]  #: a document → an event, or the reason why there is none
+    say: Mapping[str, Callable[..., str]]  #: construction → the function that writes the event so
 
 
-VOICE = Alternation(
-    "grammar:passive", ("active", "passive"), find_event, {"active": said_actively, "passive": said_passively}
-)
+ALTERNATIONS = {
+    alternation.name: alternation
+    for alternation in (
+        Alternation(
+            "grammar:passive", ("active", "passive"), find_event, {"active": said_actively, "passive": said_passively}
+        ),
+        Alternation(
+            "grammar:dative", ("ditransitive", "dative"), find_giving,
+            {"ditransitive": said_first, "dative": said_second},
+        ),
+        Alternation(
+            "grammar:with-against", ("with", "against"), find_contact, {"with": said_first, "against": said_second}
+        ),
+    )
+}  # fmt: skip
 
 
-GIVING = Alternation(
-    "grammar:dative", ("ditransitive", "dative"), find_giving, {"ditransitive": said_first, "dative": said_second}
-)
-CONTACT = Alternation(
-    "grammar:with-against", ("with", "against"), find_contact, {"with": said_first, "against": said_second}
-)
-
-
-def passive(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """The maker `grammar:passive`."""
-    return _maker(VOICE, options)
-
-
-def dative(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """The maker `grammar:dative`."""
-    return _maker(GIVING, options)
-
-
-def with_against(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """The maker `grammar:with-against`."""
-    return _maker(CONTACT, options)
-
-
-def _maker(alternation: Alternation, options: MakerOptions) -> ParsedMaker:
-    propose = Proposer(alternation)
-    checks = (RolesConfirmed(alternation, options.parser), *options.model_checks)
-    return ParsedMaker(alternation.name, propose, options, checks, Builder(alternation), whole=True, chunk=1024)
+def grammar_maker(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
+    """Return the maker `grammar:passive`, `grammar:dative` or `grammar:with-against`."""
+    alternation = ALTERNATIONS[name]
+    checks = (RolesConfirmed(alternation, options.parser),)
+    return ParsedMaker(name, options, Proposer(alternation), checks, Builder(alternation), whole=True)
 
 
 @dataclass(frozen=True)
 class Proposer:
-    """Proposes the other construction and the foils of both, long and simplified."""
+    """A proposer of the other construction and the foils of both, each also in a simplified form."""
 
     alternation: Alternation
 
     def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
         event = self.alternation.find(doc)
-        if isinstance(event, str) or event.doubt:
-            return Proposal(skipped=event if isinstance(event, str) else event.doubt)
+        if isinstance(event, str):
+            return Proposal(skipped=event)
         foils = options.as_published or self._exchanges(source, event, options)
-        found = [c for simple in (False, True) for c in self._candidates(source, event, simple=simple)]
-        kept = [c for c in found if foils or c.role == "positive"]
-        return Proposal(tuple(kept), missing={} if foils else {self.alternation.name: FIXED_ROLES})
+        every = [c for simple in (False, True) for c in self._candidates(source, event, simple=simple)]
+        candidates = tuple(c for c in every if foils or c.role == "positive")
+        return Proposal(candidates, missing={} if foils else {self.alternation.name: FIXED_ROLES})
 
-    def _exchanges(self, source: SourceCaption, event: ActionClause | TwoComplements, options: MakerOptions) -> bool:
-        """Whether the roles could be exchanged: by a table of verbs and beings, or by the language model named."""
+    def _exchanges(self, source: SourceCaption, event: GrammarEvent, options: MakerOptions) -> bool:
+        """Return True if the roles can be exchanged, judged by a table of verbs and nouns or by a language model."""
         if _is_reversible(event):
             return True
         if options.lm in ("", TRIGRAM):
@@ -97,45 +88,35 @@ class Proposer:
         foil = self.alternation.say[event.voice](event.exchanged(), simple=False)
         return within_band(gaps(source.text, [foil], options.lm)[0], options.lm, options.band)
 
-    def _candidates(
-        self, source: SourceCaption, event: ActionClause | TwoComplements, *, simple: bool
-    ) -> list[Candidate]:
-        """What the source does not say itself; the builder puts that in its place."""
-        found = []
-        for role, told in (("positive", event), ("negative", event.exchanged())):
+    def _candidates(self, source: SourceCaption, event: GrammarEvent, *, simple: bool) -> list[Candidate]:
+        """Return all sentences except the one that equals the source; the builder inserts the source in its place."""
+        name = self.alternation.name.removeprefix("grammar:")
+        group = f"{name}-simplified" if simple else name
+        roles: tuple[tuple[Role, GrammarEvent], ...] = (("positive", event), ("negative", event.exchanged()))
+        candidates = []
+        for role, meant in roles:
+            tags: dict[str, Tag] = {"construction": name, "simplified": simple, **meant.roles}
+            tags |= {"reversible": _is_reversible(meant)} | ({"plain": True} if meant.is_plain else {})
             for construction in self.alternation.constructions:
+                text = self.alternation.say[construction](meant, simple=simple)
                 own = role == "positive" and construction == event.voice
-                text = self.alternation.say[construction](told, simple=simple)
                 if own and (not simple or text.split() == source.text.split()):
                     continue
-                found.append(self._candidate(source, told, role, construction, text, simple))
-        return found
-
-    def _candidate(
-        self,
-        source: SourceCaption,
-        event: ActionClause | TwoComplements,
-        role: str,
-        construction: str,
-        text: str,
-        simple: bool,
-    ) -> Candidate:
-        name = self.alternation.name.removeprefix("grammar:")
-        tags: dict[str, Tag] = {"construction": name, "simplified": simple, **event.roles}
-        tags["reversible"] = _is_reversible(event)
-        if event.is_plain:
-            tags["plain"] = True
-        edit = f"{event.voice} → {construction}" if role == "positive" else f"{event.swapped}, {construction}"
-        group = f"{name}-simplified" if simple else name
-        wanted: Role = "positive" if role == "positive" else "negative"
-        return Candidate(source.id, text, wanted, construction, self.alternation.name, edit, group, tags)
+                change = (
+                    f"{event.voice} → {construction}"
+                    if role == "positive"
+                    else f"{meant.second.head} ↔ {meant.first.head}, {construction}"
+                )
+                made = Candidate(source.id, text, role, construction, self.alternation.name, change, group, tags)
+                candidates.append(made)
+        return candidates
 
 
 FIXED_ROLES = "the roles cannot be exchanged: a second positive, no foil"
 
 
-def _is_reversible(event: ActionClause | TwoComplements) -> bool:
-    """Whether either could have the other's role, and the event would be another."""
+def _is_reversible(event: GrammarEvent) -> bool:
+    """Return True if either argument could have the other's role, and the exchange describes a different event."""
     verb, *both = (lemma(event.roles[p], tag) for p, tag in (("verb", "VBZ"), ("first", "NNS"), ("second", "NNS")))
     if isinstance(event, TwoComplements):
         return {kind_of(word) for word in both} <= {"person"} and both[0] != both[1]
@@ -144,7 +125,7 @@ def _is_reversible(event: ActionClause | TwoComplements) -> bool:
 
 @dataclass(frozen=True)
 class Builder:
-    """Items of two captions and two foils (or none), always in the same order of constructions."""
+    """A builder of items with two captions and two foils (or none), always in the same order of constructions."""
 
     alternation: Alternation
 
@@ -156,7 +137,7 @@ class Builder:
             slots = [(role, kind) for role in roles for kind in self.alternation.constructions]
             given = [slot for slot in slots if slot not in texts]
             if len(given) > 1 or (given and given[0][0] == "negative"):
-                continue  # more is missing than the caption that the source is itself
+                continue  # more is missing than the caption that equals the source
             captions = tuple(texts.get(slot, source.text) for slot in slots)
             first = members[0].tags
             tags: dict[str, Tag] = {
@@ -179,14 +160,14 @@ OTHER_ROLES = "parsed again, the roles are others"
 
 @dataclass(frozen=True)
 class RolesConfirmed:
-    """A check: every written sentence is parsed again, and the same event must be found in it."""
+    """A check that parses every written sentence again and rejects it unless the same event is found."""
 
     alternation: Alternation
     parser: str = ""
 
     def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> list[str | None]:
         unsure = [c for _, c in pairs if not c.tags.get("plain")]
-        texts = list(dict.fromkeys(c.text for c in unsure))  # short captions are their own simplification
+        texts = list(dict.fromkeys(c.text for c in unsure))  # a short caption may equal its simplified form
         docs = dict(zip(texts, parse(texts, self.parser), strict=True))
         return [None if c.tags.get("plain") or self._is_same(docs[c.text], c) else OTHER_ROLES for _, c in pairs]
 
@@ -196,3 +177,45 @@ class RolesConfirmed:
             return False
         wanted = {name: candidate.tags[name] for name in ("first", "second", "verb")}
         return event.voice == candidate.kind and {name: event.roles[name] for name in wanted} == wanted
+
+
+KINDS = ("rules:replace", "rules:swap", "rules:add")
+
+
+def every_kind(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
+    """Return the maker `all`."""
+    open_wordnet()
+    proposer = AllKinds(corpus_of(options, captions))
+    return ParsedMaker(name, options, proposer, build=build_items, chooses=True)
+
+
+@dataclass(frozen=True)
+class AllKinds:
+    """A proposer of the candidates of every rule maker and every grammar maker."""
+
+    corpus: WordCounts
+
+    def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
+        candidates: list[Candidate] = []
+        missing: dict[str, str] = {}
+        for maker in KINDS:
+            proposal = RuleProposer(maker, self.corpus, RULES[maker][0])(source, doc, options)
+            candidates += proposal.candidates
+            missing |= proposal.missing
+        for name, alternation in ALTERNATIONS.items():
+            proposal = Proposer(alternation)(source, doc, options)
+            long = [c for c in proposal.candidates if not c.tags["simplified"]]
+            wrong = any(RolesConfirmed(alternation, options.parser).review([(source, c) for c in long]))
+            candidates += [] if wrong else long
+            missing |= proposal.missing
+            if wrong or not long:
+                missing[name] = OTHER_ROLES if wrong else proposal.skipped
+        return Proposal(tuple(candidates), missing=missing)
+
+
+def build_items(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+    """Return the items of each kind, as the maker of this kind builds them."""
+    items = with_source(source, [c for c in accepted if c.maker in KINDS])
+    for name, alternation in ALTERNATIONS.items():
+        items += Builder(alternation)(source, [c for c in accepted if c.maker == name])
+    return items

@@ -1,24 +1,23 @@
-"""Mining VISLA's spatial triplets: a second true caption from the other side, foils from other images.
+"""Mining of VISLA's spatial triplets: a second true caption with the roles exchanged, and foils from other images.
 
-P2 is a true caption of the same image with subject and object exchanged, or, where there is none, the converse of
-P1. N are the three captions most like P1 by Jaccard similarity, among all captions of other images. As published, that
-is all: experts choose and correct. By default a triplet must also be decidable without the image (`lang/logic.py`): P2
-follows from P1, and N is contradicted.
+P2 is a true caption of the same image with subject and object exchanged or, if there is none, the converse of P1. N are
+the three captions most similar to P1 (Jaccard) among all captions of other images. As published, that is all: experts
+choose and correct. By default a triplet must also be decidable without the image (`lang/logic.py`): P1 entails P2 and
+contradicts N.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from creperie.bench import Item
 from creperie.lang import CONTRADICTED, Spatial, decidability, spatial, truth, words
-from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
+from creperie.making.candidate import Candidate, Proposal
 from creperie.making.options import MakerOptions
-from creperie.making.pipeline import with_source
+from creperie.making.pipeline import OptionedMaker, with_source
 from creperie.making.source import Captions, SourceCaption
 
 MINED = 3
@@ -26,85 +25,72 @@ NAME = "mine:spatial"
 
 
 @dataclass(frozen=True)
-class SpatialMiner:
-    """Looks up captions about the same things, of the same image and of others."""
+class SpatialMiner(OptionedMaker):
+    """A maker that looks up captions about the same things, of the same image and of others."""
 
-    options: MakerOptions
     pool: CaptionPool
-    false: frozenset[tuple[str, str]]  #: (image, caption) that people found false
-    name: str = NAME
-    whole: bool = False
-    chunk: int = 2048
-    parallel: bool = False
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return self.options.settings
+    false: frozenset[tuple[str, str]]  #: (image, caption) pairs that people found false
 
     @property
     def tidies(self) -> bool:
         return self.options.tidy and not self.options.as_published
-
-    @property
-    def checks(self) -> tuple[Check | BatchCheck, ...]:
-        return self.options.model_checks
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         for source in sources:
             yield self._proposal(source)
 
     def _proposal(self, source: SourceCaption) -> Proposal:
-        told = spatial(source.text)
-        if told is None:
+        scene = spatial(source.text)
+        if scene is None:
             return Proposal(skipped="no spatial caption")
-        second = self._second(source, told)
+        second = self._second(source, scene)
         if second is None:
             return Proposal(skipped="nobody tells it from the other side, and it has no converse")
-        foils = self._foils(source, told)
+        foils = self._foils(source)
         return Proposal((second, *foils)) if foils else Proposal(skipped="no other image with the same things")
 
-    def _second(self, source: SourceCaption, told: Spatial) -> Candidate | None:
+    def _second(self, source: SourceCaption, scene: Spatial) -> Candidate | None:
         for other in sorted(source.others):
             read = spatial(other)
-            exchanged = read is not None and (read.subject, read.object) == (told.object, told.subject)
-            if read is not None and exchanged and (self.options.as_published or told.entails(read)):
+            exchanged = read is not None and (read.subject, read.object) == (scene.object, scene.subject)
+            if read is not None and exchanged and (self.options.as_published or scene.entails(read)):
                 return _candidate(source, other, "mined", "subject ↔ object")
-        converse = told.converse()
+        converse = scene.converse()
         if converse is None:
             return None
-        return _candidate(source, converse.said(), "converse", f"{told.relation} ↔ {converse.relation}")
+        return _candidate(source, converse.said(), "converse", f"{scene.relation} ↔ {converse.relation}")
 
-    def _foils(self, source: SourceCaption, told: Spatial) -> list[Candidate]:
-        """The captions most like the source among all of other images; by default among those that contradict it.
+    def _foils(self, source: SourceCaption) -> list[Candidate]:
+        """Return the captions of other images most similar to the source; by default only those that contradict it.
 
-        All that share the third place are candidates, those that contradict the caption first.
+        All captions tied for the third place are candidates; those that contradict the source come first.
         """
         known = {source.text, *source.others}
         images = frozenset(source.images)
-        found: list[tuple[float, bool, str]] = []
+        foils: list[tuple[float, bool, str]] = []
         for text, alike in self.pool.ranked(source.text):
             if text in known or self.pool.images[text] <= images:
                 continue
-            if len(found) >= MINED and alike < -found[-1][0]:
+            if len(foils) >= MINED and alike < -foils[-1][0]:
                 break
             contradicted = truth(source.text, text).word == CONTRADICTED
             if contradicted or self.options.as_published:
-                found.append((-alike, not contradicted, text))
+                foils.append((-alike, not contradicted, text))
             elif alike == 0:
                 break
-        return [self._foil(source, text, -alike) for alike, _, text in sorted(found)]
+        return [self._foil(source, *foil) for foil in sorted(foils)]
 
-    def _foil(self, source: SourceCaption, text: str, alike: float) -> Candidate:
-        """A foil, with how sure it is that it is one: it contradicts the caption, people said so, or neither."""
-        contradicted = truth(source.text, text).word == CONTRADICTED
+    def _foil(self, source: SourceCaption, unlike: float, unproven: bool, text: str) -> Candidate:
+        """Return a foil tagged with its evidence: `opposite` (contradicts the caption), `people` or `unsure`."""
         false = any((image, text) in self.false for image in source.images)
-        sure = "opposite" if contradicted else "people" if false else "unsure"
-        return Candidate(
-            source.id, text, "negative", "mined-foil", NAME, f"Jaccard {alike:.2f}", "spatial", {"foil": sure}
-        )
+        sure = "unsure" if unproven and not false else "people" if unproven else "opposite"
+        edit = f"Jaccard {-unlike:.2f}"
+        return Candidate(source.id, text, "negative", "mined-foil", NAME, edit, "spatial", {"foil": sure})
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """P1, P2 and the foils most like P1; the other foils stay among the candidates, for people to choose from."""
+        """Return the item of P1, P2 and the foils most similar to P1; the other foils stay among the candidates for
+        people to choose from.
+        """
         true = [c for c in accepted if c.role == "positive"]
         false = [c for c in accepted if c.role == "negative"][: self.options.foils]
         if not true or not false:
@@ -120,15 +106,15 @@ def _candidate(source: SourceCaption, text: str, kind: str, edit: str) -> Candid
 
 @dataclass(frozen=True)
 class CaptionPool:
-    """All captions with their images, and an index of their words to rank them by."""
+    """All captions with their images, and a word index to rank them by similarity."""
 
     images: Mapping[str, frozenset[str]]
     texts: tuple[str, ...]
     lengths: np.ndarray
-    holders: Mapping[str, np.ndarray]  #: word → the numbers of the captions that have it
+    holders: Mapping[str, np.ndarray]  #: word → numbers of the captions that contain it
 
     def ranked(self, text: str) -> Iterator[tuple[str, float]]:
-        """The captions with their Jaccard similarity, the most alike first; equal ones in alphabetical order."""
+        """Yield the captions with their Jaccard similarity, the most similar first; ties in alphabetical order."""
         own = set(words(text))
         shared = np.zeros(len(self.texts), dtype=np.int64)
         for word in own:
@@ -153,16 +139,16 @@ def _pool(images: Mapping[str, frozenset[str]]) -> CaptionPool:
 
 
 def spatial_miner(name: str, options: MakerOptions, captions: Captions) -> SpatialMiner:
-    """The maker `mine:spatial`: all captions of the benchmark, true or false of their image, are what it mines."""
-    told: dict[str, set[str]] = {}
+    """Return the maker `mine:spatial`, which mines all captions of the benchmark, true or false of their image."""
+    images: dict[str, set[str]] = {}
     false: set[tuple[str, str]] = set()
     if captions.bench is not None:
         for item in captions.bench:
             for column, caption in enumerate(item.captions):
-                told.setdefault(caption, set()).update(item.images)
+                images.setdefault(caption, set()).update(item.images)
                 false.update((i, caption) for row, i in zip(item.match, item.images) if not row[column])
     else:
         for source in captions.sources:
-            told.setdefault(source.text, set()).add(source.id)
-    pool = _pool({caption: frozenset(images) for caption, images in told.items()})
-    return SpatialMiner(options, pool, frozenset(false))
+            images.setdefault(source.text, set()).add(source.id)
+    pool = _pool({caption: frozenset(own) for caption, own in images.items()})
+    return SpatialMiner(name, options, pool, frozenset(false))

@@ -11,11 +11,12 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from creperie.lang import inflected, lemma
-from creperie.making.atoms import actions, is_plural, objects, phrase, prepositions, vague_nouns
+from creperie.lang import inflected
+from creperie.making.atoms import actions, base_of, objects, phrase, prepositions, vague_nouns
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.options import MakerOptions
-from creperie.making.parsed import ParsedMaker
+from creperie.making.phrases import is_plural
+from creperie.making.pipeline import ParsedMaker
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.wording import plain, reworded, spaced, written
 
@@ -26,19 +27,19 @@ Found = tuple[str, str]
 
 
 def negate(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """The maker `rules:negate`."""
-    return ParsedMaker(name, propose_negations, options, options.model_checks)
+    """Return the maker `rules:negate`."""
+    return ParsedMaker(name, options, propose_negations)
 
 
 def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-    """A candidate of each form that the caption allows."""
+    """Return a proposal with one candidate for each form of negation that the caption allows."""
     rng = dice_for(options.seed, "rules:negate", source.id)
     group = "negate" if options.as_published else ""
     candidates = []
     for kind, form in FORMS.items():
-        found = form(doc, rng, options.as_published)
-        if found:
-            text, edit = found
+        negated = form(doc, rng, options.as_published)
+        if negated:
+            text, edit = negated
             candidates.append(Candidate(source.id, text, "negative", kind, "rules:negate", edit, group))
     return Proposal(tuple(candidates))
 
@@ -47,7 +48,9 @@ def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) ->
 
 
 def negate_relation(doc: Any, rng: Random, as_published: bool) -> Found | None:
-    """`not` before a verb or a preposition; repaired, with the auxiliary that English asks for."""
+    """Return the caption with `not` before a verb or a preposition; unless as published, with the auxiliary that
+    English needs.
+    """
     if any(t.dep_ == "neg" for t in doc):
         return None
     verbs = [t for t in (*actions(doc), *_copulas(doc)) if t.dep_ != "conj"]
@@ -61,26 +64,26 @@ def negate_relation(doc: Any, rng: Random, as_published: bool) -> Found | None:
 
 
 def _copulas(doc: Any) -> list[Any]:
-    return [t for t in doc if t.tag_ in FINITE and t.dep_ == "ROOT" and lemma(t.text, t.tag_) == "be"]
+    return [t for t in doc if t.tag_ in FINITE and t.dep_ == "ROOT" and base_of(t) == "be"]
 
 
 def _negated_verb(doc: Any, verb: Any) -> Found:
     helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass") and c.tag_ != "TO"]
-    base = lemma(verb.text, verb.tag_)
-    if helpers:
-        return reworded(doc, {helpers[0].i: f"{helpers[0].text} not"}), f"not {verb.text}"
-    if base == "be":
-        return reworded(doc, {verb.i: f"{verb.text} not"}), f"{verb.text} not"
-    if verb.tag_ in FINITE:
-        return reworded(doc, {verb.i: f"{_DO[verb.tag_]} not {base}"}), f"{verb.text} → {_DO[verb.tag_]} not {base}"
-    return reworded(doc, {verb.i: f"not {verb.text}"}), f"not {verb.text}"
+    base = base_of(verb)
+    token, new = verb, f"not {verb.text}"
+    if helpers or base == "be":
+        token = (helpers or [verb])[0]
+        new = f"{token.text} not"
+    elif verb.tag_ in FINITE:
+        new = f"{_DO[verb.tag_]} not {base}"
+    return reworded(doc, {token.i: new}), f"{token.text} → {new}"
 
 
 # -- there is no -----------------------------------------------------------------------------------------------------
 
 
 def negate_existence(doc: Any, rng: Random, as_published: bool) -> Found | None:
-    """`There is no X …`: of the thing that the caption begins with."""
+    """Return `There is no X …` for the thing that the caption begins with; None if it begins otherwise."""
     root = next((t for t in doc if t.dep_ == "ROOT"), None)
     if root is None or len(list(doc.sents)) != 1:
         return None
@@ -109,14 +112,14 @@ def negate_existence(doc: Any, rng: Random, as_published: bool) -> Found | None:
 
 
 def _without_finite(verb: Any) -> dict[int, str]:
-    """The changes that turn a clause's verb into a participle: `is riding` and `rides` to `riding`."""
+    """Return the changes that turn a clause's verb into a participle: `is riding` and `rides` to `riding`."""
     helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass")]
     if any(c.dep_ == "neg" for c in verb.children) or any(c.tag_ in ("MD", "TO") for c in helpers):
         return {}
-    base = lemma(verb.text, verb.tag_)
+    base = base_of(verb)
     if base == "be":
         return {verb.i: ""}
-    changes = {c.i: "" for c in helpers if lemma(c.text, c.tag_) == "be" and c.tag_ != "VBG"}
+    changes = {c.i: "" for c in helpers if base_of(c) == "be" and c.tag_ != "VBG"}
     if verb.tag_ in FINITE and not helpers:
         changes[verb.i] = inflected(base, "VBG")
     return changes
@@ -130,15 +133,13 @@ def _there_is_no(noun: Any) -> str:
 
 
 def append_absence(doc: Any, rng: Random, as_published: bool) -> Found | None:
-    """The caption, and that a thing of it is not there."""
+    """Return the caption followed by a sentence that a thing in it is absent; None if it has no things."""
     nouns = objects(doc)
-    if not nouns:
-        return None
-    return _with_absence(doc.text, rng.choice(nouns))
+    return _with_absence(doc.text, rng.choice(nouns)) if nouns else None
 
 
 def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Found | None:
-    """A thing of the caption becomes `something`, and is said not to be there."""
+    """Return the caption with a thing replaced by `something`, followed by a sentence that the thing is absent."""
     nouns = [n for n in objects(doc) if n.dep_ in ("dobj", "pobj") and not _hangs_on_vague(n)]
     if not nouns:
         return None
@@ -149,8 +150,8 @@ def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Found | N
 
 
 def _hangs_on_vague(noun: Any) -> bool:
-    """`people` in `a group of people`: without it the rest says nothing."""
-    return noun.head.dep_ == "prep" and noun.head.head.text.lower() in vague_nouns()
+    """Return True for a noun like `people` in `a group of people`, without which the phrase is empty."""
+    return noun.head.dep_ == "prep" and noun.head.head.lower_ in vague_nouns()
 
 
 def _with_absence(text: str, noun: Any) -> Found:

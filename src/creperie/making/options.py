@@ -1,4 +1,4 @@
-"""What a user may choose about a generation job, and the checks that follow from it."""
+"""The options of a generation job, and the checks that follow from them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from creperie.core import option
 from creperie.making.candidate import BatchCheck, Check
 from creperie.making.checks import NotEntailed
 
-#: The language model that judges plausibility unless another one is named: small, quick, inside a package.
+#: The default language model for plausibility: small, fast, and inside a package.
 TRIGRAM = "lm:pkg:pocketsphinx?reduce=sum"
 
 
 @dataclass(frozen=True)
 class JobOptions:
-    """Which captions a generation job works on, and what it may replace."""
+    """The options of a generation job: which captions it uses, and what it may replace."""
 
     images: str | None = option(None, "Where the images are: a folder, zip or Parquet file.", metavar="DIR")
     limit: int | None = option(None, "Only the first N captions.", minimum=1, metavar="N")
@@ -27,7 +27,7 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class MakerOptions:
-    """Choices that makers share. A maker leaves alone what does not concern it."""
+    """The options that makers share. A maker ignores those that do not concern it."""
 
     seed: int = option(0, "Seed of every random choice.")
     foils: int = option(1, "Foils per kind and caption.", minimum=1)
@@ -50,7 +50,6 @@ class MakerOptions:
         "mine:twins: how sure it must be that a caption is false of the other image.",
         choices=("certain", "likely", "unchecked"),
     )
-    image_model: str = option("", "mine:twins: an image encoder that finds near-duplicates.", metavar="URI")
     lm: str = option(
         TRIGRAM,
         "Rule makers: the language model that must find a foil about as likely as its caption.",
@@ -68,11 +67,11 @@ class MakerOptions:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What is recorded: the choices that differ from the defaults, and the seed always."""
+        """The recorded options: those that differ from the defaults, and always the seed."""
         plain = MakerOptions()
         return {k: v for k, v in asdict(self).items() if k == "seed" or v != getattr(plain, k)}
 
     @property
     def model_checks(self) -> tuple[Check | BatchCheck, ...]:
-        """Return the checks by models that were named."""
+        """The checks by models that the options name."""
         return (NotEntailed(self.nli),) if self.nli else ()

@@ -1,8 +1,8 @@
-"""A generation job on its way: parts in a folder beside the result, each whole or not there, so that it can go on.
+"""Generation in batches: the stage that the engine runs, and its partial results, so that a job can resume.
 
 .out.making/
-  job.json          what is made: maker, settings, seed, the captions' digest
-  part-00000.jsonl  the outcomes of one chunk of sources, one line per source
+  job.json          the job: maker, settings, seed, the captions' digest
+  part-00000.jsonl  the outcomes of one batch of sources, one line per source
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from creperie.core import UsageError, locked, write_text
-from creperie.making.candidate import Candidate
-from creperie.making.pipeline import CandidateVerdict, SourceOutcome
+from creperie.engine import even_counts
+from creperie.making.candidate import Candidate, Maker
+from creperie.making.pipeline import CandidateVerdict, SourceOutcome, work
+from creperie.making.source import SourceCaption
 
 JOB = "job.json"
 
@@ -28,7 +32,7 @@ def parts_folder(out: Path) -> Path:
 
 @contextmanager
 def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
-    """The folder of parts for this job, held by this process. Parts of another job are in the way unless forced."""
+    """Lock and yield the folder of parts for this job; without `force`, parts of another job raise a UsageError."""
     folder = parts_folder(out)
     with locked(folder / "lock", "another process is making this", where=out):
         _claim(folder, out, job, force)
@@ -53,17 +57,12 @@ def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None
 
 
 def write_part(folder: Path, number: int, lines: Sequence[str]) -> None:
-    """Keep a chunk's outcomes, one per line: all of them, or, where the process dies, none."""
+    """Write the outcomes of a batch atomically, one per line."""
     write_text(_part(folder, number), "".join(line + "\n" for line in lines))
 
 
-def part_count(folder: Path) -> int:
-    """How many chunks are kept."""
-    return sum(1 for _ in folder.glob("part-*.jsonl"))
-
-
 def read_part(folder: Path, number: int, sources: Sequence[str]) -> list[SourceOutcome] | None:
-    """A kept chunk; None where it is not there or not of these sources."""
+    """Return the outcomes of a stored batch; None if it is missing or of other sources."""
     try:
         lines = _part(folder, number).read_text(encoding="utf-8").splitlines()
         outcomes = [outcome_of(line) for line in lines]
@@ -81,21 +80,70 @@ def _part(folder: Path, number: int) -> Path:
 
 
 def outcome_text(outcome: SourceOutcome) -> str:
-    """An outcome as a line of JSON."""
-    verdicts = [{**asdict(v.candidate), "reason": v.reason} for v in outcome.verdicts]
-    plain = {"source": outcome.source, "skipped": outcome.skipped, "calls": outcome.calls, "candidates": verdicts}
-    plain["missing"] = dict(outcome.missing)
-    return json.dumps(plain, ensure_ascii=True)
+    """Return an outcome as a line of JSON."""
+    return json.dumps(asdict(outcome))
 
 
 def outcome_of(text: str) -> SourceOutcome:
-    """An outcome from its line; ValueError where it is not valid."""
+    """Return an outcome from its line of JSON; raise a ValueError if it is not valid."""
     try:
         line = json.loads(text)
-        verdicts = tuple(
-            CandidateVerdict(Candidate(**{k: v for k, v in c.items() if k != "reason"}), c["reason"])
-            for c in line["candidates"]
-        )
-        return SourceOutcome(line["source"], line["skipped"], verdicts, line["calls"], line["missing"])
+        verdicts = (CandidateVerdict(Candidate(**v["candidate"]), v["reason"]) for v in line["verdicts"])
+        return SourceOutcome(**{**line, "verdicts": tuple(verdicts)})
     except (KeyError, TypeError, AttributeError, RecursionError) as e:
         raise ValueError(f"is not an outcome ({type(e).__name__})") from None
+
+
+@dataclass(frozen=True)
+class MakeStage:
+    """A maker with its checks. Its parser or model is loaded once per worker, with the first source."""
+
+    maker: Maker
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        outcomes = work(self.maker, sources_of(batch))
+        return pa.table({"id": [o.source for o in outcomes], "outcome": [outcome_text(o) for o in outcomes]})
+
+
+@dataclass(frozen=True)
+class SourcePieces:
+    """Sources in batches. Each batch is converted to a table on demand."""
+
+    sources: Sequence[SourceCaption]
+    size: int
+
+    @property
+    def rows(self) -> int:
+        return len(self.sources)
+
+    @property
+    def counts(self) -> Sequence[int]:
+        return even_counts(self.rows, self.size)
+
+    def __len__(self) -> int:
+        return -(-self.rows // self.size)
+
+    def chunk(self, number: int) -> Sequence[SourceCaption]:
+        return self.sources[number * self.size : (number + 1) * self.size]
+
+    def ids(self, number: int) -> list[str]:
+        return [s.id for s in self.chunk(number)]
+
+    def piece(self, number: int) -> pa.Table:
+        return source_table(self.chunk(number))
+
+
+def source_table(sources: Sequence[SourceCaption]) -> pa.Table:
+    """Return the sources as a table, one line of JSON each."""
+    return pa.table({"source": pa.array([json.dumps(asdict(s)) for s in sources], pa.string())})
+
+
+def sources_of(table: pa.Table) -> list[SourceCaption]:
+    """Return the sources from a table.
+
+    >>> dog = SourceCaption("1", "a dog", ("a.jpg",), ("one dog",), "swap", {"n": 2.0})
+    >>> sources_of(source_table([dog])) == [dog]
+    True
+    """
+    rows = map(json.loads, table.column("source").to_pylist())
+    return [SourceCaption(**{**row, "images": tuple(row["images"]), "others": tuple(row["others"])}) for row in rows]

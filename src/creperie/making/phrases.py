@@ -1,49 +1,70 @@
-"""Noun phrases that can be moved: their words, number and pronoun forms, long or reduced to their heads."""
+"""Noun phrases that can be moved: their words and number, in full or reduced to their heads.
+
+They come from a parse or, in short captions, are read word by word: word order shows the verb where a parser tags
+`hands` as a noun.
+
+A man hands a woman a kite.        noun phrase, verb, noun phrase, noun phrase
+A man hits a drum with a stick.    noun phrase, verb, noun phrase, preposition, noun phrase
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
-from creperie.lang import lemma, object_form, subject_form
+from creperie.lang import inflected, knows_verb, lemma
+from creperie.making.atoms import base_of, name_words
 from creperie.making.data import read_data
-from creperie.making.verbs import is_animate, is_name, may_be_verb
+from creperie.making.verbs import is_animate, is_name, listed
 from creperie.making.wording import plain
 
 NOUN_TAGS = frozenset(("NN", "NNS", "NNP", "NNPS"))
-_PLURAL_PRONOUNS = frozenset(("we", "us", "they", "them", "you"))
-_SAME_IN_BOTH = frozenset(("sheep", "fish", "deer", "aircraft", "series", "species", "bison", "moose"))
-_MANY = frozenset(("couple", "lot", "number", "majority", "handful", "dozen", "pair"))
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase. `plural` is None where its number cannot be told."""
+    """A noun phrase. A verb agrees with it in the plural or not."""
 
     words: tuple[str, ...]
     short: tuple[str, ...]  #: determiner and head
     head: str
-    plural: bool | None
-    pronoun: bool = False
+    plural: bool
 
-    def said(self, simple: bool, *, subject: bool) -> list[str]:
-        """Its words, as a subject or as an object."""
-        if self.pronoun:
-            word = self.words[0]
-            form = subject_form(word) if subject else object_form(word)
-            return [form or word]
-        return list(self.short if simple else self.words)
+    def said(self, simple: bool) -> tuple[str, ...]:
+        """Return the words of the phrase."""
+        return self.short if simple else self.words
+
+
+@dataclass(frozen=True)
+class GrammarEvent:
+    """An event with two arguments that can be exchanged, and the words around them."""
+
+    voice: str  #: the construction of the source
+    first: Phrase
+    second: Phrase
+    verb: str
+    rest: tuple[str, ...] = ()
+    end: str = ""
+    text: str = ""  #: the source, whose capitalisation is kept
+
+    def exchanged(self) -> Self:
+        """Return the event with its arguments exchanged, which is a foil."""
+        return replace(self, first=self.second, second=self.first)
 
     @property
-    def first_person(self) -> bool:
-        return self.pronoun and self.words[0].lower() in ("i", "me")
+    def is_plain(self) -> bool:
+        """True if the event was read word by word, so that a second parse adds nothing."""
+        return True
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The roles that are recorded, and that a second parse must confirm."""
+        return {"first": self.first.head, "second": self.second.head, "verb": self.verb, "voice": self.voice}
 
 
 def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
-    """The phrase that a noun or pronoun heads, or why it cannot be moved. `without` are dependents that stay behind."""
-    if noun.tag_ == "PRP":
-        return _pronoun(noun)
+    """Return the phrase that a noun heads, or why it cannot be moved. `without` are omitted dependents."""
     if noun.tag_ not in NOUN_TAGS or not noun.text[:1].isalpha():
         return "an argument is not a noun"
     left_out = {t.i for w in without for t in w.subtree}
@@ -51,11 +72,11 @@ def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
     reason = _why_unmovable(noun, tokens)
     if reason:
         return reason
-    return Phrase(glued(tokens), glued(_core(noun)), noun.text.lower(), is_plural(noun))
+    return Phrase(glued(tokens), glued(_core(noun)), noun.lower_, is_plural(noun))
 
 
 def glued(tokens: Sequence[Any]) -> tuple[str, ...]:
-    """The words of tokens; what the caption writes without a blank (`middle-aged`, `dog's`) stays one."""
+    """Return the words of tokens; tokens without a blank between them (`middle-aged`, `dog's`) form one word."""
     words: list[str] = []
     last: Any = None
     for token in (t for t in tokens if not t.is_space):
@@ -67,102 +88,132 @@ def glued(tokens: Sequence[Any]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _pronoun(token: Any) -> Phrase | str:
-    word = token.text.lower()
-    if not (object_form(word) or subject_form(word)) or any(True for _ in token.children):
-        return "a pronoun that cannot be moved"
-    kept = "I" if word == "i" else word
-    return Phrase((kept,), (kept,), word, word in _PLURAL_PRONOUNS, pronoun=True)
-
-
 def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
     if tokens[-1].i - tokens[0].i + 1 != len(tokens):
         return "an argument is torn apart"
     for t in tokens:
         if t.is_punct and t.text not in ("-", "'"):
             return "punctuation within an argument"
-        if t.text.lower() in read_data("frames")["around"]:
+        if t.lower_ in read_data("frames")["around"]:
             return "an argument with the scene around it"
-        if t.text.lower() in read_data("frames")["unmoved"] or (t.tag_ in ("WP", "WDT") and t.dep_ != "nsubj"):
+        if t.lower_ in read_data("frames")["unmoved"] or (t.tag_ in ("WP", "WDT") and t.dep_ != "nsubj"):
             return "an argument refers to another"
         if t.tag_ in ("VBG", "VBZ", "VBP", "VBD", "VB", "MD") and not _inside_noun_phrase(t, noun):
             return "a clause within an argument"
-    if any(c.dep_ in ("appos", "nsubj", "cop", "prt", "dobj") for c in noun.children):
-        return "an argument with another beside it"
-    links = [c.i for c in noun.rights if c.dep_ == "prep" and c.text.lower() != "of"]
+    links = [c.i for c in noun.rights if c.dep_ == "prep" and c.lower_ != "of"]
     joined = [t for t in tokens if t.dep_ == "conj" and t.head.tag_ in NOUN_TAGS]
     if any(t.tag_ not in NOUN_TAGS or (t.head == noun and any(i < t.i for i in links)) for t in joined):
         # `a girl in a hat and apron`
         return "an argument joined with something else"
-    heads = [t for t in tokens if (t == noun or t.dep_ == "conj") and may_be_verb(lemma(t.text, "VB"))]
-    if any(t.text.lower().endswith(("ing", "s")) or (t != noun and lacks_determiner(t)) for t in heads):
+    heads = [t for t in tokens if (t == noun or t.dep_ == "conj") and listed("mistaken_for_nouns", lemma(t.text, "VB"))]
+    if any(t.lower_.endswith(("ing", "s")) or (t != noun and lacks_determiner(t)) for t in heads):
         return "an argument that may be a verb"
     return ""
 
 
 def _inside_noun_phrase(verb: Any, noun: Any) -> bool:
-    """A participle before its noun (`the running dog`), or a relative clause with its own subject right after."""
+    """Return True for a participle before its noun (`the running dog`), or a verb in a relative clause with its
+    subject.
+    """
     if verb.dep_ in ("amod", "compound") and verb.i < verb.head.i:
         return True
     clause = verb if verb.dep_ == "relcl" else verb.head
-    return clause.dep_ == "relcl" and any(c.text.lower() in ("that", "who", "which") for c in clause.lefts)
+    return clause.dep_ == "relcl" and any(c.lower_ in ("that", "who", "which") for c in clause.lefts)
 
 
 def _core(noun: Any) -> list[Any]:
-    """Determiner, number, possessor and compound of a head; what is measured stays with its measure."""
+    """Return the head with its determiner, number, possessor and compound; a measure keeps what it measures."""
     kept = [noun, *([noun.left_edge] if noun.left_edge.tag_ == "DT" else ())]  # `a half eaten pie`
-    whole = any(c.dep_ == "nummod" for c in noun.lefts) and noun.left_edge.text.lower() in ("a", "an")
+    whole = any(c.dep_ == "nummod" for c in noun.lefts) and noun.left_edge.lower_ in ("a", "an")
     whole = whole or any(t.text == "-" for t in noun.subtree)  # `a 3 wheeled scooter`, `a roller coaster-like ride`
     joined = whole or any(c.dep_ == "conj" for c in noun.rights)  # `a red team and a white team`
     for child in noun.lefts:
-        named_so = child.dep_ == "amod" and child.i == noun.i - 1 and is_name(f"{child.text} {dictionary_form(noun)}")
-        named_so = named_so or child.text.lower() in ("stuffed", "toy", "fake", "plastic", "few")
-        if joined or named_so or child.dep_ in ("det", "nummod", "compound", "predet", "poss", "quantmod"):
+        named_so = child in name_words(noun) or child.lower_ in ("stuffed", "toy", "fake", "plastic", "few")
+        if joined or named_so or child.dep_ in ("det", "nummod", "predet", "poss", "quantmod"):
             kept += list(child.subtree)
-    for child in noun.rights:  # `tug of war`, `the cheek of a man`; and the verb agrees with both of two
-        if child.text.lower() == "of" or child.dep_ in ("cc", "conj"):
+    for child in noun.rights:  # `tug of war`, `the cheek of a man`; joined nouns, which decide the number of the verb
+        if child.lower_ == "of" or child.dep_ in ("cc", "conj"):
             kept += list(child.subtree)
     return sorted(set(kept), key=lambda t: t.i)
 
 
-def is_plural(noun: Any) -> bool | None:
-    """Whether a verb agrees with it as with many; None where that cannot be told."""
-    word = noun.text.lower()
-    if any(c.dep_ == "conj" for c in noun.children):
-        return True
-    numbers = [c.text.lower() for c in noun.children if c.dep_ == "nummod"]
-    one = any(c.text.lower() in ("a", "an") for c in noun.children)  # `a 3 wheeled scooter`
-    if one and noun.tag_ == "NNS" and word not in _MANY:
-        return None  # `a greyhound dog races`
-    if numbers and not one:
-        return numbers[0] not in ("one", "1")
-    determiners = {c.text.lower() for c in noun.children if c.dep_ in ("det", "amod")}
-    if word in _SAME_IN_BOTH:
-        return False if determiners & {"a", "an", "one"} else True if determiners & {"several", "many"} else None
-    if word in _MANY and any(c.text.lower() == "of" for c in noun.children):
-        return True
-    if word in ("people", "police", "cattle"):
-        return True
-    return noun.tag_ in ("NNS", "NNPS")
+def is_plural(noun: Any) -> bool:
+    """Return True if a verb agrees with the noun in the plural."""
+    several = noun.lower_ in read_data("frames")["many"] and any(c.lower_ == "of" for c in noun.children)
+    return several or noun.tag_ in ("NNS", "NNPS") or any(c.dep_ == "conj" for c in noun.children)
 
 
 def lacks_determiner(noun: Any) -> bool:
-    """A single countable thing without an article, as headlines have it: `man riding horse`."""
-    if noun.tag_ not in ("NN", "NNP") or is_plural(noun) or (noun.tag_ == "NNP" and not is_animate(noun.text.lower())):
+    """Return True for a singular countable noun without an article, as in headlines: `man riding horse`."""
+    if noun.tag_ not in ("NN", "NNP") or is_plural(noun) or (noun.tag_ == "NNP" and not is_animate(noun.lower_)):
         return False
     return not any(c.dep_ in ("det", "poss", "nummod", "predet") for c in noun.children)
 
 
 def has_possessor(noun: Any) -> bool:
-    """`his hat`: moved before the one it belongs to, it would point nowhere."""
+    """Return True if the phrase contains a possessive (`his hat`), which cannot be moved before its owner."""
     return any(t.tag_ == "PRP$" for t in noun.subtree)
 
 
-def dictionary_form(token: Any) -> str:
-    return lemma(token.text, token.tag_)
+#: Maximum number of words of a caption that is read this way.
+MOST_READ = 16
+_DETERMINERS = frozenset(("DT", "PRP$", "CD"))
+_MODIFIERS = frozenset(("JJ", "VBN", "VBG", "JJR", "JJS", "RB", *NOUN_TAGS))
+_AFTER_VERB = frozenset(("IN", "TO", "RP", "NNS", "JJ", *_DETERMINERS))
 
 
-def named(noun: Any) -> str:
-    """A noun with the compound before it, as dictionaries have it: `tennis racket`."""
-    parts = [c.text.lower() for c in noun.lefts if c.dep_ == "compound"]
-    return " ".join([*parts, dictionary_form(noun)])
+def words_of(doc: Any) -> tuple[list[Any], str]:
+    """Return the words of a caption without its final punctuation mark, and that mark."""
+    tokens = [t for t in doc if not t.is_space]
+    end = tokens[-1].text if tokens and tokens[-1].text in (".", "!") else ""
+    return (tokens[:-1] if end else tokens), end
+
+
+def noun_phrase(tokens: Sequence[Any], start: int, *, animate: bool = False) -> tuple[Phrase, int] | None:
+    """Return the noun phrase that begins at a word, and the index after it. With `animate` it ends at the first animate
+    noun, so that `a boy french fries` is two phrases.
+    """
+    if start >= len(tokens):
+        return None
+    at = start
+    while at < len(tokens) and tokens[at].tag_ in _DETERMINERS:
+        at += 1
+    begin = at
+    while at < len(tokens) and (tokens[at].tag_ in _MODIFIERS or (at > begin and _is_noun(tokens[at]))):
+        at += 1
+        further = at < len(tokens) and is_animate(lemma(tokens[at].text, "NNS"))  # `a white bear`
+        if animate and not further and _is_noun(tokens[at - 1]) and is_animate(lemma(tokens[at - 1].text, "NNS")):
+            break
+    if at == begin or not _is_noun(tokens[at - 1]):
+        return None
+    if tokens[start].lower_ in read_data("frames")["unmoved"]:
+        return None
+    head = tokens[at - 1]
+    if head.tag_ == "NN" and begin == start and not animate and at - start < 2:
+        return None  # a countable noun without its article
+    core = [*tokens[start:begin], *_name(tokens[begin:at])]
+    return Phrase(glued(tokens[start:at]), glued(core), head.lower_, is_plural(head)), at
+
+
+def _is_noun(token: Any) -> bool:
+    """Return True for a noun, or an animate noun tagged as a verb, as in `a purple bear`."""
+    return token.tag_ in NOUN_TAGS or (token.tag_ in ("VB", "VBP") and is_animate(token.lower_))
+
+
+def _name(tokens: Sequence[Any]) -> Sequence[Any]:
+    """Return the head with the word that forms one name with it, if any."""
+    if len(tokens) > 1 and is_name(f"{tokens[-2].text} {base_of(tokens[-1])}"):
+        return tokens[-2:]
+    return tokens[-1:]
+
+
+def verb_at(tokens: Sequence[Any], at: int) -> str:
+    """Return the lemma of a verb in the third person after a singular noun, however it was tagged, or an empty text."""
+    base = lemma(tokens[at].text, "VBZ")
+    spelt = tokens[at].lower_ == inflected(base, "VBZ") and knows_verb(base)
+    return base if spelt and tokens[at - 1].tag_ == "NN" and tokens[at + 1].tag_ in _AFTER_VERB else ""
+
+
+def is_read_whole(tokens: Sequence[Any]) -> bool:
+    """Return True if a caption is short and simple enough to be read word by word."""
+    return 0 < len(tokens) <= MOST_READ and not any(t.is_punct for t in tokens)

@@ -1,26 +1,37 @@
-"""A maker at work: fit sources, proposals, checks, verdicts. Chunk by chunk."""
+"""The pipeline of a maker: suitable sources, proposals, checks, verdicts, in batches."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from creperie.bench import Item, Tag, choice
 from creperie.core import MissingExtraError
-from creperie.lang import COMPATIBLE, CONTRADICTED, ENTAILED, UNKNOWN, Truth, tidy_together, truth
+from creperie.lang import (
+    COMPATIBLE,
+    CONTRADICTED,
+    ENTAILED,
+    UNKNOWN,
+    Truth,
+    default_parser,
+    parse,
+    tidy_together,
+    truth,
+)
 from creperie.making.candidate import BatchCheck, Candidate, Check, Maker, Proposal
 from creperie.making.checks import ALWAYS, why_unfit, word_key
+from creperie.making.options import MakerOptions
 from creperie.making.source import SourceCaption
 
-#: How sure it is that a foil is false, by the word of the truth layer.
+#: The evidence that a foil is false, by the verdict of the truth layer.
 EVIDENCE = {CONTRADICTED: "likely", UNKNOWN: "unchecked", COMPATIBLE: "not entailed"}
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateVerdict:
-    """A candidate and why it was rejected; no reason: it was accepted."""
+    """A candidate and the reason why it was rejected; an empty reason means that it was accepted."""
 
     candidate: Candidate
     reason: str = ""
@@ -28,13 +39,13 @@ class CandidateVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SourceOutcome:
-    """All that happened to one source."""
+    """The outcome of one source: its candidates with verdicts, or why it was skipped."""
 
     source: str
     skipped: str = ""
     verdicts: tuple[CandidateVerdict, ...] = ()
     calls: int = 0
-    missing: Mapping[str, str] = field(default_factory=dict)  #: why a kind of foil is not there
+    missing: Mapping[str, str] = field(default_factory=dict)  #: kind of foil → why there is none
 
     @property
     def accepted(self) -> list[Candidate]:
@@ -42,7 +53,7 @@ class SourceOutcome:
 
 
 def work(maker: Maker, sources: Sequence[SourceCaption]) -> list[SourceOutcome]:
-    """The outcomes of some sources, in order."""
+    """Return the outcomes of some sources, in order."""
     unfit = {s.id: reason for s in sources if (reason := why_unfit(s.text))}
     fit = [s for s in sources if s.id not in unfit]
     proposals = dict(zip((s.id for s in fit), maker.propose(fit), strict=True)) if fit else {}
@@ -52,8 +63,8 @@ def work(maker: Maker, sources: Sequence[SourceCaption]) -> list[SourceOutcome]:
         if s.id in unfit:
             outcomes.append(SourceOutcome(s.id, unfit[s.id]))
             continue
-        skipped = proposals[s.id].skipped or ("" if verdicts[s.id] else "nothing to change")
         proposal = proposals[s.id]
+        skipped = proposal.skipped or ("" if verdicts[s.id] else "nothing to change")
         outcomes.append(SourceOutcome(s.id, skipped, tuple(verdicts[s.id]), proposal.calls, proposal.missing))
     return outcomes
 
@@ -61,7 +72,7 @@ def work(maker: Maker, sources: Sequence[SourceCaption]) -> list[SourceOutcome]:
 def judge(
     maker: Maker, sources: Sequence[SourceCaption], proposals: dict[str, Proposal]
 ) -> dict[str, list[CandidateVerdict]]:
-    """Every candidate with its verdict, by source."""
+    """Return every candidate with its verdict, by source."""
     pairs = [(s, c) for s in sources for c in proposals[s.id].candidates]
     reasons = [c.refused for _, c in pairs]
     for check in (*ALWAYS, *maker.checks):
@@ -72,12 +83,13 @@ def judge(
     published = bool(maker.settings.get("as_published"))
     for (s, c), reason in zip(pairs, reasons):
         verdicts[s.id].append(CandidateVerdict(c, reason) if reason or published else with_evidence(s, c))
-    return {key: _consistent(found, maker.whole) for key, found in verdicts.items()}
+    return {key: _consistent(own, maker.whole) for key, own in verdicts.items()}
 
 
 def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdict:
-    """Return the verdict of the truth layer on a foil: rejected if its caption entails it, else with tags that say how
-    sure it is that it is false. Makers that asked the layer themselves have set the tags."""
+    """Return the truth layer's verdict on a foil: rejected if its caption entails it, otherwise with tags for the
+    evidence that it is false. Candidates that already have these tags are accepted unchanged.
+    """
     if candidate.role == "positive" or "evidence" in candidate.tags:
         return CandidateVerdict(candidate)
     try:
@@ -97,45 +109,24 @@ def _applied(check: Check | BatchCheck, pairs: Sequence[tuple[SourceCaption, Can
 
 
 def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:
-    """No two captions of an item alike; where a group is whole or nothing, one reject takes the others along."""
-    if len(verdicts) < 2:
-        return verdicts
-    told: list[CandidateVerdict] = []
-    true: dict[str, set[tuple[str, ...]]] = {}
-    seen: dict[str, set[tuple[str, ...]]] = {}
-    for v in sorted(verdicts, key=lambda v: v.candidate.role != "positive"):
-        group, key = v.candidate.subset, word_key(v.candidate.text)
-        if not v.reason and key in true.get(group, ()):
-            v = CandidateVerdict(v.candidate, "equal to a true caption")
-        elif not v.reason and key in seen.get(group, ()):
-            v = CandidateVerdict(v.candidate, "duplicate")
-        if not v.reason:
-            seen.setdefault(group, set()).add(key)
-            if v.candidate.role == "positive":
-                true.setdefault(group, set()).add(key)
-        told.append(v)
-    if whole:
-        broken = {v.candidate.subset for v in told if v.reason}
-        told = [
-            CandidateVerdict(v.candidate, "incomplete item") if not v.reason and v.candidate.subset in broken else v
-            for v in told
-        ]
-    order = {id(v.candidate): k for k, v in enumerate(verdicts)}
-    return sorted(told, key=lambda v: order[id(v.candidate)])
-
-
-def chunks(sources: Sequence[SourceCaption], size: int) -> list[Sequence[SourceCaption]]:
-    """Sources cut into chunks.
-
-    >>> [len(c) for c in chunks([SourceCaption(str(i), "") for i in range(5)], 2)]
-    [2, 2, 1]
-    """
-    return [sources[i : i + size] for i in range(0, len(sources), size)]
+    """Reject duplicates among the captions of an item; if `whole`, a rejection also rejects the rest of its group."""
+    keys = [(v.candidate.subset, word_key(v.candidate.text)) for v in verdicts]
+    accepted = [k for k, v in enumerate(verdicts) if not v.reason]
+    true = {keys[k] for k in accepted if verdicts[k].candidate.role == "positive"}
+    seen: set[object] = set()
+    reasons = [v.reason for v in verdicts]
+    for k in accepted:
+        if keys[k] in seen or (keys[k] in true and verdicts[k].candidate.role == "negative"):
+            reasons[k] = "equal to a true caption" if keys[k] in true else "duplicate"
+        seen.add(keys[k])
+    broken = {key[0] for key, reason in zip(keys, reasons) if reason} if whole else set()
+    reasons = [reason or ("incomplete item" if key[0] in broken else "") for key, reason in zip(keys, reasons)]
+    return [CandidateVerdict(v.candidate, reason) for v, reason in zip(verdicts, reasons)]
 
 
 @dataclass
 class Tally:
-    """Yields by stage: sources, why they were skipped, candidates, why they were rejected, items by subset."""
+    """Counts of a generation job: sources, reasons for skipping, candidates, reasons for rejection, items by subset."""
 
     sources: int = 0
     made: int = 0
@@ -187,7 +178,7 @@ class Tally:
 
     @property
     def composition(self) -> dict[str, Any]:
-        """What the items are made of: the share of each kind, and how often the same edit comes again."""
+        """The composition of the items: the share of each subset, and how often edits are repeated."""
         total, top = max(self.items, 1), self.edits.most_common(20)
         return {
             "shares": {subset: n / total for subset, n in self.subsets.items()},
@@ -197,19 +188,48 @@ class Tally:
         }
 
 
+@dataclass(frozen=True)
+class OptionedMaker:
+    """A maker that records its options and checks by the models that they name; subclasses propose."""
+
+    name: str
+    options: MakerOptions
+    whole = False
+    parallel = False
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return self.options.settings
+
+    @property
+    def tidies(self) -> bool:
+        return False
+
+    @property
+    def chunk(self) -> int:
+        return 512
+
+    @property
+    def checks(self) -> Sequence[Check | BatchCheck]:
+        return self.options.model_checks
+
+    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+        return with_source(source, accepted)
+
+
 def with_source(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """An item for each group of candidates, beginning with the source's own caption."""
+    """Return one item for each group of candidates, beginning with the caption of the source."""
     return [_item(source, name, (source.text,), members) for name, members in grouped(accepted).items()]
 
 
 def without_source(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """An item for each group that has a true candidate of its own; the source's caption stays out."""
+    """Return one item for each group that has a true candidate, without the caption of the source."""
     groups = grouped(accepted).items()
     return [_item(source, name, (), members) for name, members in groups if any(c.role == "positive" for c in members)]
 
 
 def grouped(candidates: Sequence[Candidate]) -> dict[str, list[Candidate]]:
-    """Candidates by the item that they belong to, in order."""
+    """Return the candidates by the item that they belong to, in order."""
     groups: dict[str, list[Candidate]] = {}
     for c in candidates:
         groups.setdefault(c.subset, []).append(c)
@@ -229,10 +249,63 @@ def _item(source: SourceCaption, subset: str, first: tuple[str, ...], members: S
 
 
 def tidied(item: Item) -> Item:
-    """The item with all its captions in one surface style."""
-    return Item(item.id, item.subset, item.images, tuple(tidy_together(item.captions)), item.match, item.tags)
+    """Return the item with all its captions in one surface style."""
+    return replace(item, captions=tuple(tidy_together(item.captions)))
 
 
 def is_sound(item: Item) -> bool:
-    """No false caption equals a true one, and no caption is empty."""
+    """Return True if no false caption equals a true one, and no caption is empty."""
     return not set(item.positives) & set(item.negatives) and all(c.strip() for c in item.captions)
+
+
+#: A function from a source, its parse (a spaCy document) and the options to a proposal.
+ProposeOne = Callable[[SourceCaption, Any, MakerOptions], Proposal]
+BuildItems = Callable[[SourceCaption, Sequence[Candidate]], list[Item]]
+
+
+@dataclass(frozen=True)
+class ParsedMaker(OptionedMaker):
+    """A maker that calls one function per source and its parse."""
+
+    propose_one: ProposeOne
+    own_checks: tuple[Check | BatchCheck, ...] = ()
+    build: BuildItems = with_source
+    whole: bool = False
+    parallel: bool = True
+    chooses: bool = False  #: it proposes more foils than are taken
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {**self.options.settings, "parser": self.options.parser or default_parser()}
+
+    @property
+    def checks(self) -> Sequence[Check | BatchCheck]:
+        return (*self.own_checks, *self.options.model_checks)
+
+    @property
+    def note(self) -> str:
+        """A note to the user about how foils are chosen; empty if there is nothing to say."""
+        corpus = getattr(self.propose_one, "corpus", None)
+        if corpus is None or corpus.knows_enough:
+            return ""
+        return (
+            f"{corpus.captions} captions are too few to learn which words go together: only the shipped word lists are "
+            "used (from 400 captions on, or with --corpus, the corpus is)"
+        )
+
+    @property
+    def tidies(self) -> bool:
+        return self.options.tidy and (self.whole or not self.options.as_published)
+
+    def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
+        unread = ("attribute_ruler",)  # parts of speech and morphology, which no rule uses
+        docs = parse([s.text for s in sources], self.options.parser, without=unread)
+        for source, doc in zip(sources, docs, strict=True):
+            yield self.propose_one(source, doc, self.options)
+
+    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+        if not self.options.apart:
+            return self.build(source, accepted)
+        true = [c for c in accepted if c.role == "positive"]
+        each = [[*(t for t in true if t.subset == c.subset), c] for c in accepted if c.role == "negative"]
+        return [replace(i, id=f"{i.id}-{k}") for k, own in enumerate(each, 1) for i in self.build(source, own)]

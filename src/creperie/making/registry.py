@@ -1,4 +1,4 @@
-"""Makers by name. Modules are imported when their maker is asked for; plug-ins add theirs by entry points."""
+"""Makers by name. Modules are imported when their maker is requested; plug-ins add makers by entry points."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from creperie.making.candidate import Maker
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions
 
-#: Builds a maker from options; `captions` are all that will be made from, for makers that look around.
+#: A function that builds a maker; `captions` are all captions of the job, for makers that search among them.
 Factory = Callable[[str, MakerOptions, Captions], Maker]
 
 
@@ -27,7 +27,7 @@ PLUG_INS = "creperie.makers"
 
 
 def build_maker(name: str, options: MakerOptions, captions: Captions) -> Maker:
-    """The maker of this name."""
+    """Return the maker of this name."""
     return _factory(name)(name, options, captions)
 
 

@@ -1,15 +1,15 @@
-"""Second positives: a caption in other words, by back-translation or with a synonym.
+"""Second positives: paraphrases of a caption, by back-translation or with a synonym.
 
 rewrite:translate   A dog leaps over a log.   A dog jumps over a log.   (into French and back, `model="mt:…"`)
 rewrite:synonyms    A kid on a bike.          A child on a bike.
 
-What is proposed is kept where each of the two captions entails the other: where they have the same words in the same
-order, up to inflection, articles, forms of "be", relative pronouns, and words or phrases that mean the same.
+A proposed text is kept if each of the two captions entails the other: if they have the same words in the same order, up
+to inflection, articles, forms of "be", relative pronouns, and synonymous words or phrases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cache
@@ -17,35 +17,30 @@ from typing import Any
 
 from creperie.bench import Item, choice
 from creperie.core import UsageError
-from creperie.lang import article_for, inflected, lemma, open_wordnet, parse, words, zipf
-from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
+from creperie.lang import inflected, lemma, open_wordnet, parse, words, zipf
+from creperie.making.atoms import base_of
+from creperie.making.candidate import Candidate, Proposal
 from creperie.making.data import read_data
 from creperie.making.options import MakerOptions
+from creperie.making.pipeline import OptionedMaker
 from creperie.making.source import Captions, SourceCaption
+from creperie.making.wording import reworded
 from creperie.models import load_model
 
 TRANSLATE, SYNONYMS = "rewrite:translate", "rewrite:synonyms"
-#: Back-translations of each caption that are looked at.
+#: Number of back-translations of each caption that are compared.
 TRIED = 4
-#: A word below this frequency (Zipf's scale) is a slip of the translation.
+#: A word below this frequency (Zipf scale) is taken for a translation error.
 RARE = 1.5
 
 
 @dataclass(frozen=True)
-class Rewriter:
-    """Items of two true captions: the source, and the first proposed text that says the same."""
-
-    name: str
-    options: MakerOptions
-    checks: tuple[Check | BatchCheck, ...] = ()
-    whole: bool = False
-    chunk: int = 64
-    parallel: bool = False
-    tidies: bool = False
+class Rewriter(OptionedMaker):
+    """A maker of items with two true captions: the source, and the first proposed text that means the same."""
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        return self.options.settings
+    def chunk(self) -> int:
+        return 64
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         texts = [s.text for s in sources]
@@ -54,8 +49,8 @@ class Rewriter:
             rewritten: Sequence[Sequence[str]] = _translator(self.options.model).rewritten(texts, TRIED)
         else:
             rewritten = [with_synonyms(doc) for doc in docs]
-        for source, doc, found in zip(sources, docs, rewritten, strict=True):
-            yield self._judged(source, doc, list(dict.fromkeys(found)))
+        for source, doc, texts_of_one in zip(sources, docs, rewritten, strict=True):
+            yield self._judged(source, doc, list(dict.fromkeys(texts_of_one)))
 
     def _judged(self, source: SourceCaption, doc: Any, texts: Sequence[str]) -> Proposal:
         candidates: list[Candidate] = []
@@ -75,12 +70,12 @@ class Rewriter:
 
 @cache
 def _translator(uri: str) -> Any:
-    """The model, loaded once for all chunks of captions."""
+    """Return the model, loaded once for all batches of captions."""
     return load_model(uri)
 
 
 def rewriter(name: str, options: MakerOptions, captions: Captions) -> Rewriter:
-    """Return a maker of second positives."""
+    """Return the maker `rewrite:translate` or `rewrite:synonyms`."""
     if name == TRANSLATE and not options.model.startswith("mt:"):
         hint = "pass model='mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en'"
         raise UsageError(f"{name} needs two translation models", hint=hint)
@@ -88,11 +83,11 @@ def rewriter(name: str, options: MakerOptions, captions: Captions) -> Rewriter:
     return Rewriter(name, options)
 
 
-Key = tuple[str, str]  #: a word in its dictionary form, and the first letter of its part of speech
+Key = tuple[str, str]  #: a lemma, and the first letter of its part of speech (plural nouns: with "s")
 
 
 def compare(doc: Any, other: Any) -> tuple[str, str]:
-    """Return what two parsed captions say differently, and why they may not mean the same (empty where they do).
+    """Return the differences between two parsed captions, and why they may not mean the same (empty if they do).
 
     >>> compare(*parse(["A dog is leaping over a log.", "A dog jumps over the log."]))
     ('leap → jump', '')
@@ -117,7 +112,7 @@ _ARTICLES = frozenset(("a", "an", "the"))
 
 
 def _fault(doc: Any, other: Any) -> str | None:
-    """Why the second caption is not worth comparing: it changes an article only, or it is not English."""
+    """Return why the second caption is unusable (only an article differs, or it is not English), or None."""
     old, new = ([w for w in words(d.text) if w not in _ARTICLES] for d in (doc, other))
     if old == new:
         return "only an article differs"
@@ -132,12 +127,12 @@ def _spelt(keys: Sequence[Key]) -> str:
 
 
 def _keys(doc: Any) -> list[Key]:
-    """The words that carry meaning: verbs in their dictionary form, nouns with their number, one spelling of each."""
+    """Return the content words: verbs as lemmas, nouns as lemmas with their number, spelling variants unified."""
     data = read_data("paraphrases")
     keys: list[Key] = []
     for token in doc:
         tag = token.tag_
-        base = lemma(token.text.lower(), tag) if tag[:2] in ("VB", "NN") else token.lower_
+        base = lemma(token.lower_, tag) if tag[:2] in ("VB", "NN") else token.lower_
         if not token.text[:1].isalnum() or base in data["dropped"] or (token.text == "'s" and tag != "POS"):
             continue
         spelt = data["spellings"].get(base, base).split()
@@ -147,7 +142,7 @@ def _keys(doc: Any) -> list[Key]:
 
 
 def _say_the_same(old: Sequence[Key], new: Sequence[Key]) -> bool:
-    """Whether two stretches of words mean the same, phrase by phrase; phrases have up to three words."""
+    """Return True if two word sequences mean the same, phrase by phrase; phrases have up to three words."""
     if not old or not new:
         return not old and not new
     lengths = [(i, j) for i in range(1, min(3, len(old)) + 1) for j in range(1, min(3, len(new)) + 1)]
@@ -175,7 +170,7 @@ def _in_one_row(one: str, two: str) -> bool:
 
 @cache
 def _share_first_sense(one: str, two: str, pos: str) -> bool:
-    """Whether the most frequent sense of one word is among the two most frequent of the other."""
+    """Return True if the most frequent sense of one word is among the two most frequent senses of the other."""
     part = {"j": "a", "n": "n", "v": "v"}.get(pos)
     if part is None or {one, two} & set(read_data("paraphrases")["light"]):
         return False
@@ -184,11 +179,11 @@ def _share_first_sense(one: str, two: str, pos: str) -> bool:
 
 
 def with_synonyms(doc: Any) -> list[str]:
-    """Return the caption with one word replaced by each of its synonyms, in the same form, article adjusted."""
+    """Return the captions with one word replaced by a synonym in the same form; articles are adjusted."""
     rows = read_data("paraphrases")["replaced"]
     texts = []
     for token in doc:
-        base = lemma(token.text.lower(), token.tag_)
+        base = base_of(token)
         for row in rows.get(token.tag_[:2], ()):
             if base not in row or token.text[:1].isupper():
                 continue
@@ -196,10 +191,5 @@ def with_synonyms(doc: Any) -> list[str]:
                 if word == base:
                     continue
                 new = word if token.tag_ in ("NN", "JJ", "IN") else inflected(word, token.tag_)
-                before = doc[: token.i].text_with_ws
-                if token.i and doc[token.i - 1].lower_ in ("a", "an"):
-                    article = article_for(new)
-                    kept = doc[: token.i - 1].text_with_ws
-                    before = f"{kept}{article if kept else article.capitalize()} "
-                texts.append(f"{before}{new}{token.whitespace_}{doc[token.i + 1 :].text}")
+                texts.append(reworded(doc, {token.i: new}))
     return texts

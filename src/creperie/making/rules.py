@@ -1,118 +1,101 @@
-"""Makers by rule: proposed widely, judged by the truth layer, ranked by how likely a language model finds them.
+"""Makers by rule: edits are proposed widely, judged by the truth layer, and ranked by a language model.
 
-Each kind of foil has one function that proposes edits of a parsed caption. What the truth layer finds entailed is no
-foil; what is left is held to a band around the likelihood of the caption. Of the best ones `choose` takes some over
-all captions, so that no edit is made too often.
+Each kind of foil has one function that proposes edits of a parsed caption. Edits that the truth layer finds entailed
+are not foils; the others must be about as likely as the caption. Among the best, `choose` selects foils over all
+captions, so that no edit occurs too often.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from creperie.bench import Tag
+from creperie.core import UsageError
 from creperie.lang import (
     COMPATIBLE,
     CONTRADICTED,
     UNKNOWN,
     Truth,
     exchange_truth,
+    inflected,
     mean_zipf,
     open_wordnet,
     read_verbs_again,
     truth,
 )
 from creperie.making.additions import added_attributes, added_objects
-from creperie.making.candidate import Candidate, Proposal, dice_for
+from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_followed
 from creperie.making.corpus import WordCounts, corpus_of
-from creperie.making.edits import CaptionEdit, other_attributes, other_objects, other_relations
+from creperie.making.edits import CaptionEdit, like, other_attributes, other_objects, other_relations
 from creperie.making.options import MakerOptions
-from creperie.making.parsed import ParsedMaker
-from creperie.making.pipeline import EVIDENCE
-from creperie.making.plausibility import gaps, within_band
+from creperie.making.pipeline import EVIDENCE, ParsedMaker
 from creperie.making.published import PublishedReplacer, other_verbs, propose_swaps
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import swapped_attributes, swapped_objects, swapped_phrases
 from creperie.making.wording import reworded
+from creperie.models import TextScorer, load_model
 
 Propose = Callable[[Any, WordCounts], Iterator[CaptionEdit]]
-REPLACED: Mapping[str, Propose] = {
-    "replace-object": other_objects,
-    "replace-attribute": other_attributes,
-    "replace-relation": other_relations,
-}
-SWAPPED: Mapping[str, Propose] = {
-    "swap-object": swapped_objects,
-    "swap-attribute": swapped_attributes,
-    "swap-phrase": swapped_phrases,
-}
-ADDED: Mapping[str, Propose] = {"add-object": added_objects, "add-attribute": added_attributes}
 EXCHANGED = {"swap-object": "names", "swap-phrase": "phrases", "swap-attribute": "attributes"}
-#: What the truth layer must say of a foil; an addition is not entailed, and no more.
+#: The verdicts of the truth layer that a foil may have; an addition need only not be entailed.
 WANTED: Mapping[str, tuple[str, ...]] = {
     "replace": (CONTRADICTED,),
     "swap": (CONTRADICTED, UNKNOWN),
     "add": (COMPATIBLE,),
     "relation": (CONTRADICTED, UNKNOWN),
 }
-#: Edits of a kind that are judged, and candidates of a kind that are left to choose from.
+#: Maximum number of edits of a kind that are judged, and of candidates of a kind to choose from.
 MOST_JUDGED, MOST_KEPT = 40, 8
 
 
-def replace(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """The maker `rules:replace`: an object, an attribute or a relation replaced by one that excludes it."""
-    open_wordnet()  # says now that it is missing, not after an hour
-    checks = (EditSize(1, 4), LengthMatched(2), *options.model_checks)
-    if options.as_published:
-        return ParsedMaker(name, PublishedReplacer(name), options, checks)
-    return ParsedMaker(
-        name, RuleProposer(name, corpus_of(options, captions), tuple(REPLACED)), options, checks, chooses=True
-    )
-
-
-def vl_checklist(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """The maker `rules:vl-checklist`: the verb replaced by any other, an attribute or object by one of its kind."""
-    maker = replace(name, options, captions)
-    if options.as_published:
-        return maker
-    kinds = ("object", "attribute", "relation")
-    proposer = RuleProposer(name, corpus_of(options, captions), kinds)
-    return ParsedMaker(name, proposer, options, maker.checks, chooses=True)
-
-
-def swap(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """The maker `rules:swap`: two things, attributes or phrases exchanged where that changes the scene."""
-    open_wordnet()
-    checks = (vocabulary_followed, *options.model_checks)
-    if options.as_published:
-        return ParsedMaker(name, propose_swaps, options, checks)
-    return ParsedMaker(
-        name, RuleProposer(name, corpus_of(options, captions), tuple(SWAPPED)), options, checks, chooses=True
-    )
-
-
-def add(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """The maker `rules:add`: an object or an attribute that the caption does not say, length kept."""
-    open_wordnet()
-    proposer = RuleProposer(name, corpus_of(options, captions), tuple(ADDED))
-    return ParsedMaker(name, proposer, options, (LengthMatched(1), *options.model_checks), chooses=True)
+def rule_maker(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
+    """Return the maker `rules:replace`, `rules:vl-checklist`, `rules:swap` or `rules:add`."""
+    open_wordnet()  # fails now if WordNet is missing, not after an hour
+    kinds, checks = RULES[name]
+    if options.as_published and name != "rules:add":
+        propose = propose_swaps if name == "rules:swap" else PublishedReplacer(name)
+        return ParsedMaker(name, options, propose, checks)
+    return ParsedMaker(name, options, RuleProposer(name, corpus_of(options, captions), kinds), checks, chooses=True)
 
 
 def _any_verb(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    for verb, _, fitted in other_verbs(doc):
+    for verb, new in other_verbs(doc):
+        head, _, rest = new.partition(" ")
+        fitted = like(verb, " ".join(filter(None, (inflected(head, verb.tag_), rest))))
         yield CaptionEdit(reworded(doc, {verb.i: fitted}), f"{verb.text} → {fitted}", verb.i)
 
 
 PROPOSERS: Mapping[str, Propose] = {
-    **REPLACED, **SWAPPED, **ADDED, "object": other_objects, "attribute": other_attributes, "relation": _any_verb
-}  # fmt: skip
+    "replace-object": other_objects,
+    "replace-attribute": other_attributes,
+    "replace-relation": other_relations,
+    "swap-object": swapped_objects,
+    "swap-attribute": swapped_attributes,
+    "swap-phrase": swapped_phrases,
+    "add-object": added_objects,
+    "add-attribute": added_attributes,
+    "object": other_objects,
+    "attribute": other_attributes,
+    "relation": _any_verb,
+}
+_REPLACING = (EditSize(1, 4), LengthMatched(2))
+#: The kinds of foils that each maker makes, and their checks.
+RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
+    "rules:replace": (("replace-object", "replace-attribute", "replace-relation"), _REPLACING),
+    "rules:swap": (("swap-object", "swap-attribute", "swap-phrase"), (vocabulary_followed,)),
+    "rules:add": (("add-object", "add-attribute"), (LengthMatched(1),)),
+    "rules:vl-checklist": (("object", "attribute", "relation"), _REPLACING),
+}
 
 
 @dataclass(frozen=True)
 class RuleProposer:
-    """Proposes up to eight foils of each kind for a caption, the most plausible first, and says why a kind has none."""
+    """A proposer of up to eight foils of each kind for a caption, the most plausible first, with reasons for none."""
 
     maker: str
     corpus: WordCounts
@@ -132,7 +115,7 @@ class RuleProposer:
         return Proposal(tuple(candidates), skipped, missing=missing)
 
     def _made(self, source: SourceCaption, doc: Any, kind: str, options: MakerOptions) -> tuple[list[Candidate], str]:
-        """The candidates of a kind, or why there are none."""
+        """Return the candidates of a kind, or an empty list and the reason why there are none."""
         edits = list({edit.text: edit for edit in PROPOSERS[kind](doc, self.corpus)}.values())
         if not edits:
             return [], NOTHING.get(kind, NO_MATERIAL)
@@ -176,6 +159,28 @@ NOTHING = {
 }
 
 
+@cache
+def text_scorer(uri: str) -> TextScorer:
+    """Return the text scorer of this URI, loaded once."""
+    scorer = load_model(uri)
+    if not isinstance(scorer, TextScorer):
+        raise UsageError(f"{uri} does not score texts", hint="name a blind model, such as blind:grammar")
+    return scorer
+
+
+def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
+    """Return log P(foil) − log P(source) of each foil: negative if the foil is less likely."""
+    if not lm or not foils:
+        return [0.0] * len(foils)
+    scores = text_scorer(lm).score_texts([source, *foils]).tolist()
+    return [float(s) - float(scores[0]) for s in scores[1:]]
+
+
+def within_band(gap: float, lm: str, band: float) -> bool:
+    """Return True if a foil is about as likely as its source: the gap is at most `band` in either direction."""
+    return not lm or abs(gap) <= band
+
+
 def _truth(source: SourceCaption, doc: Any, kind: str, edit: CaptionEdit) -> Truth:
     if edit.pair is not None and kind in EXCHANGED:
         return exchange_truth(doc, *edit.pair, EXCHANGED[kind])
@@ -183,12 +188,10 @@ def _truth(source: SourceCaption, doc: Any, kind: str, edit: CaptionEdit) -> Tru
 
 
 def _spread(close: Sequence[tuple[CaptionEdit, Truth, float]], most: int) -> list[tuple[CaptionEdit, Truth, float]]:
-    """The most plausible first, and of different places of the caption as long as there are such."""
-    ranked = sorted(close, key=lambda one: abs(one[2]))
-    turn: dict[int, int] = {}
+    """Return the most plausible edits first, alternating between different places of the caption."""
+    used: Counter[int] = Counter()
     turns = []
-    for edit, _, _ in ranked:
-        turn[edit.place] = turn.get(edit.place, -1) + 1
-        turns.append(turn[edit.place])
-    order = sorted(range(len(ranked)), key=lambda k: turns[k])
-    return [ranked[k] for k in order[:most]]
+    for one in sorted(close, key=lambda one: abs(one[2])):
+        turns.append((used[one[0].place], one))
+        used[one[0].place] += 1
+    return [one for _, one in sorted(turns, key=lambda turn: turn[0])[:most]]

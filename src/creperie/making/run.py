@@ -1,18 +1,19 @@
-"""Make a benchmark from captions: one call that can be killed and called again.
+"""Making a benchmark from captions: one call, which resumes if it is interrupted and repeated.
 
-Captions pass through in chunks: what is made of them is kept on disk, and read from there into the benchmark. Only
-eight bytes per item are held in memory, to check that no two items have the same key.
+Captions are processed in batches: outcomes are stored on disk, and the benchmark is written from there. Memory holds
+only eight bytes per item, to check that no two items have the same key.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from creperie.bench import (
     ITEMS_FILE,
@@ -24,61 +25,71 @@ from creperie.bench import (
     ProvenanceStep,
     describe_benchmark,
     load,
+    new_folder,
     relative_place,
+    tag_array,
 )
-from creperie.core import DataError, Progress, check_target, counted, html_table, silent, write_json
+from creperie.core import DataError, Framed, Progress, check_target, counted, html_table, silent, write_json
 from creperie.engine import Engine, Held, Local, Pieces
 from creperie.making.candidate import Maker, Metered
 from creperie.making.choice import choose
-from creperie.making.parts import opened, part_count, read_part, remove_parts, write_part
-from creperie.making.pipeline import SourceOutcome, Tally, chunks, is_sound, tidied, work
+from creperie.making.parts import (
+    MakeStage,
+    SourcePieces,
+    opened,
+    read_part,
+    remove_parts,
+    source_table,
+    write_part,
+)
+from creperie.making.pipeline import SourceOutcome, Tally, is_sound, tidied, work
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.stage import MakeStage, SourcePieces, source_table
 from creperie.making.written import CandidateFile, ItemSpool, read_candidates
 
 REPORT_FILE = "making.json"
 CANDIDATES_FILE = "candidates.parquet"
-#: Candidates that a notebook shows.
+#: Maximum number of candidates that a notebook shows.
 MOST_SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Made:
-    """The result of a generation job. With a folder, outcomes and items are read from it when they are asked for."""
+class Made(Framed):
+    """The result of a generation job. With a folder, outcomes and items are read from it on demand."""
 
     report: Mapping[str, Any]
     folder: Path | None = None
-    told: Callable[[], Iterable[SourceOutcome]] = tuple
-    held: tuple[Item, ...] = ()
+    read_outcomes: Callable[[], Iterable[SourceOutcome]] = tuple
+    items_in_memory: tuple[Item, ...] = ()
     sources: Sequence[SourceCaption] = ()
     maker: str = ""
 
     @property
     def outcomes(self) -> tuple[SourceOutcome, ...]:
-        return tuple(self.told())
+        return tuple(self.read_outcomes())
 
     @property
     def items(self) -> tuple[Item, ...]:
-        return tuple(load(self.folder)) if self.folder and not self.held else self.held
+        return tuple(load(self.folder)) if self.folder else self.items_in_memory
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row per candidate: its source, its text, what became of it, and its tags."""
-        found = []
-        for source, outcome in zip(self.sources, self.told()):
+        """The candidates as one row each: source, text, verdict and tags."""
+        rows = []
+        for source, outcome in zip(self.sources, self.read_outcomes()):
             for v in outcome.verdicts:
                 c = v.candidate
                 known = {"id": c.source, "source": source.text, "text": c.text, "role": c.role, "kind": c.kind}
-                found.append(known | {"edit": c.edit, "accepted": not v.reason, "reason": v.reason} | dict(c.tags))
-        return found
+                rows.append(known | {"edit": c.edit, "accepted": not v.reason, "reason": v.reason} | dict(c.tags))
+        return rows
 
-    def to_pandas(self) -> Any:
-        """The candidates, one row each, as a pandas data frame."""
-        import pandas as pd
-
-        first = ("id", "source", "text", "role", "kind", "edit", "accepted", "reason")
+    def frame(self) -> pa.Table:
+        """Return the candidates as an Arrow table, one row each."""
+        texts = ("id", "source", "text", "role", "kind", "edit", "reason")
         rows = self.rows
-        return pd.DataFrame(rows, columns=None if rows else list(first))
+        tags = list(dict.fromkeys(name for row in rows for name in row if name not in (*texts, "accepted")))
+        columns = {name: pa.array([row[name] for row in rows], pa.string()) for name in texts}
+        columns["accepted"] = pa.array([row["accepted"] for row in rows], pa.bool_())
+        return pa.table(columns | {name: tag_array([row.get(name) for row in rows]) for name in tags})
 
     def __repr__(self) -> str:
         report = self.report
@@ -93,8 +104,9 @@ class Made:
 
 
 def preview(maker: Maker, captions: Captions) -> Made:
-    """Make in memory; nothing is written."""
-    proposed = [o for part in chunks(captions.sources, maker.chunk) for o in work(maker, part)]
+    """Make candidates and items in memory and return them; nothing is written."""
+    pieces = SourcePieces(captions.sources, maker.chunk)
+    proposed = [o for k in range(len(pieces)) for o in work(maker, pieces.chunk(k))]
     outcomes = list(choose(maker, lambda: proposed))
     tally = Tally()
     items = []
@@ -103,10 +115,8 @@ def preview(maker: Maker, captions: Captions) -> Made:
         for item in _items(maker, source, outcome):
             tally.add_item(item)
             items.append(item)
-    held = tuple(items)
-    return Made(
-        _noted(tally.report, maker), told=lambda: outcomes, held=held, sources=captions.sources, maker=maker.name
-    )
+    report = _noted(tally.report, maker)
+    return Made(report, None, lambda: outcomes, tuple(items), captions.sources, maker.name)
 
 
 def make_folder(
@@ -118,7 +128,7 @@ def make_folder(
     force: bool = False,
     progress: Progress = silent,
 ) -> Made:
-    """Make a benchmark folder from captions. If it is killed, the same call resumes with the next chunk."""
+    """Make a benchmark folder from captions. If it is interrupted, the same call resumes with the next batch."""
     folder = Path(out)
     check_target(folder, force, WRITTEN)
     job = job_of(maker, captions)
@@ -132,14 +142,14 @@ def make_folder(
 
 
 def job_of(maker: Maker, captions: Captions) -> dict[str, Any]:
-    """What is made, as far as its outcomes depend on it."""
+    """Return the description of a job: everything that its outcomes depend on."""
     return {"maker": maker.name, "settings": dict(maker.settings), "captions": captions.digest, "chunk": maker.chunk}
 
 
 def make_parts(maker: Maker, sources: Sequence[SourceCaption], parts: Path, engine: Engine, progress: Progress) -> None:
-    """The outcomes of all sources, chunk by chunk, into `parts`; chunks that are kept there are not made again."""
+    """Write the outcomes of all sources into `parts`, batch by batch; stored batches are not made again."""
     pieces = SourcePieces(sources, maker.chunk)
-    begun = part_count(parts) > 0
+    begun = any(parts.glob("part-*"))
     kept = {k for k in range(len(pieces)) if begun and read_part(parts, k, pieces.ids(k)) is not None}
     with progress(f"make {maker.name}", len(sources), "captions") as advance:
         advance(sum(pieces.counts[k] for k in kept))
@@ -151,26 +161,26 @@ def make_parts(maker: Maker, sources: Sequence[SourceCaption], parts: Path, engi
 
 
 def _sent(pieces: SourcePieces, engine: Engine) -> Pieces:
-    """Sources for an engine. Workers elsewhere do not see the files of this machine: they are sent the captions."""
+    """Return the sources for an engine. Remote workers, which cannot read local files, are sent the captions."""
     if isinstance(engine, Local):
         return pieces
     return Held(source_table(pieces.sources), pieces.size)
 
 
 def kept_outcomes(maker: Maker, sources: Sequence[SourceCaption], parts: Path) -> Iterator[SourceOutcome]:
-    """The outcomes that `make_parts` wrote, in order, with the foils that were chosen."""
+    """Yield the outcomes that `make_parts` wrote, in order, after the choice of foils."""
     return choose(maker, lambda: proposed_outcomes(maker, sources, parts))
 
 
 def proposed_outcomes(maker: Maker, sources: Sequence[SourceCaption], parts: Path) -> Iterator[SourceOutcome]:
-    """The outcomes that `make_parts` wrote, in order, before the choice over all captions."""
+    """Yield the outcomes that `make_parts` wrote, in order, before the choice of foils."""
     pieces = SourcePieces(sources, maker.chunk)
     for number in range(len(pieces)):
-        found = read_part(parts, number, pieces.ids(number))
-        if found is None:
+        outcomes = read_part(parts, number, pieces.ids(number))
+        if outcomes is None:
             what = f"part {number} was damaged after it was written"
             raise DataError(what, where=str(parts), hint="the same command makes it again")
-        yield from found
+        yield from outcomes
 
 
 def finish(
@@ -180,34 +190,21 @@ def finish(
     out: Path,
     ledger: Mapping[str, Any] | None = None,
 ) -> Made:
-    """The benchmark folder from the outcomes of all captions. `ledger`: what it cost, where others have paid.
-
-    Whole or not at all: filled beside its place, renamed at the end.
-    """
-    draft, old = (out.parent / f".{out.name}.{name}" for name in ("finished", "old"))
-    shutil.rmtree(draft, ignore_errors=True)
-    try:
-        report = _fill(maker, captions, outcomes, draft, out.name)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
+    """Write the benchmark folder from the outcomes of all captions. `ledger` is the cost paid by other processes."""
     if ledger is None and isinstance(maker, Metered):
         ledger = dict(maker.ledger)
     cost = {} if ledger is None else {"ledger": dict(ledger)}
-    write_json(draft / REPORT_FILE, {"maker": maker.name, "settings": dict(maker.settings), **report, **cost})
-    shutil.rmtree(old, ignore_errors=True)
-    if out.exists():
-        out.replace(old)
-    draft.replace(out)
-    shutil.rmtree(old, ignore_errors=True)
-    told = partial(read_candidates, out / CANDIDATES_FILE)
-    return Made(report, out, told=told, sources=captions.sources, maker=maker.name)
+    with new_folder(out, replace_old=True) as draft:
+        report = _fill(maker, captions, outcomes, draft, out.name)
+        write_json(draft / REPORT_FILE, {"maker": maker.name, "settings": dict(maker.settings), **report, **cost})
+    outcomes_again = partial(read_candidates, out / CANDIDATES_FILE)
+    return Made(report, out, outcomes_again, sources=captions.sources, maker=maker.name)
 
 
 def _fill(
     maker: Maker, captions: Captions, outcomes: Iterable[SourceOutcome], draft: Path, name: str
 ) -> dict[str, Any]:
-    """Items, candidates and all that stands beside them, in one pass over the outcomes."""
+    """Write items, candidates and the files beside them in one pass over the outcomes; return the report."""
     spool, tally = ItemSpool(draft / "spool"), Tally()
     candidates = CandidateFile(draft / CANDIDATES_FILE)
     for source, outcome in zip(captions.sources, outcomes, strict=True):
@@ -224,7 +221,7 @@ def _fill(
 
 
 def _noted(report: dict[str, Any], maker: Maker) -> dict[str, Any]:
-    """The report with what the maker wants to be known."""
+    """Return the report with the maker's note, if it has one."""
     note = getattr(maker, "note", "")
     return {**report, "note": note} if note else report
 

@@ -1,22 +1,33 @@
-"""Twins from annotations: two photographs in which the same things stand, look or count otherwise."""
+"""Items from annotated photographs: twins, half-truths and confusions.
+
+Twins are two photographs that differ in the position, look or number of the same things. A half-truth item has a short
+true caption, the same with a true detail, and the same with that detail reversed: models that match words prefer the
+longer caption although its detail is false. A confusion item has a caption of two things with their colours, and the
+other assignments of these colours.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
-from creperie.bench import LEVELS
-from creperie.core import UsageError
-from creperie.making.candidate import Candidate, dice_for
+from creperie.bench import LEVELS, Item
+from creperie.lang import article_for
+from creperie.making.candidate import Candidate, Role, dice_for
+from creperie.making.data import read_data
+from creperie.making.facts import check_annotated
 from creperie.making.options import MakerOptions
+from creperie.making.pipeline import without_source
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.twins import TwinMiner
 
 NAME = "mine:scenes"
-#: No contrast of two words, such as "dog ↔ cat", is in more than this share of the items (or in two items).
+#: Maximum share of the items with the same contrast of two words, such as "dog ↔ cat" (at least two items are allowed).
 PAIR_SHARE = 0.02
-#: No thing is in more than this share of the counts, nor of the sizes (or in three items). Exchanges all stay.
+#: Maximum share of the counts, and of the sizes, that are about the same thing (at least three items are allowed).
+#: Exchanges are not limited.
 THING_SHARE = 0.10
 FEWEST = 3
 
@@ -24,10 +35,9 @@ Twin = tuple[SourceCaption, SourceCaption]
 
 
 def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMiner:
-    """Return the maker `mine:scenes`: it pairs facts about the same things whose states differ."""
-    if not all("state" in s.tags for s in captions.sources):
-        raise UsageError("mine:scenes needs annotated photographs", hint="pass --captions annotations:FILE")
-    found: dict[str, list[Candidate]] = {}
+    """Return the maker `mine:scenes`, which pairs facts about the same things whose states differ."""
+    check_annotated(name, captions)
+    candidates: dict[str, list[Candidate]] = {}
     sources = [s for s in captions.sources if LEVELS.index(str(s.tags["evidence"])) <= LEVELS.index(options.evidence)]
     pairs = proposed(sources, options.seed)
     chosen = {one.id for one, _ in capped(pairs)}
@@ -36,21 +46,21 @@ def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMin
         tags["basis"] = "annotated boxes of both images"
         refused = "" if one.id in chosen else "its words are in enough items already"
         row = Candidate(one.id, two.text, "negative", one.subset, NAME, contrast(one, two), "", tags, refused)
-        found.setdefault(one.id, []).append(row)
+        candidates.setdefault(one.id, []).append(row)
     partners = frozenset(two.id for _, two in pairs)
     alone = {s.id: "no photograph that says otherwise is left" for s in captions.sources}
-    return TwinMiner(options, {k: tuple(v) for k, v in found.items()}, alone, partners, NAME)
+    return TwinMiner(NAME, options, {k: tuple(v) for k, v in candidates.items()}, alone, partners)
 
 
 def contrast(one: SourceCaption, two: SourceCaption) -> str:
-    """Return the two words whose contrast is tested: `cat ↔ dog`, or `one ↔ two dog`."""
+    """Return the two contrasted words: `cat ↔ dog`, or `one ↔ two dog`."""
     about = str(one.tags["about"])
     states = sorted((str(one.tags["state"]), str(two.tags["state"])))
     return " ↔ ".join(states) + (f" {about}" if one.subset == "count" else "")
 
 
 def proposed(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
-    """Return as many pairs as the photographs give, each photograph once per kind and things, drawn by the seed."""
+    """Return as many pairs as possible at random by the seed, each photograph once per kind and things."""
 
     def topic(source: SourceCaption) -> tuple[str, str]:
         return source.subset, str(source.tags["about"])
@@ -63,16 +73,14 @@ def proposed(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
         dice = dice_for(seed, NAME, ": ".join(about))
         for group in states.values():
             dice.shuffle(group)
-        while (
-            sum(map(bool, states.values())) > 1
-        ):  # from the two largest states: none is left over that could be paired
+        while sum(map(bool, states.values())) > 1:  # pairing the two largest states leaves as few as possible unpaired
             one, two = sorted(states, key=lambda state: -len(states[state]))[:2]
             pairs.append((states[one].pop(), states[two].pop()))
     return [pair if dice_for(seed, NAME, pair[0].id + pair[1].id).random() < 0.5 else pair[::-1] for pair in pairs]
 
 
 def capped(pairs: Sequence[Twin]) -> list[Twin]:
-    """Return the pairs that are kept: no contrast and no thing above its share, rare ones first."""
+    """Return the pairs that are kept, so that no contrast and no thing exceeds its share; rare ones come first."""
     times = Counter(contrast(*pair) for pair in pairs)
     kept = sorted(pairs, key=lambda pair: (times[contrast(*pair)], pair[0].id))
     while True:
@@ -92,5 +100,76 @@ def capped(pairs: Sequence[Twin]) -> list[Twin]:
 
 
 def _things(source: SourceCaption) -> list[str]:
-    """Return the things whose share is limited."""
+    """Return the things of a source whose share is limited."""
     return str(source.tags["about"]).split(", ") if source.subset in ("count", "size") else []
+
+
+HALF_TRUTHS, CONFUSION = "mine:half-truths", "mine:confusion"
+#: Minimum share of the picture of a thing: smaller ones were often not recognised by readers.
+SMALLEST = 0.01
+
+
+@dataclass(frozen=True)
+class HalfTruthMaker(TwinMiner):
+    """A maker of items with one photograph and three captions: short and true, longer and true, longer and false."""
+
+    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+        return without_source(source, accepted)
+
+
+def half_truths(name: str, options: MakerOptions, captions: Captions) -> HalfTruthMaker:
+    """Return the maker `mine:half-truths`, whose details are positions, for which annotations are certain."""
+    check_annotated(name, captions)
+    details = read_data("facts")["details"]
+    clear = [s for s in captions.sources if s.tags["evidence"] == "certain" and float(s.tags["least"]) >= SMALLEST]
+    usable = [s for s in clear if s.subset in details and "all the" not in str(s.tags["about"])]
+    usable.sort(key=lambda s: dice_for(options.seed, HALF_TRUTHS, s.id).random())
+    once = list({(s.images, s.subset): s for s in usable}.values())  # one per photograph and kind
+    limit, used = max(2, int(PAIR_SHARE * len(once))), Counter[str]()
+    chosen = {}
+    for source in once:
+        about = str(source.tags["about"])
+        if used[about] < limit:
+            used[about] += 1
+            chosen[source.id] = _captions(source, details[source.subset], options.seed)
+    skipped = {s.id: "another fact of the photograph is used, or its words are in enough items" for s in usable}
+    alone = {s.id: "not the position of two things that are plain to see" for s in captions.sources}
+    return HalfTruthMaker(HALF_TRUTHS, options, chosen, alone | skipped, frozenset())
+
+
+def _captions(source: SourceCaption, detail: Sequence[str], seed: int) -> tuple[Candidate, ...]:
+    """Return the three captions. The thing named first is random, so each detail is true as often as false."""
+    things = str(source.tags["about"]).split(", ")
+    dice_for(seed, HALF_TRUTHS, f"{source.id} order").shuffle(things)
+    a, b = (f"{article_for(thing)} {thing}" for thing in things)
+    true, false = detail if source.tags["state"] == things[0] else reversed(detail)
+    tags, group = {"evidence": source.tags["evidence"]}, f"half_{source.subset}"
+    short, end = f"The picture shows {a}", f"{b}."
+    edit = f"{true} → {false}"
+    return (
+        Candidate(source.id, f"{short}.", "positive", "short", HALF_TRUTHS, "", group, tags),
+        Candidate(source.id, f"{short}, {true} {end}", "positive", "true detail", HALF_TRUTHS, "", group, tags),
+        Candidate(source.id, f"{short}, {false} {end}", "negative", "false detail", HALF_TRUTHS, edit, group, tags),
+    )
+
+
+def confusions(name: str, options: MakerOptions, captions: Captions) -> HalfTruthMaker:
+    """Return the maker `mine:confusion`: one true caption and three foils with the same things and colours."""
+    check_annotated(name, captions)
+    bound = {s.id: _confused(s) for s in captions.sources if s.subset == "swap_att"}
+    alone = {s.id: "no colours of two things" for s in captions.sources}
+    return HalfTruthMaker(CONFUSION, options, bound, alone, frozenset())
+
+
+def _confused(source: SourceCaption) -> tuple[Candidate, ...]:
+    *things, one, two = str(source.tags["about"]).split(", ")
+    first = str(source.tags["state"]).removesuffix(f" {things[0]}")
+    true = (first, two if first == one else one)
+    tags = {"evidence": source.tags["evidence"]}
+    candidates = []
+    for colours in (true, true[::-1], (one, one), (two, two)):
+        a, b = (f"{article_for(colour)} {colour} {thing}" for colour, thing in zip(colours, things))
+        role: Role = "positive" if colours == true else "negative"
+        text, edit = f"The picture shows {a} and {b}.", " and ".join(colours)
+        candidates.append(Candidate(source.id, text, role, "confusion", CONFUSION, edit, "", tags))
+    return tuple(candidates)

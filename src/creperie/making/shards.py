@@ -1,7 +1,7 @@
-"""Generation in shards: each job makes its share of the captions, `merge_making` makes the benchmark of all.
+"""Generation in shards: each job processes its share of the captions, and `merge_making` writes the benchmark of all.
 
 out-3/
-  shard.json       which shard of what: maker, options, where the captions are and their digest
+  shard.json       the shard and its job: maker, options, place and digest of the captions
   outcomes.jsonl   one line per caption, in order
 """
 
@@ -11,9 +11,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from creperie.bench import WRITTEN, new_folder
 from creperie.core import (
@@ -43,7 +43,7 @@ SHARD, OUTCOMES, VERSION = "shard.json", "outcomes.jsonl", 1
 
 @dataclass(frozen=True)
 class MakeRequest:
-    """All that a generation job is asked for; enough to build its maker and read its captions again."""
+    """The request of a generation job, with everything needed to build its maker and read its captions again."""
 
     maker: str
     captions: str
@@ -65,9 +65,9 @@ def make_shard(
     force: bool = False,
     progress: Progress = silent,
 ) -> Made:
-    """Make one share of the captions. If it is killed, the same call resumes with the next chunk."""
+    """Make one share of the captions. If it is interrupted, the same call resumes with the next batch."""
     folder = Path(out)
-    maker = build_maker(request.maker, request.options, captions)  # of all captions: some makers look around
+    maker = build_maker(request.maker, request.options, captions)  # from all captions: some makers search among them
     own = shard.of(captions.sources)
     check_target(folder, force, WRITTEN)
     job = {**job_of(maker, captions), "shard": str(shard)}
@@ -75,7 +75,7 @@ def make_shard(
         make_parts(maker, own, parts, engine or Local(), progress)
         tally = _write_shard(maker, request, job, proposed_outcomes(maker, own, parts), folder)
         remove_parts(folder)
-    return Made(tally.report, told=lambda: _lines_of(folder / OUTCOMES))
+    return Made(tally.report, read_outcomes=lambda: _lines_of(folder / OUTCOMES))
 
 
 def _write_shard(
@@ -103,36 +103,40 @@ def _write_shard(
 
 
 def _absolute(spec: str) -> str:
-    """A path as it is found from anywhere; names of catalogs and formats as they are."""
+    """Return a path as an absolute path; names of catalogs and formats unchanged."""
     return str(Path(spec).resolve()) if Path(spec).exists() else spec
 
 
 def merge_making(
     folders: Sequence[str | Path], out: str | Path, *, captions: Captions | None = None, force: bool = False
 ) -> Made:
-    """The benchmark of all shards: the one that a job without shards would have written.
+    """Write the benchmark of all shards, the same that a job without shards would have written, and return the result.
 
-    The captions are read from where the shards say that they are, unless they are given.
+    Unless captions are given, they are read from the place that the shards record.
     """
     target = Path(out)
     check_target(target, force, WRITTEN)
-    found = sorted((_read_shard(Path(f)) for f in folders), key=lambda s: s.shard)
-    check_complete((s.shard, str(s.folder), {**s.job, "shard": ""}) for s in found)
-    first = found[0]
+    shards = sorted((_read_shard(Path(f)) for f in folders), key=lambda s: s.shard)
+    check_complete((s.shard, str(s.folder), {**s.job, "shard": ""}) for s in shards)
+    first = shards[0]
     captions = captions or first.request.read()
     if captions.digest != first.job["captions"]:
         what = "the captions are no longer those that the shards were made from"
         raise DataError(what, where=first.request.captions, hint="bring them back, or make the shards again")
     maker = build_maker(first.request.maker, first.request.options, captions)
-    for shard in found:
-        shard.check()
-    outcomes = choose(maker, lambda: _of_captions(captions, (o for s in found for o in s.outcomes())))
-    ledgers = [s.ledger for s in found if s.ledger is not None]
-    return finish(maker, captions, outcomes, target, _summed(ledgers) if ledgers else None)
+    for shard in shards:
+        _check(shard)
+    files = [shard.folder / OUTCOMES for shard in shards]
+    outcomes = choose(maker, lambda: _of_captions(captions, chain.from_iterable(map(_lines_of, files))))
+    ledger: Counter[str] = Counter()
+    for shard in shards:
+        ledger.update({k: v for k, v in (shard.ledger or {}).items() if isinstance(v, (int, float))})
+    paid = any(s.ledger is not None for s in shards)
+    return finish(maker, captions, outcomes, target, dict(ledger) if paid else None)
 
 
 def _of_captions(captions: Captions, outcomes: Iterator[SourceOutcome]) -> Iterator[SourceOutcome]:
-    """The outcomes, one per caption in their order; an error where that is not so."""
+    """Yield the outcomes, one per caption in the order of the captions; raise a DataError if they do not correspond."""
     for source, outcome in zip_longest(captions.sources, outcomes):
         if source is None or outcome is None or outcome.source != source.id:
             raise DataError("the shards do not hold every caption once", hint="make the shards again")
@@ -145,16 +149,8 @@ def _lines_of(path: Path) -> Iterator[SourceOutcome]:
             yield outcome_of(line)
 
 
-def _summed(ledgers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    total: Counter[str] = Counter()
-    for ledger in ledgers:
-        total.update({k: v for k, v in ledger.items() if isinstance(v, (int, float))})
-    return dict(total)
-
-
-@dataclass(frozen=True)
-class _Made:
-    """A shard on disk."""
+class ShardOnDisk(NamedTuple):
+    """A finished shard: its folder, and the content of its record."""
 
     folder: Path
     shard: Shard
@@ -163,27 +159,19 @@ class _Made:
     digest: str
     ledger: Mapping[str, Any] | None
 
-    def check(self) -> None:
-        """DataError where the outcomes are not those that were written."""
-        path = self.folder / OUTCOMES
-        try:
-            digest = sha256_of(path)
-        except OSError as e:
-            raise DataError(f"cannot be read ({e.strerror})", where=str(path), hint="make the shard again") from None
-        if digest != self.digest:
-            raise DataError("checksum mismatch: the file is damaged", where=str(path), hint="make the shard again")
 
-    def outcomes(self) -> Iterator[SourceOutcome]:
-        path = self.folder / OUTCOMES
-        try:
-            yield from _lines_of(path)
-        except ValueError:
-            raise DataError(
-                "holds a line that is not an outcome", where=str(path), hint="make the shard again"
-            ) from None
+def _check(shard: ShardOnDisk) -> None:
+    """Raise a DataError if the file of outcomes is missing or its checksum differs."""
+    path = shard.folder / OUTCOMES
+    try:
+        damaged = "checksum mismatch: the file is damaged" if sha256_of(path) != shard.digest else ""
+    except OSError as e:
+        damaged = f"cannot be read ({e.strerror})"
+    if damaged:
+        raise DataError(damaged, where=str(path), hint="make the shard again")
 
 
-def _read_shard(folder: Path) -> _Made:
+def _read_shard(folder: Path) -> ShardOnDisk:
     from creperie.engine import parse_shard
 
     path = folder / SHARD
@@ -200,4 +188,4 @@ def _read_shard(folder: Path) -> _Made:
         ledger = document.get("ledger")
     except (CreperieError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
         raise DataError(f"is not the record of a shard ({type(e).__name__}: {e})", where=str(path)) from None
-    return _Made(folder, shard, job, request, digest, ledger)
+    return ShardOnDisk(folder, shard, job, request, digest, ledger)

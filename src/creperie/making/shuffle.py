@@ -1,6 +1,6 @@
 """Shuffled word order: the four foils of ARO's Order sets, and the full shuffle.
 
-The permutations are ARO's; the random numbers are a source's own, so that they do not depend on its neighbours.
+The permutations are ARO's; each source has its own random generator, so results do not depend on other sources.
 """
 
 from __future__ import annotations
@@ -10,23 +10,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
-from creperie.bench import Item
+from creperie.bench import Item, choice
 from creperie.core import missing_extra
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.negate import propose_negations
 from creperie.making.options import MakerOptions
-from creperie.making.parsed import ParsedMaker, ProposeOne
-from creperie.making.pipeline import with_source
-from creperie.making.rules import replace as replace_maker
-from creperie.making.rules import swap as swap_maker
+from creperie.making.pipeline import ParsedMaker, ProposeOne, with_source
+from creperie.making.rules import rule_maker
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.wording import first_letter_like, plain
 
 NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
 ADJECTIVES = frozenset(("JJ", "JJR", "JJS"))
-TRIES = 8  #: how often a shuffle that came out as the caption was is tried again
+TRIES = 8  #: how often a shuffle is repeated that leaves the caption unchanged
 
 _REMOVED = re.compile(r"([.!\"()*#:;~])")
 _RUNS = re.compile(r"\s{2,}")
@@ -35,9 +33,9 @@ MOST_WORDS = 30
 
 
 def shuffle(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """The maker `rules:shuffle`: five foils per caption, in one item."""
+    """Return the maker `rules:shuffle`: four foils per caption in one item, and the full shuffle in another."""
     build = _as_published_items if options.as_published else with_source
-    return ParsedMaker(name, _propose, options, options.model_checks, build=build)
+    return ParsedMaker(name, options, _propose, build=build)
 
 
 def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
@@ -50,45 +48,107 @@ def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal
     return Proposal(tuple(candidates))
 
 
-T = TypeVar("T")
 Shuffle = Callable[[str, Any, Random], str]
 
 
 def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool) -> str:
-    """Return a shuffled caption. A shuffle that leaves the words in their order is tried again.
+    """Return a shuffled caption. A shuffle that leaves the order of the words unchanged is tried again.
 
-    The published way's tokens stand apart; else marks and blanks stay where they are, for a comma set apart would tell
-    the foil by its length.
+    As published, tokens are joined by blanks; otherwise punctuation and blanks stay in place, because a separated comma
+    would give the foil away by its length.
     """
     slots = _published_slots(kind, text, doc) if as_published else slots_of(doc)
     words = [s.word for s in slots]
     for _ in range(TRIES):
-        order = [words[k] for k in PERMUTATIONS[kind](slots, rng)]
+        order = [words[k] for k in _permutation(kind, slots, rng)]
         if word_order("".join(order)) != word_order("".join(words)):
             break
     if as_published:
         return " ".join(order)
-    lead = len(slots[0].before) if slots else 0  # a quote, perhaps
+    lead = len(slots[0].before) if slots else 0  # the length of an opening quote, if any
     written = "".join(s.before + word + s.after for s, word in zip(slots, order))
     return written[:lead] + first_letter_like(written[lead:], text[lead:])
 
 
 def published_shuffle(kind: str, text: str, doc: Any, rng: Random) -> str:
-    """Return what ARO's shuffle of this kind makes of a caption, which may be the caption itself."""
+    """Return a caption shuffled by ARO's method of this kind; the result may equal the caption."""
     slots = _published_slots(kind, text, doc)
-    return " ".join(slots[k].word for k in PERMUTATIONS[kind](slots, rng))
+    return " ".join(slots[k].word for k in _permutation(kind, slots, rng))
+
+
+KINDS = (
+    "shuffle-nouns-adjectives", "shuffle-others", "shuffle-within-trigrams", "shuffle-trigrams", "shuffle-all"
+)  # fmt: skip
+SHUFFLES: dict[str, Shuffle] = {kind: partial(published_shuffle, kind) for kind in KINDS}
+
+
+class WordSlot(NamedTuple):
+    """A word between blanks, its tag, and the punctuation and blanks around it."""
+
+    word: str
+    tag: str = ""
+    before: str = ""
+    after: str = ""
 
 
 def _published_slots(kind: str, text: str, doc: Any) -> list[WordSlot]:
-    """Return the units that ARO shuffles: spaCy's tokens, Penn Treebank tokens in threes, or words between blanks."""
+    """Return the units that ARO shuffles: spaCy tokens, Penn Treebank tokens (trigrams), or words between blanks."""
     if kind in ("shuffle-nouns-adjectives", "shuffle-others"):
-        return [WordSlot("", t.text, "", t.tag_) for t in doc]
-    units = text.split(" ") if kind == "shuffle-all" else word_tokens(text)
-    return [WordSlot("", unit, "", "") for unit in units]
+        return [WordSlot(t.text, t.tag_) for t in doc]
+    return [WordSlot(unit) for unit in (text.split(" ") if kind == "shuffle-all" else word_tokens(text))]
+
+
+def slots_of(doc: Any) -> list[WordSlot]:
+    """Return the words of a caption. Tokens without letters and digits are punctuation of the word before."""
+    slots: list[WordSlot] = []
+    begin, before = 0, ""
+    for token in doc:
+        if not token.whitespace_ and token.i + 1 < len(doc):
+            continue
+        unit = doc[begin : token.i + 1]
+        begin, text = token.i + 1, unit.text_with_ws
+        named = [t for t in unit if any(c.isalnum() for c in t.text)]
+        if named:
+            start = named[0].idx - unit.start_char
+            end = named[-1].idx + len(named[-1]) - unit.start_char
+            word = plain(named[0]) + text[start + len(named[0]) : end]
+            tags = [str(t.tag_) for t in named]  # `dog's` has the tag of the noun, `middle-aged` that of `aged`
+            tag = next((t for t in tags if t in NOUNS), tags[-1])
+            slots.append(WordSlot(word, tag, before + text[:start], text[end:]))
+            before = ""
+        elif slots:
+            slots[-1] = slots[-1]._replace(after=slots[-1].after + text)
+        else:
+            before += text
+    return slots
+
+
+def _permutation(kind: str, slots: Sequence[WordSlot], rng: Random) -> list[int]:
+    """Return the indices of the words in their new order."""
+    order = list(range(len(slots)))
+    groups = [order[i : i + 3] for i in order[::3]]
+    if kind == "shuffle-all":
+        rng.shuffle(order)
+    elif kind == "shuffle-trigrams":
+        rng.shuffle(groups)
+    elif kind == "shuffle-within-trigrams":
+        for group in groups:
+            rng.shuffle(group)
+    if kind.endswith("trigrams"):
+        return [k for group in groups for k in group]
+    nouns, adjectives = ([k for k, slot in enumerate(slots) if slot.tag in tags] for tags in (NOUNS, ADJECTIVES))
+    others = [k for k in order if k not in {*nouns, *adjectives}]
+    moved = {"shuffle-nouns-adjectives": (nouns, adjectives), "shuffle-others": (others,)}
+    for places in moved.get(kind, ()):
+        drawn = list(places)
+        rng.shuffle(drawn)
+        for place, k in zip(places, drawn):
+            order[place] = k
+    return order
 
 
 def word_order(text: str) -> str:
-    """The letters and digits of a text, in order: the same for texts that differ in marks and blanks alone.
+    """Return the letters and digits of a text: equal for texts that differ only in punctuation and blanks.
 
     >>> word_order("A dog runs .") == word_order(". a dog runs")
     True
@@ -96,115 +156,8 @@ def word_order(text: str) -> str:
     return "".join(c for c in text.lower() if c.isalnum())
 
 
-@dataclass(frozen=True)
-class WordSlot:
-    """A word as the caption writes it between blanks, the marks and blanks around it, and what kind of word it is."""
-
-    before: str
-    word: str
-    after: str
-    tag: str
-
-
-def slots_of(doc: Any) -> list[WordSlot]:
-    """The words of a caption. What holds no letter and no digit is a mark, and belongs to the word before it."""
-    slots: list[WordSlot] = []
-    pending: list[Any] = []
-    before = ""
-    for token in doc:
-        pending.append(token)
-        if not token.whitespace_ and token.i + 1 < len(doc):
-            continue
-        real = [k for k, t in enumerate(pending) if any(c.isalnum() for c in t.text)]
-        text = "".join(t.text for t in pending)
-        blank = pending[-1].whitespace_
-        if real:
-            lead = "".join(t.text for t in pending[: real[0]])
-            word = plain(pending[real[0]]) + "".join(t.text for t in pending[real[0] + 1 : real[-1] + 1])
-            tail = "".join(t.text for t in pending[real[-1] + 1 :])
-            slots.append(WordSlot(before + lead, word, tail + blank, _tag([pending[k] for k in real])))
-            before = ""
-        elif slots:
-            slots[-1] = replace(slots[-1], after=slots[-1].after + text + blank)
-        else:
-            before += text + blank
-        pending = []
-    return slots
-
-
-def _tag(tokens: Sequence[Any]) -> str:
-    """Of a word of several tokens (`dog's`, `middle-aged`), that of the first noun or else of the last one."""
-    tags = [str(t.tag_) for t in tokens]
-    return next((t for t in tags if t in NOUNS), tags[-1])
-
-
-def _by_kind(slots: Sequence[WordSlot], rng: Random) -> list[int]:
-    order = list(range(len(slots)))
-    return _permuted(order, [[k for k in order if slots[k].tag in tags] for tags in (NOUNS, ADJECTIVES)], rng)
-
-
-def _the_others(slots: Sequence[WordSlot], rng: Random) -> list[int]:
-    order = list(range(len(slots)))
-    return _permuted(order, [[k for k in order if slots[k].tag not in NOUNS | ADJECTIVES]], rng)
-
-
-def _within_trigrams(slots: Sequence[WordSlot], rng: Random) -> list[int]:
-    groups = trigrams(range(len(slots)))
-    for group in groups:
-        rng.shuffle(group)
-    return [k for group in groups for k in group]
-
-
-def _trigrams(slots: Sequence[WordSlot], rng: Random) -> list[int]:
-    groups = trigrams(range(len(slots)))
-    rng.shuffle(groups)
-    return [k for group in groups for k in group]
-
-
-def _all(slots: Sequence[WordSlot], rng: Random) -> list[int]:
-    order = list(range(len(slots)))
-    rng.shuffle(order)
-    return order
-
-
-PERMUTATIONS: dict[str, Callable[[Sequence[WordSlot], Random], list[int]]] = {
-    "shuffle-nouns-adjectives": _by_kind,
-    "shuffle-others": _the_others,
-    "shuffle-within-trigrams": _within_trigrams,
-    "shuffle-trigrams": _trigrams,
-    "shuffle-all": _all,
-}
-
-
-SHUFFLES: dict[str, Shuffle] = {kind: partial(published_shuffle, kind) for kind in PERMUTATIONS}
-
-
-def _permuted(words: list[T], slot_groups: Sequence[list[int]], rng: Random) -> list[T]:
-    """Return the words with those of each group of places exchanged among themselves.
-
-    >>> _permuted(["a", "b", "c"], [[0, 2]], Random(1))
-    ['c', 'b', 'a']
-    """
-    permuted = list(words)
-    for slots in slot_groups:
-        order = list(slots)
-        rng.shuffle(order)
-        for slot, taken in zip(slots, order):
-            permuted[slot] = words[taken]
-    return permuted
-
-
-def trigrams(words: Sequence[T]) -> list[list[T]]:
-    """Words in groups of three; the last may be shorter.
-
-    >>> trigrams("a b c d".split())
-    [['a', 'b', 'c'], ['d']]
-    """
-    return [list(words[i : i + 3]) for i in range(0, len(words), 3)]
-
-
 def word_tokens(text: str) -> list[str]:
-    """Penn Treebank tokens, sentence by sentence: what nltk's `word_tokenize` gives, without its data.
+    """Return Penn Treebank tokens, sentence by sentence: the same as nltk's `word_tokenize`, without its data files.
 
     >>> word_tokens("A dog doesn't bark. It runs, fast.")
     ['A', 'dog', 'does', "n't", 'bark', '.', 'It', 'runs', ',', 'fast', '.']
@@ -218,7 +171,7 @@ def word_tokens(text: str) -> list[str]:
 
 
 def aro_caption(text: str) -> str:
-    """ARO's clean-up, which all five captions of its items go through.
+    """Return a caption after ARO's clean-up, which is applied to all captions of its items.
 
     >>> aro_caption('A dog (big): it "runs".  Yes! ')
     'a dog big it runs yes'
@@ -228,26 +181,25 @@ def aro_caption(text: str) -> str:
 
 
 def _as_published_items(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-    """Items with ARO's clean-up; foils that it makes equal to the caption are left out."""
+    """Return items after ARO's clean-up; foils that become equal to the caption are left out."""
     items = []
     for item in with_source(source, accepted):
         cleaned = [aro_caption(c) for c in item.captions]
         kept = [cleaned[0], *(c for c in cleaned[1:] if c != cleaned[0])]
         if len(kept) > 1:
-            match = ((True,) + (False,) * (len(kept) - 1),)
-            items.append(Item(item.id, item.subset, item.images, tuple(kept), match, item.tags))
+            items.append(replace(item, captions=tuple(kept), match=choice(1, len(kept) - 1)))
     return items
 
 
 def rebuild(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
-    """The maker `rules:rebuild`."""
-    rules = (make(name, options, captions).propose_one for make in (replace_maker, swap_maker))
-    return ParsedMaker(name, Rebuilder(*rules), options, options.model_checks)
+    """Return the maker `rules:rebuild`."""
+    rules = (rule_maker(rule, options, captions).propose_one for rule in ("rules:replace", "rules:swap"))
+    return ParsedMaker(name, options, Rebuilder(*rules))
 
 
 @dataclass(frozen=True)
 class Rebuilder:
-    """One foil of each type, drawn from what its rule proposes."""
+    """A proposer of one foil of each type, drawn from the proposals of its rule."""
 
     replace: ProposeOne
     swap: ProposeOne
@@ -256,9 +208,9 @@ class Rebuilder:
         rng = dice_for(options.seed, "rules:rebuild", source.id)
         candidates = []
         for type_, rule in {"replace": self.replace, "swap": self.swap, "negate": propose_negations}.items():
-            found = rule(source, doc, options).candidates
-            if found:
-                candidates.append(replace(rng.choice(found), maker="rules:rebuild", group=type_))
+            proposed = rule(source, doc, options).candidates
+            if proposed:
+                candidates.append(replace(rng.choice(proposed), maker="rules:rebuild", group=type_))
         kind = rng.choice([k for k in SHUFFLES if k != "shuffle-all"])
         text = shuffled(kind, source.text, doc, rng, as_published=options.as_published)
         edit = kind.replace("-", " ")

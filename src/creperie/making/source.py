@@ -1,10 +1,10 @@
-"""The captions that makers start from: a plain text file, or the true captions of any benchmark."""
+"""The source captions of makers: lines of a text file, or the true captions of any benchmark."""
 
 from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -18,13 +18,13 @@ from creperie.core import DataError, UsageError
 if TYPE_CHECKING:
     from creperie.engine import Pieces
 
-#: More captions than this, or a text file of more bytes, are read as they are needed and not held.
+#: Maximum captions, and bytes of a text file, that are held in memory; larger sources are streamed.
 HELD, HELD_BYTES = 50_000, 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCaption:
-    """One caption to make candidates from. `others` are known true captions of the same image."""
+    """One source caption. `others` are known true captions of the same image."""
 
     id: str
     text: str
@@ -36,20 +36,20 @@ class SourceCaption:
 
 @dataclass(frozen=True)
 class Captions:
-    """All sources of one generation job, where they came from, and where their images are.
+    """All sources of one generation job, their origin, and the place of their images.
 
-    Many sources from a file are read whenever they are looked through; others are held.
+    Many sources from a file are read again on every pass; few are held in memory.
     """
 
     name: str
     sources: Sequence[SourceCaption]
     images: ImageStore = NO_IMAGES
-    spec: str = ""  #: where they can be read again: a file or a benchmark spec
-    bench: Benchmark | None = None  #: the benchmark that they were taken from; miners look at its false captions too
+    spec: str = ""  #: the file or benchmark spec that they can be read from again
+    bench: Benchmark | None = None  #: the benchmark that they come from; miners also use its false captions
 
     @cached_property
     def digest(self) -> str:
-        """The same for the same captions in the same order: a job resumes only on what it began with."""
+        """A hash of the captions in their order: a job resumes only with the captions that it began with."""
         whole = hashlib.sha256()
         for s in self.sources:
             for part in (s.id, s.text, *s.images):
@@ -59,9 +59,9 @@ class Captions:
 
 
 class Streamed(Sequence[SourceCaption]):
-    """Sources from pieces of captions, from `start` to `stop`. One piece is in memory at a time.
+    """A sequence of sources that is read in pieces, from `start` to `stop`. One piece is in memory at a time.
 
-    A slice reads nothing and is as large as a whole: it knows where it begins and ends.
+    A slice reads nothing; it stores only where it begins and ends.
     """
 
     def __init__(self, pieces: Pieces, start: int = 0, stop: int | None = None) -> None:
@@ -69,10 +69,10 @@ class Streamed(Sequence[SourceCaption]):
         self.start = start
         self.stop = pieces.rows if stop is None else stop
         self._begins = [0, *accumulate(pieces.counts)]
-        self._last: tuple[int, list[SourceCaption]] = (-1, [])
+        self._last: dict[int, list[SourceCaption]] = {}  #: the last piece that was read, shared with slices
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_last": (-1, [])}  # a worker reads for itself
+        return {**self.__dict__, "_last": {}}  # a worker reads its own pieces
 
     def __len__(self) -> int:
         return max(0, self.stop - self.start)
@@ -86,53 +86,35 @@ class Streamed(Sequence[SourceCaption]):
             first, last, step = index.indices(len(self))
             if step != 1:
                 raise ValueError("streamed captions are read from front to back")
-            return _Part(self, self.start + first, self.start + max(first, last))
+            part = Streamed(self.pieces, self.start + first, self.start + max(first, last))
+            part._last = self._last  # so that adjacent slices do not read a piece twice
+            return part
         if not -len(self) <= index < len(self):
             raise IndexError(f"there are {len(self)} captions, none has number {index}")
         row = self.start + index % len(self)
         number = bisect_right(self._begins, row) - 1
         return self.piece(number)[row - self._begins[number]]
 
-    def __iter__(self) -> Iterator[SourceCaption]:
-        row = self.start
-        while row < self.stop:
-            number = bisect_right(self._begins, row) - 1
-            first = row - self._begins[number]
-            own = self.piece(number)[first : first + self.stop - row]
-            yield from own
-            row += len(own)
-
     def piece(self, number: int) -> list[SourceCaption]:
-        """The sources of a piece; the one that was read last is at hand, for chunks are smaller than pieces."""
-        if self._last[0] != number:
+        """Return the sources of a piece; the last piece is cached, because batches are smaller than pieces."""
+        if number not in self._last:
             table = self.pieces.piece(number)
             rows = zip(*(table.column(name).to_pylist() for name in ("id", "text", "image")), strict=True)
-            self._last = number, [SourceCaption(id_, text, (image,) if image else ()) for id_, text, image in rows]
-        return self._last[1]
+            self._last.clear()
+            self._last[number] = [SourceCaption(id_, text, (image,) if image else ()) for id_, text, image in rows]
+        return self._last[number]
 
 
-class _Part(Streamed):
-    """A slice; it reads through the whole, so that neighbours do not read a piece twice."""
-
-    def __init__(self, whole: Streamed, start: int, stop: int) -> None:
-        super().__init__(whole.pieces, start, stop)
-        self.whole = whole
-
-    def piece(self, number: int) -> list[SourceCaption]:
-        return self.whole.piece(number)
-
-
-def read_captions(spec: str | Path, *, images: str | Path | None = None, limit: int | None = None) -> Captions:
-    """Return captions from a text file (one per line), from what `engine.sources` reads (TSV, Parquet, tars, gzip,
+def read_captions(spec: str | Path, *, images: str | Path | None = None) -> Captions:
+    """Return captions from a text file (one per line), from any source of `engine.sources` (TSV, Parquet, tars, gzip,
     object stores), or from a benchmark spec (its true captions, each once per image).
     """
     try:
-        whole = replace(_read(str(spec), images), spec=str(spec))
-    except (OSError, ValueError) as e:  # a name that no file can have
+        return replace(_read(str(spec), images), spec=str(spec))
+    except (OSError, ValueError) as e:  # an invalid file name
         shown = str(spec) if len(str(spec)) < 80 else str(spec)[:77] + "…"
         reason = getattr(e, "strerror", None) or str(e)
         raise UsageError(f"the captions cannot be read ({reason})", where=shown, hint="check the name") from None
-    return first_or_drawn(whole, limit)
 
 
 def _read(spec: str, images: str | Path | None) -> Captions:
@@ -147,7 +129,7 @@ def _read(spec: str, images: str | Path | None) -> Captions:
 
 
 def first_or_drawn(captions: Captions, limit: int | None = None, sample: int | None = None, seed: int = 0) -> Captions:
-    """Return the first `limit` captions, and of these `sample` drawn at random, in their order."""
+    """Return the first `limit` captions, and of these a random sample of `sample`, in their order."""
     if limit is not None:
         captions = replace(captions, sources=captions.sources[:limit])
     total = len(captions.sources)
@@ -158,7 +140,7 @@ def first_or_drawn(captions: Captions, limit: int | None = None, sample: int | N
 
 
 def _is_streamed(spec: str) -> bool:
-    """Return True for TSV and Parquet files, by their names, and for folders with options."""
+    """Return True for sources that are streamed: TSV and Parquet files, by their names, and folders with options."""
     from creperie.engine import kind_of, split_spec
 
     place, options = split_spec(spec)
@@ -181,7 +163,7 @@ def _of_pieces(pieces: Pieces) -> Sequence[SourceCaption]:
 
 
 def _lines(path: Path) -> Sequence[SourceCaption]:
-    """One caption per line, exactly as written; its id is the line's number."""
+    """Return one caption per line, unchanged, with the line number as its id."""
     from creperie.engine import open_lines
 
     if path.stat().st_size > HELD_BYTES:
@@ -204,7 +186,7 @@ def _lines(path: Path) -> Sequence[SourceCaption]:
 
 
 def captions_of(bench: Benchmark) -> Captions:
-    """The true captions of a benchmark: each once for its images, with the other true captions of those images."""
+    """Return the true captions of a benchmark, each once for its images, with other true captions of these images."""
     true: dict[tuple[str, ...], dict[str, None]] = {}
     rows: list[tuple[str, str, tuple[str, ...], str, Mapping[str, Tag]]] = []
     for item in bench:

@@ -1,4 +1,4 @@
-"""The model kind `mt:`: a sentence is translated into another language and back, by two MarianMT models.
+"""The model kind `mt:`: back-translation by two MarianMT models, into another language and back.
 
 `mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en`; both are hub names or folders.
 """
@@ -13,12 +13,12 @@ from typing import Any
 from creperie.core import UsageError
 from creperie.models import Fingerprint, ModelURI, Place, Prompt, hash_state, model_folder, quiet_libraries
 
-#: Sentences that are translated at once, and tokens of the longest translation.
+#: Number of sentences per batch, and maximum tokens of a translation.
 ROWS, LONGEST = 16, 96
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BackTranslator:
-    """Load both directions; the option `back` names the model that translates back."""
+    """Return the back-translator of a URI; the option `back` names the model that translates back."""
     if "back" not in options:
         hint = "write mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en"
         raise UsageError("the model that translates back is missing", where=str(uri), hint=hint)
@@ -27,7 +27,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> BackTransla
 
 
 class BackTranslator:
-    """Rewrites sentences; as a generator it answers the last message of a prompt with its back-translation."""
+    """A model that rewrites sentences; as a generator it back-translates the last message of a prompt."""
 
     def __init__(self, uri: str, folders: Sequence[Path], place: Place) -> None:
         from transformers import MarianMTModel, MarianTokenizer
@@ -41,12 +41,12 @@ class BackTranslator:
         self.fingerprint = Fingerprint(uri, "MarianMTModel", weights, options={"beams": 4})
 
     def rewritten(self, texts: Sequence[str], count: int = 1) -> list[list[str]]:
-        """Return for every text up to `count` back-translations of its best translation, the likeliest first."""
-        across = [found[0] for found in self._translated(0, texts, 1)]
+        """Return, for every text, up to `count` back-translations of its best translation, the likeliest first."""
+        across = [texts_of_one[0] for texts_of_one in self._translated(0, texts, 1)]
         return self._translated(1, across, count)
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        return [found[0] for found in self.rewritten([prompt.messages[-1][1] for prompt in prompts])]
+        return [texts_of_one[0] for texts_of_one in self.rewritten([prompt.messages[-1][1] for prompt in prompts])]
 
     def _translated(self, which: int, texts: Sequence[str], count: int) -> list[list[str]]:
         import torch

@@ -1,7 +1,7 @@
-"""Mining natural twins: two captions of two images with almost the same words, each false of the other's image.
+"""Mining of natural twins: two captions of two images with almost the same words, each false of the other's image.
 
-Nobody wrote a foil: every caption is true of one image and false of the other, so a model that sees only text, or
-only images, is right half of the time, whatever it has learned.
+Nobody wrote a foil: every caption is true of one image and false of the other, so a model that sees only text, or only
+images, is right half of the time, whatever it has learned.
 """
 
 from __future__ import annotations
@@ -10,37 +10,39 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any
-
-import numpy as np
 
 from creperie.bench import LEVELS, PAIRED, ImageStore, Item
 from creperie.core import unknown
-from creperie.lang import Spatial, default_parser, parse, spatial
-from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
+from creperie.lang import CONTRADICTED, Spatial, default_parser, parse, spatial, truth
+from creperie.making.candidate import Candidate, Proposal
 from creperie.making.checks import why_unfit
 from creperie.making.options import MakerOptions
+from creperie.making.pipeline import OptionedMaker
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.twins_join import ORDER, neighbours
 from creperie.making.twins_match import (
     NEAR_BITS,
+    ORDER,
     CrossedCell,
     Edge,
     Evidence,
-    ImageLook,
     difference_hash,
     matched,
+    neighbours,
     weigh,
 )
-from creperie.making.twins_typing import (
+from creperie.making.twins_words import (
+    Contrast,
     Difference,
     contrast_of,
+    depends_on_viewpoint,
     differ_in_number,
     difference,
     replaced_kind,
     swapped_kind,
+    words_of,
 )
-from creperie.making.twins_words import Contrast, are_opposite, depends_on_viewpoint, words_of
 
 NAME = "mine:twins"
 _FILE_NAME = re.compile(r"\S+\.(?:jpe?g|png|gif|webp|bmp|tiff?)", re.IGNORECASE)
@@ -49,7 +51,7 @@ NOTHING = Evidence()
 
 @dataclass(frozen=True, slots=True)
 class TwinPair:
-    """Two captions that were joined, and what became of them."""
+    """Two captions that were compared, and the result."""
 
     left: int  #: numbers of their sources
     right: int
@@ -61,31 +63,21 @@ class TwinPair:
 
 
 @dataclass(frozen=True)
-class TwinMiner:
-    """Proposes for each caption its twins among the captions of other images. The search was done when it was built."""
+class TwinMiner(OptionedMaker):
+    """A maker that proposes for each caption its twins among captions of other images, from a finished search."""
 
-    options: MakerOptions
-    found: Mapping[str, tuple[Candidate, ...]]  #: by the id of the first caption
-    skipped: Mapping[str, str]  #: why a caption has none, where it is not for lack of a neighbour
-    partners: frozenset[str]  #: ids of captions that stand second in a twin
-    name: str = NAME
-    parser: str = ""  #: the spaCy pipeline that typed them
-    whole: bool = False
-    chunk: int = 8192
-    parallel: bool = False
-    tidies: bool = False  #: captions stay as people wrote them; symmetry takes care of style
+    mined: Mapping[str, tuple[Candidate, ...]]  #: candidates by the id of the first caption
+    skipped: Mapping[str, str]  #: caption → why it has no twin, other than lack of a neighbour
+    partners: frozenset[str]  #: ids of captions that are second in a twin
+    parser: str = ""  #: the spaCy pipeline that was used
 
     @property
     def settings(self) -> Mapping[str, Any]:
         return {**self.options.settings, **({"parser": self.parser} if self.parser else {})}
 
-    @property
-    def checks(self) -> tuple[Check | BatchCheck, ...]:
-        return self.options.model_checks
-
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         for source in sources:
-            if candidates := self.found.get(source.id):
+            if candidates := self.mined.get(source.id):
                 yield Proposal(candidates)
             elif source.id in self.partners:
                 yield Proposal(skipped="the second caption of a twin")
@@ -93,7 +85,7 @@ class TwinMiner:
                 yield Proposal(skipped=self.skipped.get(source.id) or "no caption of another image is almost the same")
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Two images, two captions, each true of its own image."""
+        """Return items of two images and two captions, each true of its own image."""
         items = []
         for c in accepted:
             tags = dict(c.tags)
@@ -105,18 +97,18 @@ class TwinMiner:
 
 
 def twin_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMiner:
-    """The maker `mine:twins`, after a search through all captions."""
+    """Return the maker `mine:twins`, after a search through all captions."""
     if options.evidence not in LEVELS:
         raise unknown("evidence level", options.evidence, LEVELS)
     search = TwinSearch(captions, options)
     pairs = search.pairs()
-    found: dict[str, list[Candidate]] = {}
+    mined: dict[str, list[Candidate]] = {}
     for pair in pairs:
         left, right = search.sources[pair.left], search.sources[pair.right]
-        found.setdefault(left.id, []).append(_candidate(pair, left, right))
+        mined.setdefault(left.id, []).append(_candidate(pair, left, right))
     partners = frozenset(search.sources[p.right].id for p in pairs)
     parser = options.parser or default_parser()
-    return TwinMiner(options, {k: tuple(v) for k, v in found.items()}, search.skipped, partners, NAME, parser)
+    return TwinMiner(NAME, options, {k: tuple(v) for k, v in mined.items()}, search.skipped, partners, parser)
 
 
 def _candidate(pair: TwinPair, left: SourceCaption, right: SourceCaption) -> Candidate:
@@ -131,7 +123,9 @@ def _candidate(pair: TwinPair, left: SourceCaption, right: SourceCaption) -> Can
 
 @dataclass
 class TwinSearch:
-    """One search: join, type, weigh, look at the images, match. Only captions with a neighbour are held."""
+    """One search for twins: find neighbours, type, weigh evidence, compare images, match. Only captions with a
+    neighbour are held in memory.
+    """
 
     captions: Captions
     options: MakerOptions
@@ -146,14 +140,14 @@ class TwinSearch:
         return self._matched(self._seen(weighed, self.captions.images))
 
     def _joined(self) -> list[tuple[int, int, int]]:
-        """Return neighbours by number; captions of the same image are told apart later, when they are read."""
+        """Return neighbours by number; captions of the same image are excluded later, when they are read."""
         pairs: dict[tuple[int, int], int] = {}
         for left, right, kind in neighbours(self._texts()):
-            pairs.setdefault((left, right), kind)  # joined by order and by a phrase: once
+            pairs.setdefault((left, right), kind)  # once, even if joined both by order and by a phrase
         return [(*pair, kind) for pair, kind in pairs.items()]
 
     def _texts(self) -> Iterator[str]:
-        """Yield the captions' texts; those that cannot be mined are empty, and the reason is noted."""
+        """Yield the texts of the captions; texts that cannot be mined are empty, with the reason in `skipped`."""
         times: Counter[str] = Counter()
         images: set[str] = set()
         for source in self.captions.sources:
@@ -163,9 +157,6 @@ class TwinSearch:
             yield "" if reason else source.text
             images.update(source.images[:1] if len(images) < 2 else ())
             times[source.text] += 1
-        self._note_repeats(times, images)
-
-    def _note_repeats(self, times: Counter[str], images: set[str]) -> None:
         for source in self.captions.sources:
             if source.id not in self.skipped and len(images) == 1:
                 self.skipped[source.id] = "all captions are of one image"
@@ -181,7 +172,7 @@ class TwinSearch:
         self._others()
 
     def _others(self) -> None:
-        """The words of all true captions of each image that takes part, and what people said of its cells."""
+        """Collect the words of all true captions of each image involved, and (image, caption) pairs labelled false."""
         images = {s.images[0] for s in self.sources.values()}
         self.said: dict[str, dict[str, frozenset[str]]] = {}
         for source in self.captions.sources:
@@ -195,7 +186,7 @@ class TwinSearch:
                     self.false.update((image, c) for c, holds in zip(item.captions, row) if not holds)
 
     def _screened(self, left: int, right: int, kind: int) -> TwinPair:
-        """What words alone can say. A pair without a kind and without a reason waits for the parse."""
+        """Return what the words alone decide. A pair without a kind and without a reason needs the parse."""
         one, two = self.sources[left], self.sources[right]
         if one.images[0] == two.images[0]:
             return TwinPair(left, right, reason="captions of the same image")
@@ -203,40 +194,32 @@ class TwinSearch:
             return self._spatial(TwinPair(left, right), read, other)
         if kind == ORDER:
             return TwinPair(left, right, edit="other order")
-        found = difference(self.words[left], self.words[right])
-        contrast = contrast_of(found)
+        differing = difference(self.words[left], self.words[right])
+        contrast = contrast_of(differing)
         if isinstance(contrast, str):
-            return TwinPair(left, right, edit=found.edit, reason=contrast)
-        return TwinPair(left, right, edit=found.edit, contrast=contrast)
+            return TwinPair(left, right, edit=differing.edit, reason=contrast)
+        return TwinPair(left, right, edit=differing.edit, contrast=contrast)
 
     def _spatial(self, pair: TwinPair, one: Spatial, two: Spatial) -> TwinPair:
-        """Captions of the form "the X is … the Y": the table of relations says what excludes what."""
-        labelled = all(self._label(i, c) is False for i, c in self._crossed(pair))
+        """Return the pair of captions "the X is … the Y", judged by the table of relations that exclude each other."""
         own_view = depends_on_viewpoint(one.relation)
-        if one.relation == two.relation and (one.subject, one.object) == (two.object, two.subject):
-            turned = one.converse()
-            edit = f"{one.subject} ↔ {two.subject}"
-            if turned is not None and turned.relation != one.relation and not own_view:
-                contrast = Contrast("exchanged roles", "swap_obj", one.subject, two.subject)
-                return replace(pair, kind="swap_obj", edit=edit, contrast=contrast)
-            reason = "depends on the point of view" if own_view else "both orders may be true"
-            if turned is not None and turned.relation == one.relation:
-                reason = "a symmetric relation"
-            reason = "" if labelled else reason
-            return replace(pair, kind="swap_obj", edit=edit, reason=reason)
-        if one.things == two.things and one.subject == two.subject:
-            edit = f"{one.relation} ↔ {two.relation}"
-            if are_opposite(one.relation, two.relation):
-                contrast = Contrast("opposite relations", "spatial", one.relation, two.relation)
-                return replace(pair, kind="spatial", edit=edit, contrast=contrast)
-            reason = "both may be true" if one.may_agree(two) else "not known to exclude each other"
-            reason = "" if labelled else "depends on the point of view" if own_view else reason
-            return replace(pair, kind="spatial", edit=edit, reason=reason)
-        things = (one.subject, two.subject) if one.object == two.object else (one.object, two.object)
-        if one.relation != two.relation or (one.subject != two.subject and one.object != two.object):
+        swapped = one.relation == two.relation and (one.subject, one.object) == (two.object, two.subject)
+        if swapped:
+            name, kind, edit = "exchanged roles", "swap_obj", (one.subject, two.subject)
+        elif (one.subject, one.object) == (two.subject, two.object):
+            name, kind, edit = "opposite relations", "spatial", (one.relation, two.relation)
+        elif one.relation == two.relation and (one.subject == two.subject or one.object == two.object):
+            name, kind = "", "replace_obj"
+            edit = (one.subject, two.subject) if one.object == two.object else (one.object, two.object)
+        else:
             return replace(pair, reason="more than one phrase differs")
-        reason = "" if labelled else "not known to exclude each other"
-        return replace(pair, kind="replace_obj", edit=" ↔ ".join(things), reason=reason)
+        verdict = truth(one.said(), two.said())
+        excluded = verdict.word == CONTRADICTED and not (swapped and own_view)
+        contrast = Contrast(name, kind, *edit) if excluded else None
+        reason = "" if excluded else "depends on the point of view" if own_view else verdict.reason.partition(":")[0]
+        if all(self._label(i, c) is False for i, c in self._crossed(pair)):
+            reason = ""  # people found both crossed cells false
+        return replace(pair, kind=kind, edit=" ↔ ".join(edit), contrast=contrast, reason=reason)
 
     def _typed(self, pairs: list[TwinPair]) -> list[TwinPair]:
         waiting = sorted({n for p in pairs if not p.reason and not p.kind for n in (p.left, p.right)})
@@ -248,14 +231,14 @@ class TwinSearch:
         if pair.contrast is None:
             kind, contrast, reason = swapped_kind(both)
             return replace(pair, kind=kind, contrast=contrast, reason=reason)
-        found: Difference = difference(self.words[pair.left], self.words[pair.right])
-        kind, reason = replaced_kind(found, pair.contrast, both)
-        if not reason and kind != "number" and differ_in_number(self.words[pair.left], self.words[pair.right], both):
+        differing: Difference = difference(self.words[pair.left], self.words[pair.right])
+        kind, reason = replaced_kind(differing, pair.contrast, both)
+        if not reason and kind != "number" and differ_in_number(both):
             reason = "also one and several"
         return replace(pair, kind=kind, reason=reason)
 
     def _crossed(self, pair: TwinPair) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The crossed cells: the right caption on the left image, the left caption on the right image."""
+        """Return the crossed cells: the right caption on the left image, and the left caption on the right image."""
         left, right = self.sources[pair.left], self.sources[pair.right]
         return (left.images[0], right.text), (right.images[0], left.text)
 
@@ -280,30 +263,22 @@ class TwinSearch:
         return replace(pair, evidence=evidence, reason=reason)
 
     def _seen(self, pairs: list[TwinPair], store: ImageStore) -> list[TwinPair]:
-        """Pairs with near-duplicate photographs are out; nothing is looked at where there are no images."""
+        """Return the pairs, with near-duplicate photographs rejected; nothing is compared without images."""
         if not store.location:
             return pairs
-        hashes: dict[str, np.ndarray | None] = {}
-        look = ImageLook(store, self.options.image_model) if self.options.image_model else None
-        out = []
-        for pair in pairs:
-            if not pair.reason:
-                images = [self.sources[n].images[0] for n in (pair.left, pair.right)]
-                for image in images:
-                    if image not in hashes:
-                        hashes[image] = difference_hash(store, image)
-                one, two = (hashes[image] for image in images)
-                if one is None or two is None:
-                    pair = replace(pair, reason="an image cannot be read")
-                elif int((one != two).sum()) <= NEAR_BITS:
-                    pair = replace(pair, reason="near-duplicate images")
-                elif look is not None and look.alike(*images):
-                    pair = replace(pair, reason="near-duplicate images, by their vectors")
-            out.append(pair)
-        return out
+        hashed = cache(partial(difference_hash, store))
+
+        def why_alike(pair: TwinPair) -> str:
+            images = [self.sources[n].images[0] for n in (pair.left, pair.right)]
+            one, two = map(hashed, images)
+            if one is None or two is None:
+                return "an image cannot be read"
+            return "near-duplicate images" if int((one != two).sum()) <= NEAR_BITS else ""
+
+        return [pair if pair.reason else replace(pair, reason=why_alike(pair)) for pair in pairs]
 
     def _matched(self, pairs: list[TwinPair]) -> list[TwinPair]:
-        """Within a kind every image, and so every caption, is used at most once: as often true as false."""
+        """Return the pairs; those that use an image or caption a second time within a kind are rejected."""
         kept: set[int] = set()
         for kind in sorted({p.kind for p in pairs if not p.reason}):
             numbers = [n for n, p in enumerate(pairs) if not p.reason and p.kind == kind]

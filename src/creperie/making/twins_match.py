@@ -1,41 +1,41 @@
-"""Which twins are kept, and how sure it is that each caption is false of the other's image.
+"""Which captions are compared, the evidence that each is false of the other's image, and the choice of twins.
 
-Twins of near-duplicate photographs are not kept, and no image or caption twice within a kind. The evidence is
-`certain`, `likely` or `unchecked`. What is looked at, in this order:
+Captions are neighbours if they share a *key*: all their words, sorted (the order key), or the words before and after a
+span of one or two words (a deletion key). Twins of near-duplicate photographs are dropped, and no image or caption is
+used twice within a kind. The evidence is `certain`, `likely` or `unchecked`. It comes from, in this order:
 
-- labels: people who said of the very cell that it is false (VSR), or true, which ends it;
+- labels: people labelled the caption false of the image (VSR), or true, which rejects the pair;
 - exclusion: the two words cannot both be true (colours, numbers, opposites, disjoint classes);
-- other captions of the image: none says the twin's word (*silent*), and some say its own (*confirmed*).
+- other captions of the image: none has the twin's word (*silent*), and some have the caption's own (*confirmed*).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from array import array
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 
 from creperie.bench import ImageError, ImageStore, open_image
-from creperie.core import ModelError, missing_extra
-from creperie.making.twins_words import Contrast, told_by
+from creperie.core import missing_extra
+from creperie.making.twins_words import Contrast, told_by, words_of
 
-#: So many other captions of each image must be silent before their silence says something.
+#: Minimum number of other captions of each image for their silence to count as evidence.
 WITNESSES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class CrossedCell:
-    """One caption against the other's image: what people said of it, and the other true captions of that image."""
+    """One caption on the other's image: its label by people, and the other true captions of that image."""
 
     label: bool | None  #: people found it true or false; None: nobody was asked
-    others: tuple[frozenset[str], ...]  #: the words of the image's other captions, by dictionary form
+    others: tuple[frozenset[str], ...]  #: lemmas in each other caption of the image
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A level with what it rests on, or the reason why the two are not twins."""
+    """A level of evidence with its basis, or the reason why the two are not twins."""
 
     level: str = ""
     basis: str = ""
@@ -43,7 +43,7 @@ class Evidence:
 
 
 def weigh(contrast: Contrast | None, cells: Sequence[CrossedCell], shared: Collection[str] = ()) -> Evidence:
-    """The evidence of two crossed cells: the right caption on the left image, then the left one on the right image.
+    """Return the evidence of two crossed cells: right caption on left image, then left caption on right image.
 
     `shared` are the words that both captions have.
     """
@@ -54,7 +54,7 @@ def weigh(contrast: Contrast | None, cells: Sequence[CrossedCell], shared: Colle
         return (
             Evidence("certain", "labels of both crossed cells") if labelled == 2 else Evidence("unchecked", "nothing")
         )
-    by_logic = contrast.name.startswith(("exchanged", "opposite"))  # other captions would say it in other words
+    by_logic = contrast.name.startswith(("exchanged", "opposite"))  # other captions would use other words
     basis = [f"{contrast.name}: {contrast.left} ↔ {contrast.right}"]
     if labelled:
         basis.append("labels of both crossed cells" if labelled == 2 else "the label of one crossed cell")
@@ -85,14 +85,12 @@ def _level(labelled: int, silent: bool, confirmed: bool, by_logic: bool) -> str:
 #: Photographs whose 256-bit difference hashes differ in at most this many bits show the same scene.
 NEAR_BITS = 40
 _SIDE = 16
-#: Photographs whose vectors are this near are of the same scene: all that the house model finds in Flickr8k are.
-NEAR_COSINE = 0.90
-#: The exact matching takes time with the cube of a component; larger ones get a maximal matching, best edges first.
+#: Exact matching takes cubic time; larger components get a greedy maximal matching, best edges first.
 EXACT_NODES = 1_500
 
 
 def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
-    """256 bits of a photograph: whether each patch of 16 × 16 is darker than the next. None if it cannot be read."""
+    """Return 256 bits of a photograph (is each of 16 × 16 patches darker than the next?); None if unreadable."""
     try:
         image = open_image(store, reference)
     except ImageError:
@@ -101,24 +99,9 @@ def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
     return (grey[:, 1:] > grey[:, :-1]).ravel()
 
 
-class ImageLook:
-    """Photographs as an image encoder sees them; each is looked at once."""
-
-    def __init__(self, store: ImageStore, uri: str) -> None:
-        from creperie.models import ImageEncoder, load_model
-
-        model: Any = load_model(uri)
-        if not isinstance(model, ImageEncoder):
-            raise ModelError("this model does not encode images", where=uri, hint="name one that does, such as hf:CLIP")
-        self._vector = cache(lambda reference: model.encode_images([open_image(store, reference)])[0])
-
-    def alike(self, one: str, two: str) -> bool:
-        return float(self._vector(one) @ self._vector(two)) >= NEAR_COSINE
-
-
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A twin as an edge between its images. `rank` 0 is the best evidence."""
+    """A twin as an edge between its two images. `rank` 0 is the best evidence."""
 
     left: Hashable
     right: Hashable
@@ -126,7 +109,7 @@ class Edge:
 
 
 def matched(edges: Sequence[Edge]) -> list[int]:
-    """The numbers of edges that share no node: as many as possible, and of those the best ranked.
+    """Return the numbers of edges that share no node: as many as possible, and among such choices the best ranked.
 
     >>> matched([Edge("b", "c"), Edge("a", "b", 1), Edge("c", "d", 1)])
     [1, 2]
@@ -142,13 +125,13 @@ def matched(edges: Sequence[Edge]) -> list[int]:
             graph.add_edge(edge.left, edge.right, rank=edge.rank, number=number, weight=10 - edge.rank)
     kept = []
     for nodes in nx.connected_components(graph):
-        part = nx.Graph(list(graph.edges(sorted(nodes), data=True)))  # in order: the same twins in every process
-        found: Iterable[tuple[Hashable, Hashable]]
+        part = nx.Graph(list(graph.edges(sorted(nodes), data=True)))  # sorted: the same result in every process
+        matching: Iterable[tuple[Hashable, Hashable]]
         if len(part) <= EXACT_NODES:
-            found = nx.max_weight_matching(part, maxcardinality=True)
+            matching = nx.max_weight_matching(part, maxcardinality=True)
         else:
-            found = _greedy(sorted(((d["rank"], d["number"], a, b) for a, b, d in part.edges(data=True))))
-        kept += [int(graph.edges[pair]["number"]) for pair in found]
+            matching = _greedy(sorted(((d["rank"], d["number"], a, b) for a, b, d in part.edges(data=True))))
+        kept += [int(graph.edges[pair]["number"]) for pair in matching]
     return sorted(kept)
 
 
@@ -158,3 +141,52 @@ def _greedy(edges: Sequence[tuple[int, int, Hashable, Hashable]]) -> Iterable[tu
         if not used & {left, right}:
             used |= {left, right}
             yield left, right
+
+
+ORDER, PHRASE = 0, 1
+SPANS = (1, 2)  #: numbers of words that a phrase may have; articles are not counted
+#: Longer captions rarely have a neighbour, and cost a key per word and span.
+MOST_WORDS = 40
+#: Maximum number of captions with the same filler under one key, and of pairs of captions under one key.
+PER_FILLER, PER_KEY = 10, 1_000
+
+Key = tuple[int, int, int]
+
+
+def neighbours(texts: Iterable[str]) -> list[Key]:
+    """Return pairs of caption numbers with the kind of key they share, (left, right, kind), without duplicates."""
+    numbers: dict[str, int] = {}
+    keys, fillers, captions = (array("q") for _ in range(3))
+    for caption, text in enumerate(texts):
+        said = [numbers.setdefault(word.base, len(numbers)) for word in words_of(text)]
+        for kind, key, filler in _keys(said) if 2 <= len(said) <= MOST_WORDS else ():
+            keys.append(key >> 1 << 1 | kind)
+            fillers.append(filler)
+            captions.append(caption)
+    rows = np.array([keys, fillers, captions], np.int64)
+    rows = rows[:, np.lexsort(rows[::-1])]
+    starts = np.flatnonzero(np.diff(rows[0], prepend=rows[0, :1] - 1)) if keys else np.zeros(0, np.int64)
+    pairs: set[Key] = set()
+    for start, end in zip(starts, [*starts[1:], len(keys)]):
+        if end - start > 1:
+            pairs.update(_pairs(rows[:, start:end].T.tolist()))
+    return sorted(pairs)
+
+
+def _keys(said: list[int]) -> Iterator[Key]:
+    """Yield for each key its kind, its hash, and the hash of the filler (the words that the key leaves open)."""
+    yield ORDER, hash(tuple(sorted(said))), hash(tuple(said))
+    for span in SPANS:
+        for at in range(len(said) - span + 1 if len(said) > span else 0):
+            rest = (tuple(said[:at]), tuple(said[at + span :]))
+            yield PHRASE, hash(rest), hash(tuple(said[at : at + span]))
+
+
+def _pairs(rows: list[list[int]]) -> Iterator[Key]:
+    """Yield the pairs under one key with different fillers; among many rows, each is compared only with the next."""
+    few = [row for k, row in enumerate(rows) if k < PER_FILLER or rows[k - PER_FILLER][1] != row[1]]
+    reach = max(PER_FILLER, PER_KEY // len(few))
+    for k, (key, filler, caption) in enumerate(few):
+        for _, other_filler, other in few[k + 1 : k + 1 + reach]:
+            if filler != other_filler and caption != other:
+                yield min(caption, other), max(caption, other), key & 1

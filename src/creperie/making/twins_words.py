@@ -1,39 +1,30 @@
-"""Words of captions for twin mining: dictionary forms, which words exclude each other, and which may both be true."""
+"""Words of captions for twin mining: which exclude each other, and the kind of twins that two captions are."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 from creperie.core import MissingExtraError
-from creperie.lang import (
-    CONTRADICTED,
-    HYPERNYM,
-    HYPONYM,
-    excludes,
-    facts,
-    in_one_group,
-    kind_of,
-    lemma,
-    open_wordnet,
-    truth,
-)
+from creperie.lang import HYPERNYM, HYPONYM, excludes, facts, in_one_group, kind_of, lemma, open_wordnet
 from creperie.making.data import read_data
 
-#: Words without which a caption says the same: articles, and forms of "be" before a participle.
+#: Words that do not change the meaning of a caption: articles, and forms of "be" before a participle.
 SILENT = frozenset({"a", "an", "the", "is", "are", "was", "were", "being"})
 _TOKEN = re.compile(r"[\w'-]*\w")
-#: How many senses of a word are looked at; rare senses join what nobody would join.
+#: Number of senses of a word that are used; rare senses are misleading.
 SENSES = 3
-#: Kinds of things of which a photograph that shows one need not show another beside it.
+#: Kinds of things for which showing one in a photograph does not imply another beside it.
 ONE_THING = frozenset(("animal", "vehicle", "gear", "furniture", "handheld", "food"))
 
 
 @dataclass(frozen=True, slots=True)
 class CaptionWord:
-    """A word of a caption, by its dictionary form, and where it stands in the text."""
+    """A word of a caption: its lemma, and its position in the text."""
 
     base: str
     text: str
@@ -43,29 +34,29 @@ class CaptionWord:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Two words that cannot both be true in one place."""
+    """Two words that cannot both be true in the same place of a caption."""
 
-    name: str  #: the class that both belong to, "colour" or "disjoint nouns"
-    kind: str  #: the kind of item; empty where the parse says
+    name: str  #: their class, such as "colour" or "disjoint nouns"
+    kind: str  #: the kind of item; empty if the parse decides
     left: str
     right: str
 
 
 @cache
 def _data() -> dict[str, Any]:
-    found: dict[str, Any] = read_data("twins")
-    return found
+    table: dict[str, Any] = read_data("twins")
+    return table
 
 
 @cache
 def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
-    """Every word of the exclusion classes: class → kind and the groups that the word is in."""
-    found: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
+    """Return every word of the exclusion classes: class → its kind, and the groups that contain the word."""
+    table: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
     for name, entry in _data()["classes"].items():
         for group in map(frozenset, entry["groups"]):
             for word in group:
-                found.setdefault(word, {}).setdefault(name, (entry["kind"], []))[1].append(group)
-    return found
+                table.setdefault(word, {}).setdefault(name, (entry["kind"], []))[1].append(group)
+    return table
 
 
 @cache
@@ -74,7 +65,7 @@ def _word_list(name: str) -> frozenset[str]:
 
 
 def joined_phrases() -> tuple[str, ...]:
-    """Phrases that count as one word: "in front of"."""
+    """Return phrases that count as one word: "in front of"."""
     return tuple(_data()["joined"])
 
 
@@ -85,7 +76,7 @@ def _joined() -> re.Pattern[str]:
 
 @cache
 def base(word: str) -> str:
-    """The dictionary form under which a word is compared: a verb or a noun's, whichever the word is a form of.
+    """Return the lemma under which a word is compared: that of a verb or a noun, whichever the word is a form of.
 
     >>> [base(w) for w in ("dogs", "running", "women", "grassy")]
     ['dog', 'run', 'woman', 'grassy']
@@ -99,7 +90,7 @@ def base(word: str) -> str:
 
 
 def words_of(text: str) -> tuple[CaptionWord, ...]:
-    """The words of a caption that count, in order.
+    """Return the content words of a caption, in order.
 
     >>> [w.base for w in words_of("The dogs are running in front of a house.")]
     ['dog', 'run', 'in-front-of', 'house']
@@ -114,12 +105,12 @@ def words_of(text: str) -> tuple[CaptionWord, ...]:
 
 
 def groupmates(word: str, name: str) -> frozenset[str]:
-    """Words that may be true where this one is, within a class."""
+    """Return the words of a class that may be true where this one is."""
     return frozenset().union(*_table()[word][name][1]) if name in _table().get(word, {}) else frozenset({word})
 
 
 def table_contrast(left: str, right: str) -> Contrast | None:
-    """A contrast from the exclusion classes, or None.
+    """Return a contrast from the exclusion classes, or None.
 
     >>> table_contrast("black", "white").name, table_contrast("girl", "kid"), table_contrast("snow", "grass").kind
     ('colour', None, 'replace_obj')
@@ -131,29 +122,19 @@ def table_contrast(left: str, right: str) -> Contrast | None:
 
 
 def are_compatible(left: str, right: str) -> bool:
-    """True where a class says that both may be true: "field" and "grass"."""
+    """Return True if a class says that both words may be true: "field" and "grass"."""
     known = _table().get(left, {})
     shared = [name for name in known if name in _table().get(right, {})]
     return any(right in group for name in shared for group in known[name][1]) or in_one_group("same", left, right)
 
 
-def is_number(word: str) -> bool:
-    """True for "two", "several" and the like."""
-    return "number" in _table().get(word, {})
-
-
-@cache
-def are_opposite(left: str, right: str) -> bool:
-    """True where two relations between the same things cannot both hold.
-
-    >>> are_opposite("is far from", "is touching"), are_opposite("is near", "is touching")
-    (True, False)
-    """
-    return truth(f"The cat {left} the bed.", f"The cat {right} the bed.").word == CONTRADICTED
+def in_class(name: str, word: str) -> bool:
+    """Return True if an exclusion class has the word: `number` has "two" and "several", `action` has "run"."""
+    return name in _table().get(word, {})
 
 
 def depends_on_viewpoint(relation: str) -> bool:
-    """True for left and right, front and back: people take the viewer's side or the thing's own, so both may hold.
+    """Return True for left and right, front and back: they depend on the point of view, so both may hold.
 
     >>> depends_on_viewpoint("is at the left side of"), depends_on_viewpoint("is above")
     (True, False)
@@ -161,24 +142,9 @@ def depends_on_viewpoint(relation: str) -> bool:
     return not _word_list("viewpoint").isdisjoint(re.split(r"[ -]", relation))
 
 
-def is_action(word: str) -> bool:
-    """True for a verb of the exclusion classes: "run"."""
-    return "action" in _table().get(word, {})
-
-
-def is_symmetric(word: str) -> bool:
-    """True where exchanging the two sides says the same: "next to", "and"."""
-    return word in _word_list("symmetric")
-
-
-def is_asymmetric(word: str) -> bool:
-    """True where exchanging the two sides says something else: "chase", "behind"."""
-    return word in _word_list("asymmetric")
-
-
 @cache
 def disjoint_nouns(left: str, right: str) -> bool:
-    """True where both nouns name things of one kind and neither can be said of what the other names.
+    """Return True if both nouns name things of one kind and neither can name the other thing.
 
     >>> disjoint_nouns("dog", "horse"), disjoint_nouns("man", "person"), disjoint_nouns("dog", "idea")
     (True, False, False)
@@ -192,18 +158,177 @@ def disjoint_nouns(left: str, right: str) -> bool:
 
 @cache
 def told_by(word: str, name: str) -> frozenset[str]:
-    """The words that say what this word says: its class's groups, or its synonyms and kinds in WordNet."""
+    """Return words that can express the same as this word: those of its groups in the class, or its synonyms, hyponyms
+    and hypernyms in WordNet.
+    """
     if name in _table().get(word, {}):
         return groupmates(word, name)
     try:
         net = open_wordnet()
     except MissingExtraError:
         return frozenset({word})
-    found = {word}
+    synonyms = {word}
     for sense in net.senses(word, "n")[:SENSES]:
         for near in (sense, *net.follow(sense, HYPONYM), *net.follow(sense, HYPERNYM)):
-            found.update(w.lower().replace("_", "-") for w in near.words)
+            synonyms.update(w.lower().replace("_", "-") for w in near.words)
     for group in facts()["same"]:
         if word in group:
-            found.update(group)
-    return frozenset(found)
+            synonyms.update(group)
+    return frozenset(synonyms)
+
+
+KINDS = ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel", "number", "spatial")
+Words = Sequence[CaptionWord]
+#: Parts of speech that a parser may give to the words of each kind; small parsers tag colours as nouns, and -ing words
+#: as nouns or verbs.
+_FAMILIES = {
+    "replace_obj": ({"NOUN", "PROPN", "PRON"},),
+    "replace_att": ({"ADJ", "NOUN", "PROPN", "VERB"},),
+    "replace_rel": ({"VERB", "NOUN", "AUX"}, {"ADP", "SCONJ"}),
+    "number": ({"NUM", "NOUN", "ADJ", "DET"},),
+    "spatial": ({"ADP", "ADV", "PART", "SCONJ"}, {"ADJ", "NOUN", "VERB", "ADV"}),
+}
+_MODIFIERS = ("compound", "amod", "nmod", "poss")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The one phrase in which two captions differ."""
+
+    left: tuple[CaptionWord, ...]
+    right: tuple[CaptionWord, ...]
+
+    @property
+    def edit(self) -> str:
+        return " ↔ ".join(" ".join(w.text for w in side) for side in (self.left, self.right))
+
+
+def difference(left: Words, right: Words) -> Difference:
+    """Return what remains of two captions without their common prefix and suffix."""
+    start, end = 0, 0
+    most = min(len(left), len(right))
+    while start < most and left[start].base == right[start].base:
+        start += 1
+    while end < most - start and left[-1 - end].base == right[-1 - end].base:
+        end += 1
+    return Difference(tuple(left[start : len(left) - end]), tuple(right[start : len(right) - end]))
+
+
+def contrast_of(differing: Difference) -> Contrast | str:
+    """Return the two words that exclude each other, or why there are none."""
+    if not differing.left and not differing.right:
+        return "the same words"
+    if not differing.left or not differing.right:
+        return "one caption says more than the other"
+    one, two = differing.left[-1].base, differing.right[-1].base
+    contrast = table_contrast(one, two)
+    if contrast:
+        return contrast
+    if are_compatible(one, two):
+        return "both may be true"
+    if disjoint_nouns(one, two):
+        return Contrast("disjoint nouns", "replace_obj", one, two)
+    return "not known to exclude each other"
+
+
+def replaced_kind(differing: Difference, contrast: Contrast, docs: tuple[Any, Any]) -> tuple[str, str]:
+    """Return (kind, "") for twins that differ in one phrase, or ("", reason)."""
+    sides = [[_token(doc, w) for w in side] for doc, side in zip(docs, (differing.left, differing.right), strict=True)]
+    if any(t is None for side in sides for t in side):
+        return "", "the phrases are of different types"
+    if not all(_is_phrase(side, contrast.kind) for side in sides):
+        return "", "more than one phrase differs"
+    kind = _kind(contrast, [side[-1] for side in sides])
+    return (kind, "") if kind else ("", "the phrases are of different types")
+
+
+def _is_phrase(side: Sequence[Any], kind: str) -> bool:
+    """Return True if the words form one phrase: a word alone, after its preposition, or after a modifier."""
+    *before, last = side
+    for token in before:
+        governs = token.pos_ in ("ADP", "SCONJ", "PART", "ADV") and kind in ("replace_obj", "replace_att")
+        if in_class("action", base(last.lower_)) and kind == "replace_obj":
+            return False  # "wearing a jacket rolls": the phrase ends in a verb
+        describes = (
+            token.dep_ in _MODIFIERS and token.head.i in (last.i, last.head.i) and not in_class("number", token.lower_)
+        )
+        if not governs and not describes:
+            return False
+    return True
+
+
+def differ_in_number(docs: tuple[Any, Any]) -> bool:
+    """Return True if a noun that both captions have is singular in one and plural in the other."""
+    one, two = ({base(t.lower_): t.tag_ for t in doc if t.tag_ in ("NN", "NNS")} for doc in docs)
+    return any(one[noun] != two[noun] for noun in one.keys() & two.keys())
+
+
+def _kind(contrast: Contrast, tokens: Sequence[Any]) -> str:
+    for family in _FAMILIES[contrast.kind]:
+        if all(t.pos_ in family for t in tokens):
+            break
+    else:
+        return ""
+    if contrast.kind == "replace_rel" and all(t.pos_ == "NOUN" and not t.lower_.endswith("ing") for t in tokens):
+        return "replace_obj"  # "on a snowboard", "on a bicycle"
+    # small parsers read "a dog runs" as one noun; the thing named there is the dog
+    modifies = [t.dep_ in _MODIFIERS and t.head.i > t.i and not in_class("action", base(t.head.lower_)) for t in tokens]
+    if contrast.kind == "replace_obj" and any(modifies):
+        return "replace_att" if all(modifies) else ""
+    return contrast.kind
+
+
+def _token(doc: Any, word: CaptionWord) -> Any:
+    """Return the last token of a word in the parse; None if there is none."""
+    span = doc.char_span(word.start, word.end, alignment_mode="expand")
+    return span[-1] if span is not None and len(span) else None
+
+
+def role_players(doc: Any) -> dict[tuple[str, str], tuple[str, frozenset[str]]]:
+    """Return the nouns of a caption with their modifiers, by role; the position of an adjunct does not matter.
+
+    A participle after a noun counts as its verb: "a dog chasing a cat" and "a dog chases a cat" have the same roles.
+    """
+    players = {}
+    for token in doc:
+        if token.pos_ in ("NOUN", "PROPN") and token.dep_ not in _MODIFIERS:
+            said = frozenset(base(t.lower_) for t in token.children if t.dep_ in ("amod", "compound", "nummod"))
+            players.update(dict.fromkeys(_roles(token), (base(token.lower_), said)))
+    return players
+
+
+def _roles(noun: Any) -> Iterator[tuple[str, str]]:
+    clauses = [t for t in noun.children if t.dep_ in ("acl", "relcl")]
+    yield from (("subject", base(t.lower_)) for t in clauses)
+    head = noun.head
+    if noun.dep_ == "nsubj":
+        yield "subject", base(head.lower_)
+    elif noun.dep_ in ("dobj", "nsubjpass"):
+        yield "object", base(head.lower_)
+    elif noun.dep_ == "pobj":
+        agent = head.dep_ == "agent"
+        yield ("subject", base(head.head.lower_)) if agent else ("place", base(head.lower_))
+    elif noun.dep_ == "conj":
+        yield "and", ""
+    elif not clauses:
+        yield "alone", ""
+
+
+def swapped_kind(docs: tuple[Any, Any]) -> tuple[str, Contrast | None, str]:
+    """Return kind and contrast of two captions with the same words in another order; or a reason as third value."""
+    ours, theirs = (role_players(doc) for doc in docs)
+    shared = [role for role in ours if role in theirs]
+    moved = [r for r in shared if ours[r][0] != theirs[r][0]]
+    verbs = {word for _, word in moved}
+    if len(moved) == 2 and all(ours[a][0] == theirs[b][0] for a, b in (moved, moved[::-1])):
+        if verbs & _word_list("symmetric"):
+            return "", None, "a symmetric relation"
+        if len(verbs - {""}) != 1 or not verbs & _word_list("asymmetric"):
+            return "", None, "both orders may be true"
+        return "swap_obj", Contrast("exchanged roles", "swap_obj", ours[moved[0]][0], ours[moved[1]][0]), ""
+    for first, second in combinations(shared if not moved else (), 2):
+        gone, come = (a[first][1] - b[first][1] for a, b in ((ours, theirs), (theirs, ours)))
+        back = [a[second][1] - b[second][1] for a, b in ((theirs, ours), (ours, theirs))]
+        if len(gone) == len(come) == 1 and [gone, come] == back and "and" not in (first[0], second[0]):
+            return "swap_att", Contrast("exchanged attributes", "swap_att", min(gone), min(come)), ""
+    return "", None, "the order changes, not who does what"

@@ -1,172 +1,125 @@
-"""Active and passive: clauses found in a parse, and said again in either voice."""
+"""Active and passive: clauses found in a parse, and written in either voice."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from creperie.lang import be, inflected, kind_of, knows_verb, lemma
-from creperie.making.phrases import Phrase, dictionary_form, glued, has_possessor, lacks_determiner, phrase_of
-from creperie.making.plain import is_read_whole, noun_phrase, verb_at, words_of
+from creperie.lang import be, inflected, kind_of, knows_verb
+from creperie.making.atoms import base_of, sort_of
+from creperie.making.phrases import (
+    GrammarEvent,
+    Phrase,
+    glued,
+    has_possessor,
+    lacks_determiner,
+    noun_phrase,
+    phrase_of,
+    verb_at,
+    words_of,
+)
 from creperie.making.verbs import (
     has_passive,
     is_animate,
     is_solid,
-    recipient_preposition,
-    says_place_with_by,
+    listed,
     takes_particle,
     takes_preposition,
-    takes_tool,
-    tells_way,
 )
-from creperie.making.wording import first_letter_like, fit_articles, spaced, written
+from creperie.making.wording import sentence
 
-#: How the verb is said: `rides`, `is riding`, `has ridden`, `will ride`; and without a finite verb `riding` or `being
-#: ridden`, or, where the source itself says no more than `ridden`, that: a `being` in the foil alone would tell it.
-Aspect = Literal["simple", "progressive", "perfect", "modal", "reduced", "bare"]
-_CLAUSES = frozenset(("xcomp", "ccomp", "acomp", "oprd", "advcl", "conj", "cc", "neg", "dative", "parataxis", "csubj"))
+#: The form of the verb: `rides`, `is riding`; and without a finite verb `riding` or `being ridden`, or just `ridden` if
+#: the source says that (a `being` only in the foil would give it away).
+Aspect = Literal["simple", "progressive", "reduced", "bare"]
+NO_CLAUSE, NOT_UNDERSTOOD = "no transitive clause", "an auxiliary that is not understood"
 _FINITE = ("VBZ", "VBP", "VBD")
-#: Words of a phrase that no parser gets wrong.
+#: Maximum number of words of a phrase that parsers reliably get right.
 MOST_PLAIN = 4
 
 
 @dataclass(frozen=True)
-class ActionClause:
-    """Who does what to whom, and how it is said."""
+class ActionClause(GrammarEvent):
+    """An action with its agent (first), patient (second) and verb, and the form in which it is written."""
 
-    voice: str  #: "active" or "passive": how the source says it
-    agent: Phrase
-    patient: Phrase
-    verb: str
-    aspect: Aspect
-    tense: str  #: "present", "past", or the modal verb
+    aspect: Aspect = "simple"
+    tense: str = "present"  #: or "past"
     adverbs: tuple[str, ...] = ()
-    particle: str = ""
-    prepositional: bool = False  #: the particle is a preposition, which pronouns follow too
-    rest: tuple[str, ...] = ()
-    end: str = ""
-    text: str = ""  #: the source, whose first letter is followed
-    doubt: str = ""  #: why it is not turned round, although its roles are clear
-
-    def exchanged(self) -> ActionClause:
-        """The same event with its roles exchanged: a foil."""
-        return replace(self, agent=self.patient, patient=self.agent)
+    particle: str = ""  #: or a preposition that the passive keeps
 
     @property
     def is_plain(self) -> bool:
-        """Two short noun phrases and a verb, so that a second parse has nothing to add."""
-        short = all(len(p.words) <= MOST_PLAIN for p in (self.agent, self.patient))
+        """True for two short noun phrases and a verb, for which a second parse adds nothing."""
+        short = all(len(p.words) <= MOST_PLAIN for p in (self.first, self.second))
         return short and not self.rest and not self.adverbs
-
-    @property
-    def roles(self) -> dict[str, str]:
-        """What a second parse must find, and what is recorded."""
-        return {"first": self.agent.head, "second": self.patient.head, "verb": self.verb, "voice": self.voice}
-
-    @property
-    def swapped(self) -> str:
-        return f"{self.patient.head} ↔ {self.agent.head}"
 
 
 def said_actively(event: ActionClause, *, simple: bool = False) -> str:
-    """Agent, verb, patient."""
-    verb = _active_verb(event)
-    words = [*event.agent.said(simple, subject=True), *verb, *event.patient.said(simple, subject=False)]
-    if event.particle:
-        at = (
-            len(words)
-            if event.patient.pronoun and not event.prepositional
-            else len(words) - len(event.patient.said(simple, subject=False))
-        )
-        words.insert(at, event.particle)
-    return _sentence([*words, *event.rest], event)
+    """Return the sentence in the active voice: agent, verb, patient."""
+    words = [*event.first.said(simple), *_active_verb(event), event.particle, *event.second.said(simple)]
+    return sentence([*words, *event.rest], event.end, event.text)
 
 
 def said_passively(event: ActionClause, *, simple: bool = False) -> str:
-    """Patient, passive verb, `by` agent."""
-    words = [*event.patient.said(simple, subject=True), *_passive_verb(event)]
-    words += [event.particle] if event.particle else []
-    return _sentence([*words, "by", *event.agent.said(simple, subject=False), *event.rest], event)
-
-
-def _sentence(words: list[str], event: ActionClause) -> str:
-    text = written(spaced(fit_articles(words))) + event.end
-    return first_letter_like(text, event.text) if event.text[:1].isalpha() else text
+    """Return the sentence in the passive voice: patient, passive verb, `by` agent."""
+    words = [*event.second.said(simple), *_passive_verb(event), event.particle, "by", *event.first.said(simple)]
+    return sentence([*words, *event.rest], event.end, event.text)
 
 
 def _active_verb(event: ActionClause) -> list[str]:
-    """Return the words of the verb for the agent: `rides`, `is riding`, `has ridden`, `will ride`, `riding`."""
-    form = {"progressive": "VBG", "perfect": "VBN", "modal": "VB", "reduced": "VBG", "bare": "VBG"}
-    many = event.agent.plural or event.agent.first_person
-    simple = "VBD" if event.tense == "past" else "VBP" if many else "VBZ"
-    tag = form.get(event.aspect, simple)
-    verb = event.verb if tag in ("VB", "VBP") else inflected(event.verb, tag)
-    return [*_auxiliaries(event, event.agent, passive=False), *event.adverbs, verb]
+    """Return the words of the active verb: `rides`, `is riding`, `riding`."""
+    form = be(event.tense, plural=event.first.plural) if event.aspect == "progressive" else ""
+    simple = "VBD" if event.tense == "past" else "VBP" if event.first.plural else "VBZ"
+    tag = simple if event.aspect == "simple" else "VBG"
+    return [form, *event.adverbs, event.verb if tag == "VBP" else inflected(event.verb, tag)]
 
 
 def _passive_verb(event: ActionClause) -> list[str]:
-    """Return the words of the verb for the patient: `is ridden`, `is being ridden`, `being ridden`."""
-    return [*_auxiliaries(event, event.patient, passive=True), *event.adverbs, inflected(event.verb, "VBN")]
-
-
-def _auxiliaries(event: ActionClause, subject: Phrase, *, passive: bool) -> list[str]:
-    form = be(event.tense, plural=bool(subject.plural), first_person=subject.first_person)
-    have = "had" if event.tense == "past" else "have" if subject.plural or subject.first_person else "has"
-    first = {"progressive": form, "perfect": have, "modal": event.tense}.get(event.aspect, "")
-    second = {"progressive": "being", "perfect": "been", "modal": "be", "reduced": "being", "simple": form}
-    return [word for word in (first, second.get(event.aspect, "") if passive else "") if word]
+    """Return the words of the passive verb: `is ridden`, `is being ridden`, `being ridden`, `ridden`."""
+    form = be(event.tense, plural=event.second.plural) if event.aspect in ("simple", "progressive") else ""
+    being = "being" if event.aspect in ("progressive", "reduced") else ""
+    return [form, being, *event.adverbs, inflected(event.verb, "VBN")]
 
 
 # -- finding events --------------------------------------------------------------------------------------------------
 
 
 def find_event(doc: Any) -> ActionClause | str:
-    """The event that a caption tells in one clause, or why it cannot be turned round."""
-    words = [t for t in doc if not t.is_space]
-    roots = [t for t in words if t.dep_ == "ROOT"]
+    """Return the event of a caption with one transitive clause, or why it cannot be written in the other voice."""
+    body, end = words_of(doc)
+    roots = [t for t in doc if t.dep_ == "ROOT"]
     if len(roots) != 1:
         return "not one sentence"
-    end = words[-1].text if words[-1].text in (".", "!") else ""
-    body = words[:-1] if end else words
     verb = _main_verb(roots[0])
-    if verb is None:
-        return plain_event(doc) or "no transitive clause"
-    if any((t.is_punct and t.text not in ("-", "'")) or t.text.endswith(".") for t in body):
-        return "punctuation inside"
-    found = (
-        _passive_event(verb, body) if verb.tag_ == "VBN" and _agent_of(verb) is not None else _active_event(verb, body)
-    )
-    if isinstance(found, str):
-        return (plain_event(doc) if found == "no transitive clause" else None) or found
-    return replace(found, end=end, text=words[0].text)
+    event: ActionClause | str = NO_CLAUSE
+    if verb is not None:
+        passive = verb.tag_ == "VBN" and _agent_of(verb) is not None
+        event = (_passive_event if passive else _active_event)(verb, body)
+    event = plain_event(doc) if event == NO_CLAUSE else event
+    return event if isinstance(event, str) else replace(event, end=end, text=body[0].text)
 
 
-def plain_event(doc: Any) -> ActionClause | None:
-    """A short caption read word by word: noun phrase, verb, perhaps a preposition, noun phrase, and no more."""
-    tokens, end = words_of(doc)
-    if not is_read_whole(tokens):
-        return None
+def plain_event(doc: Any) -> ActionClause | str:
+    """Return the event of a short caption read word by word: noun phrase, verb, optional preposition, noun phrase,
+    nothing else; or NO_CLAUSE.
+    """
+    tokens, _ = words_of(doc)
     for at in range(1, len(tokens) - 1):
         verb = verb_at(tokens, at)
         agent = noun_phrase(tokens[:at], 0) if verb else None
         if agent is None or agent[1] != at:
             continue
-        link = tokens[at + 1].text.lower() if tokens[at + 1].tag_ in ("IN", "TO", "RP") else ""
-        if (link and not takes_preposition(verb, link)) or not has_passive(verb, tokens[-1].text.lower()):
-            return None
+        link = tokens[at + 1].lower_ if tokens[at + 1].tag_ in ("IN", "TO", "RP") else ""
+        if (link and not takes_preposition(verb, link)) or not has_passive(verb, tokens[-1].lower_):
+            break
         patient = noun_phrase(tokens, at + 1 + bool(link))
-        if patient is None or patient[1] != len(tokens) or tokens[at + 1 + bool(link)].tag_ == "PRP$":
-            return None
-        who, whom = agent[0], patient[0]
-        if who.head == whom.head or (not who.plural and tokens[0].tag_[0] in "JN"):
-            return None  # small dog chews on
-        clause = ActionClause("active", who, whom, verb, "simple", "present", particle=link, prepositional=bool(link))
-        return replace(clause, end=end, text=tokens[0].text)
-    return None
+        if patient is None or patient[1] != len(tokens) or agent[0].head == patient[0].head:
+            break
+        return ActionClause("active", agent[0], patient[0], verb, particle=link)
+    return NO_CLAUSE
 
 
 def _main_verb(root: Any) -> Any | None:
-    """The root verb, or the only participle that hangs on a root noun (`a man riding a horse`)."""
+    """Return the root verb, or the only participle that modifies a root noun (`a man riding a horse`)."""
     if root.tag_.startswith("VB"):
         return root
     hanging = [c for c in root.rights if c.dep_ == "acl" and c.tag_ in ("VBG", "VBN")]
@@ -175,7 +128,7 @@ def _main_verb(root: Any) -> Any | None:
 
 def _agent_of(verb: Any) -> Any | None:
     for child in verb.rights:
-        if child.dep_ == "agent" and child.text.lower() == "by":
+        if child.dep_ == "agent" and child.lower_ == "by":
             return next((g for g in child.children if g.dep_ == "pobj"), None)
     return None
 
@@ -188,50 +141,26 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
         link = prepositional_object(verb)
         objects = [next(c for c in link.children if c.dep_ == "pobj")] if link is not None else []
     if subject is None or len(objects) != 1:
-        return "no transitive clause"
+        return NO_CLAUSE
     form = _form(verb, passive=False)
     if isinstance(form, str):
         return form
     thing = objects[0]
-    base = dictionary_form(verb)
-    if not has_passive(base, thing.text.lower()) or not knows_verb(base):
+    base = base_of(verb)
+    if not has_passive(base, thing.lower_) or not knows_verb(base):
         return "a verb without a passive"
-    if link is not None and kind_of(dictionary_form(thing)) == "place":
-        return "a place is not acted upon"  # laugh at a park
     if has_possessor(thing) or lacks_determiner(subject):
         return "an argument belongs to the other, or lacks its article"
-    counted = kind_of(dictionary_form(thing)) in ("person", "animal", "vehicle", "furniture", "handheld", "clothing")
-    if lacks_determiner(thing) and base != "play" and counted:
-        return "an argument lacks its article"  # holding pink camera
-    if form == ("simple", "past") and (lacks_determiner(thing) or link is not None):
-        return "an argument lacks its article"  # a rain covered terrain; a clock mounted to a wall
-    if thing.text.lower() in ("top", "inside", "front", "back", "side", "edge") or _is_misread(thing):
-        return "an argument is not a noun"
-    if verb.tag_ == "VBZ" and any(c.dep_ == "conj" for c in subject.children):
-        return "an argument joined with something else"  # a man in a coat and a hat sees
-    if form[0] == "reduced" and thing.tag_ == "PRP":
-        return "a pronoun that cannot be moved"
-    double = recipient_preposition(base) or base == "help"
-    if double and any(is_animate(dictionary_form(c)) for c in thing.lefts if c.dep_ == "compound"):
-        return "two objects"  # feeding a boy french fries
+    if link is not None and (form == ("simple", "past") or sort_of(thing) == "place"):
+        return "not acted upon"  # a clock mounted to a wall; laugh at a park
     event = _event(verb, subject, thing, form, body, link)
-    if isinstance(event, str):
-        return event
-    return replace(event, agent=_numbered(event.agent, verb))
-
-
-def _is_misread(thing: Any) -> bool:
-    """`wearing red clings to a rock`, `playing open mouthed`: a verb or participle that was taken for the object."""
-    if any(c.dep_ in ("det", "poss", "nummod") for c in thing.children):
-        return False
-    worn = dictionary_form(thing.head) == "wear" and kind_of(dictionary_form(thing)) != "clothing"
-    return thing.text.endswith("ed") or (worn and thing.tag_ == "NNS" and knows_verb(lemma(thing.text, "VBZ")))
+    return event if isinstance(event, str) else replace(event, first=_numbered(event.first, verb))
 
 
 def prepositional_object(verb: Any) -> Any | None:
-    """A preposition right after the verb that goes with it into the passive: `a dog barks at a cat`."""
+    """Return the preposition directly after a verb that the passive keeps, as in `a dog barks at a cat`; or None."""
     after = [c for c in verb.rights if c.i == verb.i + 1 and c.dep_ == "prep"]
-    if not after or not takes_preposition(dictionary_form(verb), after[0].text.lower()):
+    if not after or not takes_preposition(base_of(verb), after[0].lower_):
         return None
     return after[0] if any(c.dep_ == "pobj" for c in after[0].children) else None
 
@@ -240,72 +169,50 @@ def _passive_event(verb: Any, body: list[Any]) -> ActionClause | str:
     agent = _agent_of(verb)
     subject = verb.head if verb.dep_ == "acl" else next((c for c in verb.lefts if c.dep_ == "nsubjpass"), None)
     if subject is None or agent is None:
-        return "no transitive clause"
+        return NO_CLAUSE
     form = _form(verb, passive=True)
     if isinstance(form, str):
         return form
-    base = dictionary_form(verb)
-    if says_place_with_by(base) or not knows_verb(base):
+    base = base_of(verb)
+    if listed("place_by", base) or not knows_verb(base):
         return "`by` may tell a place"
-    if has_possessor(agent) or lacks_determiner(subject):
-        return "an argument belongs to the other, or lacks its article"
-    after = [c for c in verb.rights if c.i > agent.i and c.dep_ == "prep" and c.text.lower() in ("in", "with")]
     event = _event(verb, agent, subject, form, body)
-    if isinstance(event, str):
-        return event
-    unclear = after or (agent.tag_ != "PRP" and any(t.tag_ == "PRP" for t in agent.subtree))  # by a man in a hat
-    return replace(event, voice="passive", doubt="words that may belong to the agent" if unclear else "")
+    return event if isinstance(event, str) else replace(event, voice="passive")
 
 
 Form = tuple[Aspect, str]
 
 
 def _form(verb: Any, *, passive: bool) -> Form | str:
-    """Return aspect and tense of a verb, or why it is not one that can be turned round."""
+    """Return aspect and tense of a verb, or why it cannot be written in the other voice."""
     helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass")]
-    names = [dictionary_form(h) if h.text.lower() not in ("being", "been") else h.text.lower() for h in helpers]
-    if any(h.text.startswith(("'", "’")) for h in helpers):
-        return "a contracted auxiliary"
+    names = [base_of(h) if h.lower_ not in ("being", "been") else h.lower_ for h in helpers]
     if verb.dep_ == "acl" or names == ["being"]:
         shapes: dict[tuple[str, ...], Aspect] = {(): "bare", ("being",): "reduced"} if passive else {(): "reduced"}
         fits = verb.tag_ == ("VBN" if passive else "VBG") and tuple(names) in shapes
         return (shapes[tuple(names)], "present") if fits else "not a plain participle"
     tense = "past" if (helpers or [verb])[0].tag_ == "VBD" else "present"
-    if helpers and helpers[0].tag_ == "MD":
-        rest = [*names[1:], verb.tag_]
-        return ("modal", helpers[0].text.lower()) if rest in (["be", "VBN"], ["VB"]) else NOT_UNDERSTOOD
     if not names and not passive:
-        misread = verb.tag_ == "VBD" and verb.text.lower() != inflected(dictionary_form(verb), "VBD")
+        misread = verb.tag_ == "VBD" and verb.lower_ != inflected(base_of(verb), "VBD")
         return ("simple", "present" if misread else tense) if verb.tag_ in _FINITE else "no finite verb"
-    shapes = {("be", "being"): "progressive", ("have", "been"): "perfect", ("be",): "simple"}
-    if not passive:
-        shapes = {("be",): "progressive" if verb.tag_ == "VBG" else "", ("have",): "perfect"}  # type: ignore[dict-item]
-    aspect = shapes.get(tuple(names))
-    return (aspect, tense) if aspect and helpers[0].tag_ in _FINITE else NOT_UNDERSTOOD
-
-
-NOT_UNDERSTOOD = "an auxiliary that is not understood"
+    shapes = {("be", "being"): "progressive", ("be",): "simple"} if passive else {("be",): "progressive"}
+    fits = tuple(names) in shapes and helpers[0].tag_ in _FINITE and verb.tag_ == ("VBN" if passive else "VBG")
+    return (shapes[tuple(names)], tense) if fits else NOT_UNDERSTOOD
 
 
 def _event(
     verb: Any, agent: Any, patient: Any, form: Form, body: list[Any], link: Any | None = None
 ) -> ActionClause | str:
-    """The event, if every word of the caption has its place in it."""
-    if any(c.dep_ in _CLAUSES for c in verb.children):
-        return "more than one clause"
+    """Return the event if every word of the caption has a place in it, else the reason."""
     hung = {patient.i: [c for c in patient.rights if c.dep_ == "prep" and _is_of_the_event(c, patient)]}
-    if verb.dep_ == "acl":  # it hangs on one of its own arguments, as does the final period
+    if verb.dep_ == "acl":  # the verb modifies one of its own arguments, as does the final period
         marks = [c for c in verb.head.rights if c.is_punct and c.i > body[-1].i]
         hung[verb.head.i] = [*hung.get(verb.head.i, ()), verb, *marks]
     who, whom = (phrase_of(noun, without=hung.get(noun.i, ())) for noun in (agent, patient))
     if isinstance(who, str) or isinstance(whom, str):
         return who if isinstance(who, str) else str(whom)
-    if whom.plural is None or who.plural is None:
-        return "the number of an argument is not known"
     if who.head == whom.head:
         return "both arguments are alike"
-    if link is None and any(c.dep_ == "acl" and c != verb for c in patient.rights) and not is_animate(whom.head):
-        return "words that may belong to the agent"  # plays tennis dressed in white
     particles = [c for c in verb.rights if c.dep_ == "prt"]
     adverbs = [c for c in verb.lefts if c.dep_ == "advmod" and c.text.endswith("ly")]
     by = [c for c in verb.rights if c.dep_ == "agent"]
@@ -317,63 +224,51 @@ def _event(
     reason = _why_rest_is_odd(rest, verb, patient) or _why_with_is_odd(verb, patient, rest)
     if reason:
         return reason
-    if len(particles) > 1 or any(not takes_particle(dictionary_form(verb), p.text.lower()) for p in particles):
+    if len(particles) > 1 or any(not takes_particle(base_of(verb), p.lower_) for p in particles):
         return "a particle that may be a preposition"
-    said = link.text.lower() if link else particles[0].text if particles else ""
+    said = link.lower_ if link else particles[0].text if particles else ""
     manner = tuple(a.text for a in adverbs)
-    return ActionClause("active", who, whom, dictionary_form(verb), *form, manner, said, link is not None, glued(rest))
+    return ActionClause(
+        "active", who, whom, base_of(verb), glued(rest), aspect=form[0], tense=form[1], adverbs=manner, particle=said
+    )
 
 
 def _is_of_the_event(link: Any, patient: Any) -> bool:
-    """`reads a book on a bench`, `rides a board over a wave`: where it happens, whatever a parser hangs it on."""
-    place = next((dictionary_form(c) for c in link.children if c.dep_ == "pobj"), "")
+    """Return True if a prepositional phrase belongs to the event, wherever a parser attaches it: `reads a book on a
+    bench`, `rides a board over a wave`.
+    """
+    place = next((base_of(c) for c in link.children if c.dep_ == "pobj"), "")
     somewhere = kind_of(place) in ("place", "furniture") or place in ("water", "snow", "sand", "grass")
-    scene = link.text.lower() in ("in", "on") and somewhere and not is_animate(dictionary_form(patient))
-    on_body = any(
-        t.text.lower() in ("head", "cheek", "forehead", "nose", "hand") for t in link.subtree
-    )  # kisses her on
-    return scene or on_body or tells_way(link.text.lower())
+    scene = link.lower_ in ("in", "on") and somewhere and not is_animate(base_of(patient))
+    on_body = any(t.lower_ in ("head", "cheek", "forehead", "nose", "hand") for t in link.subtree)  # kisses her on
+    return scene or on_body or listed("ways", link.lower_)
 
 
 def _why_rest_is_odd(rest: list[Any], verb: Any, patient: Any) -> str:
-    """What is left must follow the verb and tell where, when or how; no second event hides in it."""
+    """Return why the remaining words are unsuitable, or an empty text if they follow the verb as adverbials."""
     if any(t.i < verb.i for t in rest):
         return "words before the clause"
     if any(t.tag_.startswith("VB") or t.tag_ in ("WDT", "WP", "WRB", "TO", "PRP$") for t in rest):
         return "a second clause after the first"
     tops = [t for t in rest if t.head not in rest]
-    if any(t.i == patient.i + 1 and t.tag_ in ("NN", "JJ") for t in rest) or (
-        rest and (rest[-1].tag_ == "IN" or rest[0].text.lower() == "around")
-    ):
-        return "words that belong elsewhere"  # a fire hydrant torn apart; `follows a dog behind`
     if any(t.dep_ not in ("prep", "advmod", "npadvmod") or t.head not in (verb, patient) for t in tops):
-        return "words that belong elsewhere"
-    if any(t.dep_ == "prep" and t.text.lower() in ("like", "as", "of", "than", "about") for t in tops):
-        return "words that belong elsewhere"
-    if any(t.text.lower() == "along" and any(c.text.lower() == "with" for c in t.children) for t in tops):
         return "words that belong elsewhere"
     return ""
 
 
 def _why_with_is_odd(verb: Any, patient: Any, rest: list[Any]) -> str:
-    """Whose is what `with` brings? The verb's where it takes a tool; else it must be the patient's and move with it."""
-    tool = takes_tool(dictionary_form(verb))
-    loose = [t for t in rest if t.text.lower() == "with" and t.head == verb]
-    solid = all(is_solid(dictionary_form(c)) for t in loose for c in t.children if c.dep_ == "pobj")
-    held = [c for c in patient.children if c.text.lower() == "with"]
-    around = [c for t in rest if t.text.lower() == "in" and t.head == verb for c in t.children if c.dep_ == "pobj"]
-    if is_animate(dictionary_form(patient)) and any(kind_of(dictionary_form(c)) not in ("place", "") for c in around):
-        return "`in` may belong to either argument"  # pushes a man in a wheelchair
+    """Return why a `with` phrase is ambiguous, or an empty text. `with` belongs to a verb that takes an
+    instrument; otherwise it must belong to the patient and move with it.
+    """
+    tool = listed("with_tool", base_of(verb))
+    loose = [t for t in rest if t.lower_ == "with" and t.head == verb]
+    solid = all(is_solid(base_of(c)) for t in loose for c in t.children if c.dep_ == "pobj")
+    held = [c for c in patient.children if c.lower_ == "with"]
     return "`with` may belong to either argument" if (loose and not (tool and solid)) or (held and tool) else ""
 
 
 def _numbered(phrase: Phrase, verb: Any) -> Phrase:
-    """The number that the verb itself tells: `a group of people are riding`."""
+    """Return the phrase with the number that the verb shows: `a group of people are riding`."""
     finite = next((c for c in verb.lefts if c.dep_ == "aux"), verb)
-    if phrase.first_person or phrase.pronoun:
-        return phrase
-    if finite.tag_ == "VBZ" or finite.text.lower() == "was":
-        return replace(phrase, plural=False)
-    if finite.tag_ == "VBP" or finite.text.lower() == "were":
-        return replace(phrase, plural=True)
-    return phrase
+    many = {"VBZ": False, "VBP": True}.get(finite.tag_, {"was": False, "were": True}.get(finite.lower_))
+    return phrase if many is None else replace(phrase, plural=many)

@@ -1,4 +1,4 @@
-"""New wordings of a parsed caption: words replaced, removed and moved, then made to fit again."""
+"""Rewording of a parsed caption: words are replaced, removed and moved, then articles and case are repaired."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NO_BLANK_AFTER = frozenset("([{$#")
 
 
 def reworded(doc: Any, changes: Mapping[int, str], *, repair: bool = True) -> str:
-    """The caption with some tokens replaced (by nothing: removed). Blanks stay where they were.
+    """Return the caption with some tokens replaced (an empty text removes a token). Blanks stay in place.
 
-    Repaired, `a` and `an` fit the new words and the first letter keeps its case.
+    With `repair`, `a` and `an` are adjusted to the new words and the first letter keeps its case.
     """
     pieces: list[Piece] = []
     for token in doc:
@@ -29,7 +29,7 @@ def reworded(doc: Any, changes: Mapping[int, str], *, repair: bool = True) -> st
 
 
 def written(pieces: Sequence[Piece], *, like: str = "") -> str:
-    """Pieces end to end; with `like`, articles fit and the first letter has the case of that text's first letter."""
+    """Return the pieces joined; with `like`, articles are adjusted and the first letter gets the case of `like`."""
     words = [w for w, _ in pieces]
     fitted = fit_articles(words) if like else words
     text = "".join(w + blank for w, (_, blank) in zip(fitted, pieces))
@@ -37,7 +37,7 @@ def written(pieces: Sequence[Piece], *, like: str = "") -> str:
 
 
 def spaced(words: Iterable[str]) -> list[Piece]:
-    """Words with the blanks that English puts between them.
+    """Return words with the blanks that English puts between them.
 
     >>> written(spaced(["a", "dog", "'s", "toy", ",", "here", "."]))
     "a dog's toy, here."
@@ -51,8 +51,14 @@ def spaced(words: Iterable[str]) -> list[Piece]:
     return pieces
 
 
+def sentence(words: Iterable[str], end: str, like: str) -> str:
+    """Return words as a sentence with this end, and the first letter in the case of `like`."""
+    text = written(spaced(fit_articles([w for w in words if w]))) + end
+    return first_letter_like(text, like) if like[:1].isalpha() else text
+
+
 def fit_articles(words: Sequence[str]) -> list[str]:
-    """`a` and `an` as the next word asks for.
+    """Return the words with `a` and `an` adjusted to the next word.
 
     >>> fit_articles(["A", "owl", "and", "an", "dog", ",", "a"])
     ['An', 'owl', 'and', 'a', 'dog', ',', 'a']
@@ -67,7 +73,8 @@ def fit_articles(words: Sequence[str]) -> list[str]:
 
 
 def first_letter_like(text: str, like: str) -> str:
-    """
+    """Return the text with its first letter in the case of the first letter of `like`.
+
     >>> first_letter_like("the dog", "A cat"), first_letter_like("The dog", "a cat")
     ('The dog', 'the dog')
     """
@@ -82,7 +89,7 @@ def first_letter_like(text: str, like: str) -> str:
 
 
 def plain(token: Any) -> str:
-    """A token as it is written inside a sentence: without the capital that only its place gives it."""
+    """Return a token as written inside a sentence: without a capital that is due only to its position."""
     text: str = token.text
     if token.i and not token.doc[token.i - 1].is_sent_end and token.i != _first_word(token.doc):
         return text
@@ -91,7 +98,7 @@ def plain(token: Any) -> str:
 
 
 def _names_many(text: str) -> bool:
-    """`Utensils` at the beginning is no name; `James` is."""
+    """Return True for a capitalised plural noun such as `Utensils`, which is not a name; `James` is one."""
     return text.endswith("s") and bool(open_wordnet().senses(lemma(text.lower(), "NNS"), "n"))
 
 

@@ -1,7 +1,7 @@
-"""Items and candidates on their way to Parquet, as many as there are: no more than a row group is held.
+"""Streaming of items and candidates to Parquet; at most one row group is held in memory.
 
-What the columns of items' tags are is known when the last item has passed, so items wait in a spool of tables, each
-with the tags of its own items, and are written when all have been seen.
+The columns of items' tags are known only after the last item, so items are first stored in a spool of tables, each with
+the tags of its own items, and are written at the end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import hashlib
 import json
 import shutil
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -32,14 +33,15 @@ from creperie.making.candidate import Candidate
 from creperie.making.pipeline import CandidateVerdict, SourceOutcome
 from creperie.making.source import SourceCaption
 
-#: Items of one table of the spool.
+#: Number of items per table of the spool.
 SPOOLED = 8192
 COLUMNS = ("source", "source_text", "text", "role", "kind", "group", "maker", "edit", "tags", "status", "reason")
+FIELDS = ("source", "text", "role", "kind", "maker", "edit", "group")
 SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
 
 
 class ItemSpool:
-    """Items in order, kept in a folder until all are known."""
+    """Items in order, stored in a folder until all are known."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -69,66 +71,42 @@ class ItemSpool:
         return self.folder / f"{number:06d}.arrow"
 
     def write(self, path: Path, name: str) -> Parquet:
-        """All items as one Parquet file, that of a benchmark; DataError where two have one key."""
+        """Write all items as the Parquet file of a benchmark; raise a DataError if two items have the same key."""
         if self._waiting or not self._tables:
             self._spool()
-        schema = self._schema()
-        hashing, writer = ContentHash(schema.names), TableWriter(path, schema)
-        for piece in _evenly(self._read(schema), HASH_CHUNK):
+        whole = self._read()
+        hashing, writer = ContentHash(whole.column_names), TableWriter(path, whole.schema)
+        for start in range(0, whole.num_rows, HASH_CHUNK):
+            piece = whole.slice(start, HASH_CHUNK).combine_chunks()
             hashing.feed(piece)
             writer.write(piece)
         writer.close()
         shutil.rmtree(self.folder)
-        found = Parquet((path,), hashing.hexdigest())
-        keys = np.frombuffer(self._keys, np.int64) if self._keys else np.zeros(0, np.int64)
-        if len(np.unique(keys)) < len(keys):  # a key twice, or two keys with one digest: look closely
-            check_keys(Benchmark(name, found))
-        return found
+        items = Parquet((path,), hashing.hexdigest())
+        if len(np.unique(self._keys)) < len(self._keys):  # a repeated key or a hash collision: check exactly
+            check_keys(Benchmark(name, items))
+        return items
 
-    def _schema(self) -> pa.Schema:
-        """The columns of all items; a tag of several kinds is text, as within one table."""
-        fields = list(CORE_COLUMNS)
-        for name in sorted(n for n in self._kinds if n not in CORE_COLUMNS.names):
-            kinds = self._kinds[name]
-            fields.append(pa.field(name, next(iter(kinds)) if len(kinds) == 1 else pa.string()))
-        return pa.schema(fields)
-
-    def _read(self, schema: pa.Schema) -> Iterator[pa.Table]:
+    def _read(self) -> pa.Table:
+        """Return all items, memory-mapped; a tag with values of several types becomes text, as within one table."""
+        mixed = [name for name, kinds in self._kinds.items() if len(kinds) > 1]
+        tables = []
         for number in range(self._tables):
-            with pa.memory_map(str(self._path(number))) as file, pa.ipc.open_file(file) as reader:
-                table = reader.read_all()
-                yield pa.table([_column(table, wanted) for wanted in schema], schema=schema)
-
-
-def _column(table: pa.Table, wanted: pa.Field) -> pa.ChunkedArray | pa.Array:
-    if wanted.name not in table.column_names:
-        return pa.nulls(table.num_rows, wanted.type)
-    column = table.column(wanted.name)
-    if column.type == wanted.type:
-        return column
-    values = column.to_pylist()  # numbers and truths among texts are written as texts are
-    return tag_array(wanted.name, [*values, "text"])[:-1]
-
-
-def _evenly(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The same rows in tables of one size; the last has what is left."""
-    waiting: list[pa.Table] = []
-    for table in tables:
-        waiting.append(table)
-        while sum(t.num_rows for t in waiting) >= rows:
-            whole = pa.concat_tables(waiting).combine_chunks()
-            yield whole.slice(0, rows)
-            waiting = [whole.slice(rows)]
-    if any(t.num_rows for t in waiting):
-        yield pa.concat_tables(waiting).combine_chunks()
+            table = pa.ipc.open_file(pa.memory_map(str(self._path(number)))).read_all()
+            for name in set(mixed) & set(table.column_names):
+                texts = tag_array([*table.column(name).to_pylist(), "text"])[:-1]
+                table = table.set_column(table.column_names.index(name), name, texts)
+            tables.append(table)
+        core = CORE_COLUMNS.names
+        return pa.concat_tables(tables, promote_options="default").select([*core, *sorted({*self._kinds} - {*core})])
 
 
 class CandidateFile:
-    """Every candidate, accepted or not, one row each; sources without candidates have a row that says why."""
+    """The file of all candidates, accepted or not, one row each; a source without candidates has a row with why."""
 
     def __init__(self, path: Path) -> None:
         self._writer = TableWriter(path, SCHEMA)
-        self._rows: list[tuple[str | None, ...]] = []
+        self._rows: list[dict[str, str | None]] = []
 
     def add(self, source: SourceCaption, outcome: SourceOutcome) -> None:
         self._rows += candidate_rows(source, outcome)
@@ -136,8 +114,7 @@ class CandidateFile:
             self._pass_on()
 
     def _pass_on(self) -> None:
-        columns = [pa.array([row[k] for row in self._rows], pa.string()) for k in range(len(COLUMNS))]
-        self._writer.write(pa.table(columns, schema=SCHEMA))
+        self._writer.write(pa.Table.from_pylist(self._rows, SCHEMA))
         self._rows = []
 
     def close(self) -> None:
@@ -145,31 +122,27 @@ class CandidateFile:
         self._writer.close()
 
 
-def candidate_rows(source: SourceCaption, outcome: SourceOutcome) -> Iterator[tuple[str | None, ...]]:
-    s = source
+def candidate_rows(source: SourceCaption, outcome: SourceOutcome) -> Iterator[dict[str, str | None]]:
+    own: dict[str, str | None] = {"source": source.id, "source_text": source.text}
     if not outcome.verdicts:
-        yield (s.id, s.text, None, None, None, None, None, None, None, "skipped", outcome.skipped)
+        yield own | {"status": "skipped", "reason": outcome.skipped}
     for v in outcome.verdicts:
         c = v.candidate
         tags = json.dumps(dict(c.tags), ensure_ascii=False) if c.tags else None
         status = "rejected" if v.reason else "made"
-        yield (s.id, s.text, c.text, c.role, c.kind, c.subset, c.maker, c.edit, tags, status, v.reason)
+        own |= {"text": c.text, "role": c.role, "kind": c.kind, "group": c.subset, "maker": c.maker, "edit": c.edit}
+        yield own | {"tags": tags, "status": status, "reason": v.reason}
 
 
 def read_candidates(path: Path) -> Iterator[SourceOutcome]:
-    """The outcomes of a finished generation job, one per source; their cost is not included."""
+    """Yield the outcomes of a finished generation job, one per source, without their number of calls."""
     import pyarrow.parquet as pq
 
-    last: tuple[str, str, list[CandidateVerdict]] | None = None
-    for batch in pq.ParquetFile(path).iter_batches(SPOOLED):
-        for row in batch.to_pylist():
-            if last is None or last[0] != row["source"]:
-                if last is not None:
-                    yield SourceOutcome(last[0], last[1], tuple(last[2]))
-                last = (row["source"], row["reason"] if row["status"] == "skipped" else "", [])
-            if row["status"] != "skipped":
-                tags = json.loads(row["tags"]) if row["tags"] else {}
-                fields = {name: row[name] for name in ("source", "text", "role", "kind", "maker", "edit", "group")}
-                last[2].append(CandidateVerdict(Candidate(**fields, tags=tags), row["reason"]))
-    if last is not None:
-        yield SourceOutcome(last[0], last[1], tuple(last[2]))
+    rows = (row for batch in pq.ParquetFile(path).iter_batches(SPOOLED) for row in batch.to_pylist())
+    for source, group in groupby(rows, lambda row: row["source"]):
+        own = list(group)
+        if own[0]["status"] == "skipped":
+            yield SourceOutcome(source, own[0]["reason"])
+            continue
+        candidates = [Candidate(**{n: r[n] for n in FIELDS}, tags=json.loads(r["tags"] or "{}")) for r in own]
+        yield SourceOutcome(source, "", tuple(CandidateVerdict(c, r["reason"]) for c, r in zip(candidates, own)))

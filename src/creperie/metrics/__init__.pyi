@@ -16,6 +16,11 @@ from creperie.metrics.comparison import compare_all as compare_all
 from creperie.metrics.comparison import compare_subsets as compare_subsets
 from creperie.metrics.comparison import holm as holm
 from creperie.metrics.comparison import mcnemar as mcnemar
+from creperie.metrics.competence import Competence as Competence
+from creperie.metrics.competence import Votes as Votes
+from creperie.metrics.competence import dawid_skene as dawid_skene
+from creperie.metrics.competence import habit_odds as habit_odds
+from creperie.metrics.competence import too_alike as too_alike
 from creperie.metrics.consistency import Equivalence as Equivalence
 from creperie.metrics.consistency import PairAgreement as PairAgreement
 from creperie.metrics.consistency import equivalence as equivalence

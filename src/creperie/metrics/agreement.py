@@ -1,8 +1,9 @@
 """How far raters agree: Cohen's and Fleiss' kappa, Krippendorff's alpha, with intervals over items or clusters.
 
-Ratings are a matrix (items, raters) of numbers; NaN is not a rating. Coefficients of nominal ratings, and perfect
-agreement on any scale, have an interval from the likelihood of the agreeing and disagreeing pairs (kappa.py), which
-knows that one rare answer on which all agree says little. Those of ordinal and numeric ratings are read as shares.
+Ratings are a matrix (items, raters) of numbers; NaN marks a missing rating. For nominal ratings, and for perfect
+agreement on any scale, the interval comes from the likelihood of the agreeing and disagreeing pairs (kappa.py), so that
+unanimous agreement with only one rare answer gives a wide interval. Coefficients of ordinal and numeric ratings get the
+interval of a share.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from creperie.core import UsageError, unknown
 from creperie.metrics.intervals import Statistic, over, pulled_confidence, pulls, share_confidence
 from creperie.metrics.kappa import FEWEST, nominal_confidence
+from creperie.metrics.layout import cluster_labels
 from creperie.metrics.settings import DEFAULT, MetricSettings
 
 Scale = Literal["nominal", "ordinal", "interval"]
@@ -36,7 +38,7 @@ class Agreement:
 def percent_agreement(
     ratings: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> Agreement:
-    """The share of pairs of raters that agree, each item worth the same."""
+    """Return the share of pairs of raters that agree, with equal weight for each item."""
     matrix, own = _rated(ratings, clusters)
     counts = _counts(matrix)
     raters = counts.sum(axis=1)
@@ -54,7 +56,7 @@ def cohen_kappa(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Agreement:
-    """Cohen's kappa of two raters; linear and quadratic weights count how far apart the (sorted) ratings are.
+    """Return Cohen's kappa of two raters; linear and quadratic weights use the distance of the (sorted) ratings.
 
     >>> round(cohen_kappa(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])).value, 3)
     0.5
@@ -84,7 +86,7 @@ def cohen_kappa(
 def fleiss_kappa(
     ratings: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> Agreement:
-    """Fleiss' kappa of items that were all rated by the same number of raters, not necessarily the same people."""
+    """Return Fleiss' kappa for items that all have the same number of ratings, not necessarily by the same people."""
     matrix, own = _rated(ratings, clusters)
     counts = _counts(matrix)
     raters = counts.sum(axis=1)
@@ -112,7 +114,7 @@ def krippendorff_alpha(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Agreement:
-    """Krippendorff's alpha of ratings on a nominal, ordinal or interval scale; missing ratings are allowed.
+    """Return Krippendorff's alpha for ratings on a nominal, ordinal or interval scale; missing ratings are allowed.
 
     >>> round(krippendorff_alpha(np.array([[1, 1], [2, 2], [1, 2], [2, 2]])).value, 3)
     0.533
@@ -141,15 +143,16 @@ def krippendorff_alpha(
 
 
 def _ordinal_distance(each: np.ndarray) -> np.ndarray:
-    """Squared number of ratings from the middle of one rank to the middle of another."""
+    """Return the squared distance between every two ranks: the number of ratings from the middle of one to the middle
+    of the other.
+    """
     middle = np.cumsum(each, axis=-1) - each / 2
-    distance: np.ndarray = (middle[..., :, None] - middle[..., None, :]) ** 2
-    return distance
+    return (middle[..., :, None] - middle[..., None, :]) ** 2
 
 
 def _moments(matrix: np.ndarray) -> np.ndarray:
-    """An item's squared differences within, its number of ratings, and their first two moments."""
-    # Around the overall mean, so that squares of large ratings do not swallow the differences.
+    """Return, for each item, the squared differences between its ratings, their number, sum and sum of squares."""
+    # Centred on the overall mean: squares of large ratings would lose the differences to rounding.
     centred = matrix - np.nanmean(matrix) if len(matrix) else matrix
     m = (~np.isnan(matrix)).sum(axis=1)
     first, second = np.nansum(centred, axis=1), np.nansum(centred**2, axis=1)
@@ -163,19 +166,16 @@ def _interval_alpha(sums: np.ndarray) -> np.ndarray:
 
 
 def _rated(ratings: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """The items that at least two raters rated, and their clusters."""
-    matrix = np.asarray(ratings, dtype=np.float64)
+    """Return the ratings of items that at least two raters rated, and the clusters of these items."""
+    matrix = np.asarray(ratings, np.float64)
     if matrix.ndim != 2:
         raise UsageError(f"ratings have {matrix.ndim} axes", hint="give a matrix of items × raters, NaN for no rating")
-    own = np.arange(len(matrix)) if clusters is None else np.asarray(clusters)
-    if len(own) != len(matrix):
-        raise UsageError(f"{len(own)} clusters for {len(matrix)} items")
-    kept = (~np.isnan(matrix)).sum(axis=1) >= 2
-    return matrix[kept], own[kept]
+    enough = (~np.isnan(matrix)).sum(axis=1) >= 2
+    return matrix[enough], cluster_labels(clusters, len(matrix))[enough]
 
 
 def _counts(matrix: np.ndarray) -> np.ndarray:
-    """How often each value, in sorted order, was given to each item."""
+    """Return how often each item was given each value, an array (items, values) with values in sorted order."""
     values = np.unique(matrix[~np.isnan(matrix)])
     counts = np.zeros((len(matrix), len(values)))
     for place, value in enumerate(values):
@@ -205,10 +205,10 @@ def _agreement(
         method = f"none ({unlike} items have an answer other than the commonest, {needed} are needed)"
         return Agreement(value, math.nan, math.nan, len(columns), kind, method)
     if nominal or value == 1:
-        found = nominal_confidence(counts, value, pull, clusters, unlike)
+        confidence = nominal_confidence(counts, value, pull, clusters, unlike)
     else:
-        found = pulled_confidence(value, pull, sizes, clusters, (-1, 1))
-    interval = found.interval(settings.level)
+        confidence = pulled_confidence(value, pull, sizes, clusters, (-1, 1))
+    interval = confidence.interval(settings.level)
     if interval.low <= -1:
         return Agreement(value, math.nan, math.nan, len(columns), kind, "none (too few answers: any value is possible)")
     return Agreement(value, interval.low, interval.high, len(columns), kind, interval.method)

@@ -1,4 +1,4 @@
-"""Numbers about cells rather than items: one threshold for all, calibration, what a model blind to word order gets."""
+"""Statistics of cells rather than items: one threshold for all, calibration, the ceiling without word order."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 
 from creperie.core import UsageError
 from creperie.metrics.intervals import Interval, share_interval, wilson
-from creperie.metrics.layout import Layout
+from creperie.metrics.layout import Layout, cluster_labels
 from creperie.metrics.settings import DEFAULT, MetricSettings
 
 
 @dataclass(frozen=True)
 class OneThreshold:
-    """Strict classification: an item is right when all its true cells lie above one threshold and all false ones below.
+    """The result of strict classification: an item is right if all its true cells lie above one threshold and all its
+    false cells below it.
 
-    `best` is the highest share that any threshold reaches on these items, an upper bound; `accuracy` that of thresholds
-    chosen without the cluster that they are applied to. `chance` is that of a coin for every cell. A score at the
-    threshold is wrong.
+    `best` is the highest share of right items that any threshold reaches on these items, an upper bound; `accuracy` is
+    the share when the threshold for each cluster is chosen on the other clusters. `chance` is the share expected if a
+    coin decides every cell. A score equal to the threshold is wrong.
     """
 
     threshold: float
@@ -33,11 +34,12 @@ class OneThreshold:
 def one_threshold(
     layout: Layout, scores: np.ndarray, clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> OneThreshold:
-    """Classify every image–caption pair with one threshold for the whole set, and count the items that are all right.
+    """Classify every image–caption pair with one threshold for the whole set, and return the share of items that are
+    entirely right.
 
     >>> from creperie.metrics.layout import layout_of
-    >>> found = one_threshold(layout_of([[[1, 0]]] * 4), np.array([0.8, 0.1, 0.9, 0.2, 0.7, 0.3, 0.2, 0.1]))
-    >>> found.best, round(found.threshold, 2)
+    >>> result = one_threshold(layout_of([[[1, 0]]] * 4), np.array([0.8, 0.1, 0.9, 0.2, 0.7, 0.3, 0.2, 0.1]))
+    >>> result.best, round(result.threshold, 2)
     (0.75, 0.5)
     """
     low, high = np.full((2, len(layout)), np.nan)
@@ -48,13 +50,13 @@ def one_threshold(
             high[group.items] = cells[true].min(axis=0, initial=np.inf)
     covered = ~np.isnan(low + high) & (layout.widths("image_text") > 0)
     low, high = low[covered], high[covered]
-    own = (np.arange(len(layout)) if clusters is None else np.asarray(clusters))[covered]
+    own = cluster_labels(clusters, len(layout))[covered]
     if not len(low):
         raise UsageError("no item has scores for all of its pairs")
     places = np.unique(np.concatenate([low, high]))
     places = (places[1:] + places[:-1])[np.isfinite(places[1:] + places[:-1])] / 2
     places = places if len(places) else np.zeros(1)
-    # Thresholds strictly between low and high, as first and one past the last place.
+    # The thresholds strictly between low and high are places[first:last].
     first, last = np.searchsorted(places, low, side="right"), np.searchsorted(places, high, side="left")
     good = first < last
     steps = np.bincount(first[good], minlength=len(places) + 1) - np.bincount(last[good], minlength=len(places) + 1)
@@ -80,7 +82,7 @@ def one_threshold(
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Answers of similar confidence: how many, how sure they were, how many were right, with Wilson's interval."""
+    """A bin of answers with similar confidence: their number, mean confidence, accuracy and its Wilson interval."""
 
     n: int
     confidence: float
@@ -91,9 +93,9 @@ class ReliabilityBin:
 
 @dataclass(frozen=True)
 class CalibrationError:
-    """Expected calibration error over bins of equal size, and the Brier score.
+    """The expected calibration error over bins of equal size, and the Brier score.
 
-    `expected` is the error that a perfectly calibrated model would show on as many answers: noise, not miscalibration.
+    `expected` is the error that a perfectly calibrated model would show on as many answers, from sampling noise alone.
     """
 
     error: float
@@ -104,13 +106,13 @@ class CalibrationError:
 
 
 def calibration(probabilities: np.ndarray, truth: np.ndarray, bins: int = 15) -> CalibrationError:
-    """Compare probabilities with what is true, in bins that hold as many answers each; NaN is left out.
+    """Return the calibration error of probabilities against the truth, in bins of equal size; NaN is left out.
 
-    >>> found = calibration(np.array([0.9] * 10), np.array([1] * 5 + [0] * 5), bins=1)
-    >>> round(found.error, 3), round(found.brier, 3)
+    >>> result = calibration(np.array([0.9] * 10), np.array([1] * 5 + [0] * 5), bins=1)
+    >>> round(result.error, 3), round(result.brier, 3)
     (0.4, 0.41)
     """
-    p, right = np.asarray(probabilities, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    p, right = np.asarray(probabilities, np.float64), np.asarray(truth, np.float64)
     known = ~(np.isnan(p) | np.isnan(right))
     p, right = p[known], right[known]
     if not len(p) or p.min() < 0 or p.max() > 1:
@@ -126,10 +128,10 @@ def calibration(probabilities: np.ndarray, truth: np.ndarray, bins: int = 15) ->
 
 
 def choice_probabilities(layout: Layout, scores: np.ndarray, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """The probability that each image's preferred caption has in a softmax over its captions, and whether it is true.
+    """Return the softmax probability of each image's preferred caption, and whether that caption is true.
 
-    `scale` multiplies scores before the softmax (the logit scale of a model whose scores are cosines). One value per
-    image; among equal scores the false one counts as preferred.
+    `scale` multiplies scores before the softmax (the logit scale of a model whose scores are cosines). There is one
+    value per image; if a true and a false caption share the highest score, the false one counts as preferred.
     """
     sure, right = [], []
     for group, cells in layout.blocks("image_text", scores):
@@ -143,18 +145,18 @@ def choice_probabilities(layout: Layout, scores: np.ndarray, scale: float = 1.0)
 
 
 def scores_blind_to(layout: Layout, keys: np.ndarray) -> np.ndarray:
-    """The best image × caption scores of a model that cannot tell captions of an item with one key apart.
+    """Return the best image × caption scores of a model that cannot distinguish an item's captions with equal keys.
 
-    `keys` holds a number per caption, all items in a row: with one number per bag of words, `evaluate` gives the
-    highest accuracy that a model without word order can reach, ties as the tie rule says.
+    `keys` holds one number per caption, item after item. With one number per bag of words, `evaluate` on these scores
+    gives the highest accuracy that a model without word order can reach, with ties counted by the tie rule.
     """
     layout.check("text", keys)
-    found = np.zeros(len(layout.match), dtype=np.float32)
+    best_scores = np.zeros(len(layout.match), np.float32)
     starts, begin = layout.starts("text"), layout.starts("image_text")
     for group in layout.groups:
         rows, columns = group.match.shape
         own = keys[starts[group.items][:, None] + np.arange(columns)]
         alike = own[:, :, None] == own[:, None, :]
         best = np.einsum("rc,ncd->nrd", group.match.astype(np.float32), alike.astype(np.float32)) > 0
-        found[begin[group.items][:, None] + np.arange(rows * columns)] = best.reshape(len(own), -1)
-    return found
+        best_scores[begin[group.items][:, None] + np.arange(rows * columns)] = best.reshape(len(own), -1)
+    return best_scores

@@ -8,24 +8,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Steps of the exact count before it gives up and says that the level is unknown (NaN).
+#: Maximum number of steps of the exact count; the level is NaN if it would need more.
 MOST_STEPS = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """Every winner must outrank every loser. Numbers of cells."""
+    """A comparison in which every winner must outrank every loser; both are arrays of cell numbers."""
 
     winners: np.ndarray
     losers: np.ndarray
 
 
 def chance_of(contests: Sequence[Contest]) -> float:
-    """The probability that independent continuous scores win all contests.
+    """Return the probability that independent continuous scores win all contests.
 
-    Contests over separate cells are independent; within connected cells all orders are equally likely, so the level
-    is the number of orders that agree with the contests over all orders. NaN where a cell must both win and lose, or
-    where the count would take too long.
+    Contests over separate cells are independent; within connected cells all orders are equally likely, so the level is
+    the share of orders that satisfy the contests. NaN if a cell must both win and lose, or if the count would take too
+    long.
 
     >>> cells = np.array
     >>> chance_of([Contest(cells([0, 1]), cells([2]))])  # both positives above the negative
@@ -43,7 +43,7 @@ def chance_of(contests: Sequence[Contest]) -> float:
 
 
 def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
-    """The losers with the winners above them, split into parts that share no cell."""
+    """Return the losers with the winners above them, split into connected parts that share no cell."""
     parts: list[tuple[set[int], dict[int, set[int]]]] = []
     for loser, winners in above.items():
         cells, members = {loser} | winners, {loser: winners}
@@ -59,13 +59,13 @@ def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
 
 
 def _agreeing(above: dict[int, set[int]]) -> float:
-    """The share of all orders of the cells in which each loser is below its winners."""
+    """Return the share of all orders of the cells in which each loser is below its winners; NaN if not countable."""
     winners = set().union(*above.values())
     if winners & above.keys():
         return math.nan
     if all(w == winners for w in above.values()):
         return 1 / math.comb(len(winners) + len(above), len(winners))
-    if len(winners) > len(above):  # the same question upside down: the smaller side is the one to enumerate
+    if len(winners) > len(above):  # swap winners and losers: the smaller side is enumerated
         upside: dict[int, set[int]] = {w: set() for w in winners}
         for loser, over in above.items():
             for w in over:
@@ -75,7 +75,10 @@ def _agreeing(above: dict[int, set[int]]) -> float:
 
 
 def _counted(above: dict[int, set[int]], winners: list[int]) -> float:
-    """Fill the ranks from the top; the state is which winners, and how many losers, are placed."""
+    """Return the share of orders in which each loser is below its winners, counted exactly; NaN if that takes too long.
+
+    The count fills the ranks from the top; its state is the set of winners placed and the number of losers placed.
+    """
     if (len(winners) + 1) * (len(above) + 1) << len(winners) > MOST_STEPS:
         return math.nan
     bit = {w: 1 << i for i, w in enumerate(winners)}
@@ -97,7 +100,7 @@ def _counted(above: dict[int, set[int]], winners: list[int]) -> float:
 
 
 def best_within(k: int, true: int, false: int) -> float:
-    """The probability that the best of the true candidates is among the k highest.
+    """Return the probability that the best of the true candidates is among the k highest, if scores are random.
 
     >>> best_within(1, 1, 5)
     0.16666666666666666

@@ -1,4 +1,4 @@
-"""Two models on the same items: paired tests, paired intervals, and what many comparisons cost."""
+"""Comparison of models on the same items: paired tests, paired intervals, and correction for multiple comparisons."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import numpy as np
 
 from creperie.core import UsageError
 from creperie.metrics.intervals import difference_confidence, mean_over_groups
+from creperie.metrics.layout import cluster_labels
 from creperie.metrics.rules import VOID
 from creperie.metrics.settings import DEFAULT, MetricSettings
 from creperie.metrics.special import chi2_tail, fair_coin_tail
 
-#: Items that only one of two models gets right, up to which McNemar's test is computed exactly.
+#: Maximum number of discordant items (only one of two models is right) for the exact form of McNemar's test.
 MOST_EXACT = 10_000
 
 
 @dataclass(frozen=True)
 class McNemar:
-    """`only_a` and `only_b` count the items that only one of the two gets right."""
+    """McNemar's test; `only_a` and `only_b` count the items that only one of the two models gets right."""
 
     only_a: int
     only_b: int
@@ -31,11 +32,11 @@ class McNemar:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Model a against model b on the items that both cover.
+    """A comparison of model a with model b on the items that both cover.
 
     `difference` is a's accuracy minus b's, with its interval over clusters; `p` is one minus the level at which that
-    interval just touches 0, so that the two never disagree. `mcnemar` treats items as independent. `p_holm` is set by
-    `compare_all`: the p-value corrected for the family.
+    interval just touches 0, so that interval and p-value never disagree. `mcnemar` treats items as independent.
+    `p_holm` is set by `compare_all`: the p-value with Holm's correction over all pairs.
     """
 
     a: str
@@ -53,7 +54,7 @@ class Comparison:
 
 
 def mcnemar(only_a: int, only_b: int, method: str = "auto") -> McNemar:
-    """McNemar's test, two-sided, from the counts of items that only one of two models gets right.
+    """Return McNemar's two-sided test from the counts of items that only one of two models gets right.
 
     `exact` is the binomial test, `mid-p` its less conservative form, `chi2` the chi-squared test with continuity
     correction; `auto` is exact up to ten thousand such items, chi2 above.
@@ -87,27 +88,25 @@ def compare(
     test: str = "auto",
     settings: MetricSettings = DEFAULT,
 ) -> Comparison:
-    """Compare the outcomes of two models on the same items, in the same order.
+    """Return the comparison of two models' outcomes on the same items, in the same order.
 
-    Interval and p-value come from one model of the difference (`difference_confidence`): clusters are independent,
-    and items within a cluster correlated by one intra-class correlation, whatever the sizes of the clusters on which
-    either model is better. McNemar's test is exact if items are independent. It counts what is better on an item;
-    under `ties="half"` a tie is better than a miss and worse than a hit.
+    Interval and p-value come from one model of the difference (`difference_confidence`): clusters are independent, and
+    items within a cluster share one intra-class correlation, also if cluster size depends on which model is better.
+    McNemar's test is exact if items are independent. It counts the items on which one model is better; with
+    `ties="half"` a tie is better than a miss and worse than a hit.
     """
     if len(a) != len(b):
         raise UsageError(
             f"{names[0]} has {len(a)} items, {names[1]} has {len(b)}", hint="compare runs on the same items"
         )
-    own = np.arange(len(a)) if clusters is None else np.asarray(clusters)
-    if len(own) != len(a):
-        raise UsageError(f"{len(own)} clusters for {len(a)} items")
+    own = cluster_labels(clusters, len(a))
     both = (a != VOID) & (b != VOID)
     worth_a, worth_b = (settings.worth(x[both]) for x in (a, b))
     n = int(both.sum())
     if not n:
         raise UsageError(f"{names[0]} and {names[1]} have no covered item in common")
-    found = difference_confidence(worth_a, worth_b, own[both])
-    interval = found.interval(settings.level)
+    confidence = difference_confidence(worth_a, worth_b, own[both])
+    interval = confidence.interval(settings.level)
     return Comparison(
         a=names[0],
         b=names[1],
@@ -115,10 +114,10 @@ def compare(
         clusters=len(np.unique(own[both])),
         accuracy_a=float(worth_a.mean()),
         accuracy_b=float(worth_b.mean()),
-        difference=found.value,
+        difference=confidence.value,
         low=interval.low,
         high=interval.high,
-        p=found.p_against(0.0),
+        p=confidence.p_against(0.0),
         mcnemar=mcnemar(int((worth_a > worth_b).sum()), int((worth_a < worth_b).sum()), test),
     )
 
@@ -132,7 +131,7 @@ def compare_subsets(
     names: tuple[str, str] = ("a", "b"),
     settings: MetricSettings = DEFAULT,
 ) -> Comparison:
-    """Compare the means over subsets of two models' accuracies, each subset worth the same."""
+    """Return the comparison of two models' macro accuracies: the means over subsets, each subset with equal weight."""
     whole = compare(a, b, clusters=clusters, names=names, settings=settings)
     both = (a != VOID) & (b != VOID)
     worth_a, worth_b, own, subset = settings.worth(a[both]), settings.worth(b[both]), clusters[both], subsets[both]
@@ -140,23 +139,23 @@ def compare_subsets(
     parts = [difference_confidence(worth_a[m], worth_b[m], own[m]) for m in members]
     gaps = [(worth_a - worth_b)[m] - part.value for m, part in zip(members, parts, strict=True)]
     pulled = [gap / len(gap) for gap in gaps]
-    found = mean_over_groups(parts, pulled, [own[m] for m in members], (-1, 1))
-    interval = found.interval(settings.level)
+    confidence = mean_over_groups(parts, pulled, [own[m] for m in members], (-1, 1))
+    interval = confidence.interval(settings.level)
     of_a, of_b = (float(np.mean([worth[m].mean() for m in members])) for worth in (worth_a, worth_b))
     return replace(
         whole,
         accuracy_a=of_a,
         accuracy_b=of_b,
-        difference=found.value,
+        difference=confidence.value,
         low=interval.low,
         high=interval.high,
-        p=found.p_against(0.0),
+        p=confidence.p_against(0.0),
         mcnemar=McNemar(whole.mcnemar.only_a, whole.mcnemar.only_b, math.nan, "none (a mean of subsets)"),
     )
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's correction: p-values of a family of tests, in the same order; NaN stays NaN and counts for nothing.
+    """Return the p-values of a family of tests with Holm's correction, in the same order; NaN stays and is ignored.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -177,9 +176,9 @@ def compare_all(
     test: str = "auto",
     settings: MetricSettings = DEFAULT,
 ) -> list[Comparison]:
-    """Every pair of models, with Holm's correction over all pairs."""
-    found = [
+    """Return the comparison of every pair of models, with Holm's correction over all pairs."""
+    comparisons = [
         compare(outcomes[a], outcomes[b], clusters=clusters, names=(a, b), test=test, settings=settings)
         for a, b in combinations(outcomes, 2)
     ]
-    return [replace(c, p_holm=p) for c, p in zip(found, holm([c.p for c in found]), strict=True)]
+    return [replace(c, p_holm=p) for c, p in zip(comparisons, holm([c.p for c in comparisons]), strict=True)]

@@ -1,4 +1,4 @@
-"""Models and people on the same items: do they err on the same ones, and does a whole follow from its parts?"""
+"""Agreement of models or people on the same items: shared errors, and the gap between an item and its parts."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from creperie.core import UsageError
 from creperie.metrics.agreement import cohen_kappa
 from creperie.metrics.comparison import Comparison, compare
 from creperie.metrics.intervals import difference_confidence
+from creperie.metrics.layout import cluster_labels
 from creperie.metrics.rules import HIT, MISS, TIE, VOID
 from creperie.metrics.settings import DEFAULT, MetricSettings
 
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """Two models (or people) on the items that both answered.
+    """The agreement of two models (or people) on the items that both answered.
 
-    `agree` is the share of items that both get right or both wrong, `expected` what two models of these accuracies have
-    in common by chance, `kappa` the agreement beyond that: 0 where errors are independent, 1 where they are the same.
+    `agree` is the share of items that both get right or both get wrong, `expected` the share that two models with these
+    accuracies would agree on by chance, `kappa` the agreement beyond that: 0 if errors are independent, 1 if they are
+    the same.
     """
 
     a: str
@@ -38,16 +40,16 @@ class PairAgreement:
 def pair_agreements(
     outcomes: Mapping[str, np.ndarray], clusters: np.ndarray | None = None, settings: MetricSettings = DEFAULT
 ) -> list[PairAgreement]:
-    """How far every two of these agree on which items are right; ties count as right only if they do in full."""
+    """Return the agreement of each pair on which items are right; a tie counts as right only if ties are worth 1."""
     rows = []
     for a, b in combinations(outcomes, 2):
         both = (outcomes[a] != VOID) & (outcomes[b] != VOID)
         left, right = (settings.worth(outcomes[name][both]) == 1 for name in (a, b))
-        found = cohen_kappa(left, right, clusters=None if clusters is None else clusters[both], settings=settings)
+        kappa = cohen_kappa(left, right, clusters=None if clusters is None else clusters[both], settings=settings)
         shares = (left.mean(), right.mean()) if both.any() else (np.nan, np.nan)
         expected = float(shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1]))
         agree = float((left == right).mean()) if both.any() else np.nan
-        rows.append(PairAgreement(a, b, int(both.sum()), agree, expected, found.value, found.low, found.high))
+        rows.append(PairAgreement(a, b, int(both.sum()), agree, expected, kappa.value, kappa.low, kappa.high))
     return rows
 
 
@@ -58,11 +60,11 @@ def integration_gap(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Comparison:
-    """Decomposed against composed captions: how much more often all parts of an item are right than its whole.
+    """Return how much more often all parts of an item (decomposed captions) are right than the whole (composed) item.
 
-    `whole` holds one outcome per composed item, `parts` one per decomposed caption, and `owner` the composed item that
-    each belongs to. All parts must be hit; a tied part ties the item. Chance is that of the parts together, so it is
-    lower than the whole's: a gap above 0 is not luck.
+    `whole` holds one outcome per composed item, `parts` one per decomposed caption, and `owner` the index of the
+    composed item that each part belongs to. An item counts as right if all its parts are hits; a tied part makes it a
+    tie. All parts together are less likely to be right by chance than the whole, so a gap above 0 is not luck.
 
     >>> integration_gap(np.array([HIT, MISS]), np.array([HIT, HIT, HIT, HIT]), np.array([0, 0, 1, 1])).difference
     0.5
@@ -77,7 +79,7 @@ def integration_gap(
 
 
 class Equivalence(NamedTuple):
-    """A difference with the 90 % interval of two one-sided tests, and whether it is surely smaller than the margin."""
+    """A difference with the 90 % interval of two one-sided tests, and whether it is surely below the margin."""
 
     difference: float
     low: float
@@ -93,14 +95,15 @@ def equivalence(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Equivalence:
-    """Two one-sided tests (TOST): are two models' accuracies not different by more than the margin?
+    """Return the result of two one-sided tests (TOST) whether two models' accuracies differ by less than the margin.
 
-    `p` is the larger of the two one-sided p-values, from the interval that `compare` gives; equivalent: below 0.05.
+    `p` is the larger of the two one-sided p-values, from the interval that `compare` gives; the models are equivalent
+    if it is below 0.05.
     """
     both = (a != VOID) & (b != VOID)
-    own = np.arange(len(a)) if clusters is None else clusters
-    found = difference_confidence(settings.worth(a[both]), settings.worth(b[both]), own[both])
-    interval = found.interval(0.9)
-    p = max(found.p_against(-margin), found.p_against(margin)) / 2
-    p = p if abs(found.value) < margin else 1 - p
-    return Equivalence(found.value, interval.low, interval.high, p, p < 0.05)
+    own = cluster_labels(clusters, len(a))
+    confidence = difference_confidence(settings.worth(a[both]), settings.worth(b[both]), own[both])
+    interval = confidence.interval(0.9)
+    p = max(confidence.p_against(-margin), confidence.p_against(margin)) / 2
+    p = p if abs(confidence.value) < margin else 1 - p
+    return Equivalence(confidence.value, interval.low, interval.high, p, p < 0.05)

@@ -1,4 +1,4 @@
-"""Models across benchmarks: correlations with intervals, and how ranks change from one column to the next."""
+"""Correlations between columns of model scores, with intervals, and changes of rank from one column to the next."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Correlation:
 def pearson(
     x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: MetricSettings = DEFAULT
 ) -> Correlation:
-    """Pearson's correlation, with Fisher's z interval; pairs with a NaN are left out.
+    """Return Pearson's correlation, with Fisher's z interval; pairs with a NaN are left out.
 
     >>> round(pearson([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
     0.8
@@ -40,12 +40,12 @@ def pearson(
 def spearman(
     x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, settings: MetricSettings = DEFAULT
 ) -> Correlation:
-    """Spearman's rank correlation, equal values sharing their mean rank, with Bonett and Wright's z interval."""
+    """Return Spearman's rank correlation (equal values share their mean rank), with Bonett and Wright's z interval."""
     return _correlation(*_pairs(x, y), "spearman", settings)
 
 
 def _pairs(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise UsageError(f"{a.size} values against {b.size}", hint="give one value of each kind per model")
     both = ~(np.isnan(a) | np.isnan(b))
@@ -54,7 +54,7 @@ def _pairs(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> 
 
 def _correlation(x: np.ndarray, y: np.ndarray, kind: str, how: MetricSettings) -> Correlation:
     n = len(x)
-    value = float(_values(x[None], y[None], kind)[0]) if n > 1 else math.nan
+    value = _value(*(map(ranks_of, (x, y)) if kind == "spearman" else (x, y))) if n > 1 else math.nan
     if n < 3 or math.isnan(value):
         return Correlation(value, math.nan, math.nan, math.nan, n, kind, "none (too few or constant values)")
     t = math.inf if abs(value) >= 1 else value * math.sqrt((n - 2) / (1 - value**2))
@@ -64,35 +64,21 @@ def _correlation(x: np.ndarray, y: np.ndarray, kind: str, how: MetricSettings) -
     return Correlation(value, low, high, p, n, kind, name)
 
 
-def _values(x: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
-    """Correlations of rows (…, n); NaN where a row is constant."""
-    if kind == "spearman":
-        x, y = ranks_of(x), ranks_of(y)
-    x, y = x - x.mean(axis=-1, keepdims=True), y - y.mean(axis=-1, keepdims=True)
-    scale = np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
-    value: np.ndarray = np.divide((x * y).sum(axis=-1), scale, out=np.full(scale.shape, np.nan), where=scale > 0)
-    return value.clip(-1, 1)
+def _value(x: np.ndarray, y: np.ndarray) -> float:
+    """Return the correlation of two columns; NaN if one is constant."""
+    x, y = x - x.mean(), y - y.mean()
+    scale = math.sqrt(float((x * x).sum() * (y * y).sum()))
+    return min(1.0, max(-1.0, float((x * y).sum()) / scale)) if scale > 0 else math.nan
 
 
 def ranks_of(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1 along the last axis, the lowest first, equal values sharing their mean rank.
+    """Return ranks from 1 for the lowest value; equal values share their mean rank.
 
     >>> ranks_of(np.array([10.0, 30.0, 10.0])).tolist()
     [1.5, 3.0, 1.5]
     """
-    flat = values.reshape(-1, values.shape[-1])
-    rows = np.arange(len(flat))[:, None]
-    order = np.argsort(flat, axis=1, kind="stable")
-    ordered = flat[rows, order]
-    new = np.ones(flat.shape, dtype=bool)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    place = np.arange(flat.shape[1])[None, :]
-    first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
-    ends = np.concatenate([new[:, 1:], np.ones((len(flat), 1), dtype=bool)], axis=1)
-    last = np.minimum.accumulate(np.where(ends, place, flat.shape[1])[:, ::-1], axis=1)[:, ::-1]
-    found = np.empty(flat.shape)
-    found[rows, order] = (first + last) / 2 + 1
-    return found.reshape(values.shape)
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[codes]
 
 
 def _fisher(value: float, n: int, kind: str, level: float) -> tuple[float, float]:
@@ -104,17 +90,19 @@ def _fisher(value: float, n: int, kind: str, level: float) -> tuple[float, float
 
 
 def aligned(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The names that both columns have, in the first's order, with their values: a benchmark against an external
-    column, such as the ImageNet accuracy."""
+    """Return the names that both mappings have, in the order of the first, with their values in each. This aligns a
+    benchmark with an external column such as ImageNet accuracy.
+    """
     names = [name for name in a if name in b]
-    return names, np.array([a[n] for n in names], dtype=np.float64), np.array([b[n] for n in names], dtype=np.float64)
+    return names, np.array([a[n] for n in names], np.float64), np.array([b[n] for n in names], np.float64)
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """A model's row: its value and rank (1 is the highest, equal values share the better rank) in every column, and
-    how many places it gains (+) or loses (−) against the first column. `side` says whether its value is above (1),
-    below (−1) or equal to (0) the baseline's, where there is a baseline."""
+    """One model's row: its value and rank (1 is the highest, equal values share the better rank) in every column, and
+    how many places it gains (+) or loses (−) against the first column. With a baseline, `side` says whether its value
+    is above (1), below (−1) or equal to (0) the baseline's.
+    """
 
     name: str
     values: tuple[float, ...]
@@ -124,7 +112,7 @@ class Ranking:
 
 
 def rank_table(columns: Mapping[str, Mapping[str, float]], baseline: str = "") -> list[Ranking]:
-    """Models by rank in every column, such as SC, P2-vs-N and SC++; only models that all columns have.
+    """Return the ranking of models in every column, such as SC, P2-vs-N and SC++, for the models that all columns have.
 
     >>> for row in rank_table({"SC": {"x": 0.9, "y": 0.8}, "SC++": {"x": 0.4, "y": 0.6}}):
     ...     print(row.name, row.ranks, row.gains)

@@ -1,20 +1,20 @@
-"""How sure a number is: one way to an interval, and to a p-value, for every statistic.
+"""Confidence intervals, and p-values derived from them, for every statistic.
 
-*Shares.* Wilson's interval where items are independent; where they share images, the likelihood of a beta-binomial
-model (likely.py). Ties and fractions vary less than right and wrong answers, so they count as more answers.
+*Shares.* Wilson's interval if items are independent; if they share images, the likelihood of a beta-binomial model
+(likely.py). Ties and fractions vary less than right and wrong answers, so they count as more answers.
 
-*Every other statistic* between two bounds (F1, AUROC, a mean rank, kappa on ratings that are not nominal) is read as a
-share: what it loses without an item, or without a cluster, says how right that item or cluster would have been.
+*Every other statistic* between two bounds (F1, AUROC, a mean rank, kappa on ratings that are not nominal) is treated as
+a share: the change of the statistic without an item or cluster (jackknife) says how right that item or cluster is.
 
 *Differences* between two models are two shares: of the items on which they differ, and of those that the first wins.
 
-*Means over subsets* put the subsets' own intervals together (MOVER, Zou and Donner 2008), with the correlation that
-clusters with items in several subsets bring. Tiny subsets say nothing of their variance: a score interval takes that of
-right and wrong answers, and where one image decides there is none.
+*Means over subsets* combine the subsets' intervals (MOVER, Zou and Donner 2008), with the correlation that comes from
+clusters with items in several subsets. Tiny subsets do not show their variance: a score interval then assumes the
+variance of right and wrong answers, and there is no interval if one image dominates.
 
-*A p-value* is one minus the level at which the interval just touches the value in question: the two cannot disagree.
+*A p-value* is one minus the level at which the interval just touches the tested value: the two cannot disagree.
 
-benchmarks/calibration.py checks all of it by simulation; docs/results-intervals.md has its results.
+benchmarks/calibration.py checks all of this by simulation; docs/results-intervals.md has the results.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.metrics.likely import Ends, clustered_ends, difference_ends
+from creperie.metrics.likely import FREEDOM, Ends, clustered_ends, difference_ends
 from creperie.metrics.settings import MetricSettings
 from creperie.metrics.special import normal_quantile, student_quantile
 
-#: From column sums (…, columns) to values (…).
+#: A function from column sums (…, columns) to values (…).
 Statistic = Callable[[np.ndarray], np.ndarray]
 
 NOTHING = "none (nothing to average)"
@@ -38,7 +38,7 @@ ONE_CLUSTER = "none (one cluster)"
 
 @dataclass(frozen=True)
 class Interval:
-    """Where the true value lies at the asked level, and by which method."""
+    """An interval at some confidence level, and the method that computed it."""
 
     low: float
     high: float
@@ -47,7 +47,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Confidence:
-    """The interval of a value at every level, and by which method; `ends` is None where there is no honest one."""
+    """The interval of a value at every confidence level, and its method; `ends` is None if no valid interval exists."""
 
     value: float
     method: str
@@ -58,7 +58,9 @@ class Confidence:
         return Interval(low, high, self.method)
 
     def p_against(self, value: float) -> float:
-        """One minus the level at which the interval just touches this value; NaN where there is no interval."""
+        """Return the p-value against this value: one minus the level at which the interval just touches it; NaN if
+        there is no interval.
+        """
         if self.ends is None:
             return math.nan
         if value == self.value:
@@ -72,7 +74,7 @@ class Confidence:
 
 
 def wilson(right: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval for `right` of `n` independent items.
+    """Return Wilson's score interval for `right` of `n` independent items.
 
     >>> low, high = wilson(8, 10)
     >>> round(low, 4), round(high, 4)
@@ -87,23 +89,23 @@ def _score_interval(share: float, n: float, z: float) -> tuple[float, float]:
     spread = z * z / n
     middle = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    # The share lies inside by the formula, but rounding may put an end at 0.9999999999999999 beside a share of 1.
+    # By the formula the share lies inside, but rounding may put an end at 0.9999999999999999 beside a share of 1.
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:
-    """Sums of (right, n) to shares; NaN where n is 0."""
+    """Return the share right / n from column sums; NaN where n is 0."""
     return over(sums[..., 0], sums[..., 1])
 
 
 def over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """The quotient; NaN where the divisor is 0."""
+    """Return the quotient; NaN where the divisor is 0."""
     part, whole = np.broadcast_arrays(part, whole)
     return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole != 0)
 
 
 def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """The columns (items, k) summed within clusters; clusters are any whole numbers."""
+    """Return the columns (items, k) summed within clusters; clusters are arbitrary integers, one per item."""
     _, codes = np.unique(clusters, return_inverse=True)
     count = int(codes.max()) + 1 if len(codes) else 0
     return np.stack([np.bincount(codes, weights=c, minlength=count) for c in columns.T], axis=1)
@@ -113,12 +115,12 @@ def cluster_sums(columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
 
 
 def share_interval(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None, how: MetricSettings) -> Interval:
-    """The interval of sum(right) / sum(n) over items, `right` between 0 and n."""
+    """Return the interval of sum(right) / sum(n) over items; each `right` lies between 0 and its n."""
     return share_confidence(right, n, clusters).interval(how.level)
 
 
 def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | None = None) -> Confidence:
-    """How sure sum(right) / sum(n) is. A tie, or another fraction of an answer, varies less than right and wrong do."""
+    """Return the confidence of sum(right) / sum(n). Fractions (ties) reduce the variance below the binomial one."""
     covered = n > 0
     own = np.arange(len(n)) if clusters is None else clusters
     right, n, own = right[covered], n[covered].astype(np.float64), own[covered]
@@ -131,23 +133,23 @@ def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | No
 
 
 def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: float, what: str) -> Confidence:
-    """How sure a share is, from the items' (right, n); their variance is `spread` times that of right and wrong.
+    """Return the confidence of a share whose variance is `spread` times the binomial one, from the items' (right, n).
 
-    The variance of other statistics is often that of a few clusters: degrees of freedom are then as few.
+    If `what` is "jackknife", a few clusters often make up most of the variance: the degrees of freedom are then as few.
     """
     sums = cluster_sums(answers, clusters)
     count, items, total = len(sums), len(answers), float(answers[:, 1].sum())
     apart = count == items and bool((answers[:, 1] == 1).all())
     if count < 2 and not apart:
         return Confidence(share, ONE_CLUSTER)
-    # Where nothing varies, as among ties, one more win and one more loss could still have been seen.
+    # If nothing varies, as among ties, the variance is at least that of one more win and one more loss.
     spread = max(spread, 0.5 / (items * share * (1 - share))) if 0 < share < 1 else 1.0
     named = f" ({what})" if what else ""
     if not apart:
         right = np.clip(sums[:, 0], 0, sums[:, 1])
         residuals = sums[:, 0] - share * sums[:, 1]
         df = _freedom(residuals) if what == "jackknife" else math.inf
-        cut = float(((right - share * sums[:, 1]) ** 2).sum())  # clusters may lose more than all of their answers
+        cut = float(((right - share * sums[:, 1]) ** 2).sum())  # a cluster may lose more than all of its answers
         widened = float((residuals**2).sum()) / cut if cut > 0 else 1.0
         ends = clustered_ends(right / spread, sums[:, 1] / spread, share, df, widened)
         return Confidence(share, "beta-binomial" + named, ends)
@@ -161,13 +163,14 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
 
 
 def _freedom(residuals: np.ndarray) -> float:
-    """Degrees of freedom of a variance that comes from clusters with these residuals: few where a few of them make most
-    of it (their kurtosis says so)."""
+    """Return the degrees of freedom of a variance over clusters with these residuals: few if a few clusters make up
+    most of it, as measured by the kurtosis.
+    """
     fourth = float((residuals**4).sum())
     return max(LEAST_FREEDOM, 1.5 * float((residuals**2).sum()) ** 2 / fourth) if fourth > 0 else math.inf
 
 
-#: Fewer degrees of freedom than these are not assumed; simulations chose the number.
+#: Minimum degrees of freedom, chosen by simulation.
 LEAST_FREEDOM = 7.0
 
 
@@ -182,14 +185,14 @@ def bounded_interval(
     bounds: tuple[float, float] = (0, 1),
     sizes: np.ndarray | None = None,
 ) -> Interval:
-    """The interval of a statistic of the columns' sums over items that lies between bounds; `sizes` weighs items."""
+    """Return the interval of a bounded statistic of the columns' sums over items; `sizes` are weights of items."""
     sizes = np.ones(len(columns)) if sizes is None else sizes
     value = float(statistic(columns.sum(axis=0))) if len(columns) else math.nan
     return pulled_confidence(value, pulls(columns, statistic, sizes), sizes, clusters, bounds).interval(how.level)
 
 
 def pulls(columns: np.ndarray, statistic: Statistic, sizes: np.ndarray) -> np.ndarray:
-    """By how much each item moves the statistic: what it loses without the item."""
+    """Return the influence of each item on the statistic: how much lower the statistic is without the item."""
     if not len(columns):
         return np.zeros(0)
     whole = columns.sum(axis=0)
@@ -200,7 +203,7 @@ def pulls(columns: np.ndarray, statistic: Statistic, sizes: np.ndarray) -> np.nd
 def pulled_confidence(
     value: float, pull: np.ndarray, sizes: np.ndarray, clusters: np.ndarray, bounds: tuple[float, float] = (0, 1)
 ) -> Confidence:
-    """How sure a value between bounds is that each item moves by so much."""
+    """Return the confidence of a value between bounds, from the influence (`pull`) of each item on the value."""
     if math.isnan(value):
         return Confidence(value, NOTHING)
     least, span, total = bounds[0], bounds[1] - bounds[0], float(sizes.sum())
@@ -210,12 +213,12 @@ def pulled_confidence(
         centred = (pull - pull.mean()) / span
         right = right + total * centred
         spread = total * float((centred**2).sum()) / (share * (1 - share))
-    found = _as_share(share, np.stack([right, sizes], axis=1), clusters, spread, "jackknife")
-    return Confidence(value, found.method, scaled(found.ends, least, span))
+    as_share = _as_share(share, np.stack([right, sizes], axis=1), clusters, spread, "jackknife")
+    return Confidence(value, as_share.method, scaled(as_share.ends, least, span))
 
 
 def scaled(ends: Ends | None, least: float, span: float) -> Ends | None:
-    """The ends of least + span × share, given those of the share."""
+    """Return the interval ends of least + span × share, given those of the share."""
     if ends is None:
         return None
     return lambda level: (least + span * ends(level)[0], least + span * ends(level)[1])
@@ -224,13 +227,13 @@ def scaled(ends: Ends | None, least: float, span: float) -> Ends | None:
 # -- means over subsets, differences ---------------------------------------------------------------------------------
 
 
-#: A group of fewer clusters says too little about its own variance.
+#: A group with fewer clusters does not show its own variance.
 FEW = 6
-#: The largest share of the sum of squared weights that one cluster may have: of right and wrong answers, and of others.
+#: Maximum share of one cluster in the sum of squared weights: for right and wrong answers, and for other answers.
 HEAVIEST, HEAVIEST_OTHER = 0.9, 0.5
-#: Answers like those of all groups together that steady the share of each group.
+#: Pseudo-answers, distributed like those of all groups together, that regularise the share of each group.
 ADDED = 3.0
-#: Logits by which groups are shifted.
+#: The grid of logits by which groups are shifted.
 SHIFTS = 12 * np.sinh(np.linspace(-4, 4, 161)) / math.sinh(4)
 
 
@@ -240,11 +243,11 @@ def mean_over_groups(
     clusters: Sequence[np.ndarray],
     bounds: tuple[float, float] = (0, 1),
 ) -> Confidence:
-    """How sure the mean of several groups' values is, each worth the same, given by how much each item moves its group
-    and the items' clusters.
+    """Return the confidence of the unweighted mean of several groups' values, from the influence of each item on its
+    group and the clusters of the items.
 
-    Where some group has few clusters, it says little about its own variance: `_score_mean` then takes that of right
-    and wrong answers.
+    If some group has few clusters, it does not show its own variance: `_score_mean` then assumes that of right and
+    wrong answers.
     """
     if len(parts) == 1:
         return parts[0]
@@ -269,11 +272,11 @@ def _score_mean(
     correlation: np.ndarray,
     bounds: tuple[float, float],
 ) -> Confidence:
-    """How sure the mean of groups is where some have few clusters: a score interval over means that shift the logits of
-    all groups alike.
+    """Return the confidence of a mean over groups some of which have few clusters: a score interval over means that
+    shift the logits of all groups equally.
 
-    Answers vary as right and wrong ones do, times what all answers together vary less. Quantiles allow for the kurtosis
-    of few answers (Cornish and Fisher 1938).
+    The variance is that of right and wrong answers, times the variance ratio observed over all answers together.
+    Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher 1938).
     """
     groups, value, span = len(values), float(values.mean()), bounds[1] - bounds[0]
     sizes = np.array([len(pull) for pull in pulled])
@@ -298,7 +301,7 @@ def _score_mean(
     distance = (means - shares.mean()) / np.sqrt(variance)
 
     def ends(level: float) -> tuple[float, float]:
-        z = normal_quantile(0.5 + level / 2)
+        z = student_quantile(0.5 + level / 2, FREEDOM * (len(heavy) - 1))
         reach = z + (z**3 - 3 * z) * fourth / 24
         low = np.interp(0, distance + reach, means, left=0)
         high = np.interp(0, distance - reach, means, right=1)
@@ -308,14 +311,14 @@ def _score_mean(
 
 
 def inflation(pull: np.ndarray, clusters: np.ndarray) -> float:
-    """How much larger the variance is than that of as many independent items; at least 1."""
+    """Return the ratio of the variance with clusters to that of as many independent items; at least 1."""
     alone = float((pull**2).sum())
     together = float((cluster_sums(pull[:, None], clusters) ** 2).sum())
     return max(1.0, together / alone) if alone > 0 else 1.0
 
 
 def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -> np.ndarray:
-    """The correlation between groups' values that clusters with items in several groups bring."""
+    """Return the matrix of correlations between groups' values, caused by clusters with items in several groups."""
     groups = len(pulled)
     group = np.repeat(np.arange(groups), [len(pull) for pull in pulled])
     _, codes = np.unique(np.concatenate(clusters), return_inverse=True)
@@ -329,13 +332,13 @@ def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -
 
 
 def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) -> Confidence:
-    """How sure mean(a) − mean(b) is, of worths between 0 and 1 of the same items.
+    """Return the confidence of mean(a) − mean(b), where both hold values between 0 and 1 of the same items.
 
-    Among independent items a difference of shares is a share too: a win of a is worth 1, a tie 1/2, a win of b nothing.
+    If items are independent, the difference is treated as a share: a win of a counts 1, a tie 1/2, a win of b 0.
     """
     gap = a - b
     sums = cluster_sums(np.stack([np.maximum(gap, 0), np.maximum(-gap, 0), np.ones(len(gap))], axis=1), clusters)
     if 1 < len(sums) < len(gap):
         return Confidence(float(np.mean(gap)), "beta-binomial (wins, losses)", difference_ends(*sums.T))
-    found = share_confidence((1 + gap) / 2, np.ones(len(a)), clusters)
-    return Confidence(float(np.mean(gap)), found.method, scaled(found.ends, -1, 2))
+    as_share = share_confidence((1 + gap) / 2, np.ones(len(a)), clusters)
+    return Confidence(float(np.mean(gap)), as_share.method, scaled(as_share.ends, -1, 2))

@@ -1,13 +1,12 @@
-"""How sure a kappa or a nominal alpha is: the likelihood of pairs of answers that agree by more than chance.
+"""Confidence intervals of kappa and of nominal alpha, from the likelihood of pairs of answers that agree beyond chance.
 
-Two answers about an item are the same because one copies the other (probability kappa), or are drawn independently:
-P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (1 − κ). The shares π are profiled out. What is known about
-kappa comes from the items on which somebody gave another answer than the commonest one, so Student's quantile has
-three degrees of freedom per such item. Of fewer than three such items (two, if somebody disagrees) there is no honest
-interval, nor where the likelihood leaves any kappa down to −1 possible. Where nobody disagrees, the lower end is the
-kappa at which that has a probability of half of what is left outside of the interval: the likelihood alone would cut
-off too much. At a kappa at which often nobody disagrees, the other tail has up to the whole error probability, as in
-likely.py.
+Two answers about an item are the same because one copies the other (probability kappa), or they are drawn
+independently: P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (1 − κ). The shares π are profiled out. The
+information about kappa comes from the items with an answer other than the commonest one, so Student's quantile has
+three degrees of freedom per such item. With fewer than three such items (two, if somebody disagrees) there is no valid
+interval, nor if the likelihood allows any kappa down to −1. If nobody disagrees, the lower end is the kappa at which
+full agreement has half of the error probability: the likelihood alone would exclude too much. At a kappa at which often
+nobody disagrees, the other tail has up to the whole error probability, as in likely.py.
 """
 
 from __future__ import annotations
@@ -20,21 +19,22 @@ from creperie.metrics.intervals import Confidence, inflation
 from creperie.metrics.likely import peak_of
 from creperie.metrics.special import student_quantile
 
-#: Items with an answer other than the commonest that an interval needs; one less where somebody disagrees.
+#: Minimum number of items with an answer other than the commonest; one less if somebody disagrees.
 FEWEST = 3
 #: Degrees of freedom per item with an answer other than the commonest.
 FREEDOM = 3
-#: The kappas that are tried, closer to each other near 1.
+#: The grid of kappas, denser near 1.
 KAPPAS = np.r_[np.linspace(-0.9, 0.5, 57), 1 - np.geomspace(0.49, 1e-5, 60)]
-#: Rounds in which the shares of answers are fitted; each takes the expected number of independent answers.
+#: Number of iterations that fit the shares of answers; each takes the expected number of independent answers.
 ROUNDS = 60
 
 
 def nominal_confidence(
     counts: np.ndarray, value: float, pull: np.ndarray, clusters: np.ndarray, unlike: int
 ) -> Confidence:
-    """How sure a coefficient is, from the counts of answers (items, answers), by how much each item moves it, and on
-    how many items an answer was not the commonest."""
+    """Return the confidence of a coefficient, from the counts (items, answers), the influence of each item on it, and
+    the number of items with an answer other than the commonest.
+    """
     likelihood, agreed = _log_likelihood(counts)
     place = -np.log(1 - KAPPAS)
     top = int(likelihood.argmax())
@@ -59,8 +59,9 @@ def nominal_confidence(
 
 
 def _log_likelihood(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of every kappa, and the log-probability that nobody disagrees. Each item counts as half as many pairs as it has
-    answers."""
+    """Return, for every kappa of the grid, its log-likelihood and the log-probability that nobody disagrees. Each item
+    counts as half as many pairs as it has answers.
+    """
     answers = counts.sum(axis=1, keepdims=True)
     same = (counts * (counts - 1) / 2 / (answers - 1)).sum(axis=0)
     other = (counts * (answers - counts) / (answers - 1)).sum(axis=0)
@@ -73,8 +74,8 @@ def _log_likelihood(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     both = shares * (kappa + (1 - kappa) * shares)
     with np.errstate(divide="ignore", invalid="ignore"):
         agreed = np.where(same > 0, same * np.log(both), 0.0).sum(axis=1)
-        found = agreed + np.where(other > 0, other * np.log(shares), 0.0).sum(axis=1)
-    found = found + other.sum() / 2 * np.log(1 - KAPPAS)
+        likelihood = agreed + np.where(other > 0, other * np.log(shares), 0.0).sum(axis=1)
+    likelihood = likelihood + other.sum() / 2 * np.log(1 - KAPPAS)
     disagree = np.clip((1 - KAPPAS) * (1 - (shares**2).sum(axis=1)), 0, 1 - 1e-9)
     pairs = float(same.sum() + other.sum() / 2)
-    return np.where(np.isnan(found), -np.inf, found), pairs * np.log(1 - disagree)
+    return np.where(np.isnan(likelihood), -np.inf, likelihood), pairs * np.log(1 - disagree)

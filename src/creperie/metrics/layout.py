@@ -1,4 +1,4 @@
-"""Ragged items as dense groups: all items with one match matrix are judged at once."""
+"""Match matrices of different shapes, grouped so that all items with the same match matrix are judged at once."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 
 from creperie.core import DataError, UsageError
 
-#: What a task reads: images × captions, captions × captions, or one number per caption.
+#: What a task reads: scores images × captions, captions × captions, or one number per caption.
 Input = Literal["image_text", "text_text", "text"]
 INPUTS: tuple[Input, ...] = ("image_text", "text_text", "text")
 
-#: Cells gathered at a time; bounds the memory that judging takes.
+#: Maximum number of cells gathered at a time; this bounds the memory of judging.
 CELLS_AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
 class ShapeGroup:
-    """Items that share one match matrix: their numbers, in order."""
+    """The items that share one match matrix: the matrix, and the item numbers in order."""
 
     match: np.ndarray
     items: np.ndarray
@@ -29,7 +29,7 @@ class ShapeGroup:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The match matrices of many items: `rows` and `columns` per item, and all their cells, row-major.
+    """The match matrices of many items: the number of `rows` and `columns` of each item, and all cells, row-major.
 
     >>> layout = layout_of([[[1, 0]], [[1, 0], [0, 1]], [[1, 0]]])
     >>> [(g.match.tolist(), g.items.tolist()) for g in layout.groups]
@@ -52,8 +52,8 @@ class Layout:
 
     @cached_property
     def groups(self) -> tuple[ShapeGroup, ...]:
-        """The items by match matrix, smaller shapes first; every item is in one group."""
-        found: list[ShapeGroup] = []
+        """The items grouped by match matrix, smaller shapes first; every item is in exactly one group."""
+        groups: list[ShapeGroup] = []
         shapes = self.rows.astype(np.int64) << 32 | self.columns
         for shape in np.unique(shapes):
             rows, columns = int(shape) >> 32, int(shape) & 0xFFFFFFFF
@@ -61,16 +61,16 @@ class Layout:
             dense = self.cells("image_text", self.match, items, rows * columns)
             for members in _by_pattern(dense):
                 match = dense[:, members[0]].reshape(rows, columns)
-                found.append(ShapeGroup(match, items[members]))
-        return tuple(found)
+                groups.append(ShapeGroup(match, items[members]))
+        return tuple(groups)
 
     def widths(self, needs: Input) -> np.ndarray:
-        """How many scores each item has of this input."""
+        """Return how many scores each item has in this input."""
         several = {"image_text": self.rows * self.columns, "text_text": self.columns * self.columns}
         return several.get(needs, self.columns)
 
     def starts(self, needs: Input) -> np.ndarray:
-        """Where each item's scores begin in the flat column."""
+        """Return where each item's scores begin in the flat array of this input."""
         if needs not in self._starts:
             widths = self.widths(needs)
             self._starts[needs] = np.cumsum(widths, dtype=np.int64) - widths
@@ -81,14 +81,14 @@ class Layout:
         return {}
 
     def cells(self, needs: Input, flat: np.ndarray, items: np.ndarray, width: int) -> np.ndarray:
-        """The cells of items of one shape, cell-major: (width, items)."""
+        """Return the cells of items with the same shape, cell-major: (width, items)."""
         if len(items) == len(self):
             return flat.reshape(len(self), width).T
         starts = self.starts(needs)[items]
         return flat[starts[None, :] + np.arange(width)[:, None]]
 
     def blocks(self, needs: Input, flat: np.ndarray) -> Iterator[tuple[ShapeGroup, np.ndarray]]:
-        """Groups with their scores, cell-major (cells, items), cut so that none takes much memory."""
+        """Yield groups with their scores, cell-major (cells, items), in blocks of bounded size."""
         self.check(needs, flat)
         for group in self.groups:
             width = int(self.widths(needs)[group.items[0]])
@@ -98,7 +98,7 @@ class Layout:
                 yield part, self.cells(needs, flat, part.items, width)
 
     def check(self, needs: Input, flat: np.ndarray) -> None:
-        """The flat scores must have the length that the shapes say."""
+        """Raise a DataError if the flat scores do not have the length that the shapes require."""
         expected = int(self.widths(needs).sum())
         if flat.ndim != 1 or len(flat) != expected:
             raise DataError(
@@ -107,13 +107,13 @@ class Layout:
             )
 
     def fill(self, needs: Input, present: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """The flat column with NaN for the items that were not scored; `values` holds the others' scores.
+        """Return the flat array with NaN for the items that were not scored; `values` holds the scores of the others.
 
         >>> layout_of([[[1, 0]], [[1, 0]]]).fill("text", np.array([False, True]), np.array([0.5, 0.25])).tolist()
         [nan, nan, 0.5, 0.25]
         """
         widths = self.widths(needs)
-        where = np.repeat(np.asarray(present, dtype=bool), widths)
+        where = np.repeat(np.asarray(present, bool), widths)
         if int(where.sum()) != len(values):
             raise DataError(f"{needs} has {len(values)} scores, the scored items need {int(where.sum())}")
         flat = np.full(int(widths.sum()), np.nan, dtype=np.float32)
@@ -121,7 +121,7 @@ class Layout:
         return flat
 
     def take(self, items: np.ndarray) -> Layout:
-        """The layout of some of the items, in the given order."""
+        """Return the layout of some of the items, in the given order."""
         widths = self.widths("image_text")[items]
         ends = np.cumsum(widths)
         within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - widths, widths)
@@ -130,7 +130,7 @@ class Layout:
 
 
 def layout_of(matches: Iterable[Sequence[Sequence[object]]]) -> Layout:
-    """A layout from match matrices written as lists or tuples."""
+    """Return the layout of match matrices given as lists or tuples."""
     rows: list[int] = []
     columns: list[int] = []
     flat: list[bool] = []
@@ -138,18 +138,18 @@ def layout_of(matches: Iterable[Sequence[Sequence[object]]]) -> Layout:
         rows.append(len(match))
         columns.append(len(match[0]) if match else 0)
         flat.extend(bool(cell) for row in match for cell in row)
-    return Layout(np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64), np.array(flat, dtype=bool))
+    return Layout(np.array(rows, np.int64), np.array(columns, np.int64), np.array(flat, bool))
 
 
 def _by_pattern(dense: np.ndarray) -> list[np.ndarray]:
-    """Positions of the items with equal cells, one array per pattern, patterns with a true first cell first."""
+    """Return the positions of items with equal cells, one array per pattern, first those with a true first cell."""
     width, count = dense.shape
     if width == 0:
         return [np.arange(count)]
     packed = np.packbits(~dense.T, axis=1)
     size = packed.shape[1]
     if size <= 8:
-        padded = np.zeros((count, 8), dtype=np.uint8)
+        padded = np.zeros((count, 8), np.uint8)
         padded[:, :size] = packed
         keys: np.ndarray = padded.view(">u8")[:, 0].astype(np.uint64)
     else:
@@ -161,28 +161,37 @@ def _by_pattern(dense: np.ndarray) -> list[np.ndarray]:
 
 
 def codes_of(labels: Sequence[Hashable] | np.ndarray) -> tuple[np.ndarray, list[Hashable]]:
-    """Labels as numbers in order of first appearance, and the labels.
+    """Return the labels as integers, numbered in order of first appearance, and the list of distinct labels.
 
     >>> codes, names = codes_of(["b", "a", "b"])
     >>> codes.tolist(), names
     ([0, 1, 0], ['b', 'a'])
     """
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
-        names, first, found = np.unique(labels, return_index=True, return_inverse=True)
+        names, first, codes = np.unique(labels, return_index=True, return_inverse=True)
         order = np.argsort(first)
-        place = np.empty(len(names), dtype=np.int64)
+        place = np.empty(len(names), np.int64)
         place[order] = np.arange(len(names))
-        return place[found], names[order].tolist()
+        return place[codes], names[order].tolist()
     seen: dict[Hashable, int] = {}
     values = labels.tolist() if isinstance(labels, np.ndarray) else labels
     codes = np.fromiter((seen.setdefault(v, len(seen)) for v in values), dtype=np.int64, count=len(values))
     return codes, list(seen)
 
 
-def clusters_of(counts: np.ndarray, keys: Sequence[Hashable] | np.ndarray) -> np.ndarray:
-    """Clusters of items that share a key (an image), directly or through other items; one number per item.
+def cluster_labels(clusters: np.ndarray | None, size: int) -> np.ndarray:
+    """Return the cluster of each item; without clusters, every item is its own."""
+    if clusters is None:
+        return np.arange(size)
+    if len(clusters) != size:
+        raise UsageError(f"{len(clusters)} clusters for {size} items")
+    return np.asarray(clusters)
 
-    Item i owns the next `counts[i]` keys; an item without keys is a cluster of its own.
+
+def clusters_of(counts: np.ndarray, keys: Sequence[Hashable] | np.ndarray) -> np.ndarray:
+    """Return the cluster of each item: items that share a key (an image), directly or through others, are together.
+
+    The next `counts[i]` keys belong to item i; an item without keys is a cluster of its own.
 
     >>> clusters_of(np.array([1, 2, 1, 0]), ["dog.jpg", "dog.jpg", "cat.jpg", "cow.jpg"]).tolist()
     [0, 0, 2, 3]

@@ -1,11 +1,11 @@
-"""Which shares are likely, given right answers in clusters: a beta-binomial model, profiled over the correlation.
+"""The likelihood of a share, given right answers in clusters: a beta-binomial model, profiled over the correlation.
 
-Items that share an image are right or wrong together, by an intra-class correlation that a few clusters hardly show:
-where one cluster in twelve is poor, fifteen clusters often hold no poor one, and nothing in their variance says so. The
-likelihood knows that a low share with a strong correlation gives such data too, so its interval reaches as far as the
-data allow and no farther. The interval is centred on the plain share, which weighs every item alike, and is widened by
-what that share loses against the model's own estimate. A difference between two models is two such shares: of the items
-on which they differ, and of those that the first wins.
+Items that share an image are right or wrong together, with an intra-class correlation that is hard to estimate from few
+clusters: if one cluster in twelve is poor, fifteen clusters often contain no poor one, and their variance does not show
+it. In the likelihood, a low share with a strong correlation also explains such data, so the interval extends exactly as
+far as the data allow. The interval is centred on the plain share, which weighs every item equally, and is widened by
+the efficiency that this share loses against the model's estimate. A difference between two models is two such shares:
+of the items on which they differ, and of those that the first wins.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ import numpy as np
 
 from creperie.metrics.special import student_quantile
 
-#: From a confidence level to the ends of the interval.
+#: A function from a confidence level to the ends of the interval.
 Ends = Callable[[float], tuple[float, float]]
 
-#: The correlations that are tried, and how many more between the neighbours of the likeliest.
+#: The grid of correlations, and the number of points added between the neighbours of the likeliest.
 CORRELATIONS = np.r_[0.0, np.geomspace(0.004, 0.95, 16)]
 FINER = 12
-#: Logits that are tried, around that of the share: close to each other near it, and 12 away at most.
+#: The grid of logits, relative to that of the share: denser near it, and at most 12 away.
 OFFSETS = 12 * np.sinh(np.linspace(-6, 6, 61)) / math.sinh(6)
-#: Answers of a cluster that are counted one by one; beyond, in ever longer steps.
+#: Number of answers of a cluster that are counted one by one; beyond, in increasingly long steps.
 COUNTED = 48
-#: Degrees of freedom per cluster but one; simulations chose the number.
+#: Degrees of freedom per cluster (the number of clusters minus one is counted), chosen by simulation.
 FREEDOM = 1.25
 
 
 @dataclass(frozen=True)
 class _Profile:
-    """Shares by their logits, centred on the plain share; how far each is from the likeliest, in standard deviations,
-    with its sign; and the correlation that is likeliest with it."""
+    """The profile likelihood of shares: their logits, centred on the plain share; the signed distance of each from the
+    likeliest share, in standard deviations; and the likeliest correlation at each.
+    """
 
     logits: np.ndarray
     distance: np.ndarray
@@ -43,7 +44,7 @@ class _Profile:
 
 
 def _profile(right: np.ndarray, n: np.ndarray, share: float, widened: float = 1.0) -> _Profile:
-    """The likelihood of shares, centred on `share`; `widened` multiplies the variance."""
+    """Return the profile likelihood of shares, centred on `share`; `widened` multiplies the variance."""
     total = float(n.sum())
     logits = _logit((right.sum() + 0.5) / (total + 1)) + OFFSETS
     tried = _correlations(right, n, share)
@@ -59,11 +60,11 @@ def _profile(right: np.ndarray, n: np.ndarray, share: float, widened: float = 1.
 
 
 def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = math.inf, widened: float = 1.0) -> Ends:
-    """The interval of a share at any level, from the right answers and the answers of each cluster.
+    """Return the interval of a share at any level, from the number of right answers and of all answers of each cluster.
 
-    Student's quantile has `FREEDOM` degrees per cluster but one, or `df` where that is fewer; `widened` multiplies the
-    variance. Where all answers would often be right, an interval cannot lie above the share: the other tail may then
-    have up to the whole error probability (Blaker 2000).
+    Student's quantile has `FREEDOM` × (clusters − 1) degrees of freedom, or `df` if that is less; `widened` multiplies
+    the variance. At shares at which all answers would often be right, no interval can lie above the share: the other
+    tail may then have up to the whole error probability (Blaker 2000).
 
     >>> low, high = clustered_ends(np.array([9.0, 8, 10, 4]), np.full(4, 10.0), 0.775)(0.95)
     >>> round(low, 2), round(high, 2)
@@ -84,10 +85,10 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
 
 
 def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends:
-    """The interval of the share of wins minus that of losses, from those of each cluster.
+    """Return the interval of the share of wins minus the share of losses, from the counts in each cluster.
 
-    The difference is the share of items that differ, times how much more than half of these are won: two shares whose
-    likelihoods multiply. That of a difference is the highest among the pairs of shares that give it.
+    The difference is the share of items that differ, times (2 × the share of these that are won − 1): two shares whose
+    likelihoods multiply. The likelihood of a difference is the highest among the pairs of shares that give it.
     """
     differ = wins + losses
     some = differ > 0
@@ -105,7 +106,7 @@ def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends
     away = np.where((won >= 0) & (won <= 1), away, math.inf).min(axis=1)
     away = np.where(np.isfinite(away), away, 1e6)
     distance = np.sqrt(np.maximum(away - away.min(), 0)) * np.sign(gaps - value)
-    # Where sizes of clusters go with who wins, the model's variance is less than that between clusters.
+    # If cluster size is related to who wins, the model's variance is smaller than that between clusters.
     residuals = wins - losses - value * n
     seen = math.sqrt(float((residuals**2).sum()) * len(n) / (len(n) - 1)) / float(n.sum())
     distance /= max(1.0, 2 * seen / float(np.diff(np.interp([-1, 1], distance, gaps))[0]))
@@ -120,14 +121,14 @@ def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends
 
 
 def _log_all(n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """The log-probability that all answers are right, for every share with its correlation."""
+    """Return the log-probability that all answers are right, for every share with its correlation."""
     place, times = _draws(n)
     c = correlations[:, None]
     return np.asarray((np.log(shares[:, None] * (1 - c) + c * place) - np.log(1 - c + c * place)) @ times)
 
 
 def _correlations(right: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
-    """Those to try: a coarse scale, and a fine one around the likeliest."""
+    """Return the grid of correlations: a coarse one, refined around the likeliest."""
     middle = np.clip([share], 0.5 / n.sum(), 1 - 0.5 / n.sum())
     top = int(_log_likelihood(right, n, middle, CORRELATIONS)[:, 0].argmax())
     near = CORRELATIONS[max(0, top - 1)], CORRELATIONS[min(len(CORRELATIONS) - 1, top + 1)]
@@ -135,17 +136,19 @@ def _correlations(right: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
 
 
 def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """(correlations, shares). Answers are drawn one by one, each making the next of its kind likelier."""
-    found = np.zeros((len(correlations), 1))
+    """Return the log-likelihoods (correlations, shares); each answer makes the next of the same kind likelier."""
+    likelihood = np.zeros((len(correlations), 1))
     for counts, prior, sign in ((right, shares, 1), (n - right, 1 - shares, 1), (n, np.ones(1), -1)):
         place, times = _draws(counts)
         first = prior[None, :, None] * (1 - correlations[:, None, None])
-        found = found + sign * (np.log(first + correlations[:, None, None] * place) @ times)
-    return found
+        likelihood = likelihood + sign * (np.log(first + correlations[:, None, None] * place) @ times)
+    return likelihood
 
 
 def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many clusters have a first, a second, … answer of a kind; a fraction of an answer counts as a fraction."""
+    """Return how many clusters have a first, a second, … answer of a kind, as (places, counts); fractions of an answer
+    are counted as fractions.
+    """
     whole = np.floor(counts + 1e-9).astype(np.int64)
     most = int(whole.max(initial=0)) + 1
     times = np.bincount(whole, minlength=most)[::-1].cumsum()[::-1].astype(float)
@@ -157,7 +160,7 @@ def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, float]:
-    """Where a parabola through the highest point and its neighbours has its peak, and how high that is."""
+    """Return the position and the height of the peak of a parabola through the highest point and its neighbours."""
     if not 0 < top < len(logits) - 1:
         return float(logits[top]), float(profile[top])
     x, y = logits[top - 1 : top + 2] - logits[top], profile[top - 1 : top + 2] - profile[top]
@@ -168,7 +171,7 @@ def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, f
 
 
 def _inflation(n: np.ndarray, correlation: float) -> np.ndarray:
-    """How much larger the variance of a cluster's mean is than that of as many independent answers."""
+    """Return the ratio of the variance of each cluster's mean to that of as many independent answers."""
     return np.asarray(1 + np.maximum(n - 1, 0) * correlation)
 
 

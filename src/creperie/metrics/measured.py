@@ -1,11 +1,10 @@
-"""A task's numbers per item, before they are summed over subsets: what the statistics are computed from."""
+"""The measurements of a task on every item, from which `summarise` computes values, intervals and chance levels."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -25,15 +24,15 @@ from creperie.metrics.layout import Layout
 from creperie.metrics.ranking import chance_ranks, median_confidence, median_of, ranked
 from creperie.metrics.rules import HIT, TIE, VOID, CountRule
 from creperie.metrics.settings import DEFAULT, MetricSettings
-from creperie.metrics.tasks import Task, applies, chances, outcomes, task
+from creperie.metrics.tasks import Task, applies, as_task, chances, outcomes
 
-#: Items × ranks up to which the median's interval is computed.
+#: Maximum items × ranks for which the interval of a median is computed.
 MOST_RANKS = 20_000_000
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its counts, its interval and its chance level."""
+    """The value of a task with its counts, its interval and its chance level."""
 
     value: float
     interval: Interval
@@ -43,30 +42,9 @@ class Estimate:
     ties: int
 
 
-class Measured(Protocol):
-    """What a task found in every item. `covered`: not void; `applies`: there was something to compare."""
-
-    @property
-    def task(self) -> str: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def covered(self) -> np.ndarray: ...
-    @property
-    def applies(self) -> np.ndarray: ...
-
-    def estimate(self, items: np.ndarray, clusters: np.ndarray, how: MetricSettings) -> Estimate:
-        """The value over these (covered) items."""
-        ...
-
-    def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
-        """The mean of the values over groups of (covered) items."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """A value that is a function of column sums. `share` is True where it is simply right / n."""
+    """The measurements of a task whose value is a function of column sums. `share`: the value is right / n."""
 
     task: str
     unit: str
@@ -78,7 +56,7 @@ class Sums:
     chance_statistic: Statistic = ratio
     share: bool = True
     bounds: tuple[float, float] = (0, 1)
-    values: np.ndarray | None = None  #: of a median: what the columns count
+    values: np.ndarray | None = None  #: for a median: the values that the columns count
 
     @property
     def covered(self) -> np.ndarray:
@@ -108,22 +86,21 @@ class Sums:
         items = np.concatenate(groups)
         parts = [self.confidence(members, clusters) for members in groups]
         pulled = [self._pulls(members) for members in groups]
-        found = mean_over_groups(parts, pulled, [clusters[members] for members in groups], self.bounds)
+        confidence = mean_over_groups(parts, pulled, [clusters[members] for members in groups], self.bounds)
         chance = float(np.mean([self.chance_statistic(self._chance(g)) for g in groups]))
-        return self._estimate(items, found, chance, how)
+        return self._estimate(items, confidence, chance, how)
 
     def _chance(self, items: np.ndarray) -> np.ndarray:
-        sums: np.ndarray = self.chance_columns[items].sum(axis=0)
-        return sums
+        return self.chance_columns[items].sum(axis=0)
 
-    def _estimate(self, items: np.ndarray, found: Confidence, chance: float, how: MetricSettings) -> Estimate:
+    def _estimate(self, items: np.ndarray, confidence: Confidence, chance: float, how: MetricSettings) -> Estimate:
         hits, ties, n = self.counts[items].sum(axis=0).tolist()
-        return Estimate(found.value, found.interval(how.level), chance, n, hits, ties)
+        return Estimate(confidence.value, confidence.interval(how.level), chance, n, hits, ties)
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """AUROC: all cells of all items in one list, `item` says whose they are."""
+    """The measurements of AUROC: all cells of all items in one array; `item` holds the item of each cell."""
 
     task: str
     unit: str
@@ -137,8 +114,8 @@ class Cells:
         return self.macro([items], clusters, how)
 
     def macro(self, groups: Sequence[np.ndarray], clusters: np.ndarray, how: MetricSettings) -> Estimate:
-        found = [self._area(g) for g in groups]
-        known = [(area, own) for area, own in found if area.pairs] or found[:1]
+        areas = [self._area(g) for g in groups]
+        known = [(area, own) for area, own in areas if area.pairs] or areas[:1]
         own = [clusters[self.item[cells]] for _, cells in known]
         parts = [detection.auroc_confidence(a, self.item[o], c) for (a, o), c in zip(known, own, strict=True)]
         whole = mean_over_groups(parts, [area.pull for area, _ in known], own, (0, 1))
@@ -146,38 +123,42 @@ class Cells:
         return Estimate(whole.value, whole.interval(how.level), 0.5, pairs, won, tied)
 
     def _area(self, items: np.ndarray) -> tuple[detection.Area, np.ndarray]:
-        wanted = np.zeros(len(self.covered), dtype=bool)
+        wanted = np.zeros(len(self.covered), bool)
         wanted[items] = True
         own = np.flatnonzero(wanted[self.item])
         return detection.auroc(self.values[own], self.truth[own]), own
 
 
+#: The measurements of a task on every item. `covered`: the item is not void; `applies`: it has something to compare.
+Measured = Sums | Cells
+
+
 def measure(
     which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None, how: MetricSettings = DEFAULT
 ) -> Measured:
-    """Judge every item by a task; `scores` is the flat column that the task needs."""
-    chosen = task(which) if isinstance(which, str) else which
+    """Return the measurements of a task on every item; `scores` is the flat array that the task needs."""
+    chosen = as_task(which)
     if chosen.value in ("mean-rank", "median-rank"):
         return _ranks(chosen, layout, scores, how)
     if chosen.value == "auroc":
         return _cells(chosen, layout, scores)
     if chosen.by_item:
-        found = outcomes(chosen, layout, scores, swap)
-        return of_outcomes(found, chosen.name, chances(chosen, layout), applies(chosen, layout), how)
+        judged = outcomes(chosen, layout, scores, swap)
+        return of_outcomes(judged, chosen.name, chances(chosen, layout), applies(chosen, layout), how)
     return _captions(chosen, layout, scores, how)
 
 
 def of_outcomes(
-    found: np.ndarray,
+    judged: np.ndarray,
     name: str,
     chance: np.ndarray | float = math.nan,
     applied: np.ndarray | None = None,
     how: MetricSettings = DEFAULT,
 ) -> Sums:
-    """Outcomes from anywhere (a chat model's answers, people's) as something to average."""
-    n = found != VOID
-    counts = np.stack([found == HIT, found == TIE, n], axis=1).astype(np.int64)
-    return _shares(name, "items", np.ones(len(found), bool) if applied is None else applied, counts, chance, how)
+    """Return outcomes from any source (answers of a chat model or of people) in the form that `summarise` takes."""
+    n = judged != VOID
+    counts = np.stack([judged == HIT, judged == TIE, n], axis=1).astype(np.int64)
+    return _shares(name, "items", np.ones(len(judged), bool) if applied is None else applied, counts, chance, how)
 
 
 def _shares(
@@ -190,10 +171,10 @@ def _shares(
 
 
 def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
-    """Tasks that count captions, in one or two parts (captions and foils)."""
+    """Return the measurements of a task that counts captions, in one or two parts (captions and foils)."""
     rule = chosen.rule
     assert isinstance(rule, CountRule)
-    parts = np.zeros((len(layout), rule.parts, 3), dtype=np.int64)
+    parts = np.zeros((len(layout), rule.parts, 3), np.int64)
     chance = np.full(len(layout), np.nan)
     for group, cells in layout.blocks(chosen.needs, scores):
         parts[group.items] = rule.counts(group.match, cells)
@@ -211,26 +192,22 @@ def _captions(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSetti
     pooled = _shares(chosen.name, "captions", applied, parts.sum(axis=1), chance, how)
     right = parts[..., 0] + how.tie_weight * parts[..., 1]
     columns = np.concatenate([right, parts[..., 2]], axis=1)
+    counted = replace(pooled, columns=columns, statistic=statistic, share=False)
     if coin is None:
-        return replace(pooled, columns=columns, statistic=statistic, share=False)
-    return replace(
-        pooled,
-        columns=columns,
-        statistic=statistic,
-        share=False,
-        chance_columns=parts[..., 2].astype(np.float64),
-        chance_statistic=coin,
-    )
+        return counted
+    return replace(counted, chance_columns=parts[..., 2].astype(np.float64), chance_statistic=coin)
 
 
 def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings) -> Sums:
-    """Mean and median rank of the best true caption; hits are first places, ties are ranks that ties leave open."""
-    found, size = ranked(layout, scores), len(layout)
-    rank = found.under(how.tie_weight)
+    """Return the measurements of a task on the rank of the best true caption; hits are first places, ties are ranks
+    that depend on the tie rule.
+    """
+    ranking, size = ranked(layout, scores), len(layout)
+    rank = ranking.under(how.tie_weight)
     counts = np.stack(
         [
-            np.bincount(found.item[which], minlength=size)
-            for which in (found.worst == 1, found.best < found.worst, slice(None))
+            np.bincount(ranking.item[which], minlength=size)
+            for which in (ranking.worst == 1, ranking.best < ranking.worst, slice(None))
         ],
         axis=1,
     )
@@ -238,12 +215,12 @@ def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings
     covered = counts[:, 2:] > 0
     by_chance = np.stack([expected, rows], axis=1) * covered
     if chosen.value == "mean-rank":
-        columns = np.stack([np.bincount(found.item, rank, size), counts[:, 2].astype(np.float64)], axis=1)
+        columns = np.stack([np.bincount(ranking.item, rank, size), counts[:, 2].astype(np.float64)], axis=1)
         applied, bounds = applies(chosen, layout), (1, max(2, shares.shape[1]))
         return Sums(chosen.name, "images", applied, counts, columns, ratio, by_chance, share=False, bounds=bounds)
     values, codes = np.unique(rank, return_inverse=True)
     values = values if len(values) else np.ones(1)
-    flat = np.bincount(found.item * len(values) + codes, minlength=size * len(values))
+    flat = np.bincount(ranking.item * len(values) + codes, minlength=size * len(values))
     places = np.arange(1.0, shares.shape[1] + 1)
     return Sums(
         chosen.name,
@@ -264,5 +241,6 @@ def _cells(chosen: Task, layout: Layout, scores: np.ndarray) -> Cells:
     item = np.repeat(np.arange(len(layout)), layout.widths("image_text"))
     whole = np.bincount(item[np.isnan(scores)], minlength=len(layout)) == 0
     covered = whole & (layout.widths("image_text") > 0)
-    kept = covered[item]
-    return Cells(chosen.name, "pairs", applies(chosen, layout), covered, item[kept], scores[kept], layout.match[kept])
+    inside = covered[item]
+    cells = (item[inside], scores[inside], layout.match[inside])
+    return Cells(chosen.name, "pairs", applies(chosen, layout), covered, *cells)

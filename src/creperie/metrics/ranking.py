@@ -1,4 +1,4 @@
-"""Ranks of the true caption among the false ones: mean, median, and what chance gives."""
+"""Ranks of the best true caption among the false ones: mean, median and chance levels."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from creperie.metrics.rules import along_rows, ranks
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """Rows with something to compare, of the items that are covered: their item, and the rank of their best true
-    caption with ties resolved for it (`best`) and against it (`worst`), from 1."""
+    """The rank of the best true caption in each row (image) of the covered items that has something to compare: the
+    row's item, and the rank from 1 with ties resolved in favour of the caption (`best`) and against it (`worst`).
+    """
 
     item: np.ndarray
     best: np.ndarray
     worst: np.ndarray
 
     def under(self, tie_weight: float) -> np.ndarray:
-        """The ranks under a tie rule: 0 against the true caption, 1 for it, 1/2 the middle."""
-        value: np.ndarray = self.worst + tie_weight * (self.best - self.worst)
-        return value
+        """Return the ranks under a tie rule: weight 0 resolves ties against the true caption, 1 for it, 1/2 halfway."""
+        return self.worst + tie_weight * (self.best - self.worst)
 
 
 def ranked(layout: Layout, scores: np.ndarray) -> Ranked:
-    """The rank of the best true caption of every image.
+    """Return the rank of the best true caption of every image.
 
     >>> from creperie.metrics.layout import layout_of
-    >>> found = ranked(layout_of([[[1, 0, 0]]]), np.array([0.5, 0.5, 0.9]))
-    >>> found.best.tolist(), found.worst.tolist()
+    >>> ranks = ranked(layout_of([[[1, 0, 0]]]), np.array([0.5, 0.5, 0.9]))
+    >>> ranks.best.tolist(), ranks.worst.tolist()
     ([2], [3])
     """
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for group, cells in layout.blocks("image_text", scores):
         best, worst, void = ranks(group.match, cells)
-        kept = ~void
+        covered = ~void
         rows = best.shape[0]
-        parts.append((np.tile(group.items[kept], rows), best[:, kept].ravel(), worst[:, kept].ravel()))
+        parts.append((np.tile(group.items[covered], rows), best[:, covered].ravel(), worst[:, covered].ravel()))
     if not parts:
-        return Ranked(*(np.zeros(0, dtype=np.int64),) * 3)
+        return Ranked(*(np.zeros(0, np.int64),) * 3)
     item, low, high = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Ranked(item, low, high)
 
 
 def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """The statistic that reads the median off counts (…, values) of sorted values; NaN where nothing is counted."""
+    """Return a function that computes the median from counts (…, values) of sorted values; NaN without counts."""
 
     def median(sums: np.ndarray) -> np.ndarray:
         below = np.cumsum(sums, axis=-1)
         half = below[..., -1:] / 2
-        # Chance levels are sums of shares, so "exactly half" allows for rounding.
+        # Chance levels are sums of shares, so the comparison with one half allows for rounding.
         low = (below < half - 1e-9).sum(axis=-1)
         high = (below <= half + 1e-9).sum(axis=-1)
         middle: np.ndarray = (values[low.clip(max=len(values) - 1)] + values[high.clip(max=len(values) - 1)]) / 2
@@ -64,8 +64,9 @@ def median_of(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clusters: np.ndarray) -> Confidence:
-    """How sure a median is (Woodruff), of counts (items, values): the interval of the share that lies below or at it,
-    read back as values."""
+    """Return the confidence of the median of counts (items, values) by Woodruff's method: the interval of the share of
+    values below the median (plus half of those equal to it), mapped back to values.
+    """
     n = counts.sum(axis=1)
     below = counts @ ((values < median) + (values == median) / 2)
     share = share_confidence(below, n, clusters)
@@ -83,7 +84,7 @@ def median_confidence(counts: np.ndarray, values: np.ndarray, median: float, clu
 
 
 def chance_ranks(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """By chance, summed over an item's rows: the expected rank, the rows, and (items, ranks) how often each rank."""
+    """Return chance levels summed over each item's rows: expected rank, number of rows, frequency of each rank."""
     longest = max((g.match.shape[1] for g in layout.groups), default=1)
     expected, rows = np.zeros((2, len(layout)))
     shares = np.zeros((len(layout), longest))

@@ -1,4 +1,4 @@
-"""Results: one row per task and subset, with its ties, its interval and its chance level."""
+"""The results of tasks: one row per task and subset, with ties, interval and chance level."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from typing import Any
 import numpy as np
 
 from creperie.core import UsageError, packaged
-from creperie.metrics.layout import Layout, codes_of
+from creperie.metrics.layout import Layout, cluster_labels, codes_of
 from creperie.metrics.measured import Estimate, Measured, measure
 from creperie.metrics.rules import HIT, TIE, VOID
 from creperie.metrics.settings import DEFAULT, TIE_WEIGHTS, MetricSettings, Ties
-from creperie.metrics.tasks import Task, applicable, task
+from creperie.metrics.tasks import Task, applicable, as_task
 
 ALL, MACRO = "all", "macro"
 
 
 @dataclass(frozen=True)
 class Result:
-    """A task over a subset.
+    """The result of a task on a subset.
 
-    `n` counts what is covered, in `unit`s (items, captions, images or pairs of captions); `void` the items that are
-    not covered, of which `vacuous` had nothing to compare. `accuracy` is the task's value: (hits + w·ties) / n for
-    shares, a rank for mean-rank and median-rank. `interval` names the method, `clusters` the independent units.
+    `n` counts what is covered, in `unit`s (items, captions, images or pairs of captions); `void` counts the items that
+    are not covered, of which `vacuous` had nothing to compare. `accuracy` is the task's value: (hits + w·ties) / n for
+    shares, a rank for mean-rank and median-rank. `interval` names the method; `clusters` is the number of independent
+    units.
     """
 
     task: str
@@ -47,13 +48,13 @@ class Result:
     groups: int = 1
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; what is not a number stays NaN."""
+        """Return the fields as a dictionary for JSON; missing numbers stay NaN."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class MacroRule:
-    """Which groups a macro mean is taken over: those with enough items, but not the excluded ones."""
+    """The choice of groups for a macro mean: those with at least `minimum` items, except the excluded ones."""
 
     minimum: int = 1
     exclude: frozenset[Hashable] = frozenset()
@@ -64,17 +65,17 @@ EVERY_GROUP = MacroRule()
 
 @cache
 def aro_relations() -> MacroRule:
-    """ARO's VG-Relation headline: without the fixed list of relations that its authors' notebook drops."""
+    """Return the rule for ARO's VG-Relation headline: without the relations that the authors' notebook drops."""
     lines = packaged("creperie.metrics", "aro_dropped_relations.txt")
     return MacroRule(exclude=frozenset(line for line in lines.splitlines() if line and not line.startswith("#")))
 
 
-#: ARO's VG-Attribution headline: pairs of attributes with at least 25 cases.
+#: The rule for ARO's VG-Attribution headline: pairs of attributes with at least 25 items.
 ARO_ATTRIBUTES = MacroRule(minimum=25)
 
 
 def accuracy(outcomes: np.ndarray, ties: Ties = "wrong") -> float:
-    """The share of hits among the covered items, ties worth what the rule says; NaN where none is covered.
+    """Return the share of hits among the covered items, with ties counted by the tie rule; NaN if no item is covered.
 
     >>> accuracy(np.array([HIT, TIE, 0, VOID]), ties="half")
     0.5
@@ -94,10 +95,10 @@ def evaluate(
     swap: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> list[Result]:
-    """A task's results for every subset, for all items together and, with several subsets, their macro mean.
+    """Return a task's results for every subset, for all items together and, with several subsets, the macro mean.
 
-    `scores` is the flat column that the task needs, NaN where an item was not scored; `clusters` one whole number per
-    item (`clusters_of`).
+    `scores` is the flat array that the task needs, with NaN where an item was not scored; `clusters` holds one integer
+    per item (`clusters_of`).
 
     >>> from creperie.metrics.layout import layout_of
     >>> two = layout_of([[[1, 0]], [[1, 0]]])
@@ -108,7 +109,7 @@ def evaluate(
     all 2 1 1 0.5 0.5
     macro 2 1 1 0.5 0.5
     """
-    chosen = task(which) if isinstance(which, str) else which
+    chosen = as_task(which)
     measured = measure(chosen, layout, scores, swap, settings)
     if len(layout) and not measured.applies.any():
         raise UsageError(
@@ -125,9 +126,9 @@ def summarise(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> list[Result]:
-    """Results by subset, for all, and the macro mean over the subsets that are covered."""
+    """Return results for each subset, for all items, and for the macro mean over the subsets with a covered item."""
     size = len(measured.applies)
-    own = _clusters(clusters, size)
+    own = cluster_labels(clusters, size)
     everything = np.arange(size)
     if subsets is None:
         return [_result(measured, ALL, everything, own, settings)]
@@ -147,23 +148,23 @@ def macro(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Result:
-    """The mean over groups of the task's value, each group worth the same, with an interval of its own.
+    """Return the unweighted mean of the task's value over groups, with its interval.
 
-    Groups without a covered item are left out; `groups` in the result says how many were averaged.
+    Groups without a covered item are left out; the field `groups` of the result says how many were averaged.
     """
     size = len(measured.applies)
-    kept = [g for name, g in _groups(groups, size).items() if len(g) >= rule.minimum and name not in rule.exclude]
-    everything = np.concatenate(kept) if kept else np.zeros(0, dtype=np.int64)
-    covered = [own for own in (g[measured.covered[g]] for g in kept) if len(own)]
+    own = cluster_labels(clusters, size)
+    chosen = [g for name, g in _groups(groups, size).items() if len(g) >= rule.minimum and name not in rule.exclude]
+    everything = np.concatenate(chosen) if chosen else np.zeros(0, np.int64)
+    covered = [part for part in (g[measured.covered[g]] for g in chosen) if len(part)]
     if not covered:
-        return _result(measured, MACRO, everything, _clusters(clusters, size), settings)
-    own = _clusters(clusters, size)
-    found = measured.macro(covered, own, settings)
-    return _row(measured, MACRO, everything, own, settings, found, len(covered))
+        return _result(measured, MACRO, everything, own, settings)
+    estimate = measured.macro(covered, own, settings)
+    return _row(measured, MACRO, everything, own, settings, estimate, len(covered))
 
 
 def _groups(labels: Sequence[Hashable] | np.ndarray, size: int) -> dict[Hashable, np.ndarray]:
-    """Items by label, labels in order of first appearance."""
+    """Return the items of each label, with labels in order of first appearance."""
     if len(labels) != size:
         raise UsageError(f"{len(labels)} labels for {size} items")
     codes, names = codes_of(labels)
@@ -172,19 +173,11 @@ def _groups(labels: Sequence[Hashable] | np.ndarray, size: int) -> dict[Hashable
     return dict(zip(names, np.split(order, ends[:-1]), strict=True)) if names else {}
 
 
-def _clusters(clusters: np.ndarray | None, size: int) -> np.ndarray:
-    if clusters is None:
-        return np.arange(size)
-    if len(clusters) != size:
-        raise UsageError(f"{len(clusters)} clusters for {size} items")
-    return np.asarray(clusters)
-
-
 def _result(
     measured: Measured, subset: str, items: np.ndarray, clusters: np.ndarray, settings: MetricSettings
 ) -> Result:
-    found = measured.estimate(items[measured.covered[items]], clusters, settings)
-    return _row(measured, subset, items, clusters, settings, found)
+    estimate = measured.estimate(items[measured.covered[items]], clusters, settings)
+    return _row(measured, subset, items, clusters, settings, estimate)
 
 
 def _row(
@@ -193,22 +186,22 @@ def _row(
     items: np.ndarray,
     clusters: np.ndarray,
     settings: MetricSettings,
-    found: Estimate,
+    estimate: Estimate,
     groups: int = 1,
 ) -> Result:
     covered = items[measured.covered[items]]
     return Result(
         task=measured.task,
         subset=subset,
-        n=found.n,
-        hits=found.hits,
-        ties=found.ties,
+        n=estimate.n,
+        hits=estimate.hits,
+        ties=estimate.ties,
         void=len(items) - len(covered),
-        accuracy=found.value,
-        low=found.interval.low,
-        high=found.interval.high,
-        chance=found.chance,
-        interval=found.interval.method,
+        accuracy=estimate.value,
+        low=estimate.interval.low,
+        high=estimate.interval.high,
+        chance=estimate.chance,
+        interval=estimate.interval.method,
         clusters=len(np.unique(clusters[covered])),
         vacuous=int((~measured.applies[items] & ~measured.covered[items]).sum()),
         unit=measured.unit,

@@ -1,7 +1,8 @@
 """The rules by which items are judged: pure functions of a match matrix and the scores of its cells.
 
-Scores come cell-major, (cells, items), for all items that share one match matrix. There are two kinds of rules: those
-that give every item one outcome (`Outrank`, `Within`, `Mixed`), and those that count captions (`Sides`, `Halves`).
+Scores are cell-major, (cells, items), for all items that share one match matrix. There are two kinds of rules: those
+that give every item one outcome (such as `Outrank`, `Within`, `Mixed`), and those that count captions (`Sides`,
+`Halves`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 
 from creperie.metrics.chance import Contest, best_within, chance_of
 
-#: What became of an item. TIE: nothing was lost but something was equal, so the tie rule decides. VOID: not covered,
-#: because a needed score is not a number or because there is nothing to compare.
+#: The outcome of an item. TIE: no comparison is lost but some scores are equal, so the tie rule decides. VOID: not
+#: covered, because a needed score is NaN or because there is nothing to compare.
 HIT, MISS, TIE, VOID = 1, 0, 2, -1
 
 Contests = Callable[[np.ndarray], list[Contest]]
@@ -27,50 +28,52 @@ Contests = Callable[[np.ndarray], list[Contest]]
 
 
 def along_rows(match: np.ndarray) -> list[Contest]:
-    """Each image: its true captions against its false ones."""
-    cells = np.arange(match.size).reshape(match.shape)
-    return [Contest(c[m], c[~m]) for c, m in zip(cells, match, strict=True) if m.any() and not m.all()]
+    """Return one contest per image: its true captions against its false ones."""
+    return _contests(np.arange(match.size).reshape(match.shape), match)
 
 
 def down_columns(match: np.ndarray) -> list[Contest]:
-    """Each caption: the images it is true of against the others."""
-    cells = np.arange(match.size).reshape(match.shape)
-    return [Contest(c[m], c[~m]) for c, m in zip(cells.T, match.T, strict=True) if m.any() and not m.all()]
+    """Return one contest per caption: the images that the caption is true of against the others."""
+    return _contests(np.arange(match.size).reshape(match.shape).T, match.T)
+
+
+def _contests(cells: np.ndarray, match: np.ndarray) -> list[Contest]:
+    return [Contest(c[m], c[~m]) for c, m in zip(cells, match, strict=True) if m.any() and not m.all()]
 
 
 def both_ways(match: np.ndarray) -> list[Contest]:
-    """Rows and columns together; nothing where one of the two has nothing to compare."""
+    """Return the contests of rows and columns; none if one of the two has nothing to compare."""
     rows, columns = along_rows(match), down_columns(match)
     return rows + columns if rows and columns else []
 
 
 def between_captions(match: np.ndarray) -> list[Contest]:
-    """Each true caption as a query: the image's other true captions against its false ones.
+    """Return one contest per true caption as a query: the image's other true captions against its false ones.
 
-    Captions × captions is read as symmetric, from its upper triangle, so that s(a, b) is one number however the
-    product was computed.
+    The scores captions × captions are read as symmetric, from the upper triangle, so that s(a, b) is one number however
+    the product was computed.
     """
     return [c for n in range(match.shape[1]) for c in _queried_by(match, n)]
 
 
 def _queried_by(match: np.ndarray, query: int) -> list[Contest]:
-    found = []
+    contests = []
     for row in match:
         others = np.flatnonzero(row & (np.arange(len(row)) != query))
         if row[query] and len(others) and not row.all():
-            found.append(Contest(_pair(query, others, len(row)), _pair(query, np.flatnonzero(~row), len(row))))
-    return found
+            contests.append(Contest(_pair(query, others, len(row)), _pair(query, np.flatnonzero(~row), len(row))))
+    return contests
 
 
 def _pair(query: int, others: np.ndarray, width: int) -> np.ndarray:
-    cells: np.ndarray = np.minimum(query, others) * width + np.maximum(query, others)
-    return cells
+    return np.minimum(query, others) * width + np.maximum(query, others)
 
 
 @dataclass(frozen=True)
 class NthPositive:
-    """Each image: its n-th true caption (from 0, in the published order) against its false ones; of images with at
-    least that many true captions."""
+    """Contests of each image's n-th true caption (from 0, in the published order) against its false captions, for
+    images with at least `least` true captions.
+    """
 
     n: int
     least: int = 1
@@ -82,7 +85,9 @@ class NthPositive:
 
 @dataclass(frozen=True)
 class NthCandidate:
-    """The n-th true caption against the false ones, as seen from the other true captions; one row only."""
+    """Contests of the n-th true caption against the false captions, with each other true caption as the query; only for
+    items with one row.
+    """
 
     n: int
 
@@ -97,8 +102,9 @@ class NthCandidate:
 
 @dataclass(frozen=True)
 class CaptionPreference:
-    """Caption `first` against caption `second` of every image, whatever is true of it; of items with exactly `of`
-    captions where that is given."""
+    """Contests of caption `first` against caption `second` of every image, whichever is true; if `of` is given, only
+    for items with exactly `of` captions.
+    """
 
     first: int
     second: int
@@ -113,7 +119,7 @@ class CaptionPreference:
 
 
 def without_image(match: np.ndarray) -> list[Contest]:
-    """One number per caption: those true of some image against those true of none."""
+    """Return one contest between captions: those true of some image against those true of none."""
     true = match.any(axis=0)
     return [Contest(np.flatnonzero(true), np.flatnonzero(~true))] if true.any() and not true.all() else []
 
@@ -123,7 +129,7 @@ def without_image(match: np.ndarray) -> list[Contest]:
 
 @runtime_checkable
 class OutcomeRule(Protocol):
-    """Every item is hit, missed, tied or void."""
+    """A rule that gives every item one outcome: HIT, MISS, TIE or VOID."""
 
     def applies(self, match: np.ndarray) -> bool: ...
 
@@ -138,7 +144,7 @@ def _decided(lost: np.ndarray, equal: np.ndarray, void: np.ndarray) -> np.ndarra
 
 @dataclass(frozen=True)
 class Outrank:
-    """Every winner outranks every loser."""
+    """The rule that an item is a hit if every winner outranks every loser in all contests."""
 
     contests: Contests
 
@@ -150,7 +156,7 @@ class Outrank:
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
         contests = self.contests(match)
-        lost, equal = np.zeros((2, cells.shape[1]), dtype=bool)
+        lost, equal = np.zeros((2, cells.shape[1]), bool)
         void = np.full(cells.shape[1], not contests)
         for contest in contests:
             low, high = cells[contest.winners].min(axis=0), cells[contest.losers].max(axis=0)
@@ -160,11 +166,11 @@ class Outrank:
         return _decided(lost, equal, void)
 
     def margins(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """The smallest lead of a winner over a loser; NaN where void."""
+        """Return the smallest lead of a winner over a loser, per item; NaN for void items."""
         least = np.full(cells.shape[1], np.inf)
         for contest in self.contests(match):
             low, high = cells[contest.winners].min(axis=0), cells[contest.losers].max(axis=0)
-            level = low == high  # two infinities are equal, not a NaN apart
+            level = low == high  # two infinities are a tie, not NaN
             lead = np.subtract(low, high, out=np.zeros(len(low)), where=~level, dtype=np.float64)
             least = np.minimum(least, lead)
         return least if self.contests(match) else np.full(cells.shape[1], np.nan)
@@ -172,7 +178,7 @@ class Outrank:
 
 @dataclass(frozen=True)
 class Within:
-    """Recall@k: in every row the best true caption is among the k highest."""
+    """The rule of recall@k: an item is a hit if in every row the best true caption is among the k highest."""
 
     k: int
 
@@ -187,13 +193,15 @@ class Within:
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
         best, worst, void = ranks(match, cells)
         if not len(best):
-            return np.full(cells.shape[1], VOID, dtype=np.int8)
+            return np.full(cells.shape[1], VOID, np.int8)
         return _decided(best.max(axis=0) > self.k, worst.max(axis=0) > self.k, void)
 
 
 @dataclass(frozen=True)
 class Mixed:
-    """Brittle: one of two true captions outranks the false one and the other does not. Lower is better."""
+    """The rule of "brittle": an item is a hit if one of two true captions outranks the false one and the other does
+    not. Lower is better.
+    """
 
     def applies(self, match: np.ndarray) -> bool:
         return match.shape == (1, 3) and int(match.sum()) == 2
@@ -203,7 +211,7 @@ class Mixed:
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
         if not self.applies(match):
-            return np.full(cells.shape[1], VOID, dtype=np.int8)
+            return np.full(cells.shape[1], VOID, np.int8)
         true, false = cells[match[0]], cells[~match[0]]
         alike = (true > false).all(axis=0) | (true < false).all(axis=0)
         equal = (true == false).any(axis=0)
@@ -212,7 +220,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Decided:
-    """Every true cell is above the threshold and every false one below it: yes, yes and no."""
+    """The rule that an item is a hit if every true cell is above the threshold and every false cell below it."""
 
     threshold: float
 
@@ -220,7 +228,7 @@ class Decided:
         return match.size > 0
 
     def chance(self, match: np.ndarray) -> float:
-        """A coin for every cell."""
+        """Return the probability that a coin decides every cell correctly."""
         return float(0.5**match.size)
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
@@ -229,26 +237,29 @@ class Decided:
         return _decided(lost, equal, void)
 
 
-#: Assignments up to which all are tried at once; above, scipy solves item by item.
+#: Maximum number of assignments that are all enumerated; with more, scipy solves item by item.
 MOST_ASSIGNMENTS = 720
 
 
 @dataclass(frozen=True)
 class BestAssignment:
-    """GroupMatch: of all ways to give every image (or caption, of which there are fewer) a partner of its own, the true
-    one has the highest sum of scores. Of groups in which each has one true partner, all different."""
+    """The rule of GroupMatch: a hit if the true assignment of images to captions has the highest sum of scores.
+
+    An assignment gives each image a different caption (or, with fewer captions, each caption a different image). The
+    rule applies only if each of them has exactly one true partner, and all these partners differ.
+    """
 
     def applies(self, match: np.ndarray) -> bool:
         wide = match if match.shape[0] <= match.shape[1] else match.T
         return wide.shape[1] > 1 and bool((wide.sum(axis=1) == 1).all() and (wide.sum(axis=0) <= 1).all())
 
     def chance(self, match: np.ndarray) -> float:
-        """One over the number of assignments."""
+        """Return one divided by the number of assignments."""
         return 1 / math.perm(max(match.shape), min(match.shape)) if self.applies(match) else math.nan
 
     def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
         if not self.applies(match):
-            return np.full(cells.shape[1], VOID, dtype=np.int8)
+            return np.full(cells.shape[1], VOID, np.int8)
         scores = cells.astype(np.float64).reshape(*match.shape, -1)
         wide, scores = (match, scores) if match.shape[0] <= match.shape[1] else (match.T, scores.transpose(1, 0, 2))
         rows, truth = np.arange(len(wide)), wide.argmax(axis=1)
@@ -263,7 +274,7 @@ class BestAssignment:
 
 
 def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
-    """The highest sum of an assignment that differs from the true one: forbid each true cell in turn."""
+    """Return the highest sum among assignments that differ from the true one, by forbidding each true cell in turn."""
     from scipy.optimize import linear_sum_assignment
 
     best = -math.inf
@@ -276,10 +287,11 @@ def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
 
 
 def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rank of each row's best true caption among the false ones, (rows, items), from 1: ties resolved for it, ties
-    resolved against it; and which items are void. Rows with nothing to compare are left out."""
+    """Return the rank from 1 of each row's best true caption among the false ones, (rows, items): with ties in its
+    favour and with ties against it; and which items are void. Rows with nothing to compare are left out.
+    """
     contests = along_rows(match)
-    best = np.ones((len(contests), cells.shape[1]), dtype=np.int64)
+    best = np.ones((len(contests), cells.shape[1]), np.int64)
     worst = best.copy()
     void = np.full(cells.shape[1], not contests)
     for r, contest in enumerate(contests):
@@ -295,7 +307,7 @@ def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 @runtime_checkable
 class CountRule(Protocol):
-    """Captions are counted: (items, parts, 3) of hits, ties and captions, no captions where the item is void."""
+    """A rule that counts captions: (items, parts, 3) of hits, ties and captions; all 0 if the item is void."""
 
     @property
     def parts(self) -> int: ...
@@ -309,7 +321,7 @@ class CountRule(Protocol):
 
 @dataclass(frozen=True)
 class Sides:
-    """Cells on the right side of a threshold: true ones above it (part 0), false ones below it (part 1)."""
+    """The rule that counts cells on the right side of a threshold: true above (part 0), false below (part 1)."""
 
     threshold: float
     parts: int = 2
@@ -318,13 +330,13 @@ class Sides:
         return match.size > 0
 
     def chance(self, match: np.ndarray) -> float:
-        """A coin. What a random scorer does depends on where the threshold lies in its scores."""
+        """Return 0.5, the level of a coin. That of a random scorer depends on the threshold."""
         return 0.5
 
     def counts(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
         true = match.ravel()
         at, above = cells == self.threshold, cells > self.threshold
-        counted = np.zeros((cells.shape[1], 2, 3), dtype=np.int64)
+        counted = np.zeros((cells.shape[1], 2, 3), np.int64)
         for part, (own, right) in enumerate([(true, above), (~true, ~above & ~at)]):
             counted[:, part, 0] = right[own].sum(axis=0)
             counted[:, part, 1] = at[own].sum(axis=0)
@@ -335,7 +347,9 @@ class Sides:
 
 @dataclass(frozen=True)
 class Halves:
-    """BLA: captions whose place among the captions agrees with their truth (true ones above all the false)."""
+    """The rule of BLA: it counts the captions on the right side when sorted by score, with as many places at the top as
+    there are true captions.
+    """
 
     parts: int = 1
 
@@ -351,8 +365,8 @@ class Halves:
         return right / total if total else math.nan
 
     def counts(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        counted = np.zeros((cells.shape[1], 1, 3), dtype=np.int64)
-        void = np.zeros(cells.shape[1], dtype=bool)
+        counted = np.zeros((cells.shape[1], 1, 3), np.int64)
+        void = np.zeros(cells.shape[1], bool)
         for contest in along_rows(match):
             own = cells[np.concatenate([contest.winners, contest.losers])]
             places = len(contest.winners)

@@ -1,4 +1,4 @@
-"""What a reader may choose about the numbers: the tie rule and the level of intervals."""
+"""The settings of a result: the tie rule, the confidence level and the random seed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ TIE_WEIGHTS: dict[str, float] = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 
 @dataclass(frozen=True)
 class MetricSettings:
-    """The tie rule and the confidence level. `resamples` and `seed` are kept for runs that were written with them."""
+    """The tie rule, the confidence level, and the random seed (used to draw the images of a blind twin)."""
 
     ties: Ties = option("wrong", "How a tie between a true and a false caption counts.")
     level: float = 0.95
-    resamples: int = 10_000
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -29,16 +28,14 @@ class MetricSettings:
             raise unknown("tie rule", self.ties, TIE_WEIGHTS)
         if not 0 < self.level < 1:
             raise UsageError(f"a confidence level of {self.level} is not between 0 and 1", hint="write 0.95 for 95 %")
-        if self.resamples < 1:
-            raise UsageError(f"{self.resamples} resamples are too few")
 
     @property
     def tie_weight(self) -> float:
         return TIE_WEIGHTS[self.ties]
 
     def worth(self, outcomes: np.ndarray) -> np.ndarray:
-        """What outcomes count for: a hit 1, a tie as `ties` says, anything else 0."""
-        return np.asarray((outcomes == HIT) + self.tie_weight * (outcomes == TIE), dtype=np.float64)
+        """Return the value of each outcome: 1 for a hit, the weight of `ties` for a tie, 0 for anything else."""
+        return np.asarray((outcomes == HIT) + self.tie_weight * (outcomes == TIE), np.float64)
 
 
 DEFAULT = MetricSettings()

@@ -1,4 +1,4 @@
-"""The few distribution functions that the statistics need, so that scoring needs no scipy."""
+"""The few distribution functions that the statistics need, so that scoring does not need scipy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def normal_quantile(p: float) -> float:
-    """The standard normal quantile.
+    """Return the standard normal quantile.
 
     >>> round(normal_quantile(0.975), 6)
     1.959964
@@ -22,12 +22,12 @@ def normal_quantile(p: float) -> float:
 
 
 def chi2_tail(x: float) -> float:
-    """P(X ≥ x) of a chi-squared variable with one degree of freedom."""
+    """Return P(X ≥ x) of a chi-squared variable with one degree of freedom."""
     return math.erfc(math.sqrt(x / 2))
 
 
 def fair_coin_tail(k: int, n: int) -> float:
-    """P(at most k heads in n throws of a fair coin).
+    """Return P(at most k heads in n throws of a fair coin).
 
     >>> fair_coin_tail(1, 4)
     0.3125
@@ -42,7 +42,7 @@ def fair_coin_tail(k: int, n: int) -> float:
 
 
 def student_two_sided(t: float, df: float) -> float:
-    """P(|T| ≥ |t|) of Student's distribution."""
+    """Return P(|T| ≥ |t|) of Student's distribution."""
     if math.isinf(t):
         return 0.0
     return beta_cdf(df / (df + t * t), df / 2, 0.5)
@@ -50,12 +50,12 @@ def student_two_sided(t: float, df: float) -> float:
 
 @lru_cache(maxsize=4096)
 def student_quantile(p: float, df: float) -> float:
-    """The quantile of Student's distribution, for p above one half.
+    """Return the quantile of Student's distribution, for p above one half.
 
     >>> round(student_quantile(0.975, 7), 4), round(student_quantile(0.975, 1e6), 4)
     (2.3646, 1.96)
     """
-    # Newton's steps from below: the tail is convex there, so none goes too far.
+    # Newton's method from below: the tail is convex there, so no step overshoots.
     scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
     t, step = normal_quantile(p), 1.0
     while step > 1e-12 * t:
@@ -65,23 +65,23 @@ def student_quantile(p: float, df: float) -> float:
 
 
 def sign_flip_p(values: np.ndarray) -> float:
-    """How likely so large a sum is, in either direction, when every value could as well have the other sign.
+    """Return the two-sided p-value of the sum of the values under random signs.
 
     The distribution of the sum under random signs is computed, not sampled: it is the product of the values'
-    characteristic functions, cos(v·t), brought back by a Fourier transform. Exact where all values are multiples of a
-    common step (differences of hits, ties as halves); otherwise up to 200 values are rounded to a 2**15th of their
-    total, and the sum of more is taken as normal.
+    characteristic functions, cos(v·t), inverted by a Fourier transform. The p-value is exact if all values are
+    multiples of a common step (differences of hits, ties as halves); otherwise up to 200 values are rounded to a
+    2**15th of their total, and the sum of more values is taken as normal.
 
     >>> sign_flip_p(np.array([1.0, 2.0, 1.0]))  # all for one side: 2 of 8
     0.25
     """
-    signed = np.asarray(values, dtype=np.float64)
+    signed = np.asarray(values, np.float64)
     signed = signed[np.abs(signed) > 1e-12]
     if not len(signed):
         return 1.0
     far = abs(float(signed.sum())) / math.sqrt(float((signed**2).sum()))
     step = _common_step(np.abs(signed))
-    if far > 7 or step == 0:  # so far out a transform in float64 cannot tell a tail from zero
+    if far > 7 or step == 0:  # so far out, a transform in float64 cannot distinguish the tail from zero
         return math.erfc(far / math.sqrt(2))
     whole = np.rint(signed / step).astype(np.int64)
     steps, counts = np.unique(np.abs(whole), return_counts=True)
@@ -97,7 +97,7 @@ def sign_flip_p(values: np.ndarray) -> float:
 
 
 def _common_step(sizes: np.ndarray) -> float:
-    """The largest of some simple fractions that all values are multiples of, or a small part of a few values' total."""
+    """Return the largest simple fraction that divides all values; else a 2**15th of their sum, or 0 for over 200."""
     for parts in (1, 2, 4, 6, 12, 60):
         if np.allclose(sizes * parts, np.rint(sizes * parts), rtol=0, atol=1e-9):
             return 1 / parts
@@ -105,7 +105,7 @@ def _common_step(sizes: np.ndarray) -> float:
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function.
+    """Return the regularised incomplete beta function: the distribution function of Beta(a, b) at x.
 
     >>> round(beta_cdf(0.5, 2, 3), 6)
     0.6875
@@ -114,14 +114,14 @@ def beta_cdf(x: float, a: float, b: float) -> float:
         return 0.0
     if x >= 1:
         return 1.0
-    if x > (a + 1) / (a + b + 2):  # the fraction converges fast on the other side
+    if x > (a + 1) / (a + b + 2):  # the continued fraction converges fast on the other side
         return 1 - beta_cdf(1 - x, b, a)
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     return math.exp(front) * _beta_fraction(x, a, b) / a
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
-    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
     tiny = 1e-300
     c, d = 1.0, 1 / max(1 - (a + b) * x / (a + 1), tiny)
     value = d

@@ -1,4 +1,4 @@
-"""The tasks, as data: what each reads, by which rule it judges, and under which names the papers know it."""
+"""The tasks, as data: the scores that each reads, the rule by which it judges, and its names in the papers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from creperie.metrics import rules
 from creperie.metrics.layout import INPUTS, Input, Layout
 from creperie.metrics.rules import VOID, CaptionPreference, CountRule, Decided, OutcomeRule, Outrank, Sides, Within
 
-#: How a task's counts become its value.
+#: How a task's value is computed from its counts.
 Value = Literal[
     "share", "captions", "foils", "balanced", "lower", "pooled", "precision", "f1", "auroc", "mean-rank", "median-rank"
 ]
@@ -24,7 +24,7 @@ Value = Literal[
 
 @dataclass(frozen=True)
 class Task:
-    """A way to judge items. `swapped` names the task that takes its place where P1 and P2 change places."""
+    """A way to judge items. `swapped` names the task that replaces this one on items whose P1 and P2 are swapped."""
 
     name: str
     what: str
@@ -36,14 +36,14 @@ class Task:
 
     @property
     def by_item(self) -> bool:
-        """True where every item has one outcome."""
+        """True if the task gives every item one outcome."""
         return isinstance(self.rule, OutcomeRule) and self.value == "share"
 
 
 def _read_task(name: str, rule: list[Any], aliases: Sequence[str] = (), **fields: Any) -> Task:
-    """A task of tasks.toml. Its rule is a class or function of `rules`, with arguments."""
-    found = getattr(rules, rule[0])
-    made = found(*rule[1:]) if isinstance(found, type) else found
+    """Return a task from its record in tasks.toml; the rule is a class or function of `rules` with arguments."""
+    kind = getattr(rules, rule[0])
+    made = kind(*rule[1:]) if isinstance(kind, type) else kind
     judge = made if isinstance(made, OutcomeRule | CountRule) else Outrank(made)
     return Task(name, **{"needs": "image_text", **fields}, rule=judge, aliases=tuple(aliases))
 
@@ -53,7 +53,8 @@ TASKS: Mapping[str, Task] = {
     name: _read_task(name, **record) for name, record in packaged_toml("creperie.metrics", "tasks.toml").items()
 }
 
-#: Families: a name, `@`, and the number to cut at. For `recall` it is k, for the others the threshold on the score.
+#: Families of tasks: a name, `@`, and a number. For `recall` the number is k, for the others the threshold on the
+#: score.
 _CUT: Mapping[str, tuple[str, Value, tuple[str, ...]]] = {
     "recall": ("the best true caption is among the k highest", "share", ("r", "hits")),
     "decided": ("every true caption is above the threshold, every false one below it", "share", ("yes-yes-no",)),
@@ -74,7 +75,7 @@ _CUT_ALIASES: Mapping[str, str] = {alias: name for name, (_, _, aliases) in _CUT
 
 
 def task(name: str) -> Task:
-    """The task of this name, alias or family member; case, blanks and underscores do not matter.
+    """Return the task with this name, alias or family name; case, blanks and underscores do not matter.
 
     >>> task("Image-to-Text").name, task("R@5").name, task("p_c@0.5").value
     ('itt', 'recall@5', 'captions')
@@ -93,7 +94,7 @@ def task(name: str) -> Task:
 
 
 def _unknown(name: str) -> UnknownNameError:
-    """The error names the tasks, and an alias only where it is near to what was written."""
+    """Return an error that lists the tasks, and an alias only if it is close to the given name."""
     names = [*TASKS, *FAMILIES, "prefer:i-j"]
     return unknown("task", name, names + difflib.get_close_matches(name.lower(), [*names, *_ALIASES], n=1))
 
@@ -119,95 +120,95 @@ def _cut(family: str, number: str) -> Task:
 
 
 def _preferred(name: str, key: str) -> Task:
-    found = re.fullmatch(r"prefer:(\d+)-(\d+)", key)
-    if not found:
+    numbers = re.fullmatch(r"prefer:(\d+)-(\d+)", key)
+    if not numbers:
         raise _unknown(name)
-    i, j = int(found[1]), int(found[2])
+    i, j = int(numbers[1]), int(numbers[2])
     if i == j:
         raise UsageError(f"{name} compares caption {i} with itself")
     return Task(f"prefer:{i}-{j}", f"caption {i} outranks caption {j}", "image_text", Outrank(CaptionPreference(i, j)))
 
 
-def _as_task(which: Task | str) -> Task:
+def as_task(which: Task | str) -> Task:
     return task(which) if isinstance(which, str) else which
 
 
 def outcomes(which: Task | str, layout: Layout, scores: np.ndarray, swap: np.ndarray | None = None) -> np.ndarray:
-    """What became of each item: HIT, MISS, TIE or VOID, int8. `scores` is the flat column that the task needs.
+    """Return the outcome of each item: HIT, MISS, TIE or VOID, as int8. `scores` is the flat array that the task needs.
 
-    `swap` says of which items P1 and P2 change places (see `second_is_nearer`); tasks that reorder need it.
+    `swap` says for which items P1 and P2 are swapped (see `second_is_nearer`); tasks that reorder captions require it.
 
     >>> from creperie.metrics.layout import layout_of
     >>> winoground = layout_of([[[1, 0], [0, 1]]])
-    >>> scores = np.array([0.9, 0.2, 0.3, 0.8], dtype=np.float32)
+    >>> scores = np.array([0.9, 0.2, 0.3, 0.8], np.float32)
     >>> [int(outcomes(name, winoground, scores)[0]) for name in ("itt", "t2i", "group")]
     [1, 1, 1]
     """
-    chosen = _as_task(which)
+    chosen = as_task(which)
     if not chosen.by_item:
         raise UsageError(f"task {chosen.name!r} has no outcome per item", hint="use evaluate")
-    found = _judged(chosen, layout, scores)
+    judged = _judged(chosen, layout, scores)
     if not chosen.swapped:
-        return found
+        return judged
     if swap is None:
         raise UsageError(
             f"task {chosen.name!r} reorders P1 and P2",
             hint="give `swap`, computed from the captions' edit distances to N by second_is_nearer",
         )
-    return np.where(np.asarray(swap, dtype=bool), _judged(TASKS[chosen.swapped], layout, scores), found)
+    return np.where(np.asarray(swap, bool), _judged(TASKS[chosen.swapped], layout, scores), judged)
 
 
 def _judged(chosen: Task, layout: Layout, scores: np.ndarray) -> np.ndarray:
-    found = np.full(len(layout), VOID, dtype=np.int8)
+    judged = np.full(len(layout), VOID, np.int8)
     rule = chosen.rule
     assert isinstance(rule, OutcomeRule)
     for group, cells in layout.blocks(chosen.needs, scores):
-        found[group.items] = rule.outcomes(group.match, cells)
-    return found
+        judged[group.items] = rule.outcomes(group.match, cells)
+    return judged
 
 
 def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray:
-    """The smallest lead of a candidate that should win over one that should lose, per item; NaN where void.
+    """Return, per item, the smallest lead of a candidate that should win over one that should lose; NaN for void items.
 
-    Positive is a hit, zero a tie, negative a miss. Of tasks that outrank.
+    Positive is a hit, zero a tie, negative a miss. Only tasks whose rule is `Outrank` have margins.
     """
-    chosen = _as_task(which)
+    chosen = as_task(which)
     if not isinstance(chosen.rule, Outrank):
         raise UsageError(f"task {chosen.name!r} has no margins")
-    found = np.full(len(layout), np.nan)
+    leads = np.full(len(layout), np.nan)
     for group, cells in layout.blocks(chosen.needs, scores):
-        found[group.items] = chosen.rule.margins(group.match, cells)
-    return found
+        leads[group.items] = chosen.rule.margins(group.match, cells)
+    return leads
 
 
 def chances(which: Task | str, layout: Layout) -> np.ndarray:
-    """The exact chance level of each item; NaN where the task has nothing to compare in it."""
-    chosen = _as_task(which)
+    """Return the exact chance level of each item; NaN if the task has nothing to compare in it."""
+    chosen = as_task(which)
     if chosen.value in ("precision", "f1", "mean-rank", "median-rank"):
         raise UsageError(f"the chance level of {chosen.name!r} belongs to a set, not to an item", hint="use evaluate")
-    found = np.full(len(layout), np.nan)
+    levels = np.full(len(layout), np.nan)
     for group in layout.groups:
-        found[group.items] = chosen.rule.chance(group.match)
-    return found
+        levels[group.items] = chosen.rule.chance(group.match)
+    return levels
 
 
 def applies(which: Task | str, layout: Layout) -> np.ndarray:
-    """Which items the task has something to compare in."""
-    chosen = _as_task(which)
-    found = np.zeros(len(layout), dtype=bool)
+    """Return a boolean per item: True if the task has something to compare in it."""
+    chosen = as_task(which)
+    applied = np.zeros(len(layout), bool)
     for group in layout.groups:
-        found[group.items] = chosen.rule.applies(group.match)
-    return found
+        applied[group.items] = chosen.rule.applies(group.match)
+    return applied
 
 
 def applicable(layout: Layout, inputs: Iterable[Input] = INPUTS) -> list[str]:
-    """The tasks that some item of the layout can be judged by, given the inputs that are at hand."""
+    """Return the names of the tasks that apply to some item of the layout, given the available inputs."""
     at_hand = set(inputs)
     return [t.name for t in TASKS.values() if t.needs in at_hand and bool(applies(t, layout).any())]
 
 
 def second_is_nearer(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """VISLA's reordering: where the second positive is nearer to N (smaller character edit distance) than the first.
+    """Return where VISLA swaps P1 and P2: where the second positive has the smaller character edit distance to N.
 
     Equal distances keep the published order.
     """

@@ -1,6 +1,7 @@
-"""Adapters to real models behind a few small protocols. `load_model("hf:openai/clip-vit-base-patch32")` returns an
-object that encodes images or texts, scores pairs or texts, or generates text; its `fingerprint` says exactly what it
-is.
+"""Adapters to real models behind a few small protocols.
+
+`load_model("hf:openai/clip-vit-base-patch32")` returns an object that encodes images or texts, scores pairs or texts,
+or generates text. Its `fingerprint` identifies it: weights, architecture, preprocessing and options.
 """
 
 from creperie.core.doors import front_door

@@ -8,7 +8,6 @@ from creperie.models.answers import UNPARSABLE as UNPARSABLE
 from creperie.models.answers import Parsed as Parsed
 from creperie.models.answers import parse_choice as parse_choice
 from creperie.models.api.queue import Answer as Answer
-from creperie.models.api.queue import Rank as Rank
 from creperie.models.api.queue import RefusedError as RefusedError
 from creperie.models.api.queue import RequestQueue as RequestQueue
 from creperie.models.api.queue import first_of as first_of
@@ -43,6 +42,9 @@ from creperie.models.hf.judge import Judge as Judge
 from creperie.models.hf.judge import LoadedNetwork as LoadedNetwork
 from creperie.models.hf.judge import read_network as read_network
 from creperie.models.hub import model_folder as model_folder
+from creperie.models.kinds import KINDS as KINDS
+from creperie.models.kinds import OWN_KINDS as OWN_KINDS
+from creperie.models.kinds import ModelKind as ModelKind
 from creperie.models.lm.likelihood import LanguageModel as LanguageModel
 from creperie.models.lm.likelihood import MaskedLM as MaskedLM
 from creperie.models.lm.likelihood import batches_by_length as batches_by_length
@@ -64,17 +66,14 @@ from creperie.models.protocols import PairEncoder as PairEncoder
 from creperie.models.protocols import PairScorer as PairScorer
 from creperie.models.protocols import Prompt as Prompt
 from creperie.models.protocols import StagedImages as StagedImages
-from creperie.models.protocols import StagedPairs as StagedPairs
 from creperie.models.protocols import StagedTexts as StagedTexts
 from creperie.models.protocols import TextEncoder as TextEncoder
 from creperie.models.protocols import TextPairScorer as TextPairScorer
 from creperie.models.protocols import TextScorer as TextScorer
 from creperie.models.protocols import Tokens as Tokens
-from creperie.models.registry import KINDS as KINDS
-from creperie.models.registry import OWN_KINDS as OWN_KINDS
-from creperie.models.registry import ModelKind as ModelKind
 from creperie.models.registry import check_uri as check_uri
 from creperie.models.registry import load_model as load_model
+from creperie.models.registry import load_plain as load_plain
 from creperie.models.registry import model_plugins as model_plugins
 from creperie.models.tokens import CaptionTokenizer as CaptionTokenizer
 from creperie.models.tokens import fitting_context as fitting_context
@@ -87,5 +86,7 @@ from creperie.models.vlm.load import blind_image as blind_image
 from creperie.models.vlm.load import mean_image as mean_image
 from creperie.models.weights import hash_files as hash_files
 from creperie.models.weights import hash_state as hash_state
+from creperie.models.wrapping import ObjectModel as ObjectModel
 from creperie.models.wrapping import WrappedModel as WrappedModel
+from creperie.models.wrapping import from_plugin as from_plugin
 from creperie.models.wrapping import wrap as wrap

@@ -18,20 +18,20 @@ from creperie.models.protocols import (
 
 @dataclass(frozen=True)
 class Ability:
-    """One thing a model can do. `takes` and `gives` say how `creperie models check` tries its method."""
+    """One thing a model can do. `takes` and `gives` tell `creperie models check` how to call its method."""
 
     protocol: type
     method: str
     label: str  #: what a model with this ability is called
-    words: str  #: what it does
+    words: str  #: what it does, as a verb phrase
     takes: str  #: images, captions, pairs (one image, several captions), caption pairs, questions or prompts
     gives: str  #: vectors, numbers, choices or text
-    column: str = ""  #: the score column that it fills; empty where it fills none
-    beside: str = ""  #: the ability without which it cannot fill that column
+    column: str = ""  #: the score column that it fills; empty if it fills none
+    beside: str = ""  #: another ability that is needed as well to fill that column
 
     @property
     def looks(self) -> bool:
-        """Does it need the image?"""
+        """True if this ability needs the image."""
         return self.takes in ("images", "pairs", "questions")
 
 
@@ -66,12 +66,12 @@ ABILITIES: dict[str, Ability] = {
 
 
 def abilities_of(model: object) -> frozenset[str]:
-    """Return the names of what a model can do."""
+    """Return the names of the abilities of a model: keys of `ABILITIES`."""
     return frozenset(name for name, ability in ABILITIES.items() if isinstance(model, ability.protocol))
 
 
 def columns_of(abilities: frozenset[str]) -> frozenset[str]:
-    """Return the score columns that these abilities fill together.
+    """Return the score columns that a model with these abilities can fill.
 
     >>> sorted(columns_of(frozenset({"image"}))), sorted(columns_of(frozenset({"image", "text"})))
     ([], ['image_text', 'text_text'])
@@ -81,7 +81,7 @@ def columns_of(abilities: frozenset[str]) -> frozenset[str]:
 
 
 def in_words(abilities: frozenset[str] | None = None) -> str:
-    """Return what these abilities (by default all) are, as a list for a message.
+    """Return a list of these abilities (by default all) in words, for a message.
 
     >>> in_words(frozenset({"text", "image"}))
     'encode images, encode captions'

@@ -1,7 +1,7 @@
-"""What a model answered, read tolerantly and never guessed.
+"""Parse a model's answer to a question: tolerant about its form, but never guessing.
 
-An answer counts only where everything in it that names an option names the same one. Anything else is unparsable, with
-a reason, and is kept.
+An answer counts only if all its mentions of options refer to the same one. Any other answer is unparsable, with a
+reason, and is stored nevertheless.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SHORT = ("1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th")
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
 _NOUN = r"(?:options?|captions?|choices?|statements?|sentences?|descriptions?|numbers?|no\.|answers?|letters?)"
 _LABEL = r"[1-9]|[a-h]"
-#: a label that cannot be anything else: in brackets, or behind a noun
+#: a label that cannot be anything else: in brackets, or after a noun
 _BRACKETED = re.compile(rf"[(\[{{]\s*({_LABEL})\s*[)\]}}]|(?<!\w)([1-9])\)|#\s*([1-9])(?!\d)")
 _BARE_BRACKET = re.compile(r"(?:^|\n)\s*([a-h])\)")
 _NAMED = re.compile(rf"\b{_NOUN}\s*(?:is\s+|was\s+)?[#:=(\[\"']*\s*({_LABEL}|{'|'.join(WORDS)})(?![\w'])")
@@ -26,9 +26,9 @@ _PLACED = re.compile(
     rf"\b({'|'.join((*ORDINALS, *SHORT))}|last|final|former|latter)\b"
     rf"(?=\s+(?:one|and|or|{_NOUN})\b|\s*[&,/]|[\s.!;\"')]*$)"
 )
-#: where a caption stood that is quoted in the answer
+#: the mark that `_marked` puts in place of a caption that the answer quotes
 _QUOTED = re.compile("\ue000([0-9])")
-#: what is said of an option behind its label
+#: the words between a label and what the answer says about that option
 _CLAUSE = r"[ )\]}\"']*(?:(?!not\b|\w+n't\b)\w+ ){0,2}?"
 _WRONG = re.compile(
     rf"{_CLAUSE}(?:does not|doesn't|do not|don't|is not|isn't|is wrong|is incorrect|is inaccurate|is false|fails)\b"
@@ -36,7 +36,7 @@ _WRONG = re.compile(
 _RIGHT = re.compile(
     rf"{_CLAUSE}(?:matches|match|fits|describes|corresponds|is (?:the )?(?:correct|right|accurate|true))\b"
 )
-#: the whole answer is a label, or begins with one and a stop
+#: the whole answer is a label (_WHOLE), or begins with one and a full stop, colon or bracket (_OPENING)
 _WHOLE = re.compile(rf"\s*(?:{_NOUN}\s*)?[\"'(\[]*({_LABEL}|{'|'.join(WORDS)})[\"')\].:,;!]*\s*")
 _OPENING = re.compile(r"\s*([1-9]|[a-h])\s*[.:)]\s+\S")
 _FINAL = re.compile(r"(?:final answer|the answer is|answer is|my answer|answer)\s*(?:is\b|would be\b)?\s*[:=\-]?\s*")
@@ -61,7 +61,7 @@ MARKS = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("*", " "), ("_
 
 @dataclass(frozen=True)
 class Parsed:
-    """What an answer says. `option` counts from 0; `why` is empty unless the answer is unparsable."""
+    """The parsed answer. `option` counts from 0; `why` is empty unless the answer is unparsable."""
 
     kind: str
     option: int | None = None
@@ -69,7 +69,7 @@ class Parsed:
 
 
 def parse_choice(answer: str, options: Sequence[str], *, asks: str = "match") -> Parsed:
-    """Return which option an answer names. `asks` is "match" or "odd", what the question was.
+    """Return which option an answer names. `asks` is what was asked: "match" (which fits) or "odd" (which does not).
 
     >>> parse_choice("(2)", ["a cat", "a dog"]).option, parse_choice("The second one.", ["a cat", "a dog"]).option
     (1, 1)
@@ -88,7 +88,7 @@ def parse_choice(answer: str, options: Sequence[str], *, asks: str = "match") ->
 
 
 def parse_yes_no(answer: str) -> bool | None:
-    """Yes or no; None where the answer is neither or both.
+    """Return True for yes, False for no, and None if the answer is neither or both.
 
     >>> parse_yes_no("Yes, it does."), parse_yes_no("**No**"), parse_yes_no("Yes and no"), parse_yes_no("A dog")
     (True, False, None, None)
@@ -114,7 +114,7 @@ def parse_yes_no(answer: str) -> bool | None:
 
 
 def _plain(text: str) -> str:
-    """Lower case, plain quotes, no marks of emphasis; line breaks stay."""
+    """Return a text in lower case with plain quotes, without Markdown emphasis; line breaks stay."""
     for mark, plain in MARKS:
         text = text.replace(mark, plain)
     text = text.casefold()
@@ -122,7 +122,7 @@ def _plain(text: str) -> str:
 
 
 def _after_final(text: str) -> str:
-    """Return what follows the last announcement of an answer."""
+    """Return what follows the last phrase such as "the answer is"; empty if there is none."""
     verdicts = list(_FINAL.finditer(text))
     return text[verdicts[-1].end() :].strip() if verdicts else ""
 
@@ -141,7 +141,7 @@ def _read(text: str, options: Sequence[str], asks: str) -> Parsed:
 
 
 def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
-    """No option is named: then it may say that none is meant, or all."""
+    """Parse an answer that names no option: it may say that none fits, or all."""
     if denied:
         return Parsed(UNPARSABLE, why="it says which option is not meant")
     none, every = _NONE.search(text), _ALL.search(text)
@@ -167,7 +167,7 @@ def _in_range(found: set[int], options: Sequence[str]) -> Parsed:
 
 
 def _number(label: str, count: int) -> int:
-    """Return the option behind a label; "former" and "latter" need two options."""
+    """Return the index of the option with this label; "former" and "latter" are valid only for two options."""
     if label in ("last", "final"):
         return count - 1
     if label in ("former", "latter"):
@@ -179,7 +179,7 @@ def _number(label: str, count: int) -> int:
 
 
 def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
-    """Return the options that labels or whole captions name, and those that are named only to be set aside."""
+    """Return the options named by label or by a whole caption, and those that are named but ruled out."""
     named: set[int] = set()
     denied: set[int] = set()
     contrary = _WRONG if asks == "match" else _RIGHT
@@ -196,7 +196,7 @@ def _named(text: str, count: int, asks: str) -> tuple[set[int], set[int]]:
 
 
 def _marked(text: str, options: Sequence[str]) -> str:
-    """Return the answer with a mark in place of every caption that it quotes whole, the longest first."""
+    """Return the answer with every caption that it quotes in full replaced by a mark, the longest caption first."""
     plain = [_plain(option).rstrip(" .!?") for option in options]
     for option in sorted(range(len(options)), key=lambda i: -len(plain[i])):
         caption = plain[option]

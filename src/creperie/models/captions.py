@@ -1,7 +1,7 @@
-"""What a model's own evaluation does to a caption before tokenising it: named rules, never hidden behaviour.
+"""The rules that a model's own evaluation applies to captions before tokenising them, each with a name.
 
-The caption in the benchmark is data and stays as published; these rules change only what a model is shown, are
-chosen in the model URI, and are part of the model's fingerprint.
+The caption in the benchmark is data and stays as published; these rules only change what a model reads. They are chosen
+in the model URI and are part of the model's fingerprint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROMPTS = {
     "e5-query": "query: ",
     "e5-passage": "passage: ",
 }
-#: named clean-ups: how many words they keep
+#: named clean-ups → how many words they keep
 CLEANERS = {"lavis": 50, "aro": 30, "albef": 30}
 
 OPTIONS = (
@@ -44,7 +44,7 @@ _BLANKS = re.compile(r"\s{2,}")
 
 @dataclass(frozen=True)
 class CaptionRule:
-    """What is done to a caption, in this order: clean, lower, words, prefix.
+    """The changes made to a caption, in this order: clean, lower, words, prefix.
 
     >>> CaptionRule(lower=True, words=3, prefix="query: ")("A Dog chases a cat.")
     'query: a dog chases'
@@ -64,18 +64,18 @@ class CaptionRule:
 
     @property
     def described(self) -> dict[str, Any]:
-        """The parts that are in force, for the fingerprint."""
+        """The options that are set, except `prefix`, for the fingerprint."""
         return {name: value for name, value in asdict(self).items() if value and name != "prefix"}
 
 
 def caption_rule(options: Mapping[str, Any]) -> CaptionRule:
-    """Return the rule that a URI's options ask for."""
+    """Return the rule described by a URI's options."""
     prefix = options.get("prefix") or PROMPTS.get(options.get("prompt") or "", "")
     return CaptionRule(options.get("clean"), bool(options.get("lower")), options.get("words"), prefix)
 
 
 def clean_caption(text: str, words: int) -> str:
-    """Return the clean-up of the BLIP, ALBEF and ARO evaluations.
+    """Return a caption cleaned up as in the BLIP, ALBEF and ARO evaluations.
 
     >>> clean_caption('A man (in red): "stop"!  Now, ', 50)
     'a man in red stop now,'
@@ -85,7 +85,7 @@ def clean_caption(text: str, words: int) -> str:
 
 
 def first_words(text: str, count: int) -> str:
-    """Return the first words, split at single blanks; a caption that is short enough is not touched.
+    """Return the first `count` words, split at single blanks; a caption that is short enough is unchanged.
 
     >>> first_words("a  b c", 3), first_words("a  b c", 9)
     ('a  b', 'a  b c')

@@ -1,4 +1,4 @@
-"""Is this model fit to be scored? Load it, show it a few drawings and captions, and try what a score relies on."""
+"""Check whether a model can be scored: load it, and test on drawings and captions what scoring relies on."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CAPTIONS = (
     "two green triangles",
     "The small yellow square is above the large purple circle, and nothing else can be seen in the picture. ",
 )
-#: how far a number may move with the batch it was computed in
+#: how much a number may change with its batch
 TOLERANCE = {"float32": 1e-6, "bfloat16": 3e-2, "float16": 1e-2}
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was tried. `ok` is None where it does not apply."""
+    """The result of one test. `ok` is None if the test does not apply."""
 
     name: str
     ok: bool | None
@@ -37,7 +37,7 @@ class Check:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """What a model is, what was tried on it, and how fast it was."""
+    """What a model is, the tests run on it, and how fast it was."""
 
     fingerprint: Fingerprint
     roles: list[str]
@@ -61,7 +61,7 @@ class ModelReport:
 
 
 def check_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> ModelReport:
-    """Load a model and try everything that it says it can do."""
+    """Load a model, test everything that it says it can do, and return the report."""
     start = time.perf_counter()
     model = load_model(uri, device=device, dtype=dtype)
     rates = {"seconds to load": time.perf_counter() - start}
@@ -88,7 +88,7 @@ def drawings() -> list[Image.Image]:
 
 
 def _tried(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]:
-    """Return what trying one ability shows."""
+    """Test one ability and return the checks; its speed is added to `rates`."""
     work = functools.partial(_answers, getattr(model, ability.method), ability.takes, getattr(model, "asks", ()))
     every = range(len(CAPTIONS))
     start = time.perf_counter()
@@ -100,7 +100,7 @@ def _tried(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]
     if ability.gives == "choices":
         return _choices(together)
     tolerance = TOLERANCE.get(model.fingerprint.dtype, 1e-6)
-    rates[rate] = _rate(lambda: work(every), len(CAPTIONS))  # the first call warmed up
+    rates[rate] = _rate(lambda: work(every), len(CAPTIONS))  # again: the first call was the warm-up
     if ability.gives == "vectors":
         checks = _vectors(ability.takes, together, len(CAPTIONS))
     else:
@@ -112,7 +112,7 @@ def _tried(model: Any, ability: Ability, rates: dict[str, float]) -> list[Check]
 
 
 def _answers(method: Callable[..., Any], takes: str, asks: Sequence[str], places: Sequence[int]) -> Any:
-    """Return a method's answer to the inputs at these places, in one call."""
+    """Call a method once with the test inputs at these indices and return its result."""
     texts, pictures = [CAPTIONS[k] for k in places], drawings()
     if takes == "captions":
         return method(texts)
@@ -128,7 +128,7 @@ def _answers(method: Callable[..., Any], takes: str, asks: Sequence[str], places
 
 
 def _more(model: Any, ability: Ability, together: np.ndarray, tolerance: float) -> list[Check]:
-    """Return what holds for one kind of input only."""
+    """Return the checks that apply to this kind of input only."""
     if ability.takes == "images":
         return _image_checks(model, together, tolerance)
     if ability.method == "encode_texts":
@@ -175,7 +175,7 @@ def _image_checks(model: Model, together: np.ndarray, tolerance: float) -> list[
 
 
 def _choices(chosen: Sequence[Chosen]) -> list[Check]:
-    """Return one answer per question, with one share per option that can be read as a probability."""
+    """Check that there is one answer per question, with one share per option that is a probability."""
     shaped = len(chosen) == len(CAPTIONS) and all(np.shape(c.shares) == (3,) for c in chosen)
     shares = np.array([c.shares for c in chosen], float) if shaped else np.full((1, 3), np.nan)
     read = np.isfinite(shares).all(axis=1)
@@ -193,11 +193,11 @@ def _text(answers: Sequence[str]) -> Check:
     return Check("generates text", fine, detail)
 
 
-# -- what is tried ---------------------------------------------------------------------------------------------------
+# -- single checks ---------------------------------------------------------------------------------------------------
 
 
 def _vectors(what: str, vectors: np.ndarray, count: int) -> list[Check]:
-    """Shape, type, finite numbers, length one, and that different inputs are told apart."""
+    """Check shape, dtype, finite values and unit length, and that different inputs have different vectors."""
     finite = bool(np.isfinite(vectors).all())
     lengths = np.linalg.norm(vectors, axis=-1)
     off = float(np.abs(lengths - 1).max()) if finite else float("nan")

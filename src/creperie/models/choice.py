@@ -1,21 +1,20 @@
 """Multiple choice: which caption fits the image, or which one does not.
 
-A chooser answers one question at a time, with its options in one order. Which orders are asked, and what becomes of
-the answers, is the scorer's business (`creperie.scoring.choice`).
+A chooser answers one question at a time, with its options in one order. `creperie.scoring.choice` decides which orders
+are asked and how the answers become scores.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from creperie.core import DataError, UsageError
+from creperie.core import DataError, UsageError, parse_toml, read_text
 from creperie.models.answers import CHOSE_OPTION, Parsed
 from creperie.models.prompts import PromptText, find_prompt, in_folder
 from creperie.models.protocols import Fingerprint, Model, Prompt
@@ -32,18 +31,19 @@ CHOICE_OPTIONS = (
     ModelOption("order", "choice: all orders of the options, as given, or a pattern such as NPP", "text", "all"),
     ModelOption("shots", "choice: a TOML file of demonstrations, as `creperie data shots` draws them"),
 )
-#: the prompt for each question, where none is chosen
+#: the default prompt for each question
 DEFAULTS = {"match": "which-fits", "odd": "odd-or-none"}
-#: room for a label and a few words around it
+#: enough tokens for a label and a few words around it
 ANSWER_TOKENS = 64
-#: more options than this are asked in rotated orders only: five have 120 orders
+#: with more options than this, only rotated orders are asked: five options have 120 orders
 PERMUTED = 4
 
 
 @dataclass(frozen=True)
 class ChoiceQuestion:
-    """An image, captions in the order they are offered, and whether the one that fits or the odd one is wanted.
-    `subset` says which demonstrations go with it."""
+    """An image, captions in the order in which they are offered, and what is asked: which fits ("match") or which does
+    not ("odd"). `subset` selects the demonstrations that go with it.
+    """
 
     image: Image.Image
     options: tuple[str, ...]
@@ -53,8 +53,9 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class Chosen:
-    """How likely each option is to be the answer (1 and 0 where one was named), NaN where nothing could be read.
-    `answer` is what was said, empty where likelihoods were read."""
+    """An answer: how likely each option is to be chosen (1 and 0 if one was named), NaN if the answer could not be
+    read. `answer` is the generated text, empty if likelihoods were read instead.
+    """
 
     shares: np.ndarray
     answer: str = ""
@@ -62,7 +63,7 @@ class Chosen:
 
     @property
     def position(self) -> int | None:
-        """The place of the option that was chosen; None where none was, or where several are equally likely."""
+        """The index of the chosen option; None if none was chosen, or if several are equally likely."""
         if self.parsed is not None:
             return self.parsed.option
         import numpy as np
@@ -77,7 +78,9 @@ class Chosen:
 
 @runtime_checkable
 class Chooser(Model, Protocol):
-    """Answers questions with options. `asks` are the questions it can be asked, `order` which orders it wants."""
+    """A model that answers questions with options. `asks` lists the kinds of questions it takes ("match", "odd"),
+    `order` says in which orders options are offered.
+    """
 
     @property
     def asks(self) -> tuple[str, ...]: ...
@@ -90,7 +93,7 @@ class Chooser(Model, Protocol):
 
 @runtime_checkable
 class Rewordable(Chooser, Protocol):
-    """A chooser that can be asked in other words."""
+    """A chooser whose question wording can be replaced."""
 
     @property
     def form(self) -> QuestionWording: ...
@@ -100,16 +103,17 @@ class Rewordable(Chooser, Protocol):
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A solved question for the model to go by: with its picture, or with words on what a picture would show. One with
-    a `subset` is shown with questions from there only."""
+    """A solved example question for the model, with its picture or with a description of the scene. One with a `subset`
+    is shown with questions of that subset only.
+    """
 
     captions: tuple[str, ...]
-    answer: int  #: counted from 0; −1 for none
-    fits: tuple[int, ...] = ()  #: the captions that fit; where they are given, the answer depends on what is asked
+    answer: int  #: index from 0; −1 for none
+    fits: tuple[int, ...] = ()  #: the captions that fit; if given, the answer depends on what is asked
     scene: str = ""
     subset: str = ""
     picture: bytes = field(default=b"", repr=False)
-    digest: str = ""  #: of the picture, for the fingerprint
+    digest: str = ""  #: hash of the picture, for the fingerprint
 
     @cached_property
     def image(self) -> Image.Image | None:
@@ -119,20 +123,20 @@ class Demonstration:
 
 
 class Turn(NamedTuple):
-    """A solved question as a model reads it."""
+    """A demonstration as text: question and answer, with its image."""
 
     asked: str
     answered: str
     image: Image.Image | None = None
 
 
-#: what was asked and answered before the question
+#: the demonstrations before a question
 Turns = Sequence[Turn]
 
 
 @dataclass(frozen=True)
 class QuestionWording:
-    """How questions are worded: the prompts by what they ask, and the demonstrations before them."""
+    """The wording of questions: the prompt for each kind of question, and the demonstrations before it."""
 
     prompts: Mapping[str, PromptText]
     shots: tuple[Demonstration, ...] = ()
@@ -143,12 +147,11 @@ class QuestionWording:
 
     @property
     def by_subset(self) -> bool:
-        """Do the demonstrations depend on the subset of the question?"""
+        """True if the demonstrations depend on the subset of the question."""
         return any(shot.subset for shot in self.shots)
 
     def asked(self, question: ChoiceQuestion) -> Prompt:
-        """Return the whole question for a generator: the demonstrations, each a turn with its picture, and the
-        question."""
+        """Return the prompt for a generator: the demonstrations as turns, each with its picture, then the question."""
         turns = self.turns(question)
         messages = [part for turn in turns for part in (("user", turn.asked), ("assistant", turn.answered))]
         images = [turn.image for turn in turns]
@@ -160,12 +163,12 @@ class QuestionWording:
         )
 
     def turns(self, question: ChoiceQuestion) -> list[Turn]:
-        """Return the demonstrations that go with a question."""
+        """Return the demonstrations that go with a question, as turns."""
         prompt = self.prompt(question)
         return [self._shown(prompt, shot) for shot in self.shots if shot.subset in ("", question.subset)]
 
     def answers(self, question: ChoiceQuestion) -> list[str]:
-        """Return what can be answered: one label per option, and the word for none where there is one."""
+        """Return the possible answers: one label per option, and the word for "none" if the prompt has one."""
         prompt = self.prompt(question)
         return [label.rstrip(".") for label in prompt.labels[: len(question.options)]] + [prompt.none] * bool(
             prompt.none
@@ -174,8 +177,11 @@ class QuestionWording:
     def prompt(self, question: ChoiceQuestion) -> PromptText:
         prompt = self.prompts[question.asks]
         if len(question.options) > len(prompt.labels):
-            what = f"the prompt has labels for {len(prompt.labels)} options, an item has {len(question.options)}"
-            raise UsageError(what, where=prompt.id, hint="give a prompt with more labels by ?prompt=FILE")
+            raise UsageError(
+                f"the prompt has labels for {len(prompt.labels)} options, an item has {len(question.options)}",
+                where=prompt.id,
+                hint="give a prompt with more labels by ?prompt=FILE",
+            )
         return prompt
 
     def _shown(self, prompt: PromptText, shot: Demonstration) -> Turn:
@@ -190,16 +196,16 @@ class QuestionWording:
 
     @property
     def marks(self) -> dict[str, str]:
-        """What the fingerprint's options say of demonstrations."""
+        """The entry in the fingerprint's options if demonstrations depend on the subset; else empty."""
         return {"demonstrations": "by subset"} if self.by_subset else {}
 
     def described(self) -> str:
-        """For the fingerprint."""
+        """Return prompts and demonstrations as text, for the fingerprint."""
         return "\n\n".join([*(p.described for p in self.prompts.values()), *map(str, self.shots)])
 
 
 def read_form(prompt: str | None, shots: str | None, *, where: str) -> QuestionWording:
-    """Return the wording that a URI's options ask for."""
+    """Return the wording described by the options `prompt` and `shots` of a URI."""
     if prompt and (not in_folder(prompt) or "#" in prompt):
         chosen = find_prompt(prompt, "choice", where=where)
         prompts = {chosen.asks: chosen}
@@ -209,16 +215,15 @@ def read_form(prompt: str | None, shots: str | None, *, where: str) -> QuestionW
 
 
 def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
-    """Demonstrations from a TOML file: `[[demonstration]]` with captions, answer (from 1; 0 for none) or fits (those
-    that fit, from 1), image (a file beside it) or scene, and subset."""
+    """Return the demonstrations of a TOML file.
+
+    Each `[[demonstration]]` has captions; answer (from 1; 0 for none) or fits (the captions that fit, from 1); image (a
+    file in the same folder) or scene; and subset.
+    """
     file = Path(path).expanduser()
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
-        raise DataError(f"cannot be read ({e})", where=str(path), hint="give a TOML file of demonstrations") from None
-    records = document.get("demonstration")
+    records = parse_toml(read_text(file), path).get("demonstration")
     if not isinstance(records, list) or not records:
-        raise DataError("holds no [[demonstration]]", where=str(path), hint="see docs/generative.md")
+        raise DataError("holds no [[demonstration]]", where=path, hint="see docs/generative.md")
     return tuple(
         _demonstration(record, file.parent, f"{path}: demonstration {n}") for n, record in enumerate(records, 1)
     )
@@ -254,7 +259,7 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
 
 
 def order_pattern(order: Sequence[int], match: Sequence[bool]) -> str:
-    """True and false captions as an order shows them.
+    """Return the pattern of true (P) and false (N) captions in an order.
 
     >>> order_pattern((2, 0, 1), (True, True, False))
     'NPP'
@@ -263,7 +268,7 @@ def order_pattern(order: Sequence[int], match: Sequence[bool]) -> str:
 
 
 def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
-    """Return the orders that are asked: all (beyond four options, the rotations), given, rotations, or a pattern.
+    """Return the orders to ask: all (with more than four options, the rotations), given, rotations, or a P/N pattern.
 
     >>> orders_of("PNP", (True, True, False))
     [(0, 2, 1)]
@@ -290,8 +295,7 @@ def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
 
 
 def shares_of(parsed: Parsed, count: int) -> np.ndarray:
-    """Return 1 for the option that was named, NaN where the answer could not be read, zeros where it names none or
-    all."""
+    """Return 1 for the named option and 0 for the others (all 0 for none or several); NaN if nothing could be read."""
     import numpy as np
 
     if parsed.why:
@@ -303,7 +307,7 @@ def shares_of(parsed: Parsed, count: int) -> np.ndarray:
 
 
 class WordedChooser:
-    """What choosers share: the words they ask with, the orders they want, what they are."""
+    """Base class of choosers: the question wording, the orders of the options, the fingerprint."""
 
     fingerprint: Fingerprint
     form: QuestionWording

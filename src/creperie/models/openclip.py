@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from creperie.core import CreperieError, ModelError, UsageError, missing_extra, unknown
+from creperie.core import CreperieError, ModelError, UsageError, one_line, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.device import Place
 from creperie.models.hf.dual import DualEncoder, Towers
@@ -25,9 +25,9 @@ from creperie.models.weights import hash_state
 if TYPE_CHECKING:
     import torch
 
-#: names that say where a model lies instead of naming an architecture of the library
+#: prefixes of names that say where a model is, instead of naming an architecture of the library
 OPENCLIP_PLACES = ("hf-hub:", "local-dir:")
-#: in place of a tag: fresh weights, to train an architecture from scratch
+#: in place of a tag: random weights, to train an architecture from scratch
 OPENCLIP_RANDOM = "random"
 PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
 
@@ -54,7 +54,7 @@ def encoder_of(
     options: Mapping[str, Any],
     place: Place,
 ) -> Model:
-    """Return the adapter to a model of open_clip with its transform and tokenizer."""
+    """Return the adapter to an open_clip model with its transform and tokenizer."""
     tokenizer = OpenClipTokenizer(own_tokenizer, caption_rule(options), _context(model))
     towers = Towers(_text_features, _image_features, trims="never")
     fingerprint = Fingerprint(
@@ -72,8 +72,11 @@ def encoder_of(
 
 
 class OpenClipTokenizer(CaptionTokenizer):
-    """The library's tokenizer. Captions of its own byte-pair tokenizer come without padding; those of others come as
-    the library pads them, since only it knows how."""
+    """The tokenizer of open_clip.
+
+    Captions from its own byte-pair tokenizer are not padded yet; other tokenizers return captions padded by the
+    library, since only it knows how.
+    """
 
     def __init__(self, tokenizer: Any, rule: CaptionRule, context: int) -> None:
         self.tokenizer = tokenizer
@@ -89,12 +92,12 @@ class OpenClipTokenizer(CaptionTokenizer):
             return [self._whole(text) for text in shown]
         with self._lock:
             rows = self.tokenizer(shown, context_length=self.context).numpy() if shown else []
-        return [Tokens(np.asarray(row, dtype=np.int64)) for row in rows]
+        return [Tokens(np.asarray(row, np.int64)) for row in rows]
 
     def _whole(self, text: str) -> Tokens:
         ids = [self.tokenizer.sot_token_id, *self.tokenizer.encode(text), self.end]
         cut = max(0, len(ids) - self.context)
-        return Tokens(np.array([*ids[: self.context - 1], self.end] if cut else ids, dtype=np.int64), cut)
+        return Tokens(np.array([*ids[: self.context - 1], self.end] if cut else ids, np.int64), cut)
 
     def pad(
         self, prepared: Sequence[Tokens], width: int | None, place: Place
@@ -114,35 +117,35 @@ class OpenClipTokenizer(CaptionTokenizer):
 def _library() -> Any:
     try:
         import open_clip
-    except ImportError as e:
-        raise missing_extra(e.name or "open_clip", "open-clip") from e
     except RuntimeError as e:  # a torchvision that does not fit torch
-        line = " ".join(str(e).split())[:160]
         raise ModelError(
-            f"open_clip cannot be imported: {line}", hint="install a torchvision that fits the installed torch"
+            f"open_clip cannot be imported: {one_line(e)}", hint="install a torchvision that fits the installed torch"
         ) from e
     return open_clip
 
 
 def _named(library: Any, uri: ModelURI) -> tuple[str, str | None]:
-    """Return the architecture, and a tag or a path."""
+    """Return the architecture and the source of the weights: a tag, a path, or None if the name implies it."""
     if uri.name.startswith(OPENCLIP_PLACES):
         return uri.name, None
     architecture, _, source = uri.name.partition("/")
     if architecture not in library.list_models():
-        raise unknown("open_clip architecture", architecture, library.list_models(), where=str(uri))
+        raise unknown("open_clip architecture", architecture, library.list_models(), where=uri)
     if not source:
         tags = library.list_pretrained_tags_by_model(architecture)
-        hint = f"write open_clip:{architecture}/TAG with one of: {', '.join(tags) or 'none'}; or /path/to/checkpoint"
-        raise UsageError("the URI names no weights", where=str(uri), hint=hint)
+        raise UsageError(
+            "the URI names no weights",
+            where=uri,
+            hint=f"write open_clip:{architecture}/TAG with one of: {', '.join(tags) or 'none'}; or /path/to/checkpoint",
+        )
     if source == OPENCLIP_RANDOM or _is_tag(library, architecture, source):
         return architecture, source
     path = Path(source).expanduser()
     if path.is_file():
         return architecture, str(path)
     if "/" in source or path.suffix:
-        raise ModelError(f"there is no file {source!r}", where=str(uri))
-    raise unknown(f"tag of {architecture}", source, library.list_pretrained_tags_by_model(architecture), where=str(uri))
+        raise ModelError(f"there is no file {source!r}", where=uri)
+    raise unknown(f"tag of {architecture}", source, library.list_pretrained_tags_by_model(architecture), where=uri)
 
 
 def _is_tag(library: Any, architecture: str, source: str) -> bool:
@@ -150,7 +153,7 @@ def _is_tag(library: Any, architecture: str, source: str) -> bool:
 
 
 def _quick_gelu(library: Any, architecture: str, source: str | None, said: str | None, uri: str) -> bool:
-    """Return whether the architecture has the activation that the weights were trained with: a mismatch is an error."""
+    """Return True if the architecture uses QuickGELU; raise an error if the weights need another activation."""
     has = bool((library.get_model_config(architecture) or {}).get("quick_gelu", False))
     if source in (None, OPENCLIP_RANDOM):
         return has
@@ -160,14 +163,20 @@ def _quick_gelu(library: Any, architecture: str, source: str | None, said: str |
     elif said:
         needs = said == "quick_gelu"
     else:
-        hint = "add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings, such as NegCLIP) or ?activation=gelu"
-        raise UsageError("a checkpoint does not say which activation it was trained with", where=uri, hint=hint)
+        raise UsageError(
+            "a checkpoint does not say which activation it was trained with",
+            where=uri,
+            hint="add ?activation=quick_gelu (OpenAI's CLIP and its fine-tunings, such as NegCLIP) or ?activation=gelu",
+        )
     plain = architecture.removesuffix("-quickgelu")
     right = f"{plain}-quickgelu" if needs else plain
-    # one tag does not state the activation of the only architecture it belongs to: then the architecture is right
+    # one tag does not state the activation of its only architecture: then trust the architecture
     if needs != has and right != architecture and right in library.list_models():
-        what = f"these weights were trained with {_activation(needs)} and {architecture} has {_activation(has)}"
-        raise ModelError(what, where=uri, hint=f"write open_clip:{right}/…")
+        raise ModelError(
+            f"these weights were trained with {_activation(needs)} and {architecture} has {_activation(has)}",
+            where=uri,
+            hint=f"write open_clip:{right}/…",
+        )
     return has
 
 
@@ -191,28 +200,28 @@ def _create(library: Any, architecture: str, source: str | None, seed: int) -> t
 
 @contextmanager
 def _loading(what: str, uri: str) -> Iterator[None]:
-    """The library and what it fetches with fail in many ways; all of them mean that the model is not there."""
+    """Raise a ModelError for any error of the library or its downloads during the block."""
     try:
         yield
     except CreperieError:
         raise
     except Exception as e:
-        line = " ".join(str(e).split())[:240] or type(e).__name__
-        hint = "without a connection give a file: open_clip:ARCHITECTURE//path/to/checkpoint"
-        raise ModelError(f"open_clip cannot load {what}: {line}", where=uri, hint=hint) from e
+        raise ModelError(
+            f"open_clip cannot load {what}: {one_line(e) or type(e).__name__}",
+            where=uri,
+            hint="without a connection give a file: open_clip:ARCHITECTURE//path/to/checkpoint",
+        ) from e
 
 
-# -- how it is asked for its vectors ---------------------------------------------------------------------------------
+# -- embeddings ------------------------------------------------------------------------------------------------------
 
 
 def _text_features(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    vectors: torch.Tensor = model.encode_text(ids)
-    return vectors
+    return model.encode_text(ids)
 
 
 def _image_features(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    vectors: torch.Tensor = model.encode_image(inputs["pixel_values"])
-    return vectors
+    return model.encode_image(inputs["pixel_values"])
 
 
 def _context(model: Any) -> int:
@@ -220,9 +229,11 @@ def _context(model: Any) -> int:
 
 
 def _trimmed(padded: DualEncoder) -> DualEncoder | None:
-    """Return the same model on batches cut at their longest caption, where its text tower is causal and read at the end
-    token. The library's own method insists on the full width, so its parts are called here; that this gives the same
-    vectors is tried, not assumed."""
+    """Return the same model with batches padded only to their longest caption; None if that is not exact.
+
+    It can be exact if the text tower is causal and read at the end token. The library's own method insists on the full
+    width, so the parts of the tower are called here, and the vectors are compared with the library's on two probes.
+    """
     tower = getattr(padded.model, "text", padded.model)
     if not _is_causal(tower):
         return None
@@ -268,14 +279,13 @@ def _causal_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> to
 
 
 class TransformPixels:
-    """Whatever the library's transform does. Prepared images are float32, (3, height, width)."""
+    """Preprocessing by the library's transform. Prepared images are float32, (3, height, width)."""
 
     def __init__(self, transform: Any) -> None:
         self.transform = transform
 
     def prepare(self, image: Image.Image) -> np.ndarray:
-        values: np.ndarray = self.transform(image).numpy()
-        return values
+        return self.transform(image).numpy()
 
     def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
         return {"pixel_values": stack(prepared, place).to(place.torch_dtype)}
@@ -289,7 +299,7 @@ def _pixels(transform: Any) -> Pixels:
         return slow
 
     def odd(image: Image.Image) -> np.ndarray:
-        """Palettes and transparency: all steps but the last two, which make a tensor and normalise it."""
+        """Prepare images with palettes or transparency: run all steps but the last two (to tensor, normalise)."""
         for step in steps[:-2]:
             image = step(image)
         return np.asarray(image)
@@ -298,7 +308,10 @@ def _pixels(transform: Any) -> Pixels:
 
 
 def _recipe(steps: Sequence[Any]) -> Preprocessing | None:
-    """Return the recipe behind the library's usual steps: Resize, perhaps CenterCrop, to RGB, to tensor, Normalize."""
+    """Return the equivalent of the library's usual steps; None for other steps.
+
+    The usual steps are Resize, CenterCrop or none, to RGB, to tensor, Normalize.
+    """
     names = [type(step).__name__ if hasattr(step, "forward") else getattr(step, "__name__", "") for step in steps]
     if not names or names[0] != "Resize" or names[-1] != "Normalize":
         return None

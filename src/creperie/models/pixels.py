@@ -1,8 +1,8 @@
-"""Images to pixel tensors: resize and crop beside the model, normalise on its device.
+"""Images to pixel tensors: resized and cropped on the CPU, normalised on the model's device.
 
-transformers' image processors are the reference. Where one does the common thing (resize, centre crop, rescale,
-normalise), it is done here directly with Pillow, several times faster and without holding the interpreter's lock;
-whether that is the same thing is not assumed but tried, on probe images, when the model is loaded.
+The image processors of transformers are the reference. If one does the usual steps (resize, centre crop, rescale,
+normalise), they are done here directly with Pillow, which is several times faster and releases the GIL. When a model is
+loaded, both ways are compared on probe images, and the fast one is used only if they agree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROBES = ((61, 47), (47, 90), (40, 40), (700, 33))
 
 
 class Pixels(Protocol):
-    """One image to an array, and arrays to the model's inputs."""
+    """A preprocessing: `prepare` turns an image into an array, `batch` turns arrays into the model's inputs."""
 
     def prepare(self, image: Image.Image) -> np.ndarray: ...
 
@@ -32,7 +32,7 @@ class Pixels(Protocol):
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """The common preprocessing. `size` is the short edge, or (height, width)."""
+    """The settings of the usual preprocessing. `size` is the short edge, or (height, width)."""
 
     size: int | tuple[int, int]
     crop: tuple[int, int] | None
@@ -40,7 +40,7 @@ class Preprocessing:
     scale: float
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    round_centre: bool = False  #: a crop between two pixels goes to the even one (torchvision), not the lower
+    round_centre: bool = False  #: round a half-pixel crop offset to even (torchvision) instead of down
 
     def resized(self, width: int, height: int) -> tuple[int, int]:
         """Return the width and the height after resizing."""
@@ -57,11 +57,11 @@ class Preprocessing:
 
 
 class DirectPixels:
-    """The recipe with Pillow. Prepared images are bytes, (height, width, 3): a quarter of the floats to move."""
+    """Preprocessing with Pillow. Prepared images are bytes, (height, width, 3): a quarter of the size of floats."""
 
     def __init__(self, recipe: Preprocessing, odd: Callable[[Image.Image], np.ndarray] | None = None) -> None:
         self.recipe = recipe
-        self.odd = odd  #: transparency, palettes, crops larger than the image: how the reference makes their bytes
+        self.odd = odd  #: fallback for transparency, palettes and crops larger than the image
         self._norms: dict[torch.device, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def prepare(self, image: Image.Image) -> np.ndarray:
@@ -87,7 +87,7 @@ class DirectPixels:
         import torch
 
         values = stacked.permute(0, 3, 1, 2).to(torch.float32) * self.recipe.scale
-        if values.device not in self._norms:  # moving them there for every batch would make a GPU wait
+        if values.device not in self._norms:  # cached per device: a transfer for every batch would make a GPU wait
             norms = (torch.tensor(numbers).view(3, 1, 1) for numbers in (self.recipe.mean, self.recipe.std))
             mean, std = (norm.to(values.device) for norm in norms)
             self._norms[values.device] = mean, std
@@ -95,23 +95,22 @@ class DirectPixels:
         return (values - mean) / std
 
 
+@dataclass(frozen=True)
 class ProcessorPixels:
-    """Whatever the processor does. Prepared images are float32, (3, height, width)."""
+    """Preprocessing by the processor. Prepared images are float32, (3, height, width)."""
 
-    def __init__(self, processor: Any) -> None:
-        self.processor = processor
+    processor: Any
 
     def prepare(self, image: Image.Image) -> np.ndarray:
         values = self.processor(in_colour(self.processor, image), return_tensors="np")["pixel_values"][0]
-        return np.asarray(values, dtype=np.float32)
+        return np.asarray(values, np.float32)
 
     def batch(self, prepared: Sequence[np.ndarray], place: Place) -> dict[str, torch.Tensor]:
         return {"pixel_values": stack(prepared, place).to(place.torch_dtype)}
 
 
 def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
-    """Return one tensor on the device. For CUDA the arrays are gathered in pinned memory, from where they move
-    faster."""
+    """Return the arrays as one tensor on the device; for CUDA through pinned memory, which is faster."""
     import torch
 
     if place.torch_device.type != "cuda":
@@ -123,7 +122,7 @@ def stack(prepared: Sequence[np.ndarray], place: Place) -> torch.Tensor:
 
 
 def pixels_of(processor: Any) -> Pixels:
-    """Return the fast way where it is the same as the processor's, else the processor's."""
+    """Return the fast preprocessing if it gives the same result as the processor, else the processor's."""
     slow = ProcessorPixels(processor)
     recipe = _recipe_of(processor)
     if recipe is None:
@@ -132,25 +131,25 @@ def pixels_of(processor: Any) -> Pixels:
 
 
 def agreeing(fast: DirectPixels, slow: Pixels) -> Pixels:
-    """Return the fast way, if it makes of every probe image what the slow way makes of it."""
+    """Return the fast preprocessing if it agrees with the slow one on every probe image, else the slow one."""
     return fast if all(_agree(fast, slow, image) for image in _probe_images()) else slow
 
 
 def in_colour(processor: Any, image: Image.Image) -> Image.Image:
-    """Return the image as it can be given to a processor: some convert to RGB in their own way, others not at all."""
+    """Return the image in a mode that a processor accepts: RGB, unless the processor converts to RGB itself."""
     own_way = image.mode == "RGB" or getattr(processor, "do_convert_rgb", False)
     return image if own_way else image.convert("RGB")
 
 
 def _processor_bytes(processor: Any, image: Image.Image) -> np.ndarray:
-    """Return what the processor makes of an image before it rescales and normalises."""
+    """Return an image as the processor resizes and crops it, before it rescales and normalises, as bytes."""
     image = in_colour(processor, image)
     plain = processor(image, do_rescale=False, do_normalize=False, return_tensors="np")["pixel_values"][0]
     return np.ascontiguousarray(np.asarray(plain).transpose(1, 2, 0).astype(np.uint8))
 
 
 def _recipe_of(processor: Any) -> Preprocessing | None:
-    """Return the recipe that a processor's settings describe, or None where they say something else."""
+    """Return the preprocessing described by a processor's settings; None if it is not the usual one."""
     settings = processor.to_dict()
     if not (settings.get("do_resize") and settings.get("do_rescale") and settings.get("do_normalize")):
         return None

@@ -1,8 +1,8 @@
-"""The five things a model can do, and what every model must say about itself.
+"""The protocols of models: what a model can do, and the fingerprint that every model must have.
 
 A plug-in needs only the short methods (`encode_images`, `encode_texts`, `score_pairs`, …). The staged pairs
-(`prepare_*` then `forward_*`) let the scorer tokenise and decode beside the model, sort captions by length and cut
-batches; where a model has them, `encode_*` must be their composition.
+(`prepare_*` then `forward_*`) let the scorer tokenise and decode in other threads, sort captions by length and pad
+batches only to their longest; if a model has them, `encode_*` must be their composition.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Fingerprint:
     weights: str  #: sha256 over the weights
     preprocessing: Mapping[str, Any] = field(default_factory=dict)
     dtype: str = "float32"
-    context: int | None = None  #: tokens, None where there is no limit
+    context: int | None = None  #: tokens; None if there is no limit
     prompt: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
-        """A short name for all of it but the URI: two ways to name one model share their cache."""
+        """A hash of everything but the URI, so that two names of one model share their cache."""
         content = asdict(self)
         content.pop("uri")
         return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:32]
@@ -41,7 +41,7 @@ class Fingerprint:
 
 @runtime_checkable
 class Model(Protocol):
-    """What all models have."""
+    """The protocol of all models: they have a fingerprint."""
 
     @property
     def fingerprint(self) -> Fingerprint: ...
@@ -49,51 +49,54 @@ class Model(Protocol):
 
 @runtime_checkable
 class ImageEncoder(Model, Protocol):
-    """Images to vectors: float32, L2-normalised, (n, d); or (n, q, d) where the score is the best of q queries."""
+    """Encodes images as vectors: float32, L2-normalised, (n, d); or (n, q, d), scored by the best of q queries."""
 
     def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class TextEncoder(Model, Protocol):
-    """Captions to vectors: float32, L2-normalised, (n, d). A dual encoder is both, in one space."""
+    """Encodes captions as vectors: float32, L2-normalised, (n, d). A dual encoder encodes both, in one space."""
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class PairScorer(Model, Protocol):
-    """One image against several captions: float32 (n,), higher is a better match."""
+    """Scores one image with several captions: float32 (n,), higher is a better match."""
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class PairEncoder(Model, Protocol):
-    """One image joined with each of several captions: float32, L2-normalised, (n, d). Some published evaluations
-    compare these fused vectors with each other instead of asking how well image and caption match."""
+    """Encodes one image joined with each of several captions: float32, L2-normalised, (n, d). Some published
+    evaluations compare these fused vectors with each other instead of asking how well image and caption match.
+    """
 
     def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class TextScorer(Model, Protocol):
-    """Blind: one number per caption, float32 (n,), higher is better."""
+    """Scores captions without images (blind): one number per caption, float32 (n,), higher is better."""
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray: ...
 
 
 @runtime_checkable
 class TextPairScorer(Model, Protocol):
-    """Blind: how alike two captions are, float32 (n,), the same in both directions."""
+    """Compares captions without images (blind): the similarity of two captions, float32 (n,), symmetric."""
 
     def score_text_pairs(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a generator is asked: chat messages (role, text), images, sampling. `shows` is how many of the images each
-    user turn shows, in order; where it is empty, the first shows all."""
+    """The input of a generator: chat messages (role, text), images, and sampling settings.
+
+    `shows` gives the number of images in each user turn, in order; if empty, all images belong to the first user turn.
+    """
 
     messages: tuple[tuple[str, str], ...]
     images: tuple[Image.Image, ...] = ()
@@ -101,12 +104,12 @@ class Prompt:
     temperature: float = 0.0
     max_tokens: int = 256
     seed: int = 0
-    schema: str = ""  #: a named JSON schema for the answer, as JSON; for servers that hold a model to one
+    schema: str = ""  #: a named JSON schema for the answer, as JSON; for servers that support structured output
 
 
 @runtime_checkable
 class Generator(Model, Protocol):
-    """LLMs and chat VLMs."""
+    """Generates text: LLMs and chat VLMs."""
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]: ...
 
@@ -116,7 +119,7 @@ class Generator(Model, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """A caption as the model reads it, without padding. `cut` is how many tokens did not fit the context."""
+    """The token ids of a caption, without padding. `cut` is how many tokens did not fit the context."""
 
     ids: np.ndarray
     cut: int = 0
@@ -125,7 +128,7 @@ class Tokens:
 @runtime_checkable
 class StagedImages(Protocol):
     def prepare_image(self, image: Image.Image) -> np.ndarray:
-        """Resize, crop, normalise one image; safe to call from several threads."""
+        """Resize, crop and normalise one image; safe to call from several threads."""
         ...
 
     def forward_images(self, prepared: Sequence[np.ndarray]) -> np.ndarray: ...
@@ -135,20 +138,9 @@ class StagedImages(Protocol):
 class StagedTexts(Protocol):
     @property
     def trims(self) -> bool:
-        """True where cutting a batch at its longest caption is exact."""
+        """True if padding a batch only to its longest caption is exact."""
         ...
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
 
     def forward_texts(self, prepared: Sequence[Tokens]) -> np.ndarray: ...
-
-
-@runtime_checkable
-class StagedPairs(Protocol):
-    def prepare_image(self, image: Image.Image) -> np.ndarray: ...
-
-    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
-
-    def forward_pairs(self, image: np.ndarray, texts: Sequence[Tokens]) -> np.ndarray:
-        """Return the scores of one prepared image with prepared captions."""
-        ...

@@ -1,19 +1,20 @@
 """Text encoders of the sentence-transformers library.
 
-Folders whose transformer runs in onnxruntime are called here, and the library's pooling follows: the library's own way
-needs another package and an older transformers.
+For folders with an ONNX transformer, onnxruntime is called here and followed by the library's pooling: the library's
+own ONNX support needs another package and an older transformers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.core import ModelError, UsageError, missing_extra, read_json, unknown
+from creperie.core import ModelError, UsageError, one_line, read_json, unknown
 from creperie.models.captions import CaptionRule, caption_rule
 from creperie.models.device import Place, exact_float32
 from creperie.models.hf.dual import in_parts, unit_vectors
@@ -34,7 +35,7 @@ PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     onnx = options["backend"] == "onnx"
     if options["file"] and not onnx:
-        raise UsageError("option 'file' names an ONNX file", where=str(uri), hint="add &backend=onnx")
+        raise UsageError("option 'file' names an ONNX file", where=uri, hint="add &backend=onnx")
     folder = model_folder(uri.name, uri=str(uri), revision=options["revision"], onnx=onnx)
     if onnx:
         library, file = read_onnx(folder, options["file"], str(uri), place)
@@ -51,8 +52,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 def encoder_of(
     library: Any, uri: str, weights: str, options: Mapping[str, Any], place: Place, *, inner: str = ""
 ) -> Model:
-    """Return the adapter to a `SentenceTransformer`. `inner` says what runs its transformer, where that is not
-    PyTorch."""
+    """Return the adapter to a `SentenceTransformer`. `inner` names what runs its transformer, if not PyTorch."""
     rule = caption_rule(options)
     prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], uri)
     if options["max_length"]:
@@ -72,17 +72,17 @@ def encoder_of(
 
 
 class SentenceEncoder:
-    """Any sentence-transformers model, through the library's own `encode`."""
+    """A text encoder for any sentence-transformers model, through the library's `encode`."""
 
     def __init__(self, library: Any, rule: CaptionRule, prompt: str, fingerprint: Fingerprint) -> None:
         self.library = library
-        self.rule = CaptionRule(rule.clean, rule.lower, rule.words)
+        self.rule = replace(rule, prefix="")
         self.prompt = prompt
         self.fingerprint = fingerprint
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
         if not texts:
-            return np.zeros((0, 0), dtype=np.float32)
+            return np.zeros((0, 0), np.float32)
         shown = [self.rule(text) for text in texts]
         settings = {"convert_to_numpy": False, "convert_to_tensor": True, "show_progress_bar": False}
         with exact_float32():
@@ -90,14 +90,14 @@ class SentenceEncoder:
 
 
 class StagedSentenceEncoder(SentenceEncoder):
-    """A model whose first module is a transformer: tokens are made once, batches are cut to their longest."""
+    """A model that begins with a transformer: captions are tokenised once, batches padded to their longest."""
 
     def __init__(
         self, plain: SentenceEncoder, tokenizer: CaptionTokenizer, features: Mapping[str, Any], place: Place
     ) -> None:
         super().__init__(plain.library, plain.rule, plain.prompt, plain.fingerprint)
         self.tokenizer = tokenizer
-        self.features = features  #: what the library passes beside ids and mask, the same for all captions
+        self.features = features  #: the library's inputs beside ids and mask, the same for all captions
         self.place = place
 
     @property
@@ -125,10 +125,8 @@ class StagedSentenceEncoder(SentenceEncoder):
 
 
 def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> Any:
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as e:
-        raise missing_extra(e.name or "sentence_transformers", "models") from e
+    from sentence_transformers import SentenceTransformer
+
     try:
         with quiet_libraries():
             library = SentenceTransformer(
@@ -139,13 +137,12 @@ def _read(folder: Path, uri: str, options: Mapping[str, Any], place: Place) -> A
                 model_kwargs={"dtype": place.torch_dtype},
             )
     except (OSError, ValueError, KeyError, RuntimeError) as e:
-        line = " ".join(str(e).split())[:200]
-        raise ModelError(f"sentence-transformers cannot read {folder}: {line}", where=uri) from e
+        raise ModelError(f"sentence-transformers cannot read {folder}: {one_line(e)}", where=uri) from e
     return library.eval()
 
 
 def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
-    """Return a prompt that was saved with the model, by name, or the one it says is its default."""
+    """Return a prompt saved with the model, by name, or its default prompt; empty if it has none."""
     name = name or library.default_prompt_name
     if not name:
         return ""
@@ -155,8 +152,11 @@ def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
 
 
 def _pool_prompt(library: Any, name: str, said: bool | None) -> None:
-    """Whether the prompt's tokens count in the pooling. INSTRUCTOR models leave them out, which their folders do not
-    say; the library knows them by name, and a folder has lost its name."""
+    """Set whether the tokens of the prompt count in the pooling.
+
+    INSTRUCTOR models leave them out. Their folders do not say so: the library recognises these models by name, which a
+    local folder has lost.
+    """
     wanted = False if said is None and name.startswith(INSTRUCTOR) else said
     for module in library:
         if wanted is not None and hasattr(module, "include_prompt"):
@@ -164,7 +164,7 @@ def _pool_prompt(library: Any, name: str, said: bool | None) -> None:
 
 
 def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSentenceEncoder | None:
-    """Return the staged form, where it gives what the library's `encode` gives."""
+    """Return the staged form of a model; None if its vectors differ from those of the library's `encode`."""
     library = plain.library
     try:
         tokenizer, context = library.tokenizer, _context(library)
@@ -176,8 +176,8 @@ def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSente
     beside = {k: v for k, v in features.items() if k not in ("input_ids", "attention_mask", "token_type_ids")}
     if "input_ids" not in features or any(hasattr(v, "shape") for v in beside.values()):
         return None
-    rule = CaptionRule(plain.rule.clean, plain.rule.lower, plain.rule.words, plain.prompt)
-    staged = StagedSentenceEncoder(plain, CaptionTokenizer(tokenizer, rule, context), beside, place)
+    captions = CaptionTokenizer(tokenizer, replace(plain.rule, prefix=plain.prompt), context)
+    staged = StagedSentenceEncoder(plain, captions, beside, place)
     if not check:
         return staged
     tolerance = 1e-5 if place.dtype == "float32" else 2e-2
@@ -186,7 +186,7 @@ def _staged(plain: SentenceEncoder, place: Place, *, check: bool) -> StagedSente
 
 
 def _context(library: Any) -> int | None:
-    """Return how many tokens fit; None where any number does."""
+    """Return the maximum number of tokens; None if there is no limit."""
     limit = library.max_seq_length
     return int(limit) if limit and limit < NO_LIMIT else None
 
@@ -197,7 +197,7 @@ def _describe_tokenizer(library: Any) -> dict[str, str]:
 
 
 def _describe_module(module: Any) -> str:
-    """Return a module by its class, and the model inside it by its own class and activation."""
+    """Return the class of a module with its settings, or the class and activation of the model inside it."""
     inner = getattr(module, "auto_model", None)
     if inner is None:
         settings = module.get_config_dict() if hasattr(module, "get_config_dict") else {}
@@ -206,12 +206,12 @@ def _describe_module(module: Any) -> str:
     return f"{type(inner).__name__}({act})" if act else type(inner).__name__
 
 
-#: onnxruntime's names for our devices, best first
+#: device → the providers of onnxruntime, best first
 PROVIDERS = {"cuda": ["CUDAExecutionProvider", "CPUExecutionProvider"], "cpu": ["CPUExecutionProvider"]}
 
 
 class OnnxSentences:
-    """What a `SentenceTransformer` is to the adapter: features in, `sentence_embedding` out."""
+    """A stand-in for `SentenceTransformer` with the same interface: features in, `sentence_embedding` out."""
 
     def __init__(self, session: Any, modules: list[Any], tokenizer: Any, settings: Mapping[str, Any]) -> None:
         self.session = session
@@ -238,8 +238,7 @@ class OnnxSentences:
         return features
 
     def preprocess(self, texts: list[str], prompt: str | None = None) -> dict[str, Any]:
-        """Return what goes beside the ids, as the library computes it: how long the prompt is, for pooling without
-        it."""
+        """Return the library's input features, among them the prompt's length, for pooling without the prompt."""
         encoded = self.tokenizer([(prompt or "") + text for text in texts], padding=True, return_tensors="pt")
         features: dict[str, Any] = {**encoded, "modality": "text"}
         if prompt:
@@ -249,11 +248,9 @@ class OnnxSentences:
 
 
 def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[OnnxSentences, Path]:
-    """Return the model of a folder and the file that its transformer came from."""
-    try:
-        import onnxruntime
-    except ImportError as e:
-        raise missing_extra("onnxruntime", "onnx") from e
+    """Return the model of a folder and the ONNX file of its transformer."""
+    import onnxruntime
+
     from creperie.models.hf.folder import Folder
 
     path = onnx_file(folder, file, uri)
@@ -267,7 +264,7 @@ def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[O
 
 
 def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
-    """Return the file that was named, or the usual one, or the only one."""
+    """Return the ONNX file of this name; without a name the usual one, or the only one in the folder."""
     candidates = [folder / name] if name else [folder / "onnx" / "model.onnx", folder / "model.onnx"]
     for path in candidates:
         if path.is_file():
@@ -276,22 +273,24 @@ def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
     if len(files) == 1 and not name:
         return files[0]
     listed = ", ".join(p.relative_to(folder).as_posix() for p in files) or "none"
-    hint = f"name one by ?file=; it has: {listed}"
-    raise ModelError(f"the folder has no {candidates[0].relative_to(folder).as_posix()}", where=uri, hint=hint)
+    raise ModelError(
+        f"the folder has no {candidates[0].relative_to(folder).as_posix()}",
+        where=uri,
+        hint=f"name one by ?file=; it has: {listed}",
+    )
 
 
 def _module(folder: Path, entry: Mapping[str, Any]) -> Any:
-    """Return a pooling, dense or normalising module, by the class that modules.json names."""
+    """Load a pooling, dense or normalising module of the class named in modules.json."""
     package, _, name = str(entry["type"]).rpartition(".")
     if not package.startswith("sentence_transformers."):
-        raise ModelError(f"module {entry['type']!r} is not one of sentence-transformers' own", where=str(folder))
+        raise ModelError(f"module {entry['type']!r} is not one of sentence-transformers' own", where=folder)
     return getattr(import_module(package), name).load(str(folder / entry["path"]))
 
 
 def _settings(folder: Path, tokenizer: Any) -> dict[str, Any]:
     def read(name: str) -> dict[str, Any]:
-        content: dict[str, Any] = read_json(folder / name) if (folder / name).is_file() else {}
-        return content
+        return read_json(folder / name) if (folder / name).is_file() else {}
 
     own, whole = read("sentence_bert_config.json"), read("config_sentence_transformers.json")
     limit = own.get("max_seq_length") or fitting_context(

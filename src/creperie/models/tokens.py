@@ -1,4 +1,4 @@
-"""Captions to token ids, and token ids to padded batches."""
+"""Turn captions into token ids, and token ids into padded batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from creperie.models.protocols import Tokens
 if TYPE_CHECKING:
     import torch
 
-#: tokenizers say "no limit" with an absurd number
+#: tokenizers use a huge number for "no limit"
 NO_LIMIT = 10**6
 
 
@@ -30,14 +30,17 @@ class CaptionTokenizer:
         self.tokenizer = tokenizer
         self.rule = rule
         self.context = context
-        self.append_end = append_end  #: put the end token behind every caption, for tokenizers that do not
+        self.append_end = append_end  #: append the end token to every caption, for tokenizers that do not
         self.pad_left = tokenizer.padding_side == "left" if pad_left is None else pad_left
         self.masks = "attention_mask" in tokenizer.model_input_names
-        # a batch's truncation is a setting of the shared tokenizer, so two threads must not be in it at once
+        # truncation is a setting of the shared tokenizer, so two threads must not use it at once
         self._lock = threading.Lock()
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokenise whole captions first, then those again that are too long: so it is known how much was cut."""
+        """Return the token ids of captions.
+
+        Long captions are tokenised twice, without and with truncation, to know how many tokens were cut.
+        """
         shown = [self.rule(text) for text in texts]
         if not shown:
             return []
@@ -48,7 +51,7 @@ class CaptionTokenizer:
             fitted = dict(zip(long, self._ids([shown[i] for i in long], room))) if long else {}
         end = [self.tokenizer.eos_token_id] if self.append_end else []
         return [
-            Tokens(np.asarray(fitted.get(i, ids) + end, dtype=np.int64), max(0, len(ids) - room))
+            Tokens(np.asarray(fitted.get(i, ids) + end, np.int64), max(0, len(ids) - room))
             for i, ids in enumerate(whole)
         ]
 
@@ -57,14 +60,14 @@ class CaptionTokenizer:
         encoded = self.tokenizer(
             texts, padding=False, return_attention_mask=False, return_token_type_ids=False, verbose=False, **cutting
         )
-        ids: list[list[int]] = encoded["input_ids"]
-        return ids
+        return encoded["input_ids"]
 
     def pad(
         self, prepared: Sequence[Tokens], width: int | None, place: Place
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return ids and attention mask on the device, as wide as the longest caption or `width`. The mask is None
-        where the model's tokenizer says that the model takes none."""
+        """Return ids and attention mask on the device, padded to the longest caption or to `width`. The mask is None
+        if, according to its tokenizer, the model takes none.
+        """
         pad_id = self.tokenizer.pad_token_id or 0
         ids, mask = pad_tokens(prepared, pad_id=pad_id, width=width, left=self.pad_left)
         return ids.to(place.torch_device), mask.to(place.torch_device) if self.masks else None
@@ -82,7 +85,7 @@ def describe_tokenizer(tokenizer: Any) -> dict[str, str]:
 
 
 def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) -> int:
-    """Return the shortest of what the model has positions for, what its tokenizer says, and what was asked for."""
+    """Return the smallest of the model's positions, the tokenizer's limit and the requested context length."""
     limits = [n for n in (positions, tokenizer.model_max_length, asked) if n and n < NO_LIMIT]
     return int(min(limits)) if limits else NO_LIMIT
 
@@ -90,7 +93,7 @@ def fitting_context(tokenizer: Any, positions: int | None, asked: int | None) ->
 def pad_tokens(
     prepared: Sequence[Tokens], *, pad_id: int, width: int | None = None, left: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return ids and attention mask of a batch."""
+    """Return ids and attention mask of a padded batch."""
     import torch
 
     lengths = np.array([len(t.ids) for t in prepared])

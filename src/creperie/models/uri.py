@@ -1,7 +1,8 @@
-"""A model is named by one line, `kind:name?option=value&option=value`, its options declared as data."""
+"""Model URIs, `kind:name?option=value&option=value`, and the declaration of their options as data."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os.path import isdir
@@ -44,7 +45,7 @@ FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0":
 
 @dataclass(frozen=True)
 class ModelOption:
-    """One option: `type` is "text", "number", "flag" or "choice"."""
+    """The declaration of one option: `type` is "text", "number", "decimal", "flag" or "choice"."""
 
     name: str
     help: str
@@ -54,16 +55,17 @@ class ModelOption:
 
     @property
     def usage(self) -> str:
-        """
+        """How the option is written in a URI.
+
         >>> ModelOption("pool", "…", "choice", "mean", ("mean", "cls")).usage
         'pool=mean|cls'
         """
-        values = {"text": "TEXT", "number": "N", "flag": "true", "choice": "|".join(self.choices)}
+        values = {"text": "TEXT", "number": "N", "decimal": "X", "flag": "true", "choice": "|".join(self.choices)}
         return f"{self.name}={values[self.type]}"
 
 
 def read_options(given: Mapping[str, str], declared: Sequence[ModelOption], *, where: str) -> dict[str, Any]:
-    """Return the values of all declared options, from the URI or by default.
+    """Return the values of all declared options, from the URI or their defaults.
 
     >>> declared = [ModelOption("words", "…", "number"), ModelOption("lower", "…", "flag", False)]
     >>> read_options({"words": "30"}, declared, where="hf:x")
@@ -76,6 +78,7 @@ def read_options(given: Mapping[str, str], declared: Sequence[ModelOption], *, w
     readers: dict[str, Callable[[ModelOption, str, str], Any]] = {
         "text": lambda option, text, where: text,
         "number": _number,
+        "decimal": _decimal,
         "flag": _flag,
         "choice": _choice,
     }
@@ -86,7 +89,7 @@ def read_options(given: Mapping[str, str], declared: Sequence[ModelOption], *, w
 
 
 def refuse_unused(given: Iterable[str], used: Iterable[str], *, where: str, what: str) -> None:
-    """An option that would change nothing is a mistake, not a no-op."""
+    """Raise a UsageError for an option that would have no effect."""
     taken = set(used)
     for name in given:
         if name not in taken:
@@ -98,6 +101,12 @@ def _number(option: ModelOption, text: str, where: str) -> int:
     if not text.isdigit() or (int(text) < 1 and option.default != 0):
         raise UsageError(f"option {option.name}={text!r} is not a positive whole number", where=where)
     return int(text)
+
+
+def _decimal(option: ModelOption, text: str, where: str) -> float:
+    if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", text):
+        raise UsageError(f"option {option.name}={text!r} is not a number of at least 0", where=where)
+    return float(text)
 
 
 def _flag(option: ModelOption, text: str, where: str) -> bool:

@@ -1,4 +1,4 @@
-"""Which files hold a model's weights, their hash, and how many weights there are."""
+"""Find the files with a model's weights and hash them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from creperie.core import ModelError, cache_home, sha256_of, write_text
 if TYPE_CHECKING:
     import torch
 
-#: in order of preference: the first suffix that is there wins, as in the libraries that load the folder
+#: in order of preference: the first suffix found is used, as in the libraries that load the folder
 SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
-#: other people's formats beside the weights, and training leftovers
+#: other formats of the same weights, and training leftovers
 OTHER = re.compile(r"(^|/)(onnx|openvino|coreml|checkpoint-\d+)/|optimizer|scheduler|training_args|rng_state")
-LARGE = 2**24  #: bytes from which a file's hash is remembered
-RACY_SECONDS = 2.0  #: a file that changed this recently could change again without its time showing it
+LARGE = 2**24  #: files of at least this many bytes have their hash cached
+RACY_SECONDS = 2.0  #: a file changed more recently than this could change again with the same timestamp
 _BLOB = re.compile(r"[0-9a-f]{64}")
 
 
@@ -33,12 +33,12 @@ def weight_files(folder: Path) -> list[Path]:
                 files += here
                 break
     if not files:
-        raise ModelError("the folder holds no weights", where=str(folder), hint="it needs a *.safetensors file")
+        raise ModelError("the folder holds no weights", where=folder, hint="it needs a *.safetensors file")
     return files
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """Return one sha256 over the contents of files, whatever they are called."""
+    """Return one SHA-256 over the contents of files; their names do not count."""
     total = hashlib.sha256()
     for path in paths:
         total.update(_hash_file(path).encode())
@@ -48,13 +48,14 @@ def hash_files(paths: Iterable[Path]) -> str:
 def _hash_file(path: Path) -> str:
     blob = path.resolve()
     if path.is_symlink() and blob.parent.name == "blobs" and _BLOB.fullmatch(blob.name):
-        return blob.name  # the hub's cache names large files by their sha256
+        return blob.name  # the hub's cache names large files by their SHA-256
     return remembered_sha256(path)
 
 
 def remembered_sha256(file: Path) -> str:
-    """Return the content's sha256. Of large files it is remembered by path, inode, size and time of change: reading
-    gigabytes takes longer than mapping them."""
+    """Return the SHA-256 of a file's content. For large files it is cached by path, inode, size and modification time,
+    since hashing gigabytes takes longer than mapping them.
+    """
     state = file.stat()
     if state.st_size < LARGE or time.time() - state.st_mtime < RACY_SECONDS:
         return sha256_of(file)
@@ -66,7 +67,7 @@ def remembered_sha256(file: Path) -> str:
 
 
 def hash_state(state: Mapping[str, torch.Tensor]) -> str:
-    """Return one sha256 over named tensors, for models that are not a folder of files."""
+    """Return one SHA-256 over named tensors, for models that are not a folder of files."""
     import torch
 
     total = hashlib.sha256()

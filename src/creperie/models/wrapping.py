@@ -1,7 +1,7 @@
-"""Models that the caller holds: of transformers, open_clip or sentence-transformers, a module, an object, a function.
+"""Models in memory: from transformers, open_clip or sentence-transformers, a torch module, an object, a function.
 
-What a URI would load is already there, so the same adapters are built around it, anew for every scoring: the content
-of the weights is hashed, the model is put into eval mode at the place that is asked for, and put back afterwards.
+They get the same adapters as models loaded by URI, built anew for every scoring: the weights are hashed, the model is
+moved to the requested place in eval mode, and restored afterwards.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from creperie.core import UsageError
+from creperie.core import ModelError, UsageError
 from creperie.models.abilities import ABILITIES
-from creperie.models.content import content_of, describe_part, networks_of, own_place, ready_to_score
+from creperie.models.content import content_of, networks_of, own_place, ready_to_score
 from creperie.models.device import DTYPES, Place, exact_float32, find_place
 from creperie.models.hf.folder import InMemory
+from creperie.models.kinds import KINDS
 from creperie.models.protocols import Fingerprint, Model
-from creperie.models.registry import KINDS
 from creperie.models.uri import read_options
 
 ACCEPTED = (
@@ -31,16 +31,16 @@ ACCEPTED = (
     "(captions)"
 )
 Answer = Callable[..., np.ndarray]
-#: of the classes of transformers: what generates text, with or without an image
+#: parts of the names of transformers classes that generate text, with an image (GENERATIVE) or without (LANGUAGE)
 GENERATIVE = ("ForConditionalGeneration", "ForQuestionAnswering", "ForVision2Seq", "ForImageTextToText")
 LANGUAGE = ("CausalLM", "LMHeadModel", "MaskedLM")
-#: the methods by which an object encodes, in the order in which they are looked for
+#: the method names for encoding, in order of preference
 ENCODE = {"encode_images": ("encode_images", "encode_image"), "encode_texts": ("encode_texts", "encode_text")}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WrappedModel:
-    """A model in memory, and what has to be known beside it. `options` are those of the URI kind that it stands for."""
+    """A model in memory with its processor or tokenizer. `options` are those of the corresponding kind of model URI."""
 
     model: Any
     processor: Any = None
@@ -48,6 +48,7 @@ class WrappedModel:
     tokenizer: Any = None
     name: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    plugin: str = ""  #: the URI of the plug-in that returned it
 
     def __repr__(self) -> str:
         return f"WrappedModel({self.uri!r})"
@@ -55,25 +56,29 @@ class WrappedModel:
     @property
     def uri(self) -> str:
         named = getattr(self.model, "__name__", type(self.model).__name__)
-        return f"memory:{self.name or ('function' if named == '<lambda>' else named)}"
+        return self.plugin or f"memory:{self.name or ('function' if named == '<lambda>' else named)}"
+
+    def read(self, kind: str) -> dict[str, Any]:
+        """Return the options, checked as those of a kind of model URI."""
+        return read_options(self.options, KINDS[kind].options, where=self.uri)
 
     @contextmanager
     def opened(
         self, device: str = "auto", dtype: str = "auto", cache: bool | str = True
     ) -> Iterator[tuple[Model, bool]]:
-        """The adapter, and whether its results may be stored: by the content of its weights, or, where there are none
-        to see, under the name that `cache` gives."""
+        """Yield the adapter, and whether its results may be cached.
+
+        The cache key is the hash of the model's content or, if that is not certain, the name given as `cache`.
+        """
         networks = networks_of(self.model)
         own_device, own_dtype = own_place(networks)
         precision = (own_dtype if own_dtype in DTYPES else "float32") if dtype == "auto" else dtype
         place = find_place(own_device if device == "auto" else device, precision)
-        content = content_of(self.model)
-        parts = [describe_part(part) for part in (self.processor, self.preprocess, self.tokenizer)]
-        named = "" if content or not isinstance(cache, str) else f"cache {cache}"
-        first = content or named or describe_part(self.model)
-        digest = hashlib.sha256("\n".join([first, *parts]).encode()).hexdigest()
+        content = content_of(self.model, self.processor, self.preprocess, self.tokenizer)
+        named = isinstance(cache, str) and not content.certain
+        digest = hashlib.sha256(f"cache {cache}".encode()).hexdigest() if named else content.digest
         with ready_to_score(networks, place):
-            yield BUILDERS[_kind(self)](self, digest, place), cache is not False and bool(content or named)
+            yield BUILDERS[_kind(self)](self, digest, place), cache is not False and (content.certain or named)
 
 
 def wrap(
@@ -85,10 +90,10 @@ def wrap(
     name: str = "",
     options: Mapping[str, str] | None = None,
 ) -> WrappedModel:
-    """Return a model in memory, ready to be scored.
+    """Wrap a model in memory so that it can be scored.
 
-    `processor` is one of transformers; `preprocess` makes a tensor of an image and `tokenizer` ids of captions;
-    `name` is what tables call the model. `options` are those of a model URI, such as {"score": "vqa"}.
+    `processor` is a transformers processor; `preprocess` turns an image into a tensor, `tokenizer` captions into ids;
+    `name` is the model's name in tables. `options` are those of a model URI, such as {"score": "vqa"}.
 
     >>> wrap(lambda captions: [len(c) for c in captions], name="length").uri
     'memory:length'
@@ -106,8 +111,27 @@ def wrap(
     return wrapped
 
 
+def from_plugin(model: Any, uri: str) -> WrappedModel:
+    """Wrap an object that a plug-in returned, with the URI as its name."""
+    try:
+        return replace(wrap(model), plugin=uri)
+    except UsageError as e:
+        raise UsageError(e.what, where=uri, hint=e.hint) from None
+
+
+def adapted(model: Any, uri: str, place: Place) -> Model:
+    """Return a model unchanged, or the adapter around an object from a plug-in, at a place."""
+    if isinstance(model, Model):
+        return model
+    wrapped = from_plugin(model, uri)
+    content = content_of(wrapped.model, wrapped.processor, wrapped.preprocess, wrapped.tokenizer)
+    for network in networks_of(wrapped.model):
+        network.eval().to(place.torch_device, place.torch_dtype)
+    return BUILDERS[_kind(wrapped)](wrapped, content.digest, place)
+
+
 def _unwrapped(model: Any) -> Any:
-    """Return the module inside a compiled or a parallel one."""
+    """Return the original module of a compiled or parallel one."""
     for attribute in ("_orig_mod", "module"):
         if type(model).__name__ in ("OptimizedModule", "DistributedDataParallel", "DataParallel"):
             model = getattr(model, attribute, model)
@@ -134,7 +158,7 @@ def _kind(wrapped: WrappedModel) -> str:
 
 
 def _own_method(model: Any, method: str) -> Callable[..., Any] | None:
-    """Return the object's own method for an ability."""
+    """Return the object's method for an ability, under any of its known names; None if it has none."""
     candidates = (getattr(model, name, None) for name in ENCODE.get(method, (method,)))
     return next((own for own in candidates if callable(own)), None)
 
@@ -145,14 +169,14 @@ def _own_method(model: Any, method: str) -> Callable[..., Any] | None:
 def _sentence(wrapped: WrappedModel, digest: str, place: Place) -> Model:
     from creperie.models.st import encoder_of
 
-    options = read_options(wrapped.options, KINDS["st"].options, where=wrapped.uri)
+    options = wrapped.read("st")
     return encoder_of(wrapped.model, wrapped.uri, digest, options, place)
 
 
 def _open_clip(wrapped: WrappedModel, digest: str, place: Place) -> Model:
     from creperie.models.openclip import encoder_of
 
-    options = read_options(wrapped.options, KINDS["open_clip"].options, where=wrapped.uri)
+    options = wrapped.read("open_clip")
     architecture = f"open_clip {type(wrapped.model).__name__}"
     parts = (wrapped.model, wrapped.preprocess, wrapped.tokenizer)
     return encoder_of(*parts, wrapped.uri, architecture, digest, options, place)
@@ -162,29 +186,29 @@ def _transformers(wrapped: WrappedModel, digest: str, place: Place) -> Model:
     source = InMemory(
         wrapped.model, wrapped.uri, digest, wrapped.processor, wrapped.tokenizer, images=wrapped.preprocess
     )
-    base = getattr(wrapped.model, "get_base_model", lambda: wrapped.model)()  # inside an adapter of peft
+    base = getattr(wrapped.model, "get_base_model", lambda: wrapped.model)()  # the model inside a peft adapter
     name = type(base).__name__
     sees = hasattr(wrapped.processor, "image_processor")
     if sees and any(part in name for part in (*GENERATIVE, *LANGUAGE)):
         from creperie.models.vlm.load import scorer_of
 
-        options = read_options(wrapped.options, KINDS["vlm"].options, where=wrapped.uri)
+        options = wrapped.read("vlm")
         return scorer_of(source, wrapped.options, options, place)
     if any(part in name for part in LANGUAGE):
         from creperie.models.lm.likelihood import likelihood_of
 
-        return likelihood_of(source, read_options(wrapped.options, KINDS["lm"].options, where=wrapped.uri), place)
+        return likelihood_of(source, wrapped.read("lm"), place)
     from creperie.models.hf.load import adapter_of
 
-    options = read_options(wrapped.options, KINDS["hf"].options, where=wrapped.uri)
+    options = wrapped.read("hf")
     return adapter_of(source, wrapped.options, options, place)
 
 
-# -- anything else ---------------------------------------------------------------------------------------------------
+# -- objects and functions -------------------------------------------------------------------------------------------
 
 
 class ObjectModel:
-    """The methods of an object, or a function, as methods of a model: numbers in float32, vectors of length one."""
+    """A model made of methods of an object, or of a function: numbers become float32, vectors get length one."""
 
     def __init__(self, fingerprint: Fingerprint, place: Place, methods: Mapping[str, Answer]) -> None:
         self.fingerprint, self.place = fingerprint, place
@@ -213,14 +237,30 @@ def _function(wrapped: WrappedModel, digest: str, place: Place) -> Model:
     signature = inspect.signature(getattr(function, "forward", function))
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     needed = [p for p in signature.parameters.values() if p.kind in kinds and p.default is p.empty]
+    methods: dict[str, Answer]
     if len(needed) == 1:
-        methods = {"score_texts": _method(lambda texts: function(list(texts)), _numbers)}
+        methods = {"score_texts": lambda texts: _one_each(wrapped, texts, list(texts))}
     elif len(needed) == 2:
-        methods = {"score_pairs": _method(lambda image, texts: function([image] * len(texts), list(texts)), _numbers)}
+        methods = {"score_pairs": lambda image, texts: _one_each(wrapped, texts, [image] * len(texts), list(texts))}
     else:
-        what = f"the function takes {len(needed)} arguments"
-        raise UsageError(what, where=wrapped.uri, hint="write one of (images, captions) or of (captions)")
+        raise UsageError(
+            f"the function takes {len(needed)} arguments",
+            where=wrapped.uri,
+            hint="write one of (images, captions) or of (captions)",
+        )
     return _as_model(wrapped, digest, place, methods)
+
+
+def _one_each(wrapped: WrappedModel, texts: Sequence[str], *given: Any) -> np.ndarray:
+    """Return the function's numbers; raise a ModelError if there is not one per caption."""
+    numbers = _method(wrapped.model, _numbers)(*given)
+    if numbers.shape != (len(texts),):
+        raise ModelError(
+            f"the function returned {numbers.shape or 'one number'} for {len(texts)} captions",
+            where=wrapped.uri,
+            hint="return a list with one number per caption",
+        )
+    return numbers
 
 
 def _as_model(wrapped: WrappedModel, digest: str, place: Place, methods: Mapping[str, Answer]) -> Model:
@@ -238,7 +278,7 @@ def _method(own: Callable[..., Any], finish: Callable[[Any], np.ndarray]) -> Ans
 
 
 def _encoder(own: Callable[..., Any], inputs: Callable[[Sequence[Any]], Any]) -> Answer:
-    """Return a function from a list to vectors: by one call, or one by one where the method takes a single input."""
+    """Return a function from a list to vectors: in one call, or one by one if the method takes a single input."""
 
     def encode(given: Sequence[Any]) -> np.ndarray:
         with _inference():
@@ -285,7 +325,7 @@ def _stacked(prepared: Sequence[Any], place: Place) -> Any:
 
 
 def _numbers(values: Any) -> np.ndarray:
-    """Return one float32 number per input; a column counts as numbers."""
+    """Return one float32 number per input; a single column is flattened."""
     numbers = _array(values)
     return numbers[:, 0] if numbers.ndim == 2 and numbers.shape[1] == 1 else numbers
 
@@ -304,7 +344,7 @@ def _array(values: Any) -> np.ndarray:
 
 @contextmanager
 def _inference() -> Iterator[None]:
-    """Without gradients where torch is loaded; a function without it does not load it."""
+    """Run without gradients during the block if torch is loaded; do not import torch otherwise."""
     if "torch" not in sys.modules:
         yield
         return

@@ -1,4 +1,4 @@
-"""The papers as recipes: whole chains of stages, from captions to tables, that can be planned, run and resumed."""
+"""The papers as recipes: sequences of stages, from captions to tables, that can be planned, run and resumed."""
 
 from creperie.core.doors import front_door
 

@@ -1,4 +1,6 @@
 from creperie.recipes import demo as demo
+from creperie.recipes.claims import Direction as Direction
+from creperie.recipes.claims import directions as directions
 from creperie.recipes.demo import examples as examples
 from creperie.recipes.forecast import PlanLine as PlanLine
 from creperie.recipes.forecast import plan_recipe as plan_recipe

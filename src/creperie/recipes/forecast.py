@@ -1,4 +1,4 @@
-"""What a recipe run will take: items, calls, dollars and time of every stage, before any of it is spent."""
+"""The forecast of a recipe run: items, calls, dollars and time of every stage, before any of it is spent."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from creperie.recipes.steps import Expected, models_of
 
 _NUMBERS: dict[str, dict[str, Any]] = packaged_toml("creperie.recipes", "forecast.toml")
 TRIPLES = {"llm:paraphrase", "mine:spatial"}  #: makers of (P1, P2, N)
-LARGE = 0.1  #: items per second of a language model of billions of weights
+LARGE = 0.1  #: items per second of a language model with billions of weights
 ROWS = 2  #: rows of the statistics' table per item and model
-NOTHING = ""  #: the place of a stage that is skipped and hands nothing on
+NOTHING = ""  #: the place of a skipped stage that has no output
 TYPICAL = "A man in a blue shirt is holding a small brown dog next to a red bicycle."
 
 
 @dataclass(frozen=True)
 class PlanLine:
-    """A stage in a plan."""
+    """A stage of a plan, with its state and what it is expected to take."""
 
     stage: RecipeStage
     state: str
@@ -45,7 +45,7 @@ class PlanLine:
 
 
 def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None) -> list[PlanLine]:
-    """Return what will happen to every stage, and what that takes."""
+    """Return, for every stage, what will happen to it and what it is expected to take."""
     outputs = dict(use or {})
     check_given(recipe, outputs)
     places: dict[str, str | None] = {}
@@ -67,7 +67,7 @@ def plan_recipe(recipe: Recipe, out: Path, use: Mapping[str, str] | None = None)
 def _state(
     stage: RecipeStage, inputs: Sequence[str | None], folder: Path, output: str | None, idle: str
 ) -> tuple[str, str | None]:
-    """Return what will happen to a stage, and where its output is; None for one that is still to be made."""
+    """Return what will happen to a stage, and where its output is; None if the output is still to be made."""
     if output is not None:
         return "given", output
     known = [place for place in inputs if place is not None]
@@ -81,7 +81,9 @@ def _state(
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
-    """Return what a stage works on: all that it joins, the items of all runs, or its first input with all models."""
+    """Return the expected input of a stage: the sum of what it joins, the items of all runs, or its first input with
+    the models of all inputs.
+    """
     if stage.does == "stats":
         counted = [e for e in inputs if e.models]
     else:
@@ -127,7 +129,7 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
 
 
 def _questions(uri: str) -> int:
-    """Return how often a server is asked per item, at most: once per caption, or for all in six orders or in one.
+    """Return how often a server is asked per item, at most: once per caption, or once per order of all captions.
 
     >>> _questions("api:m?score=choice"), _questions("api:m?score=choice&order=NPP"), _questions("api:m?score=yesno")
     (6, 1, 3)
@@ -138,7 +140,7 @@ def _questions(uri: str) -> int:
 
 
 def _counted(bench: Benchmark) -> Expected:
-    """Count the items of a benchmark that is here, and the captions that makers will see."""
+    """Return the number of items of an available benchmark, and of the captions that makers will see."""
     from creperie.making import captions_of
 
     pairs = round(len(bench.ragged("captions")[1]) / max(1, len(bench))) - 1
@@ -146,13 +148,13 @@ def _counted(bench: Benchmark) -> Expected:
 
 
 def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
-    """Return how long it took last time, or takes by the rates of its step and models; None without a count."""
+    """Return how long the stage took last time, or will take by the rates of its step and models; None if unknown."""
     n, options, step = given.items, stage.options, stage.step
     if before := seconds_of(folder):
         return before
     if n is None:
         return None
-    if "epochs" in options:  # a training, or several
+    if "epochs" in options:  # one or several training runs
         examples = (options["steps"] or 0) * options["batch"] or n * options.get("share", 1) * options["epochs"]
         times = len(options.get("arms") or options.get("ways") or "1") * options.get("seeds", 1)
         return step.start + times * examples / _rate(options["model"])
@@ -164,7 +166,7 @@ def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
 
 
 def _rate(uri: str) -> float:
-    """Return a model's items per second. Billions in its name make it a large one; a file describes a small one.
+    """Return a model's items per second. Billions in its name make it a large model; a file name means a small model.
 
     >>> _rate("lm:pkg:pocketsphinx"), _rate("lm:lmsys/vicuna-13b-v1.5"), _rate("open_clip:RN50/openai")
     (60.0, 0.1, 4.0)
@@ -175,7 +177,7 @@ def _rate(uri: str) -> float:
 
 
 def _of_source(stage: RecipeStage) -> Expected:
-    """Count the items of a source; where it is not here, those that the catalog or the recipe expects."""
+    """Return the number of items of a source; if it is not available, the number in the catalog or the recipe."""
     from creperie.recipes.making import caption_source, chosen_items
 
     options, rate = stage.options, stage.step.rate
@@ -192,7 +194,7 @@ def _of_source(stage: RecipeStage) -> Expected:
 
 
 def _published(options: Mapping[str, Any]) -> tuple[int, int]:
-    """Return how many items a source that is not here has, and true captions each, by the catalog; 0: unknown."""
+    """Return the numbers of items and of true captions per item of an unavailable source, by the catalog; or 0."""
     limit, expected, patterns = options["limit"], options["expect"], options["subsets"]
     try:
         entry = find_entry(options["source"].partition(":")[0])
@@ -200,12 +202,12 @@ def _published(options: Mapping[str, Any]) -> tuple[int, int]:
         return min(expected, limit or expected), 1
     shape = re.search(r"(\d+)(?: true)? captions?", entry.shape)
     own = [n for s, n in entry.subsets.items() if not patterns or any(fnmatchcase(s, p) for p in patterns)]
-    counts = own if own and entry.items else [expected or entry.items or 0]  # the catalog may not know the parts
+    counts = own if own and entry.items else [expected or entry.items or 0]  # the catalog may not list the subsets
     return sum(min(n, limit or n) for n in counts), int(shape[1]) if shape else 1
 
 
 def _asked(stage: RecipeStage, given: Expected) -> Expected:
-    """Return what makers and validators take: calls by the estimate of their prompts, seconds by rates."""
+    """Return what makers and validators are expected to take: calls from their prompts, seconds from rates."""
     from creperie.making import Captions, LLMMaker, MakerOptions, SourceCaption, build_maker, estimate_cost
 
     options, making = stage.options, stage.does == "make"
@@ -231,7 +233,7 @@ def _asked(stage: RecipeStage, given: Expected) -> Expected:
 
 
 def _scaled(ones: list[dict[str, Any]], n: int, model: str, *, items: int) -> Expected:
-    """Return n times the estimate of one typical caption."""
+    """Return n times the estimate for one typical caption."""
     calls = n * sum(one["calls"] for one in ones)
     prices = [one["cost"] for one in ones]
     cost = None if None in prices else n * sum(prices)

@@ -1,4 +1,4 @@
-"""Stages that judge a benchmark and models on it: refine, audit, compare, probe, score, stats, answers."""
+"""Stages that evaluate a benchmark and models on it: refine, audit, compare, probe, score, stats, answers."""
 
 from __future__ import annotations
 
@@ -9,26 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from creperie.bench import MANIFEST_FILE, load
+from creperie.bench import MANIFEST_FILE, Benchmark, load
 from creperie.core import DataError, UsageError, read_json, unknown, write_json
 from creperie.recipes.people import RUNS
 from creperie.recipes.steps import StageJob
 from creperie.recipes.training import trained_models
-from creperie.scoring import RUN_FILE, SHOTS_FILE, Run, load_run
+from creperie.scoring import RUN_FILE, SHOTS_FILE, Run, ScoreOptions, blind_twin, load_run, score_all
 
 PAIRWISE = "pairwise.json"
 ANSWERS = "answers.json"
-ALONE = {"captioner": "order", "references": "order", "others": "cases"}  #: options of one probe
-FIGURES = {"construction": "1", "argument-order": "2"}  #: of Hit or Be Hit
+ALONE = {"captioner": "order", "references": "order", "others": "cases"}  #: option → the only probe that takes it
+FIGURES = {"construction": "1", "argument-order": "2"}  #: analysis → number of its figure in Hit or Be Hit
 
 if TYPE_CHECKING:
-    from creperie.bench import Benchmark
     from creperie.refining import AttackerStanding
-    from creperie.scoring import ScoreOptions
 
 
 def run_refine(job: StageJob) -> dict[str, Any]:
-    """Keep a part on which the attackers have no edge."""
+    """Refine the benchmark so that the attackers have no edge, and write it; return its counts and the verdict."""
     from creperie.auditing import AttackerModels
     from creperie.refining import RefinePlan, refine, write_refined
 
@@ -36,7 +34,7 @@ def run_refine(job: StageJob) -> dict[str, Any]:
     refined = refine(load(job.input), plan=plan, models=models, progress=job.progress)
     if not len(refined.bench):
         raise DataError("the refinement leaves nothing", where=f"stage {job.name}", hint="more items, or fewer bins")
-    name = job.option("name") or f"{refined.bench.name}-refined"  # never under the name of what it was made from
+    name = job.option("name") or f"{refined.bench.name}-refined"  # never the name of the original benchmark
     bench = write_refined(replace(refined, bench=replace(refined.bench, name=name)), job.out)
     standings = {s.name: _before_and_after(s) for s in refined.standings if "all" in s.before and "all" in s.after}
     counts = {"items": len(bench), "removed": len(refined.removed), "subsets": bench.subsets}
@@ -44,9 +42,9 @@ def run_refine(job: StageJob) -> dict[str, Any]:
 
 
 def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
-    """Return an attacker's accuracy on all items and its mean over subsets.
+    """Return an attacker's accuracy before and after, on all items and as the unweighted mean over subsets.
 
-    Only the mean says what became of the subsets: one that loses fewer items than others weighs more on the whole.
+    Only the mean shows the change within subsets: on all items, a subset that loses fewer items gains weight.
     """
     numbers: dict[str, Any] = {"held_out": attacker.held_out, "leaks": list(attacker.leaks)}
     subsets = [name for name in attacker.after if name != "all" and name in attacker.before]
@@ -57,13 +55,12 @@ def _before_and_after(attacker: AttackerStanding) -> dict[str, Any]:
 
 
 def run_audit(job: StageJob) -> dict[str, Any]:
-    """Let blind attackers at the benchmark; write the verdict as JSON and as a page."""
+    """Audit the benchmark with blind attackers; write the verdict as JSON and as an HTML page."""
     from creperie.auditing import AttackerModels, audit, audit_document, write_audit_page
 
     chosen = {name: job.option(name) for name in ("attackers", "threshold")}
     models = job.settings(AttackerModels)
     report = audit(load(job.input), **chosen, models=models, engine=job.engine, progress=job.progress)
-    job.out.mkdir(parents=True)
     document = audit_document(report)
     write_json(job.out / "audit.json", document)
     write_audit_page(document, job.out / "audit.html")
@@ -72,7 +69,7 @@ def run_audit(job: StageJob) -> dict[str, Any]:
 
 
 def run_compare(job: StageJob) -> dict[str, Any]:
-    """Compare foils of the first input with those of the second, as in Table 4 of SugarCrepe."""
+    """Compare the foils of the first input with those of the second, as in Table 4 of SugarCrepe; write the counts."""
     from creperie.auditing import AttackerModels, compare_pairwise, make_attackers, scoring_attackers, sendable
 
     if len(job.inputs) != 2:
@@ -81,7 +78,6 @@ def run_compare(job: StageJob) -> dict[str, Any]:
     sent = scoring_attackers(make_attackers(sendable(list(job.option("attackers")), models)[0], models))
     a, b = (load(place) for place in job.inputs)
     rows = [asdict(row) for row in compare_pairwise(a, b, sent, progress=job.progress)]
-    job.out.mkdir(parents=True)
     write_json(job.out / PAIRWISE, {"first": a.name, "second": b.name, "results": rows})
     return {
         "pairs": max(row["n"] for row in rows),
@@ -90,15 +86,13 @@ def run_compare(job: StageJob) -> dict[str, Any]:
 
 
 def run_probe(job: StageJob) -> dict[str, Any]:
-    """Probe models as SADE does; write one document each, from which figures are drawn."""
+    """Probe models as SADE does, and write one document per probe, from which figures are drawn."""
     from creperie.auditing import PROBES
     from creperie.recipes.making import chosen_items
-    from creperie.scoring import ScoreOptions
 
     bench = chosen_items(load(job.input, images=job.option("images") or None), (), job.option("limit") or None)
     options = ScoreOptions(device=job.option("device"))
     models = [*job.option("models"), *trained_models(job.inputs[1:])]
-    job.out.mkdir(parents=True)
     for what in job.option("to"):
         if what not in PROBES:
             raise unknown("probe", what, PROBES)
@@ -109,28 +103,25 @@ def run_probe(job: StageJob) -> dict[str, Any]:
 
 
 def run_score(job: StageJob) -> dict[str, Any]:
-    """Write a run for every model that is named or was trained by a stage among the inputs."""
-    from creperie.scoring import score_all
-
+    """Write a run for every model that the options name or that a stage among the inputs trained."""
     bench, models, options = scoring_of(job)
     runs = score_all([bench], models, options, out=job.out, engine=job.engine, progress=job.progress)
     return scored(runs) | decided(bench, runs)
 
 
 def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
-    """Return what a stage scores: the benchmark, the models, and how."""
+    """Return what a stage scores: the benchmark, the models and the options."""
     from creperie.metrics import MetricSettings
     from creperie.models import prompt_files, with_prompts
-    from creperie.scoring import ScoreOptions, blind_twin
 
-    settings = MetricSettings(resamples=job.option("resamples"), seed=job.option("seed"))
+    settings = MetricSettings(seed=job.option("seed"))
     options = ScoreOptions(tasks=tuple(job.option("tasks")), settings=settings, device=job.option("device"))
     bench = load(job.input, images=job.option("images") or None)
     bench = blind_twin(bench, job.option("blind")) if job.option("blind") else bench
     models = [*job.option("models"), *trained_models(job.inputs[1:])]
     if (folder := job.option("prompts")) and prompt_files(folder):
         models = [with_prompts(uri, folder) for uri in models]
-    if (shots := Path(job.input) / SHOTS_FILE).is_file():  # those who can be shown the demonstrations are
+    if (shots := Path(job.input) / SHOTS_FILE).is_file():  # only models that can be shown demonstrations
         models = [f"{uri}&shots={quote(str(shots))}" for uri in models if "score=choice" in uri]
     if not models:
         raise UsageError(f"stage {job.name!r} has no model", hint="name models, or a stage that trains one in `from`")
@@ -138,13 +129,16 @@ def scoring_of(job: StageJob) -> tuple[Benchmark, list[str], ScoreOptions]:
 
 
 def scored(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return a few numbers of all runs."""
+    """Return a summary of the runs: their number, the number of items, and each model's accuracy per task."""
     results = {run.model: {r["task"]: r["accuracy"] for r in run.results if r["subset"] == "all"} for run in runs}
     return {"runs": len(runs), "items": len(runs[0]), "results": results}
 
 
 def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
-    """Count the items of text-only scores that text can decide: by the tag of their maker, else by logic."""
+    """Return the counts of items by whether text alone can decide them: by their maker's tag, else by logic.
+
+    The result is empty if no run has text-only scores.
+    """
     from creperie.lang import decidability
 
     if not any("text_text" in run.inputs for run in runs):
@@ -159,7 +153,7 @@ def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def run_stats(job: StageJob) -> dict[str, Any]:
-    """Fit named mixed models over the runs; the benchmark among the inputs brings captions and tags."""
+    """Fit named mixed models to the runs; the benchmark among the inputs provides captions and tags."""
     from creperie.statistics import (
         LINK_GRAMMAR,
         AnalysisExtras,
@@ -178,7 +172,6 @@ def run_stats(job: StageJob) -> dict[str, Any]:
         raise UsageError(f"stage {job.name!r} needs runs and their benchmark", hint="write `from: [score, make]`")
     reading = TableReading(grammar=load_preference(job.option("grammar") or LINK_GRAMMAR))
     long = long_table(runs, benches, reading, job.progress)
-    job.out.mkdir(parents=True)
     fitted: dict[str, Any] = {}
     drawn: dict[str, str] = {}
     for name in job.option("presets"):
@@ -203,9 +196,10 @@ def run_stats(job: StageJob) -> dict[str, Any]:
 
 
 def run_answers(job: StageJob) -> dict[str, Any]:
-    """Write the share of right answers by subset, the mean over the orders in which the captions were shown.
+    """Write the share of right answers per subset, averaged over the orders in which the captions were shown.
 
-    SugarCrepe released GPT-4V's: a folder per order (positive first, negative first), a file per subset.
+    The answers are those of GPT-4V that SugarCrepe released: a folder per order (positive first, negative first), with
+    a file per subset.
     """
     shares: dict[str, list[float]] = {}
     sizes: dict[str, int] = {}
@@ -217,13 +211,12 @@ def run_answers(job: StageJob) -> dict[str, Any]:
     if not shares:
         raise DataError("there are no answers", where=job.option("source"), hint="expected ORDER/NAME-SUBSET.json")
     values = {subset: sum(own) / len(own) for subset, own in shares.items()}
-    job.out.mkdir(parents=True)
     write_json(job.out / ANSWERS, {"model": job.option("row"), "values": values, "n": sizes})
     return {"model": job.option("row"), "subsets": len(values), "orders": {s: len(own) for s, own in shares.items()}}
 
 
 def runs_in(folder: Path) -> list[Run]:
-    """Return the runs in a folder, what people chose among them; the folder may be a run itself."""
+    """Return the runs in a folder, including those of people's choices; the folder may itself be a run."""
     if (folder / RUN_FILE).is_file():
         return [load_run(folder)]
     places = [*folder.glob(f"*/{RUN_FILE}"), *folder.glob(f"{RUNS}/*/{RUN_FILE}")]

@@ -1,8 +1,8 @@
-"""Cooking: stage after stage, each into a folder of its own, skipped where nothing it depends on has changed.
+"""Running a recipe: each stage writes its own folder, and is skipped if nothing that it depends on has changed.
 
 OUT/
-  01-captions/ 02-make/ …    one folder per stage: what it made, and stage.json: its key, options, inputs, numbers
-  .work/                     what an interrupted stage has done so far
+  01-captions/ 02-make/ …    one folder per stage: its output, and stage.json: its key, options, inputs, summary
+  .work/                     partial results of an interrupted stage
 
 The key of a stage is a hash of its options, of the content of its inputs and files, and of creperie's version.
 """
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 from creperie.bench import MANIFEST_FILE, load
 from creperie.core import (
@@ -39,14 +40,14 @@ from creperie.recipes.steps import StageJob, work_of
 from creperie.scoring import RUN_FILE
 
 RECORD = "stage.json"
-TIME = "time.json"  #: apart from the record, which is the same whenever and wherever a stage is cooked
+TIME = "time.json"  #: apart from the record, which does not depend on when and where a stage is run
 WORK = ".work"
 LOCK = ".lock"
 CARD = "recipe.json"
-#: files above this size count by name, size and time of change, not by content
+#: files above this size are identified by size and modification time, not by content
 LARGE = 256 * 1024 * 1024
 
-#: what the document of a run says about the hour and the machine; the run is the same without it
+#: keys of a run's document that depend on the time and the machine; they are not part of the run's identity
 PASSING = ("created", "command", "timings", "work", "merged")
 
 State = Literal["cooked", "unchanged", "skipped", "given"]
@@ -54,12 +55,12 @@ State = Literal["cooked", "unchanged", "skipped", "given"]
 
 @dataclass(frozen=True)
 class StageResult:
-    """What became of a stage."""
+    """The result of a stage: its state, the place of its output, and a summary."""
 
     name: str
     does: str
     state: State
-    place: str  #: where its output is; a skipped stage hands on its input's
+    place: str  #: where its output is; for a skipped stage, that of its input
     summary: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     why: str = ""
@@ -82,7 +83,7 @@ def run_stages(
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> list[StageResult]:
-    """Run all stages. `use` gives the output of a stage from elsewhere: a folder or a benchmark spec."""
+    """Run all stages and return their results. `use` replaces the output of a stage by a folder or a benchmark spec."""
     given = dict(use or {})
     check_given(recipe, given)
     check_claim(out, recipe)
@@ -92,7 +93,7 @@ def run_stages(
         stove = _Stove(recipe.name, out, given, engine, progress, tell, until_the_end)
         served: dict[str, StageResult] = {}
         for number, stage in enumerate(recipe.stages, 1):
-            # a stage that is passed over and has no input has nothing to hand on
+            # a skipped stage without input has no output
             inputs = tuple(place for place in (served[name].place for name in stage.sources) if place)
             served[stage.name] = stove.serve(stage, number, inputs)
             if served[stage.name].place:
@@ -102,7 +103,7 @@ def run_stages(
 
 
 def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
-    """Refuse outputs of stages that the recipe does not have."""
+    """Raise an error if `use` names a stage that the recipe does not have."""
     names = [s.name for s in recipe.stages]
     for name in given:
         if name not in names:
@@ -110,36 +111,40 @@ def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
 
 
 def check_claim(out: Path, recipe: Recipe) -> None:
-    """Refuse a folder of another recipe or profile, whose stages would be mixed with these."""
+    """Raise a UsageError if the folder belongs to another recipe or profile, or holds something else."""
     mine = {"recipe": recipe.name, "profile": recipe.profile}
     if (out / CARD).is_file():
         card = read_json(out / CARD)
         theirs = {k: str(card.get(k))[:60] for k in mine} if isinstance(card, dict) else dict.fromkeys(mine, "?")
         if theirs != mine:
-            what = f"holds the recipe {theirs['recipe']!r} ({theirs['profile']})"
-            raise UsageError(what, where=str(out), hint="choose another `out=`")
+            raise UsageError(
+                f"holds the recipe {theirs['recipe']!r} ({theirs['profile']})", where=out, hint="choose another `out=`"
+            )
     elif out.is_dir() and any(p.name != LOCK and not p.name.startswith(f".{CARD}") for p in out.iterdir()):
-        raise UsageError("this folder holds something else", where=str(out), hint="choose another `out=`")
+        raise UsageError("this folder holds something else", where=out, hint="choose another `out=`")
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """Return what a run's folder says of its recipe."""
+    """Return the content of recipe.json in the folder of a recipe run."""
     try:
         card: dict[str, Any] = read_json(folder / CARD)
     except CreperieError:
-        raise UsageError("is not the folder of a recipe run", where=str(folder)) from None
+        raise UsageError("is not the folder of a recipe run", where=folder) from None
     return card
 
 
 def _claim(out: Path, recipe: Recipe) -> None:
     mine = {"recipe": recipe.name, "profile": recipe.profile, "title": recipe.title, "figures": recipe.figures}
     stages = [folder_of(out, number, stage).name for number, stage in enumerate(recipe.stages, 1)]
-    write_json(out / CARD, mine | {"file": Path(recipe.file).name, "creperie": __version__, "stages": stages})
+    earlier = read_json(out / CARD).get("places", ()) if (out / CARD).is_file() else ()
+    places = sorted({str(out), str(out.absolute()), *earlier})  # as files of this run may write its folder
+    about = {"file": Path(recipe.file).name, "creperie": __version__, "stages": stages, "places": places}
+    write_json(out / CARD, mine | about)
 
 
 @dataclass(frozen=True)
 class _Stove:
-    """Where stages are cooked, and who is told."""
+    """The state of a recipe run: its folder, the given outputs, the engine, and callbacks."""
 
     recipe: str
     out: Path
@@ -147,11 +152,11 @@ class _Stove:
     engine: Engine | None
     progress: Progress
     tell: Tell
-    until_the_end: ExitStack  #: what lasts as long as the run
-    full: set[str] = field(default_factory=set)  #: stages that have an output to hand on
+    until_the_end: ExitStack  #: contexts that stay open until the run ends
+    full: set[str] = field(default_factory=set)  #: stages that have an output
 
     def serve(self, stage: RecipeStage, number: int, inputs: tuple[str, ...]) -> StageResult:
-        """Return a stage's output: given, handed on, kept from before, or cooked."""
+        """Return the result of a stage, whose output is given, passed through, unchanged from before, or newly made."""
         result = partial(StageResult, stage.name, stage.does)
         if (place := self.given.get(stage.name)) is not None:
             return result("given", place, _look(stage, place), why=f"given: {place}")
@@ -170,15 +175,15 @@ class _Stove:
         return result(state, "" if why else str(folder), summary, seconds_of(folder), why)
 
     def _cooked(self, stage: RecipeStage, inputs: tuple[str, ...], folder: Path, key: str) -> dict[str, Any]:
-        """Do the work beside the folder, and put it there when it is whole."""
+        """Run a stage into a draft folder, which becomes the stage's folder when it is complete; return the summary."""
         draft, work = folder.with_name(f".{folder.name}.draft"), self.out / WORK / f"{stage.name}-{key[:12]}"
         shutil.rmtree(draft, ignore_errors=True)
         work.mkdir(parents=True, exist_ok=True)
         engine = self.engine if stage.step.spread else None
         names = tuple(name for name in stage.sources if name in self.full)
         job = StageJob(stage.name, self.recipe, stage.options, inputs, draft, work, self.progress, engine, names)
-        start = time.monotonic()
-        self.until_the_end.enter_context(session(engine))  # a cluster that is started here serves all stages
+        start, worked = time.monotonic(), time.process_time()
+        self.until_the_end.enter_context(session(engine))  # a cluster that is started here is used by all later stages
         summary = work_of(stage.does)(job)
         record = {
             "creperie": __version__,
@@ -189,7 +194,8 @@ class _Stove:
             "inputs": [{"place": self._from_out(place), "digest": digest_of(place)} for place in inputs],
             "summary": summary,
         }
-        write_json(draft / TIME, {"seconds": round(time.monotonic() - start, 3)})
+        spent = {"seconds": time.monotonic() - start, "processor": time.process_time() - worked}
+        write_json(draft / TIME, {name: round(value, 3) for name, value in spent.items()})
         write_json(draft / RECORD, record)
         if folder.exists():
             shutil.rmtree(folder)
@@ -198,18 +204,18 @@ class _Stove:
         return summary
 
     def _from_out(self, place: str) -> str:
-        """Return a place relative to the folder of the run: the record is the same wherever that is."""
+        """Return a path relative to the folder of the run, so that records do not depend on where that folder is."""
         path = Path(place)
         return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
 
 
 def handed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return what a stage that is passed over gives to the next: its input, if both are benchmarks; else nothing."""
+    """Return the output of a skipped stage: its first input, if the stage gives a benchmark; else an empty text."""
     return inputs[0] if inputs and stage.step.gives == "benchmark" else ""
 
 
 def nothing_to_do(stage: RecipeStage, full: Collection[str]) -> str:
-    """Return why a stage has nothing to work on: an optional benchmark is not here, or its input was skipped."""
+    """Return why a stage cannot run, or an empty text: an optional source is missing, or its input was skipped."""
     if stage.options.get("optional") and "source" in stage.options:
         if stage.step.gives != "benchmark":
             return "" if Path(stage.options["source"]).exists() else "not here"
@@ -227,7 +233,7 @@ def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:
 
 
 def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
-    """Return the record of a stage that was cooked with the same key; None where there is none, or a damaged one."""
+    """Return the record of a stage that was run with the same key; None if it is missing or damaged."""
     try:
         record = read_json(folder / RECORD)
     except CreperieError:
@@ -237,7 +243,7 @@ def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
 
 
 def seconds_of(folder: Path) -> float:
-    """Return how long a stage took when it was cooked; 0 where that is not known."""
+    """Return how many seconds a stage took when it was run; 0 if unknown."""
     try:
         return float(read_json(folder / TIME)["seconds"])
     except (CreperieError, KeyError, TypeError, ValueError):
@@ -245,7 +251,7 @@ def seconds_of(folder: Path) -> float:
 
 
 def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
-    """Return a hash of a stage's work: its step, options, the content of inputs and files, and creperie's version."""
+    """Return a hash of a stage: its step, options, the content of its inputs and files, and creperie's version."""
     files = {name: _file_digest(str(stage.options[name])) for name in stage.step.files}
     content = {
         "does": stage.does,
@@ -257,39 +263,39 @@ def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
-def digest_of(place: str, out: Path | None = None) -> str:
-    """Return a hash of a stage's output: the benchmark's, or that of all files but its records.
+def digest_of(place: str, places: Sequence[str] = ()) -> str:
+    """Return a hash of a stage's output: that of the benchmark, or of all files except the stage's records.
 
-    With `out`, the folder of the run, files that name this folder count as if they named none.
+    If a file contains the path of the run's folder, in one of the spellings in `places`, that path is ignored.
     """
     path = Path(place)
     if (path / MANIFEST_FILE).is_file():
         return str(read_json(path / MANIFEST_FILE)["hash"])
     if path.is_dir():
-        return _folder_digest(path, out)
+        return _folder_digest(path, places)
     return load(place).hash
 
 
-def _folder_digest(folder: Path, out: Path | None = None) -> str:
+def _folder_digest(folder: Path, places: Sequence[str] = ()) -> str:
     whole = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in (RECORD, TIME)):
-        whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + _one(path, out).encode() + b"\n")
+        whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + _one(path, places).encode() + b"\n")
     return whole.hexdigest()
 
 
-def without_folder(content: bytes, out: Path | None) -> bytes:
-    """Return the content without the places of a run's folder, as they are written in it.
+def without_folder(content: bytes, places: Sequence[str]) -> bytes:
+    """Return the content without the path of a run's folder, in any of these spellings, also quoted as in a URI.
 
-    >>> without_folder(b"small:runs/a/08-student/model, data/x", Path("runs/a"))
-    b'small:08-student/model, data/x'
+    >>> without_folder(b"small:runs/a/08-student/model?shots=runs%2Fa%2Fs.toml, data/x", ["runs/a"])
+    b'small:08-student/model?shots=s.toml, data/x'
     """
-    for place in {str(out), str(out.absolute())} if out else ():
-        content = re.sub(rb"(?<![\w/.-])" + re.escape(place.encode()) + b"/", b"", content)
+    for path in (spelling for place in places for spelling in (f"{place}/", quote(f"{place}/", safe=""))):
+        content = re.sub(rb"(?<![\w/.-])" + re.escape(path.encode()), b"", content)
     return content
 
 
 def _file_digest(spec: str) -> str:
-    """Return a hash of the content behind a path or `format:path`; empty for anything else (a catalog's name)."""
+    """Return a hash of the content of a path or `format:path`; empty for anything else (a catalog name)."""
     for text in (spec, re.sub(r"^[\w+.-]{2,}:", "", spec)):
         path = Path(text)
         if text and path.is_file():
@@ -299,20 +305,20 @@ def _file_digest(spec: str) -> str:
     return ""
 
 
-def _one(path: Path, out: Path | None = None) -> str:
+def _one(path: Path, places: Sequence[str] = ()) -> str:
     stat = path.stat()
     if stat.st_size > LARGE:
         return f"{stat.st_size} {stat.st_mtime_ns}"
     content = path.read_bytes()
-    if path.name == RUN_FILE:  # a run that is scored again is the same run
+    if path.name == RUN_FILE:  # scoring again gives the same run
         document = read_json(path)
         lasting = {k: v for k, v in document.items() if k not in PASSING} if isinstance(document, dict) else document
         content = json.dumps(lasting, sort_keys=True).encode()
-    return hashlib.sha256(without_folder(content, out)).hexdigest()
+    return hashlib.sha256(without_folder(content, places)).hexdigest()
 
 
 def _look(stage: RecipeStage, place: str) -> dict[str, Any]:
-    """Return what a given output holds; refuse one that is not what the stage gives."""
+    """Return a summary of a given output; raise an error if it is not what the stage produces."""
     if stage.step.gives == "benchmark":
         bench = load(place)
         return {"items": len(bench), "subsets": bench.subsets}

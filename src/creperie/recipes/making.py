@@ -1,4 +1,4 @@
-"""Stages that create items: captions, the world, makers, joining."""
+"""Stages that create items: captions, the world, makers, joins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def run_captions(job: StageJob) -> dict[str, Any]:
-    """Save captions to start from: the items of a benchmark with all that they hold, or lines of text."""
+    """Save the source captions: the items of a benchmark unchanged, or lines of text as items."""
     bench = caption_source(job.options)
     if not len(bench):
         raise DataError("has no captions", where=job.option("source"))
@@ -42,7 +42,7 @@ def run_captions(job: StageJob) -> dict[str, Any]:
 
 
 def caption_source(options: Mapping[str, Any]) -> Benchmark:
-    """Return what a `captions` stage starts from. `limit` is per subset of a benchmark, over all for lines of text."""
+    """Return the benchmark that a `captions` stage reads. `limit` is per subset; for lines of text, in total."""
     from creperie.making import read_captions
 
     limit = options["limit"] or None
@@ -58,7 +58,7 @@ def caption_source(options: Mapping[str, Any]) -> Benchmark:
 
 
 def run_load(job: StageJob) -> dict[str, Any]:
-    """Save some subsets of a benchmark, by name or pattern, under the names that the recipe gives them."""
+    """Save subsets of a benchmark, chosen by name or pattern, under the names that the recipe gives them."""
     bench = chosen_items(
         load(job.option("source"), images=job.option("images") or None), job.option("subsets"), job.option("limit")
     )
@@ -66,19 +66,21 @@ def run_load(job: StageJob) -> dict[str, Any]:
         there = [all(split_reference(key)[0] in bench.images for key in item.images) for item in bench]
         if not any(there):
             raise DataError("none of its images are there", where=job.option("images"), hint="name another folder")
-        bench = bench.filter(np.array(there, dtype=bool), why="its images are here")
+        if not all(there):  # a part gets another name: tables would show it as the whole benchmark
+            part = bench.filter(np.array(there, bool), why="its images are here")
+            bench = replace(part, name=f"{sum(there)}-pictured-of-{bench.name}")
     return _saved(_under_names(bench, job), job)
 
 
 def chosen_items(bench: Benchmark, patterns: Sequence[str], limit: int | None, seed: int = -1) -> Benchmark:
-    """Return the subsets that match a pattern (or all), each cut to `limit` items: the first, or drawn by a seed."""
+    """Return the subsets that match a pattern (or all), each cut to `limit` items: the first, or a random sample."""
     if patterns:
         bench = bench.only([s for s in bench.subsets if any(fnmatchcase(s, p) for p in patterns)] or list(patterns))
     return limited(bench, limit, seed if seed >= 0 else None) if limit else bench
 
 
 def run_world(job: StageJob) -> dict[str, Any]:
-    """Save items of the world under the papers' names of subsets."""
+    """Save items of the built-in world under the subset names of the papers."""
     from creperie.world import World, make_world
 
     bench = make_world(job.settings(World), job.progress)
@@ -86,9 +88,10 @@ def run_world(job: StageJob) -> dict[str, Any]:
 
 
 def run_make(job: StageJob) -> dict[str, Any]:
-    """Let every maker at the captions of the input; save all items together. Makers done before a kill are kept.
+    """Run every maker on the captions of the input, and save all items together. Makers that finished before an
+    interruption are not run again.
 
-    With `subsets: source`, items stay in the subset that their caption came from; else the makers name them.
+    With `subsets: source`, items stay in the subset that their caption came from; otherwise the makers name the subset.
     """
     from creperie.making import CANDIDATES_FILE, REPORT_FILE, MakerOptions, build_maker, make
 
@@ -113,7 +116,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
     bench = from_items(job.option("name") or f"{job.recipe}-cooked", items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)
     summary = _saved(replace(bench, provenance=provenance), job)
-    for maker in reports:  # all candidates, with the reasons of those that were rejected
+    for maker in reports:  # all candidates, with the reasons for rejections
         folder = job.out / "makers" / slug(maker)
         folder.mkdir(parents=True)
         for name in (CANDIDATES_FILE, REPORT_FILE):
@@ -122,7 +125,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
 
 
 def _captions(place: str) -> Captions:
-    """Return the captions of an earlier stage. Where they are nothing but lines of text, makers see them as such."""
+    """Return the captions of an earlier stage. If they are only lines of text, makers get them without a benchmark."""
     from creperie.making import read_captions
 
     captions = read_captions(place)
@@ -135,7 +138,7 @@ def slug(maker: str) -> str:
 
 
 def run_shots(job: StageJob) -> dict[str, Any]:
-    """Save demonstrations for few-shot questions, and the benchmark without them."""
+    """Save demonstrations for few-shot questions, and the benchmark without their items."""
     from creperie.scoring import draw_shots
 
     count = job.option("count")
@@ -144,19 +147,19 @@ def run_shots(job: StageJob) -> dict[str, Any]:
 
 
 def run_join(job: StageJob) -> dict[str, Any]:
-    """Save the items of all inputs, under the recipe's names of subsets."""
+    """Save the items of all inputs as one benchmark, under the subset names of the recipe."""
     parts = one_image_folder([load(spec) for spec in job.inputs], job.work / "images")
     joined = concatenate(job.option("name") or f"{job.recipe}-cooked", parts)
     return _saved(_under_names(joined, job), job, copy_images=(job.work / "images").is_dir())
 
 
 def run_paired(job: StageJob) -> dict[str, Any]:
-    """Save the items that both inputs have, as the first has them: two versions of the same items can be compared."""
+    """Save the items of the first input that the second also has, so that the two versions can be compared."""
     if len(job.inputs) != 2:
         raise UsageError(f"stage {job.name!r} pairs two benchmarks", hint="write `from: [original, changed]`")
     bench, other = (load(place) for place in job.inputs)
     wanted = {(item.subset, item.id) for item in other}
-    mask = np.array([(item.subset, item.id) in wanted for item in bench], dtype=bool)
+    mask = np.array([(item.subset, item.id) in wanted for item in bench], bool)
     if not mask.any():
         raise DataError("the two benchmarks have no item in common", where=f"stage {job.name}")
     chosen = bench.filter(mask, why=f"also in {other.name}")
@@ -164,7 +167,7 @@ def run_paired(job: StageJob) -> dict[str, Any]:
 
 
 def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
-    """Return the benchmarks with all their images in one folder, where these are in several folders or archives."""
+    """Return the benchmarks with all their images copied into one folder; unchanged if they already share one place."""
     if len({part.images.location for part in parts if part.images.location}) < 2:
         return parts
     whose: dict[str, str] = {}
@@ -172,8 +175,9 @@ def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
         for key in (key for key in image_keys(part) if key in part.images):
             target, data = folder / key, part.images.read(key)
             if whose.setdefault(key, part.images.location) != part.images.location and target.read_bytes() != data:
-                where = f"{whose[key]}, {part.images.location}"
-                raise DataError(f"two different images are called {key!r}", where=where)
+                raise DataError(
+                    f"two different images are called {key!r}", where=f"{whose[key]}, {part.images.location}"
+                )
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
     store = open_store(folder)
@@ -181,7 +185,7 @@ def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
 
 
 def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
-    """Return the benchmark under the recipe's names of subsets."""
+    """Return the benchmark with subsets renamed as the recipe says."""
     if not (names := job.option("rename")):
         return bench
     renamed = from_items(bench.name, _renamed(bench, names), images=bench.images)
@@ -189,9 +193,9 @@ def _under_names(bench: Benchmark, job: StageJob) -> Benchmark:
 
 
 def _renamed(items: Iterable[Item], names: Mapping[str, str]) -> list[Item]:
-    """Return items under other names of subsets (old names may be patterns); an empty name leaves the items out.
+    """Return the items with subsets renamed (old names may be patterns); items whose new name is empty are left out.
 
-    Where two subsets become one, ids that meet get a number.
+    If two subsets become one, repeated ids get a number.
     """
     renamed: list[Item] = []
     seen: Counter[tuple[str, str]] = Counter()

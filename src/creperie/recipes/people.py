@@ -1,7 +1,7 @@
 """Stages that check items: by rules, by a model, or by people in a study (scripted in small profiles).
 
-Scripted annotators are programs: they answer a study through the pages that people get, so that a small profile has
-every stage. What they say is no person's judgement: what comes of it is marked `scripted` wherever it is shown.
+Scripted annotators are programs that answer a study through the same pages as people, so that a small profile has every
+stage. Their answers are not judgements of people: results based on them are marked `scripted` wherever they are shown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from creperie.bench import Benchmark, ProvenanceStep, limited, load, save
+from creperie.bench import ERROR, Benchmark, ProvenanceStep, check, limited, load, save
 from creperie.core import DataError, UsageError, write_json
 from creperie.recipes.steps import StageJob, engine_for
 from creperie.scoring import Run
@@ -25,14 +25,14 @@ from creperie.scoring import Run
 if TYPE_CHECKING:
     from creperie.annotation import Database
 
-OWN_ADDRESS = "http://127.0.0.1"  #: by which the application is asked in this process
-TURNED = {"0": "1", "1": "0"}  #: answers that name a place on the page
-CERTAIN = 0.95  #: how often the expected answer is given, where a task has one
+OWN_ADDRESS = "http://127.0.0.1"  #: the base URL of the application inside this process
+TURNED = {"0": "1", "1": "0"}  #: answers that are positions on the page → the opposite position
+CERTAIN = 0.95  #: the probability of the expected answer, if a task has one
 EXPECTED = {"foil-check": "false", "positive-check": "accept", "triplet-check": "valid"}
 
 
 def answer_all(db: Database, tokens: Sequence[str], task: str, seed: int) -> int:
-    """Let one scripted annotator per invitation answer everything it is asked; return how many answers were stored."""
+    """Answer all questions with one scripted annotator per invitation; return how many answers were stored."""
     from creperie.annotation import Site, create_app
 
     app = create_app(Site(db))
@@ -64,22 +64,21 @@ def _annotate(app: Any, token: str, task: str, who: str) -> int:
 def _csrf(reply: Any) -> str:
     token = re.search(r'name="csrf" (?:content|value)="([^"]+)"', reply.text)
     if reply.status_code != 200 or token is None:
-        raise DataError(f"the annotation page answered {reply.status_code} without a form", where=str(reply.url))
+        raise DataError(f"the annotation page answered {reply.status_code} without a form", where=reply.url)
     return token[1]
 
 
 def _read(reply: Any) -> Mapping[str, Any]:
     if reply.status_code != 200:
-        raise DataError(f"the annotation server answered {reply.status_code}: {reply.text[:200]}", where=str(reply.url))
-    state: Mapping[str, Any] = reply.json()
-    return state
+        raise DataError(f"the annotation server answered {reply.status_code}: {reply.text[:200]}", where=reply.url)
+    return reply.json()
 
 
 def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str | int]:
-    """Return a scripted annotator's answer: mostly what the task expects, otherwise anything.
+    """Return a scripted annotator's answer: mostly the one that the task expects, otherwise a random one.
 
-    The answer depends on the annotator and on what is asked, never on the order of questions, captions or options,
-    which the server draws from a secret: two studies of the same items are answered alike.
+    The answer depends on the annotator and the question, never on the order of questions, captions or options, which
+    the server draws from a secret: two studies of the same items get the same answers.
     """
     shown = [text for _, text in question["texts"]]
     labels = sorted(option["label"] for field in question["fields"] for option in field["options"] or ())
@@ -108,9 +107,7 @@ Key = tuple[str, str]
 
 
 def run_check(job: StageJob) -> dict[str, Any]:
-    """Leave out the items that `data check` calls wrong."""
-    from creperie.bench import ERROR, check
-
+    """Save the benchmark without the items in which `data check` finds errors."""
     bench = load(job.input)
     findings = [f for f in check(bench, images=False, progress=job.progress) if f.severity == ERROR]
     bad = {(f.subset, f.item) for f in findings if f.item}
@@ -120,7 +117,7 @@ def run_check(job: StageJob) -> dict[str, Any]:
 
 
 def run_validate(job: StageJob) -> dict[str, Any]:
-    """Leave out the items to which a validator model objects."""
+    """Save the benchmark without the items that a validator model rejects."""
     from creperie.making import validate
 
     bench = load(job.input)
@@ -134,8 +131,7 @@ def run_validate(job: StageJob) -> dict[str, Any]:
 
 
 def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: str) -> dict[str, Any]:
-    keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
-    keep = np.array([key not in bad for key in keys], dtype=bool)
+    keep = np.array([key not in bad for key in bench.item_keys], bool)
     if not keep.any():
         raise DataError("no item is left", where=f"stage {job.name}")
     rest = bench.filter(keep, why=why) if not keep.all() else bench
@@ -144,13 +140,13 @@ def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: 
     return {"items": len(rest), "removed": removed, "subsets": rest.subsets}
 
 
-RUNS = "runs"  #: what people chose, as runs beside those of models
-PEOPLE = "people.json"  #: what came of the study, beside the items
+RUNS = "runs"  #: the folder of people's choices as runs, like those of models
+PEOPLE = "people.json"  #: the file with the results of the study, beside the items
 STUDY = "study"
 
 
 def run_people(job: StageJob) -> dict[str, Any]:
-    """Apply what people said about the items in a study; where nobody was asked, prepare it and stop.
+    """Apply people's answers in a study to the items; if there is no study yet, prepare one and stop with an error.
 
     A second input is the benchmark to compare with.
     """
@@ -174,7 +170,7 @@ def run_people(job: StageJob) -> dict[str, Any]:
 
 
 def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> None:
-    """Store the study, and let scripts answer it where they stand in for people."""
+    """Store the study, and answer it by scripts if the stage is scripted."""
     from creperie.annotation import StudyPlan, invite, open_database, store_study
 
     scripted = job.option("scripted")
@@ -185,10 +181,10 @@ def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database:
         sample=job.option("sample") or None,
         with_image=job.option("with_image"),
         seed=job.option("seed"),
-        practice=0 if scripted else None,  # a script learns nothing
+        practice=0 if scripted else None,  # scripts need no practice
     )
     database.parent.mkdir(parents=True, exist_ok=True)
-    for old in database.parent.glob(f"{database.name}*") if scripted else ():  # of a run that was killed
+    for old in database.parent.glob(f"{database.name}*") if scripted else ():  # left by an interrupted run
         old.unlink()
     db = open_database(database)
     try:
@@ -238,7 +234,7 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
 
 
 def _by_scripts(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is said of a scripted study without what differs from run to run: pseudonyms, digest and date."""
+    """Return the document of a scripted study without what differs from run to run: pseudonyms, digest and date."""
     lasting = {name: value for name, value in about.items() if name not in ("export", "when")}
     names = [f"script-{n}" for n, _ in enumerate(about["annotators"], 1)]
     return {**lasting, "annotators": names, "scripted": True}

@@ -1,4 +1,4 @@
-"""Cook a recipe by name, after a look at what it needs: packages, model names, data, keys and disk."""
+"""Run a recipe by name, after checking its requirements: packages, model names, data, keys and disk space."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from creperie.recipes.steps import models_of
 
 PARSING = ("rules", "grammar", "content")  #: families of makers that parse captions
 INSTALL = "pip install 'creperie[all]'"
-ITEM_BYTES = 4_000  #: on disk, with its scores and candidates
-SMALL = 64 << 20  #: bytes that are not asked for in advance
+ITEM_BYTES = 4_000  #: bytes on disk per item, with its scores and candidates
+SMALL = 64 << 20  #: bytes below which disk space is not checked
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Something that a stage needs and that is not here. What does not block is fetched when it is needed."""
+    """A missing requirement of a stage. If it does not block, it is fetched when it is needed."""
 
     stage: str
     kind: str
@@ -37,7 +37,7 @@ class Shortfall:
 
 
 def check_plan(lines: Sequence[PlanLine], out: Path) -> list[Shortfall]:
-    """Return everything that the stages to do lack, each thing once."""
+    """Return the missing requirements of all stages that are still to run, without duplicates."""
     gaps = [short for line in lines if line.state == "to do" for short in _of_stage(line)]
     gaps += _of_machine(lines, out)
     return list({(s.kind, s.message): s for s in reversed(gaps)}.values())[::-1]
@@ -60,7 +60,7 @@ def _of_stage(line: PlanLine) -> Iterator[Shortfall]:
 
 
 def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:
-    """Look at a model's name, packages, key and weights, without loading it."""
+    """Yield what is missing for a model: a valid name, packages, API key or weights. The model is not loaded."""
     from creperie.models import check_uri, parse_uri
 
     try:
@@ -85,7 +85,7 @@ def _cached(name: str) -> bool:
     from creperie.models import OPENCLIP_RANDOM
 
     if name.endswith(f"/{OPENCLIP_RANDOM}"):
-        return True  # nothing is fetched
+        return True  # nothing to download
     try:
         from huggingface_hub import try_to_load_from_cache
     except ImportError:
@@ -95,16 +95,16 @@ def _cached(name: str) -> bool:
 
 
 def _of_machine(lines: Sequence[PlanLine], out: Path) -> Iterator[Shortfall]:
-    """Look for room on the disk for what all stages write."""
+    """Yield a shortfall if the disk has too little space for the output of all stages."""
     needed = sum(line.expected.items or 0 for line in lines if line.state == "to do") * ITEM_BYTES
     place = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
     free = shutil.disk_usage(place).free
-    if needed > max(free, SMALL):  # a small job says so itself when the disk is full
+    if needed > max(free, SMALL):  # a small job fails by itself when the disk is full
         text = f"about {needed >> 20:,} MB are needed under {place}, {free >> 20:,} MB are free"
         yield Shortfall("", "disk", text, "choose another --out")
 
 
-NAMED = 4  #: pieces that an error names before it counts the rest
+NAMED = 4  #: number of missing requirements that an error names before it counts the rest
 
 
 def cook(
@@ -118,10 +118,10 @@ def cook(
     progress: Progress = silent,
     tell: Tell = lambda line: None,
 ) -> list[StageResult]:
-    """Run a recipe: one result per stage. `recipe` is a name of the cookbook, a YAML file, or a recipe that was read.
+    """Run a recipe and return one result per stage. `recipe` is a cookbook name, a YAML file, or a `Recipe`.
 
-    `changes` overrule single options (`{"score.models": ["blind:length"]}`); `use` takes the output of a stage from
-    elsewhere, a folder or a benchmark. `out` is `out/cook/RECIPE-PROFILE` by default; unchanged stages there are kept.
+    `changes` override single options (`{"score.models": ["blind:length"]}`); `use` replaces the output of a stage by a
+    folder or a benchmark. `out` is `out/cook/RECIPE-PROFILE` by default; unchanged stages in it are not run again.
     """
     read = recipe if isinstance(recipe, Recipe) else read_recipe(find_recipe(str(recipe)), profile, changes)
     folder = Path(out) if out is not None else default_folder(read)
@@ -134,7 +134,7 @@ def default_folder(recipe: Recipe) -> Path:
 
 
 def refuse_gaps(shortfalls: list[Shortfall], recipe: Recipe) -> None:
-    """Raise one error that names all that is missing, before anything is spent."""
+    """Raise one error that names everything that is missing, before the run starts."""
     gaps = [short for short in shortfalls if short.blocks]
     if not gaps:
         return

@@ -1,4 +1,4 @@
-"""A recipe: a declared chain of stages with the parameters of its profiles, read from YAML and checked line by line."""
+"""Recipes: a sequence of stages with options for each profile, read from YAML and checked line by line."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from creperie.recipes.steps import STEPS, StageKind
 from creperie.recipes.yaml_lines import Marked, read_marked, read_marked_file
 
 PROFILES = ("small", "local", "paper")
-#: the papers' own names of recipes whose files are called otherwise
+#: other names of recipes, as the papers write them → file names
 PAPER_NAMES = {"sugarcrepe++": "sugarcrepe-pp", "scpp": "sugarcrepe-pp", "hit or be hit": "hit-or-be-hit"}
-HERE = "{recipe}"  #: in options: the folder of the recipe's file
-DATA = "{data}"  #: in options: the folder of released files, which the user names
+HERE = "{recipe}"  #: in options: stands for the folder of the recipe's file
+DATA = "{data}"  #: in options: stands for the folder of released files, which the user names
 _TOP = ("recipe", "title", "about", "stages")
 _STAGE = ("name", "does", "about", "from", "with", *PROFILES)
 
 
 @dataclass(frozen=True)
 class CookOptions:
-    """Which form of a recipe is cooked, and what is changed in it."""
+    """The options of a recipe run: its profile, and changes to the recipe."""
 
     profile: str = option(
         "small", "Parameters: small (built-in world), local (released files) or paper.", choices=PROFILES
@@ -42,7 +42,7 @@ class CookOptions:
 
 @dataclass(frozen=True)
 class RecipeStage:
-    """One stage under one profile. `skip` says why it is passed over; then its input is handed on."""
+    """One stage under one profile. `skip` is the reason why it is skipped; its input is then passed on."""
 
     name: str
     does: str
@@ -58,7 +58,7 @@ class RecipeStage:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe under one profile."""
+    """A recipe under one profile, with its stages."""
 
     name: str
     title: str
@@ -66,17 +66,17 @@ class Recipe:
     file: str
     stages: tuple[RecipeStage, ...]
     about: str = ""
-    figures: tuple[str, ...] = ()  #: of the papers, whose prompts the user gave
+    figures: tuple[str, ...] = ()  #: figures of the papers whose prompts the user gave
 
 
 def list_recipes() -> dict[str, Path]:
-    """Return the files of the recipes that come with creperie, by name."""
+    """Return the recipes that come with creperie: name → file."""
     folder = Path(str(resources.files("creperie.recipes").joinpath("cookbook")))
     return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda p: p.stem)}
 
 
 def find_recipe(name: str) -> Path:
-    """Return the file of a recipe: a name of the cookbook, or a path."""
+    """Return the file of a recipe, given its cookbook name or a path."""
     known = list_recipes()
     if (paper := PAPER_NAMES.get(name.lower(), name)) in known:
         return known[paper]
@@ -89,7 +89,7 @@ def find_recipe(name: str) -> Path:
 
 
 def chosen_recipe(name: str, options: CookOptions) -> Recipe:
-    """Return the recipe of this name, or in this file, as the options change it."""
+    """Return the recipe with this name or file, with the changes that the options make."""
     file, changes = find_recipe(name), parse_changes(options.changes)
     if options.data and not Path(options.data).is_dir():
         raise UsageError("there is no such folder", where=f"--data {options.data}")
@@ -111,7 +111,7 @@ def chosen_recipe(name: str, options: CookOptions) -> Recipe:
 def read_recipe(
     path: Path, profile: str = "small", changes: Mapping[str, Any] | None = None, data: str | Path = ""
 ) -> Recipe:
-    """Return a recipe from its file. `changes` are single options, `{"stage.option": value}`, that overrule the file;
+    """Read a recipe from its file. `changes` are single options, `{"stage.option": value}`, that override the file;
     `data` is the folder of released files that the profile `local` reads.
     """
     if profile not in PROFILES:
@@ -122,7 +122,7 @@ def read_recipe(
     if not isinstance(stages, list) or not stages:
         raise DataError("has no stages", where=doc.where("stages"), hint="write a list of stages, each with a name")
     if profile == "local" and not any(isinstance(stage, dict) and profile in stage for stage in stages):
-        raise UsageError("this recipe has no profile `local`", where=str(path), hint="choose another profile")
+        raise UsageError("this recipe has no profile `local`", where=path, hint="choose another profile")
     own = _split(changes or {})
     places = {HERE: str(path.resolve().parent), DATA: str(data)}
     made: list[RecipeStage] = []
@@ -147,7 +147,7 @@ def _stage(
     name = _text(doc, entry, *at, "name")
     if name in {s.name for s in before}:
         raise DataError(f"has two stages {name!r}", where=doc.where(*at, "name"))
-    given: dict[str, tuple[Any, str]] = {}  # option → value, where it stands
+    given: dict[str, tuple[Any, str]] = {}  # option → value, and its position in the file
     if profile == "local" and profile not in entry and any(other in entry for other in PROFILES):
         given["skip"] = ("the local profile leaves it out", doc.where(*at))
     for block in ("with", profile):
@@ -171,7 +171,7 @@ def _stage(
 
 
 def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple[str, ...]:
-    """Return the stages that this one takes its input from; by default the one before."""
+    """Return the names of the stages that this one takes its input from; by default the stage before it."""
     if value is None:
         return (names[-1],) if step.takes and names else ()
     wanted = [value] if isinstance(value, str) else value
@@ -209,7 +209,7 @@ def _options(
 
 
 def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
-    """Return the value with the folders that its texts name."""
+    """Return the value with placeholders such as `{recipe}` and `{data}` replaced by folders."""
     if isinstance(value, list):
         return [_placed(part, places, where) for part in value]
     if not isinstance(value, str):
@@ -222,7 +222,7 @@ def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
 
 
 def _text(doc: Marked, entry: Mapping[str, Any], *path: str | int) -> str:
-    """Return the name that an entry has under the last part of the path."""
+    """Return the name that an entry has under the last key of the path; raise a DataError if it is not valid."""
     value = entry.get(str(path[-1]))
     if not isinstance(value, str) or not value or "/" in value or value.startswith("."):
         raise DataError(f"{path[-1]!r} is missing or not a name", where=doc.where(*path), hint="write a short name")
@@ -240,7 +240,7 @@ def _split(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def parse_changes(texts: tuple[str, ...]) -> dict[str, Any]:
-    """Return texts `stage.option=value` as changes; values are read as YAML.
+    """Return texts of the form `stage.option=value` as changes; values are parsed as YAML.
 
     >>> parse_changes(("make.seed=3", "score.tasks=[tot]"))
     {'make.seed': 3, 'score.tasks': ['tot']}

@@ -1,6 +1,6 @@
-"""Which tables and figures of the papers were made, by which command, and which figures agree to the digit.
+"""The status of the papers' tables and figures: which were reproduced, by which command, and which numbers agree.
 
-Read from the folders that recipe runs wrote; `creperie cook status` writes it as docs/papers.md.
+The status is read from the folders of recipe runs; `creperie cook status` writes it as docs/papers.md.
 """
 
 from __future__ import annotations
@@ -9,27 +9,28 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from creperie.core import DataError, __version__, read_json
+from creperie.recipes.claims import Direction
 from creperie.recipes.figure_prompts import papers, prompt_figures
 from creperie.recipes.kitchen import RECORD, read_card
 from creperie.reporting import PublishedTable, published_tables
 
 EXACT, PARTLY, FILLED, OPEN = "agrees", "agrees in part", "stand-ins", "not made"
 DRAWN, SHOWN, NOTHING = "drawn", "shown", "nothing to compute"
-#: rows of people, of released answers, and of a model that is shown demonstrations: nothing is loaded for them
+#: rows of people, of released answers and of few-shot models: no model is loaded for them
 ANSWERED = ("Human", "GPT-4V")
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
-NAMED = 3  #: rows of a table that the page names before it counts the rest
 
 
 @dataclass(frozen=True)
 class AgreedCell:
-    """A printed figure and ours, from a run on the published items."""
+    """A printed number, and the same number computed by a run on the published items."""
 
     model: str
     column: str
@@ -49,27 +50,26 @@ class PaperPart:
     status: str
     command: str
     agreed: tuple[AgreedCell, ...] = ()
-    rows: tuple[str, ...] = ()  #: what this run put into it
-    needs: str = ""  #: what repeating it to the digit takes
+    rows: tuple[str, ...] = ()  #: rows that recipe runs added
+    needs: str = ""  #: what is needed to reproduce it exactly
     why: str = ""
-    printed: int = 0  #: numbers that the paper prints in it
-    missing: tuple[str, ...] = ()  #: models of its rows that no URI of creperie loads
-    prompts: tuple[str, ...] = ()  #: asked in creperie's own words, because the paper's were not given
+    printed: int = 0  #: how many numbers the paper prints in it
+    missing: tuple[str, ...] = ()  #: models in its rows that creperie cannot load
+    prompts: tuple[str, ...] = ()  #: prompts in creperie's wording, because the paper's were not given
 
 
 @dataclass
 class _RunOutput:
-    """What the runs of one recipe made: documents of tables, and drawn figures."""
+    """The output of the runs of one recipe: documents of tables, and drawn figures."""
 
     tables: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     figures: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
-    shown: dict[str, str] = field(default_factory=dict)  #: what the figures' axes show
-    worded: set[str] = field(default_factory=set)  #: figures whose prompts were given in the paper's own words
+    worded: set[str] = field(default_factory=set)  #: figures whose prompts were given in the paper's wording
 
 
 def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
-    """Return every table and figure of the five papers, as far as these recipe runs made them."""
+    """Return the status of every table and figure of the five papers, given these recipe runs."""
     made = _gather(folders)
     tables = {table.key.lower(): table for table in published_tables()}
     parts: list[PaperPart] = []
@@ -79,8 +79,10 @@ def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
             key = f"{paper['name']}/{entry['number']}"
             table = tables.get(key.lower())
             parts.append(_table(paper, entry, table, own) if table else _described(paper, "table", entry, own))
-        for entry in paper["figures"]:
-            parts.append(_figure(paper, entry, own) if "draw" in entry else _described(paper, "figure", entry, own))
+        parts += [
+            _figure(paper, entry, own) if "draw" in entry else _described(paper, "figure", entry, own)
+            for entry in paper["figures"]
+        ]
     return parts
 
 
@@ -92,27 +94,24 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
         own.worded |= set(card.get("figures", ()))
         for stage in sorted(folder.glob(f"*/{RECORD}")):
             if stage.parent.name not in card.get("stages", [stage.parent.name]):
-                continue  # of an earlier form of the recipe
+                continue  # from an earlier version of the recipe
             summary = read_json(stage)["summary"]
             for key in summary.get("tables", {}):
                 document = read_json(stage.parent / f"{key.replace('/', '-')}.json")
                 own.tables.setdefault(key.lower(), []).append(document)
             own.figures |= set(summary.get("figures", {}))
             own.failed |= summary.get("not_drawn", {})
-            own.shown |= summary.get("shown", {})
     return made
 
 
 def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
-    """A table agrees only where cells were computed on the published items and every one of them does."""
+    """Return the status of a table. It agrees if cells were computed on the published items and all of them agree."""
     documents = own.tables.get(table.key.lower(), [])
     cells = tuple({(c.model, c.column): c for document in documents for c in _agreed(document)}.values())
     rows = tuple(dict.fromkeys(row for document in documents for row in _rows(document)))
     agree = sum(cell.equal for cell in cells)
     status = EXACT if cells and agree == len(cells) else PARTLY if agree else FILLED if rows else OPEN
-    command = f"creperie cook {paper['recipe']}"
-    if agree:
-        command += f" --set released.source={paper['name']}:DIR"
+    command = f"creperie cook {paper['recipe']}" + " --profile local --data DIR" * bool(cells)
     printed = sum(bool(NUMBER.fullmatch(cell)) for row in table.rows for cell in row.cells.values())
     loaded = table.rows_are == "models" and not entry.get("trained")
     absent = dict.fromkeys(row.model for row in table.rows if loaded and not row.uris)
@@ -126,13 +125,13 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
 
 
 def _own_words(entry: Mapping[str, Any], own: _RunOutput) -> tuple[str, ...]:
-    """Return the prompts behind a table or figure that were asked in creperie's words."""
+    """Return the prompts of a table or figure that were used in creperie's wording."""
     given = {name for figure, names in prompt_figures().items() if figure in own.worded for name in names}
     return tuple(name for name in entry.get("prompts", ()) if name not in given)
 
 
 def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
-    """Yield the figures of runs on the published benchmark beside the printed row of the same model."""
+    """Yield the cells of runs on the published benchmark, each with the printed cell of the same model."""
     published = {(row["group"], row["model"]): row for row in document["rows"] if row["source"] == "published"}
     for row in filter(_is_repeated, document["rows"]):
         printed = published[row["group"], row["published"]]
@@ -142,12 +141,12 @@ def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
 
 
 def _is_repeated(row: Mapping[str, Any]) -> bool:
-    """Is this a row of a run with the paper's model on the paper's items?"""
+    """Return True if the row is of a run with the paper's model on the paper's items."""
     return bool(row["source"] == "run" and row["published"] and row.get("released") and not row.get("stands_in"))
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[str]:
-    """Return the rows that stand in for the paper's: of other models, or of the same on other items."""
+    """Return the names of rows that stand in for the paper's: other models, or the same models on other items."""
     return (row["model"] for row in document["rows"] if row["source"] == "run" and not _is_repeated(row))
 
 
@@ -156,7 +155,7 @@ def _figure(paper: Mapping[str, Any], entry: Mapping[str, Any], own: _RunOutput)
     why = own.failed.get(number, "")
     status = DRAWN if number in own.figures else OPEN
     about = (paper["name"], "figure", number, entry["what"], status, command)
-    return PaperPart(*about, rows=(own.shown.get(number, ""),), needs=entry.get("needs", ""), why=why)
+    return PaperPart(*about, needs=entry.get("needs", ""), why=why)
 
 
 def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], own: _RunOutput) -> PaperPart:
@@ -167,7 +166,7 @@ def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], ow
 
 
 def run_shown(parts: Sequence[PaperPart]) -> list[str]:
-    """Run every command that shows something, and return them; an error names the first that fails."""
+    """Run the commands of all parts with the status "shown" and return them; raise an error if one fails."""
     commands = list(dict.fromkeys(part.command for part in parts if part.status == SHOWN))
     for command in commands:
         done = subprocess.run(
@@ -180,66 +179,77 @@ def run_shown(parts: Sequence[PaperPart]) -> list[str]:
 
 # -- the page --------------------------------------------------------------------------------------------------------
 
+HEADS = ("table", "printed", "computed", "agree", "stand-ins", "missing", "our prompts")
+DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
+
 
 def totals(parts: Sequence[PaperPart]) -> dict[str, int]:
-    """Count the numbers that the papers' tables print, that were computed on the published items, and that agree."""
+    """Return how many numbers the tables print, how many were computed on the published items, and how many agree."""
     cells = [cell for part in parts for cell in part.agreed]
     return {"printed": sum(p.printed for p in parts), "computed": len(cells), "agree": sum(c.equal for c in cells)}
 
 
-def status_page(parts: Sequence[PaperPart], command: str) -> str:
-    """Return the status as Markdown."""
-    names = (EXACT, PARTLY, FILLED, DRAWN, SHOWN, NOTHING, OPEN)
-    counts = {name: sum(p.status == name for p in parts) for name in names}
-    listed = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
+def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command: str) -> str:
+    """Return the status page as Markdown."""
+    counts = ", ".join(f"{n} {name}" for name, n in Counter(p.status for p in parts).most_common())
     whole = totals(parts)
-    counted = f"{whole['printed']:,} numbers; {whole['computed']:,} were computed on the published items"
+    computed = f"{whole['computed']:,} were computed on the published items; {whole['agree']:,} of these agree"
     lines = [
         "# The papers, table by table",
         "",
-        f"Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables.",
-        "What a repetition needs is written by hand; everything else is derived.",
+        f"Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables. What is needed",
+        "is written by hand; everything else is derived, and every command that shows something was run.",
         "",
-        f"{len(parts)} tables and figures: {listed}.",
-        f"The tables print {counted}, and {whole['agree']:,} of these agree to the last printed digit.",
+        f"{len(parts)} tables and figures: {counts}. The tables print {whole['printed']:,} numbers;",
+        f"{computed} to the last printed digit.",
         "",
-        "- **agrees**: every number that was computed on the published items is the printed one. **agrees in part**:",
-        "  some are not; both are listed below the table. The columns say how many the table prints.",
-        "- **stand-ins**: filled by a run on other items or models, which every row names; not compared.",
-        "- **drawn**: the figure was drawn from such a run. **shown**: the paper shows text, and the command shows",
-        "  what creperie has in its place; every command of this page was run for it.",
-        "- **our words**: prompts whose wording is creperie's; `cook --prompts FILE` takes the paper's, by figure.",
+        "`creperie cook RECIPE` makes the tables; `--profile local --data DIR` computes on the published items.",
+        "*Computed*: by the paper's model on its items. *Stand-ins*: rows of other models or items, which their names",
+        "say; they are not compared. *Missing*: models that no URI loads. *Our prompts*: asked in creperie's words;",
+        "`--prompts FILE` takes the paper's, by figure. `creperie cook status --json` has every row and cell.",
         "",
     ]
-    heads = "| | what | status | printed | computed | agree | stands in | missing | our words | command | needed |"
     for paper in dict.fromkeys(p.paper for p in parts):
-        own = [p for p in parts if p.paper == paper]
-        lines += [f"## {paper}", "", heads]
-        lines += ["|---|---|---|---:|---:|---:|---|---|---|---|---|", *map(_line, own), ""]
-        agreed = [p for p in own if p.agreed]
-        if agreed:
-            lines += ["Figures of runs on the published items:", "", "| table | model | column | printed | ours | |"]
-            lines += ["|---|---|---|---:|---:|---|", *(line for p in agreed for line in _agreed_lines(p)), ""]
-    return "\n".join(lines)
+        lines += [f"## {paper}", "", *_paper_lines([p for p in parts if p.paper == paper])]
+    rows = [(f"{c.recipe}, {c.profile}", c.claim, c.who, c.numbers, c.holds) for c in claims]
+    return "\n".join([*lines, "## Directions", "", *_markdown(DIRECTION_HEADS, rows)])
 
 
-def _line(part: PaperPart) -> str:
-    status = f"{part.status} ({part.why})" if part.why else part.status
-    command = f"`{part.command}`" if part.command else ""
-    counted = (f"{part.printed:,}", str(len(part.agreed)), str(sum(c.equal for c in part.agreed)))
-    counts = counted if part.printed else ("", "", "")
-    about = (f"{part.kind.capitalize()} {part.number}", part.what, status)
-    names = (_few(part.rows if part.kind == "table" else ()), ", ".join(part.missing), ", ".join(part.prompts))
-    cells = (*about, *counts, *names, command, part.needs)
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+def _paper_lines(parts: Sequence[PaperPart]) -> Iterator[str]:
+    """Yield the Markdown lines of one paper: counts per table, then notes with the tables and figures concerned."""
+    counted = [p for p in parts if p.printed]
+    yield from _markdown(HEADS, [(p.number, *map(str, _counts(p))) for p in counted])
+    for number, cell in ((p.number, cell) for p in counted for cell in p.agreed if not cell.equal):
+        what = f"table {number}, {cell.model}, {cell.column}"
+        yield f"- Differs: {what}: {round(cell.ours, 2):g}, printed {cell.printed:g}."
+    if absent := dict.fromkeys(model for p in counted for model in p.missing):
+        yield f"- Missing: {', '.join(absent)}."
+    yield from (f"- Needed for {where}: {needs}." for needs, where in _grouped(parts, lambda p: p.needs))
+    yield from (f"- Drawn: {where}." for _, where in _grouped(parts, lambda p: p.status == DRAWN))
+    yield from (f"- Not made: {where}: {why}." for why, where in _grouped(parts, lambda p: p.status == OPEN and p.why))
+    shown = _grouped(parts, lambda p: p.status == SHOWN and p.command)
+    yield from (f"- Shown by `{command}`: {where}." for command, where in shown)
+    nothing = _grouped(parts, lambda p: p.status == NOTHING and p.why)
+    yield from (f"- Nothing to compute in {where}: {why}." for why, where in nothing)
+    yield ""
 
 
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+def _counts(part: PaperPart) -> tuple[int, ...]:
+    agree = sum(cell.equal for cell in part.agreed)
+    return part.printed, len(part.agreed), agree, len(part.rows), len(part.missing), len(part.prompts)
 
 
-def _agreed_lines(part: PaperPart) -> list[str]:
-    return [
-        f"| {part.number} | {c.model} | {c.column} | {c.printed:g} | {round(c.ours, 2):g} | {'=' if c.equal else ''} |"
-        for c in part.agreed
-    ]
+def _grouped(parts: Sequence[PaperPart], key: Callable[[PaperPart], str | bool]) -> Iterator[tuple[str, str]]:
+    """Yield every value of the key once, with the tables and figures that have it as text."""
+    numbers: dict[str, dict[str, list[str]]] = {}
+    for part in parts:
+        if value := key(part):
+            numbers.setdefault(str(value), {}).setdefault(part.kind, []).append(part.number)
+    for value, kinds in numbers.items():
+        yield value, ", ".join(f"{kind}{'s' * (len(own) > 1)} {', '.join(own)}" for kind, own in kinds.items())
+
+
+def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    for cells in (heads, ["---"] * len(heads), *rows):
+        yield f"|{'|'.join(cell.replace('|', chr(92) + '|') for cell in cells)}|"
+    yield ""

@@ -1,4 +1,4 @@
-"""What a stage of a recipe can do, as data (steps.toml): the options of every step, and the functions behind it.
+"""The kinds of stages of a recipe, as data (steps.toml): the options of every kind, and the function that runs it.
 
 Functions are imported when a recipe uses them.
 """
@@ -33,9 +33,10 @@ MODEL_OPTIONS = ("models", "model", "lm", "encoder", "plausibility", "grammar", 
 
 @dataclass(frozen=True)
 class StageJob:
-    """One stage at work. `out` is the folder to fill (it does not exist yet), `work` one that outlives a kill.
+    """The input of a stage's function. `out` is the folder to write (it does not exist yet); `work` is a folder that
+    survives an interruption.
 
-    `inputs` are benchmark specs or folders of earlier stages. Without an `engine` it is done in this process.
+    `inputs` are benchmark specs or folders of earlier stages. Without an `engine` the work is done in this process.
     """
 
     name: str
@@ -52,7 +53,7 @@ class StageJob:
         return self.options[name]
 
     def settings(self, kind: type[T]) -> T:
-        """Return the options that a dataclass declares, as that dataclass."""
+        """Return an instance of an options dataclass, filled from the stage's options."""
         return options_from(kind, {name: self.options[name] for name in options_in(kind)}, where=f"stage {self.name}")
 
     @property
@@ -63,18 +64,18 @@ class StageJob:
 
 
 def engine_for(job: StageJob, model: str) -> Engine | None:
-    """Return the engine for work with this model. A server is asked by this process, with enough requests in flight."""
+    """Return the engine for work with this model: None for an API model, whose requests this process sends."""
     return None if model.startswith("api:") else job.engine
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is known of a stage before it runs; `items` is what it is likely to hand on."""
+    """What is expected of a stage before it runs; `items` is the likely number of items in its output."""
 
     items: int | None = None
-    captions: int | None = None  #: distinct captions, what makers ask about; None: as many as items
-    models: int = 0  #: runs that the stage hands on
-    pairs: int = 1  #: of captions per item, about which a validator is asked
+    captions: int | None = None  #: number of distinct captions, on which makers work; None: as many as items
+    models: int = 0  #: number of runs in the output of the stage
+    pairs: int = 1  #: pairs of captions per item, about which a validator is asked
     calls: int = 0
     cost: float | None = 0.0  #: dollars; None: the price is not known
     seconds: float | None = 0.0
@@ -83,25 +84,25 @@ class Expected:
 
 @dataclass(frozen=True)
 class StageKind:
-    """A kind of stage. `gives`: what its folder holds; `takes`: how many inputs (0: none, 1, or 2 for several)."""
+    """A kind of stage. `gives`: what its folder contains; `takes`: the number of inputs (0, 1, or 2 for several)."""
 
     what: str
-    module: str  #: of creperie.recipes
+    module: str  #: name of a module in creperie.recipes
     own: Mapping[str, Any] = field(default_factory=dict)  #: options that only recipes have, with their defaults
-    settings: tuple[str, ...] = ()  #: `room:Class`, dataclasses whose options are options of the stage as well
+    settings: tuple[str, ...] = ()  #: `room:Class`: dataclasses whose options the stage also takes
     gives: str = "benchmark"
     takes: int = 1
-    files: tuple[str, ...] = ()  #: options that name local files, whose content counts
+    files: tuple[str, ...] = ()  #: options that name local files, whose content is part of the stage's key
     required: tuple[str, ...] = ()
-    spread: bool = False  #: its batches run on an engine, where one is asked for
+    spread: bool = False  #: its batches run on an engine, if one is given
     packages: tuple[str, ...] = ()  #: Python packages that it imports
-    rate: float = 0.0  #: items per second, beside what its models take; 0: no time per item
+    rate: float = 0.0  #: items per second, besides the time of its models; 0: no time per item
     start: float = 0.5  #: seconds before the first item
-    any_input: bool = False  #: it works with whichever inputs there are; others are skipped without their first
+    any_input: bool = False  #: it works with any of its inputs; other kinds are skipped if their first input is missing
 
     @cached_property
     def declared(self) -> dict[str, OptionField]:
-        """Return the options by name, but for mappings: those that the settings declare, and those of recipes alone."""
+        """The options by name, except mappings: those of the settings dataclasses, and those that only recipes have."""
         about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": "", "minimum": None, "whole": False}
         kinds = {name: type(default) for name, default in self.own.items() if not isinstance(default, dict)}
         fields = {
@@ -114,7 +115,7 @@ class StageKind:
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """Return all options with their defaults."""
+        """All options with their defaults."""
         defaults = {name: about.default for name, about in self.declared.items()} | dict(self.own)
         return {name: list(v) if isinstance(v, tuple) else v for name, v in defaults.items()}
 
@@ -133,7 +134,7 @@ STEPS: dict[str, StageKind] = _read_steps()
 
 
 def models_of(options: Mapping[str, Any]) -> list[str]:
-    """Return the models that a stage's options name, models inside a model's name and towers of a file included."""
+    """Return the model URIs in a stage's options, with models inside a URI and the towers that a JSON file names."""
     named: list[str] = []
     for name in MODEL_OPTIONS:
         value = options.get(name) or []
@@ -145,8 +146,5 @@ def models_of(options: Mapping[str, Any]) -> list[str]:
 
 
 def work_of(does: str) -> Callable[[StageJob], dict[str, Any]]:
-    """Return the function that does a step's work and gives a summary of a few numbers."""
-    function: Callable[[StageJob], dict[str, Any]] = getattr(
-        import_module(f"creperie.recipes.{STEPS[does].module}"), f"run_{does}"
-    )
-    return function
+    """Return the function that runs a kind of stage and returns a summary."""
+    return getattr(import_module(f"creperie.recipes.{STEPS[does].module}"), f"run_{does}")

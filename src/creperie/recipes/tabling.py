@@ -1,4 +1,4 @@
-"""Stages that write up: the papers' tables with the rows of this run, and the papers' figures drawn from it."""
+"""Stages that write results: the papers' tables with rows of this run, and the papers' figures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORMS = (("text", "txt"), ("markdown", "md"), ("html", "html"))
 
 
 def run_table(job: StageJob) -> dict[str, Any]:
-    """Write every table as text, Markdown, HTML and JSON, with all rows that can be filled; say why others cannot."""
+    """Write every table as text, Markdown, HTML and JSON with all rows that can be filled; return why others cannot."""
     runs = [run for folder in job.inputs for run in runs_in(Path(folder))]
     findings = replace(findings_of(job), runs=tuple((run.model, run.benchmark, run.results) for run in runs))
     job.out.mkdir(parents=True)
@@ -56,7 +56,7 @@ def run_table(job: StageJob) -> dict[str, Any]:
 
 
 def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
-    """Return the runs that fill a column which no earlier run of their model fills, and why the others do not."""
+    """Return the runs that fill a column that no earlier run of their model fills, and the reasons of the others."""
     fitting: list[Run] = []
     reasons: dict[str, str] = {}
     for run in runs:
@@ -73,7 +73,7 @@ def _fitting(table: PublishedTable, runs: Sequence[Run], same: dict[str, str]) -
 
 
 def findings_of(job: StageJob) -> RecipeFindings:
-    """Return what the inputs hold beside runs, by the name of their stage."""
+    """Return the contents of the inputs other than runs, by the name of their stage."""
     findings = RecipeFindings()
     piles = {
         PAIRWISE: findings.pairwise,
@@ -84,7 +84,7 @@ def findings_of(job: StageJob) -> RecipeFindings:
     piles[ANSWERS] = findings.answers
     for stage, place in own_places(job.sources, job.inputs).items():
         folder = Path(place)
-        if (folder / MANIFEST_FILE).is_file() and not (folder / RUNS).is_dir():  # people who chose made no items
+        if (folder / MANIFEST_FILE).is_file() and not (folder / RUNS).is_dir():  # a study of choices made no items
             findings.benches[stage] = load(place)
         for name, pile in piles.items():
             if (folder / name).is_file():
@@ -98,7 +98,7 @@ def findings_of(job: StageJob) -> RecipeFindings:
 
 
 def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
-    """Return the inputs by the stage that made them: what a skipped stage hands on is not its work.
+    """Return the inputs by the stage that made them; the output of a skipped stage counts for the stage that made it.
 
     >>> own_places(["refine", "trainings", "released"], ["out/04-people", "out/04-people", "sugarcrepe:data"])
     {'people': 'out/04-people', 'released': 'sugarcrepe:data'}
@@ -108,7 +108,7 @@ def own_places(stages: Sequence[str], places: Sequence[str]) -> dict[str, str]:
 
 
 def write_results(runs: Sequence[Run], path: Path) -> None:
-    """Write all results of the runs, one line each."""
+    """Write all results of the runs as CSV, one line per result."""
     names = ("task", "subset", "n", "hits", "ties", "accuracy", "low", "high", "chance")
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -119,7 +119,7 @@ def write_results(runs: Sequence[Run], path: Path) -> None:
 
 
 def run_figure(job: StageJob) -> dict[str, Any]:
-    """Draw each figure as SVG. A line is `NUMBER: DRAWING STAGE…`; `STAGE/PATTERN` names a file or run of a stage.
+    """Draw each figure as SVG. A figure is `NUMBER: DRAWING STAGE…`; `STAGE/PATTERN` names a file or run of a stage.
 
     A figure that cannot be drawn from these items is left out, with the reason.
     """
@@ -128,7 +128,6 @@ def run_figure(job: StageJob) -> dict[str, Any]:
     job.out.mkdir(parents=True)
     drawn: dict[str, str] = {}
     reasons: dict[str, str] = {}
-    shown: dict[str, str] = {}
     for number, line in job.option("figures").items():
         drawing, *words = line.split()
         if drawing not in DRAWINGS:
@@ -137,11 +136,10 @@ def run_figure(job: StageJob) -> dict[str, Any]:
             figure = draw_figure(drawing, [_place(word, places, job) for word in words], options)
             save_figure(figure, job.out / f"figure-{number}.svg")
             drawn[number] = drawing
-            shown[number] = next((label for ax in figure.axes if (label := ax.get_ylabel() or ax.get_xlabel())), "")
         except CreperieError as e:
-            reasons[number] = e.what  # without the place: it is of this machine
-    write_json(job.out / "figures.json", {"drawn": drawn, "not_drawn": reasons, "shown": shown})
-    return {"figures": drawn, "not_drawn": reasons, "shown": shown}
+            reasons[number] = e.what  # without the path, which depends on the machine
+    write_json(job.out / "figures.json", {"drawn": drawn, "not_drawn": reasons})
+    return {"figures": drawn, "not_drawn": reasons}
 
 
 def _place(word: str, places: dict[str, str], job: StageJob) -> str:

@@ -1,4 +1,4 @@
-"""Stages that train: one model, the study of hard negatives, and ways of tuning a model."""
+"""Stages that train: one model, the study of hard negatives, and several ways of tuning a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TUNING = "tuning.json"
 
 
 def run_train(job: StageJob) -> dict[str, Any]:
-    """Train with the items' foils, or with what makers give; a killed training resumes at its last checkpoint."""
+    """Train a model with the items' foils or with makers' foils; an interrupted training resumes at its checkpoint."""
     from creperie.training import TrainingSettings, TrainOptions, train
 
     how = {"options": job.settings(TrainOptions), "settings": job.settings(TrainingSettings)}
@@ -31,7 +31,7 @@ def run_train(job: StageJob) -> dict[str, Any]:
 
 
 def _model(job: StageJob, benchmarks: int = 1) -> str:
-    """Return the model that a stage starts from: the one it names, or that of a stage after its benchmarks."""
+    """Return the model that a stage starts from: its option, or one trained by an input after its benchmarks."""
     model = job.option("model") or next(iter(trained_models(job.inputs[benchmarks:])), "")
     if not model:
         raise UsageError(f"stage {job.name!r} has no model", hint="name one, or a stage that trains one in `from`")
@@ -39,7 +39,7 @@ def _model(job: StageJob, benchmarks: int = 1) -> str:
 
 
 def run_tiny(job: StageJob) -> dict[str, Any]:
-    """Write a tiny checkpoint with random weights, where no real one is at hand: its scores are chance.
+    """Write a tiny checkpoint with random weights, for use without a real one: its scores are at chance level.
 
     `build` names the function that writes it, as `module:function`.
     """
@@ -50,7 +50,7 @@ def run_tiny(job: StageJob) -> dict[str, Any]:
 
 
 def trained_models(places: Sequence[str]) -> list[str]:
-    """Return the URIs of the models in stages' folders: of a generative model one for every way of asking it."""
+    """Return the URIs of the models in stages' folders; a generative model has one URI per way of asking it."""
     uris: list[str] = []
     for folder in map(Path, places):
         if (folder / TRAINED).is_file():
@@ -61,10 +61,10 @@ def trained_models(places: Sequence[str]) -> list[str]:
 
 
 def run_trainings(job: StageJob) -> dict[str, Any]:
-    """Train once per type of foil and seed, as for Tables 5 and 10 of SugarCrepe.
+    """Train once per type of foil and seed, as for Tables 5 and 10 of SugarCrepe, and write the study.
 
-    The inputs are what the model is trained on, a biased benchmark, a clean one and, where no model is named, a stage
-    that trains one.
+    The inputs are the training data, a biased benchmark, a clean one and, if no model is named, a stage that trains
+    one.
     """
     from creperie.auditing import AttackerModels
     from creperie.training import (
@@ -94,7 +94,7 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
 
 
 def without_seconds(value: Any) -> Any:
-    """Return a document without its times: two runs of the same work then write the same.
+    """Return a document without its times, so that two runs of the same work write the same document.
 
     >>> without_seconds({"seconds": 3.2, "sat": [{"arm": "swap", "seconds": 1.1}]})
     {'sat': [{'arm': 'swap'}]}
@@ -105,16 +105,15 @@ def without_seconds(value: Any) -> Any:
 
 
 def run_tune(job: StageJob) -> dict[str, Any]:
-    """Tune a model as for Table 13 of SugarCrepe++: not at all, as a whole, by LoRA; test on what was not trained on.
+    """Tune a model as for Table 13 of SugarCrepe++ (not at all, all weights, LoRA); test it on held-out items.
 
-    The paper says that it takes the objective with which sentence transformers are trained and names none. `triple` is
-    their multiple-negatives ranking over all three captions; it sees P2, which `negclip` does not.
+    The paper uses the objective with which sentence transformers are trained, without naming it. `triple` is their
+    multiple-negatives ranking over all three captions; it uses P2, which `negclip` does not.
     """
     from creperie.training import TrainingSettings, TuneOptions, tune
 
     model, bench = _model(job), load(job.input)
     how = {"options": job.settings(TuneOptions), "settings": job.settings(TrainingSettings)}
     tuned = tune(bench, model, job.work / "tuned", progress=job.progress, **how)
-    job.out.mkdir(parents=True)
     write_json(job.out / TUNING, {**tuned.document, "benchmark": bench.name})
     return {"model": Path(model.partition(":")[2]).name, "accuracy": {row.way: row.accuracy for row in tuned.rows}}

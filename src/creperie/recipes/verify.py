@@ -1,8 +1,9 @@
-"""Two recipe runs compared stage by stage: the same content, or which stages differ."""
+"""Comparison of two recipe runs, stage by stage: the same content, or which stages differ."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from creperie.recipes.kitchen import RECORD, digest_of, read_card, without_folde
 
 @dataclass(frozen=True)
 class StageMatch:
-    """Whether a stage has the same output and the same numbers in both runs; `why` says what differs."""
+    """The result for one stage: whether output and numbers are the same in both runs; `why` says what differs."""
 
     stage: str
     same: bool
@@ -21,28 +22,28 @@ class StageMatch:
 
 
 def verify_runs(one: Path, two: Path) -> list[StageMatch]:
-    """Compare every stage of two runs of a recipe, in order."""
-    cards = [read_card(folder) for folder in (one, two)]
-    if cards[0]["recipe"] != cards[1]["recipe"]:
-        raise UsageError(f"runs of different recipes: {cards[0]['recipe']}, {cards[1]['recipe']}", where=str(two))
-    return [_match(name, one / name, two / name) for name in dict.fromkeys([*cards[0]["stages"], *cards[1]["stages"]])]
+    """Return the comparison of every stage of two runs of a recipe, in order."""
+    runs = [(folder, read_card(folder)) for folder in (one, two)]
+    recipes = [card["recipe"] for _, card in runs]
+    if recipes[0] != recipes[1]:
+        raise UsageError(f"runs of different recipes: {', '.join(recipes)}", where=two)
+    return [_match(name, runs) for name in dict.fromkeys(name for _, card in runs for name in card["stages"])]
 
 
-def _match(name: str, one: Path, two: Path) -> StageMatch:
-    there = [(place / RECORD).is_file() for place in (one, two)]
-    if there == [False, False]:
+def _match(name: str, runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> StageMatch:
+    cooked = [folder for folder, _ in runs if (folder / name / RECORD).is_file()]
+    if not cooked:
         return StageMatch(name, True, "skipped in both")
-    if not all(there):
-        return StageMatch(name, False, f"only in {(one if there[0] else two).parent}")
-    if digest_of(str(one), one.parent) != digest_of(str(two), two.parent):
+    if len(cooked) == 1:
+        return StageMatch(name, False, f"only in {cooked[0]}")
+    digests, summaries = [], []
+    for folder, card in runs:
+        places = [str(folder), str(folder.absolute()), *card.get("places", ())]
+        digests.append(digest_of(str(folder / name), places))
+        text = json.dumps(read_json(folder / name / RECORD)["summary"], ensure_ascii=False)
+        summaries.append(json.loads(without_folder(text.encode(), places)))
+    if digests[0] != digests[1]:
         return StageMatch(name, False, "other content")
-    left, right = (_summary(place) for place in (one, two))
+    left, right = summaries
     differing = sorted(key for key in {*left, *right} if left.get(key) != right.get(key))
     return StageMatch(name, not differing, f"other numbers: {', '.join(differing)}" if differing else "")
-
-
-def _summary(place: Path) -> dict[str, Any]:
-    """Return a stage's numbers; models that the run trained are named without its folder."""
-    text = json.dumps(read_json(place / RECORD)["summary"], ensure_ascii=False)
-    summary: dict[str, Any] = json.loads(without_folder(text.encode(), place.parent))
-    return summary

@@ -1,4 +1,4 @@
-"""YAML read safely, with the line of every value: so that a message about a recipe can name it."""
+"""Safe YAML parsing with the line of every value, so that an error about a recipe can name the line."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import yaml
 
 from creperie.core import DataError, compose_yaml, unknown
 
-#: deeper than any recipe; a document that nests further is not one
+#: Maximum nesting of a document; no recipe is deeper.
 DEEPEST = 20
 Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A document and the lines of its values, by path: `("stages", 0, "name")`."""
+    """A document, and the line of each value by its path: `("stages", 0, "name")`."""
 
     file: str
     value: Any
     lines: dict[Path, int]
 
     def where(self, *path: str | int) -> str:
-        """Return `file:line` of a value, or of the nearest thing around it."""
+        """Return `file:line` of a value, or of the nearest enclosing value."""
         while path and path not in self.lines:
             path = path[:-1]
         return f"{self.file}:{self.lines.get(path, 1)}"
 
     def mapping(self, path: Path, known: Iterable[str], what: str, kind: str = "key") -> dict[str, Any]:
-        """Return the mapping at a path; an error names the line of a value that is none, or of an unknown key."""
+        """Return the mapping at a path; raise an error with the line if it is not a mapping or has an unknown key."""
         value = self.value
         for part in path:
             value = value[part]
@@ -44,15 +44,15 @@ class Marked:
 
 
 def read_marked_file(file: pathlib.Path) -> Marked:
-    """Return the YAML document in a file."""
+    """Return the YAML document in a file, with its lines."""
     try:
         return read_marked(file.read_bytes().decode("utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"cannot be read ({getattr(e, 'strerror', '') or 'not UTF-8 text'})", where=str(file)) from None
+        raise DataError(f"cannot be read ({getattr(e, 'strerror', '') or 'not UTF-8 text'})", where=file) from None
 
 
 def read_marked(text: str, file: str) -> Marked:
-    """Return a YAML document of plain mappings, lists, texts, numbers and truth values.
+    """Return a YAML document of plain mappings, lists, texts, numbers and booleans, with its lines.
 
     >>> read_marked("a:\\n  b: 1\\n", "x.yaml").where("a", "b")
     'x.yaml:2'

@@ -1,4 +1,4 @@
-"""A zoo: models × benchmarks as one file of data, with options for every row and column.
+"""A zoo: models × benchmarks in one YAML file, with options for every row and column.
 
 defaults: {limit: 200, ties: wrong}
 models:
@@ -23,7 +23,7 @@ from creperie.models import check_uri
 from creperie.recipes.yaml_lines import Marked, read_marked_file
 from creperie.scoring import MatrixColumn, MatrixRow, ScoreOptions
 
-#: options of models, of benchmarks, and of all: those of the command line
+#: options of models, of benchmarks, and of both; they are those of the command line
 _SCORE = options_in(ScoreOptions)
 MODEL_OPTIONS = {name: about for name, about in _SCORE.items() if name != "tasks"}
 BENCH_OPTIONS = {**options_in(PartOptions), "tasks": _SCORE["tasks"]}
@@ -32,7 +32,7 @@ SHARED_OPTIONS = {**options_in(MetricSettings), "seed": options_in(DrawOptions)[
 
 @dataclass(frozen=True)
 class ZooEntry:
-    """A model or a benchmark of a zoo: its URI or spec, a short name, tags, and options of its own."""
+    """A model or a benchmark of a zoo: its URI or spec, a short name, tags, and options for this entry only."""
 
     spec: str
     name: str = ""
@@ -46,19 +46,19 @@ class ZooEntry:
 
 @dataclass(frozen=True)
 class Zoo:
-    """Models × benchmarks. Options of an entry come before the defaults."""
+    """A matrix of models × benchmarks. Options of an entry override the defaults."""
 
     models: tuple[ZooEntry, ...]
     benches: tuple[ZooEntry, ...]
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def names(self) -> dict[str, str]:
-        """Return short names of models, by URI."""
+        """Return the short names of models by URI."""
         return {entry.spec: entry.name for entry in self.models if entry.name}
 
 
 def is_zoo(text: str) -> bool:
-    """Is this argument a zoo file rather than a benchmark?
+    """Return True if the argument is a zoo file rather than a benchmark.
 
     >>> is_zoo("zoo.yaml"), is_zoo("sugarcrepe"), is_zoo("csv:zoo.yml")
     (True, False, False)
@@ -67,7 +67,7 @@ def is_zoo(text: str) -> bool:
 
 
 def read_zoo(path: str | Path) -> Zoo:
-    """Return a zoo from its YAML file. Mistakes name the line."""
+    """Return a zoo from its YAML file. Errors name the line."""
     marked = read_marked_file(Path(path))
     document = marked.mapping((), ("models", "benchmarks", "defaults"), "is not a zoo")
     models = _entries(marked, "models", "model", MODEL_OPTIONS)
@@ -77,7 +77,7 @@ def read_zoo(path: str | Path) -> Zoo:
 
 
 def _entries(marked: Marked, key: str, kind: str, known: Mapping[str, OptionField]) -> tuple[ZooEntry, ...]:
-    """Return the entries of the list under a key."""
+    """Return the entries of the list under a key; raise a DataError if a name is repeated."""
     listed = marked.value.get(key)
     if not listed:
         raise DataError(f"has no {key}", where=marked.file, hint=f"write `{key}:` with a list")
@@ -87,8 +87,11 @@ def _entries(marked: Marked, key: str, kind: str, known: Mapping[str, OptionFiel
     for i, record in enumerate(listed):
         entry = _entry(marked, (key, i), record, kind, known)
         if entry.label in entries:
-            hint = "leave one out, or give it another `name`"
-            raise DataError(f"{entry.label!r} is named twice", where=marked.where(key, i), hint=hint)
+            raise DataError(
+                f"{entry.label!r} is named twice",
+                where=marked.where(key, i),
+                hint="leave one out, or give it another `name`",
+            )
         entries[entry.label] = entry
     return tuple(entries.values())
 
@@ -99,8 +102,9 @@ def _entry(
     if isinstance(record, str):
         return ZooEntry(record)
     if not isinstance(record, dict) or not isinstance(record.get(kind), str):
-        hint = f"write its name, or a mapping with `{kind}:`"
-        raise DataError(f"is not a {kind}", where=marked.where(*path), hint=hint)
+        raise DataError(
+            f"is not a {kind}", where=marked.where(*path), hint=f"write its name, or a mapping with `{kind}:`"
+        )
     tags = record.get("tags") or {}
     if not isinstance(tags, dict):
         raise DataError("tags are not a mapping", where=marked.where(*path, "tags"), hint="write tags: {family: clip}")
@@ -120,7 +124,7 @@ def _options(
 
 
 def matrix_rows(zoo: Zoo, options: ScoreOptions) -> list[MatrixRow]:
-    """Return the models with their options. All are checked before the first is run; a wrong one keeps its fault."""
+    """Return the models with their options. All are checked before any is run; an invalid one carries its error."""
     settings = MetricSettings(
         ties=zoo.defaults.get("ties", options.settings.ties), seed=zoo.defaults.get("seed", options.settings.seed)
     )
@@ -133,7 +137,7 @@ def matrix_rows(zoo: Zoo, options: ScoreOptions) -> list[MatrixRow]:
 
 
 def model_fault(uri: str) -> str:
-    """Return why a model cannot be run, as far as that is known without loading it; empty where nothing is wrong."""
+    """Return why a model cannot be run, as far as this is known without loading it; empty if nothing is wrong."""
     try:
         check_uri(uri)
     except CreperieError as e:
@@ -142,7 +146,7 @@ def model_fault(uri: str) -> str:
 
 
 def matrix_columns(zoo: Zoo) -> list[MatrixColumn]:
-    """Return the benchmarks, loaded. A benchmark that is not there stops everything: no model could be scored on it."""
+    """Return the loaded benchmarks. A missing benchmark raises an error: no model could be scored on it."""
     return [_column(entry, {**zoo.defaults, **entry.options}) for entry in zoo.benches]
 
 

@@ -5,7 +5,6 @@ from creperie.refining.plan import RefinePlan as RefinePlan
 from creperie.refining.refinement import Refined as Refined
 from creperie.refining.refinement import SubsetOutcome as SubsetOutcome
 from creperie.refining.refinement import refine as refine
-from creperie.refining.standing import AttackerFigure as AttackerFigure
 from creperie.refining.standing import AttackerStanding as AttackerStanding
 from creperie.refining.syntaxbias import syntaxbias_scores as syntaxbias_scores
 from creperie.refining.write import refine_document as refine_document

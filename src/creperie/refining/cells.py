@@ -1,4 +1,4 @@
-"""Signed bins of score gaps, the cells in which the refinements count, and the grid method, which balances them."""
+"""Signed bins of score gaps, the cells in which refinements count items, and the grid method, which balances them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 
 def unit_gaps(gaps: np.ndarray) -> np.ndarray:
-    """Gaps as float64 (items × attackers) within [-1, 1]; an attacker that goes beyond is divided by its largest.
+    """Return gaps as float64 (items × attackers) within [-1, 1]; an attacker that exceeds it is divided by its largest
+    |gap|.
 
-    Zero stays zero and signs stay signs, so who wins an item never changes.
+    Zero stays zero and signs stay signs, so the winner of an item never changes.
 
     >>> unit_gaps(np.array([[0.5, 4.0], [-0.25, -2.0]])).tolist()
     [[0.5, 1.0], [-0.25, -0.5]]
@@ -30,7 +31,7 @@ def unit_gaps(gaps: np.ndarray) -> np.ndarray:
 
 
 def signed_bins(gaps: np.ndarray, bins: int) -> np.ndarray:
-    """sign · (floor(|gap| · bins) + 1), and 0 where the gap is zero; |gap| = 1 falls into the last bin.
+    """Return sign · (floor(|gap| · bins) + 1), or 0 where the gap is zero; |gap| = 1 falls into the last bin.
 
     The product is taken in float64 as published: 0.58 · 50 is 28.999…, so it lies in bin 29.
 
@@ -42,14 +43,14 @@ def signed_bins(gaps: np.ndarray, bins: int) -> np.ndarray:
 
 
 def row_codes(rows: np.ndarray) -> np.ndarray:
-    """A whole number for every row of whole numbers: equal for equal rows, and in the order of the rows.
+    """Return one integer per row of integers: equal for equal rows, and ordered as the rows are lexicographically.
 
     >>> row_codes(np.array([[1, -2], [0, 5], [1, -2], [1, 3]])).tolist()
     [8, 7, 8, 13]
     """
     low = rows.min(axis=0, initial=0)
     width = rows.max(axis=0, initial=0) - low + 1
-    if float(np.prod(width.astype(np.float64))) >= 2**62:  # too many kinds of rows for one number: sort them instead
+    if float(np.prod(width.astype(np.float64))) >= 2**62:  # too many possible rows for one integer: rank them instead
         return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
     codes = np.zeros(len(rows), dtype=np.int64)
     for column, least, size in zip(rows.T, low.tolist(), width.tolist()):
@@ -62,13 +63,13 @@ FACE_BINS = 10  #: for items on which some attacker has a gap of exactly zero
 
 
 def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = FACE_BINS) -> np.ndarray:
-    """Which items to keep: a mask in the order of the input.
+    """Return a mask of the items to keep.
 
-    An item's cell is the vector of its signed bins. Cells that mirror each other at the origin keep as many items as
-    the smaller of the two has, drawn without replacement. Items on which every attacker has no opinion are kept.
-    Items on which some have none are balanced apart, on the other axes and with wider bins, as published.
+    An item's cell is the vector of its signed bins. Of two cells that mirror each other at the origin, each keeps as
+    many items as the smaller one has, drawn without replacement. Items with gap zero for every attacker are kept. Items
+    with gap zero for some attackers are balanced separately, on the other axes and with wider bins, as published.
 
-    With any number of attackers, #(gap > 0) = #(gap < 0) for each of them among the kept items.
+    For each attacker, whatever their number, #(gap > 0) = #(gap < 0) among the kept items.
     """
     scaled = unit_gaps(gaps)
     zero = scaled == 0
@@ -76,7 +77,7 @@ def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = 
     wide = signed_bins(scaled, face_bins)
     cells = np.where(zero.any(axis=1, keepdims=True), wide, fine)
     keep = zero.all(axis=1)
-    # One code a mirror pair: a cell and its mirror image share the lexicographically larger of the two.
+    # One code per mirror pair: a cell and its mirror image share that of the lexicographically larger one.
     leading = _leading_sign(cells)
     codes = row_codes(np.column_stack([zero.any(axis=1), cells * leading[:, None]]))
     rows = np.flatnonzero(~keep)
@@ -86,7 +87,7 @@ def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = 
 
 
 def _as_many_as_mirrored(rows: np.ndarray, cell: np.ndarray) -> np.ndarray:
-    """Of the rows in cell 2c and in cell 2c + 1 the first few, as many of the one as of the other."""
+    """Return the first rows of cells 2c and 2c + 1, equally many of each."""
     order = np.argsort(cell, kind="stable")
     names, starts, counts = np.unique(cell[order], return_index=True, return_counts=True)
     place = np.minimum(np.searchsorted(names, names ^ 1), max(len(names) - 1, 0))
@@ -96,7 +97,7 @@ def _as_many_as_mirrored(rows: np.ndarray, cell: np.ndarray) -> np.ndarray:
 
 
 def _leading_sign(cells: np.ndarray) -> np.ndarray:
-    """The sign of each row's first non-zero entry; 0 for a row of zeros."""
+    """Return the sign of each row's first non-zero entry; 0 for a row of zeros."""
     signs = np.sign(cells)
     first = (signs != 0).argmax(axis=1)
     return np.take_along_axis(signs, first[:, None], axis=1)[:, 0]

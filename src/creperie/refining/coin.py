@@ -1,10 +1,11 @@
-"""Items as fair coins: each is kept with the chance that makes its two captions equally likely to be the true one.
+"""The coin method: each item is kept with the probability that makes its two captions equally likely to be the true
+one.
 
-Attackers learn from one half of the images, which is then left out. About the other half they give odds: where they
-hold the true caption for k times as likely as the false one, the item is kept once in k times; where they hold the
-false one for likelier, always. So what stays is as often true as false to whoever knows what they know. Every item is
-thrown for on its own, and nothing that is kept was learned from: a set whose counts were evened out instead gives
-itself away, since whoever knows all items but one knows which caption that one needs.
+Attackers learn from one half of the images, which is then left out. For the other half they give odds: if they consider
+the true caption k times as likely as the false one, the item is kept with probability 1/k; if they consider the false
+one more likely, it is always kept. So among the kept items, either caption is equally often the true one to anybody who
+knows what the attackers know. Every item is drawn independently, and attackers learned from none that is kept. A set
+whose counts were balanced exactly would leak: the counts of all items but one reveal the true caption of that one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 
 def one_per_caption(pairs: Pairs, seed: int) -> np.ndarray:
-    """A mask over the items: of several with the same images, subset and true caption, one, drawn at random."""
+    """Return a mask over the items: one random item of all that have the same images, subset and true caption."""
     first = np.flatnonzero(np.r_[True, pairs.item[1:] != pairs.item[:-1]])
     item = np.random.default_rng(seed).permutation(pairs.item[first])
     caption = np.zeros(pairs.n_items, dtype=np.int64)
@@ -32,24 +33,24 @@ def one_per_caption(pairs: Pairs, seed: int) -> np.ndarray:
 
 
 def held_out_odds(pairs: Pairs, attackers: Sequence[Attacker], seed: int, progress: Progress) -> np.ndarray:
-    """For every item: the log-odds of its true caption by all attackers together; NaN where these learned from it.
+    """Return, for every item, the combined log-odds of its true caption by all attackers; NaN if they learned from it.
 
-    Attackers learn from one half of the images; what each is worth is learned there, too, out of fold.
+    Attackers learn from one half of the images; their weights are learned there, too, out of fold.
     """
     learning = grouped_folds(pairs.group, 2, seed) == 0
     half = replace(pairs, fold=(~learning).astype(np.int64))
     seen = learning[pairs.item]
-    known = np.zeros((len(pairs), len(attackers)))
+    answers = np.zeros((len(pairs), len(attackers)))
     for k, attacker in enumerate(attackers):
-        known[:, k] = np.nan_to_num(attacker.margins(half if attacker.directed else pairs, progress))
+        answers[:, k] = np.nan_to_num(attacker.margins(half if attacker.directed else pairs, progress))
         if attacker.directed:
-            known[seen, k] = np.nan_to_num(attacker.margins(pairs.of_items(learning), progress))
+            answers[seen, k] = np.nan_to_num(attacker.margins(pairs.of_items(learning), progress))
     odds = np.full(len(pairs), np.nan)
     with one_thread():
         for block in training_blocks(pairs):
-            own = block[pairs.item]
+            of_block = block[pairs.item]
             part = replace(pairs.of_items(block), counted=None)
-            odds[own & ~seen] = stacked(part, known[own], ~seen[own], seed)
+            odds[of_block & ~seen] = stacked(part, answers[of_block], ~seen[of_block], seed)
     totals = np.bincount(pairs.item, weights=odds, minlength=pairs.n_items)
     return np.asarray(np.where(learning, np.nan, totals))
 

@@ -1,7 +1,7 @@
 """The largest balanced subset, as an integer programme.
 
-Items with the same signed bins under every attacker are interchangeable, so the programme has
-one integer variable per such signature, not one per item; which items of a signature stay is drawn at random.
+Items with the same signed bins under every attacker are interchangeable, so the programme has one integer variable per
+such signature, not one per item; which items of a signature are kept is drawn at random.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXACT = 20_000
 
 @dataclass(frozen=True)
 class _Programme:
-    """max Σx subject to balance @ x = 0 and 0 ≤ x ≤ count, x whole."""
+    """The integer programme: max Σx subject to balance @ x = 0 and 0 ≤ x ≤ count, x integer."""
 
     count: np.ndarray
     balance: Any  #: scipy's sparse matrix: one row per attacker and bin
@@ -31,7 +31,7 @@ class _Programme:
 
     @property
     def mirrored(self) -> np.ndarray:
-        """Amounts that balance for sure: of a signature and its mirror image as many as the rarer has."""
+        """Return amounts that surely balance: for a signature and its mirror image, as many as the rarer has."""
         amounts = np.zeros_like(self.count)
         left: dict[bytes, list[int]] = {}
         for i in range(len(self.count)):
@@ -48,11 +48,11 @@ class _Programme:
 
 
 def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: float = 60.0) -> Selection:
-    """Keep as many items as possible so that every attacker's gap histogram mirrors itself at zero.
+    """Keep as many items as possible so that every attacker's gap histogram is symmetric about zero.
 
-    For every attacker and every bin of |gap|, as many kept items have a positive gap in it as have a negative one.
-    Given time, the answer is the best there is and always the same. Where the time limit decides, it may not be the
-    best (`proven` says so), and a few bins may miss an item (`off` counts them); the signs balance nevertheless.
+    For every attacker and every bin of |gap|, as many kept items have a positive gap in it as have a negative one. With
+    enough time the result is optimal and always the same. If the time limit ends the search, it may not be optimal
+    (`proven` says so), and a few bins may be off by an item (`off` counts them); the signs balance in any case.
     """
     scaled = unit_gaps(gaps)
     cells = signed_bins(scaled, bins)
@@ -65,7 +65,7 @@ def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: floa
 
 
 def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
-    """Per attacker and bin: +1 where the signature's gap is positive there, −1 where negative."""
+    """Return the programme; per attacker and bin, +1 for signatures with a positive gap, −1 with a negative one."""
     try:
         from scipy.sparse import csr_matrix
     except ImportError:
@@ -80,7 +80,7 @@ def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
 
 
 def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float, bool]:
-    """Whole amounts per signature, the upper bound, and whether the bound is met."""
+    """Return integer amounts per signature, the upper bound, and whether the bound is met."""
     end = time.monotonic() + time_limit
     relaxed, bound, price = _linear(programme)
     near = _Near(programme, relaxed, price, bound)
@@ -95,18 +95,18 @@ def _solve(programme: _Programme, time_limit: float) -> tuple[np.ndarray, float,
 
 
 def _meets(amounts: np.ndarray, bound: float) -> bool:
-    """True if no selection can be larger: the whole number below the bound is reached."""
+    """Return True if no selection can be larger: the largest integer below the bound is reached."""
     return bool(amounts.sum() >= np.floor(bound + 1e-6))
 
 
 @dataclass
 class _Near:
-    """Looks for whole balanced amounts near the relaxed ones.
+    """A search for integer balanced amounts near the solution of the linear relaxation.
 
-    Few of the relaxed amounts are not whole. Rounded down they leave some rows out of balance; those are brought back
-    by small programmes in which some hundred amounts may move by a little: the ones that cost the least to move, by
-    the prices of the relaxed solution, in a random order. What is still out of balance costs a fine, so that such a
-    programme always has a solution and one after the other comes nearer. Once all is balanced, others look for more.
+    Few of the relaxed amounts are fractional. Rounded down they leave some rows out of balance; these are corrected by
+    small programmes in which some hundred amounts may change by a little: the cheapest ones by the dual prices of the
+    relaxed solution, in a random order. The remaining imbalance is penalised, so that such a programme always has a
+    solution and each comes nearer to balance. Once all rows balance, further programmes look for a larger selection.
     """
 
     programme: _Programme
@@ -115,9 +115,9 @@ class _Near:
     bound: float
 
     def balanced(self, end: float) -> np.ndarray:
-        """The best that was found in time: balanced in every bin, or at least in the signs of every attacker.
+        """Return the best amounts found in time: balanced in every bin, or at least in the signs of every attacker.
 
-        Where not even that was found: signatures and their mirror images, as the grid does.
+        If neither was found, return equal amounts of signatures and their mirror images, as the grid method does.
         """
         programme = self.programme
         settled = np.abs(self.relaxed - np.rint(self.relaxed)) < 1e-6
@@ -143,17 +143,21 @@ class _Near:
         return programme.mirrored if self.off(amounts)[0] else amounts
 
     def _with_even_signs(self, amounts: np.ndarray) -> np.ndarray:
-        """As few changes as possible, so that the signs balance: a handful of rows, which is quickly done."""
+        """Return the amounts with as few changes as possible so that the signs balance: a small programme, quickly
+        solved.
+        """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         programme = self.programme
         there = amounts > 0
-        held = programme.signs @ amounts
+        imbalance = programme.signs @ amounts
         answer = milp(
-            np.where(there, 1.0, 1e-3),  # taking away costs an item, adding next to nothing
+            np.where(there, 1.0, 1e-3),  # removing costs an item, adding next to nothing
             integrality=np.ones_like(amounts),
             bounds=Bounds(np.zeros_like(amounts), np.where(there, amounts, programme.count)),
-            constraints=[LinearConstraint(programme.signs.multiply(np.where(there, -1.0, 1.0)), -held, -held)],
+            constraints=[
+                LinearConstraint(programme.signs.multiply(np.where(there, -1.0, 1.0)), -imbalance, -imbalance)
+            ],
             options={"time_limit": A_WHILE, "mip_rel_gap": 0.5},
         )
         if answer.x is None:
@@ -162,12 +166,12 @@ class _Near:
         return np.where(there, amounts - change, change)
 
     def off(self, amounts: np.ndarray) -> tuple[float, float]:
-        """By how much the signs, and the bins, miss balance."""
+        """Return the total imbalance of the signs, and of the bins."""
         programme = self.programme
         return float(np.abs(programme.signs @ amounts).sum()), float(np.abs(programme.balance @ amounts).sum())
 
     def _cheap(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """A mask of amounts whose change costs little."""
+        """Return a mask of `size` amounts that are cheap to change, with some randomness."""
         spread = np.median(self.price) + 1e-3
         order = np.argsort(self.price + rng.exponential(spread, len(self.price)), kind="stable")
         free = np.zeros(len(self.price), dtype=bool)
@@ -175,7 +179,7 @@ class _Near:
         return free
 
     def _moved(self, amounts: np.ndarray, free: np.ndarray, reach: float, end: float) -> np.ndarray:
-        """The best amounts where only the free ones move, each by at most `reach`; a fine for what does not balance."""
+        """Return the best amounts if only the free ones change, each by at most `reach`; imbalance is penalised."""
         import scipy.sparse as sparse
         from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -183,19 +187,19 @@ class _Near:
         balance = sparse.vstack([programme.balance, programme.signs], format="csr")
         part = balance[:, free]
         rows, size = part.shape
-        held = balance[:, ~free] @ amounts[~free]
+        imbalance = balance[:, ~free] @ amounts[~free]
         fines = sparse.eye(rows, format="csr")
         low = np.r_[np.maximum(0, amounts[free] - reach), np.zeros(2 * rows)]
         high = np.r_[np.minimum(programme.count[free], amounts[free] + reach), np.full(2 * rows, np.inf)]
         fine = np.full(rows, FINE)
         fine[programme.balance.shape[0] :] *= 10  # the signs matter most
-        # A loss of a thousandth of all is worth no further search: the next programme looks elsewhere.
+        # A gap of a thousandth is not worth further search: the next programme looks elsewhere.
         enough = 1e-3 * self.bound / max(1.0, float(amounts[free].sum()))
         answer = milp(
             np.r_[-np.ones(size), fine, fine],
             integrality=np.r_[np.ones(size), np.zeros(2 * rows)],
             bounds=Bounds(low, high),
-            constraints=[LinearConstraint(sparse.hstack([part, fines, -fines], format="csr"), -held, -held)],
+            constraints=[LinearConstraint(sparse.hstack([part, fines, -fines], format="csr"), -imbalance, -imbalance)],
             options={"time_limit": max(0.5, min(A_WHILE, end - time.monotonic())), "mip_rel_gap": enough},
         )
         moved = amounts.copy()
@@ -204,14 +208,14 @@ class _Near:
         return moved
 
 
-#: How many small programmes, at most; how many in a row may find nothing better; how many amounts move in each.
+#: Most small programmes; most in a row without improvement; numbers of amounts that may change in each.
 ATTEMPTS, IDLE, FREE = 400, 6, (400, 250, 800, 150)
-#: By how much an amount may move, what a missing item of balance costs (in items), and seconds for one programme.
+#: Largest change of an amount; penalty per item of imbalance, in items; seconds for one programme.
 REACH, FINE, A_WHILE = 2.0, 30.0, 3.0
 
 
 def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
-    """The relaxed amounts, their sum, and what moving each of them would cost."""
+    """Return the relaxed amounts, their sum, and the cost of changing each of them."""
     from scipy.optimize import linprog
 
     rows = programme.balance.shape[0]
@@ -229,9 +233,9 @@ def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
 
 
 def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) -> tuple[np.ndarray, float]:
-    """The best amounts and an upper bound: search the whole programme for a larger selection.
+    """Search the whole programme for a larger selection; return the best amounts and an upper bound.
 
-    That there is nothing is a proof, too.
+    If there is none, that is proven as well.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -251,14 +255,14 @@ def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) 
     dual = float(-answer.mip_dual_bound) if answer.mip_dual_bound is not None else float("inf")
     if answer.x is None:
         return amounts, dual
-    found = np.rint(answer.x)
-    if np.abs(programme.balance @ found).sum() > 0 or found.sum() < reached:
+    larger = np.rint(answer.x)
+    if np.abs(programme.balance @ larger).sum() > 0 or larger.sum() < reached:
         return amounts, dual
-    return found, dual
+    return larger, dual
 
 
 def _draw(codes: np.ndarray, amounts: np.ndarray, seed: int) -> np.ndarray:
-    """Keep `amounts[s]` random items of every signature s."""
+    """Return a mask that keeps `amounts[s]` random items of every signature s."""
     rng = np.random.Generator(np.random.PCG64(seed))
     shuffled = rng.permutation(len(codes))
     order = shuffled[np.argsort(codes[shuffled], kind="stable")]

@@ -1,4 +1,4 @@
-"""The largest symmetric part of a benchmark: every pair of captions or images stands both ways round equally often."""
+"""The largest symmetric part of a benchmark: every pair of captions or images occurs equally often in both orders."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from creperie.bench import Item
 from creperie.core import Progress, missing_extra
 from creperie.refining.select import Choice, ChoiceSettings, ItemSurplus, RefinementMethod, SelectionPool
 
-#: What one more time too often costs, in items: one that is too often in both its words is not worth it.
+#: Cost of one unit of deviation, in items: an item that adds two units is not worth it.
 PRICE = 0.75
 
 
 def surplus_of_item(item: Item) -> ItemSurplus:
-    """Of two captions or images, how much more often the first is the true one."""
-    found: list[tuple[tuple[str, ...], int]] = []
+    """Return, for each pair of captions or images of an item, how much more often the first is the true one."""
+    surplus: list[tuple[tuple[str, ...], int]] = []
     for side, asks in (("text", text_asks(item)), ("images", image_asks(item))):
-        found += [((side, *key), n) for key, n in sorted(surplus_of(asks).items())]
-    return ItemSurplus(tuple(found))
+        surplus += [((side, *key), n) for key, n in sorted(surplus_of(asks).items())]
+    return ItemSurplus(tuple(surplus))
 
 
 def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> np.ndarray:
-    """A mask of the items to keep: as many as possible, with every surplus at zero.
+    """Return a mask of the items to keep: as many as possible, with every surplus at zero.
 
-    Items that are symmetric in themselves always stay. Of the others, those go whose pair never stands the other way
-    round; what is left is a small integer programme.
+    Items that are symmetric in themselves are always kept. Of the others, those whose pair never occurs reversed are
+    removed; the rest is a small integer programme.
 
     >>> ask = ("text", "a", "b")
     >>> ways = [ItemSurplus(((ask, n),) if n else ()) for n in (1, -1, 1, 0)]
@@ -37,13 +37,13 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
     """
     keep = np.array([not s.pairs for s in surplus], dtype=bool)
     if left := seen_both_ways(surplus):
-        own = [surplus[i] for i in left]
-        keep[left] = largest_part(surplus_table(own), own, time_limit)
+        paired = [surplus[i] for i in left]
+        keep[left] = largest_part(surplus_table(paired), paired, time_limit)
     return keep
 
 
 def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
-    """The items of which everything is found with a surplus and with a lack, among these items themselves."""
+    """Return the items all of whose surpluses are positive in one of the returned items and negative in another."""
     left = [i for i, s in enumerate(surplus) if s.pairs]
     while True:
         ways: dict[tuple[str, ...], set[bool]] = {}
@@ -57,7 +57,7 @@ def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
 
 
 def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
-    """A sparse table of surpluses: what × items."""
+    """Return a sparse matrix of surpluses: one row per kind of surplus, one column per item."""
     try:
         from scipy.sparse import csr_matrix
     except ImportError:
@@ -70,7 +70,9 @@ def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
 def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
-    """The most items whose surpluses add up to zero; with `aim`, to about that, each one apart at `PRICE` items."""
+    """Return a mask of the most items whose surpluses sum to zero; with `aim`, to about `aim`, at a cost of `PRICE`
+    items per unit of deviation.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_matrix, hstack, identity
 
@@ -78,14 +80,14 @@ def largest_part(
     rivals: dict[str, list[int]] = {}
     for i, s in enumerate(surplus):
         rivals.setdefault(s.asks or str(i), []).append(i)
-    cells = [(k, i) for k, own in enumerate(rivals.values()) for i in own]
+    cells = [(k, i) for k, members in enumerate(rivals.values()) for i in members]
     asked = csr_matrix((np.ones(n), tuple(np.array(cells).T)), shape=(len(rivals), n))
     off = 0 if aim is None else things
-    # Among equally large answers, prefer earlier items: the same benchmark gives the same part everywhere.
+    # Among equally large solutions, prefer earlier items, so that the result is the same everywhere.
     worth = 1 + 1e-6 * np.linspace(1, 0, n)
     apart = hstack([table, identity(things), -identity(things)]) if off else table
     wanted = np.zeros(things) if aim is None else aim
-    found = milp(
+    answer = milp(
         np.r_[-worth, np.full(2 * off, PRICE)],
         constraints=[
             LinearConstraint(csr_matrix(apart), wanted, wanted),
@@ -95,9 +97,9 @@ def largest_part(
         bounds=Bounds(0, np.r_[np.ones(n), np.full(2 * off, np.inf)]),
         options={"time_limit": time_limit},
     )
-    if found.x is None:  # no answer in time: nothing is always symmetric
+    if answer.x is None:  # no solution in time: the empty part is always symmetric
         return np.zeros(n, dtype=bool)
-    return np.asarray(found.x[:n]) > 0.5
+    return np.asarray(answer.x[:n]) > 0.5
 
 
 def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:

@@ -1,4 +1,4 @@
-"""What a refinement is asked to do, and which attackers it sends."""
+"""The options of a refinement, and the attackers it uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FRESH = 7919
 
 @dataclass(frozen=True)
 class RefinePlan:
-    """How to refine. Empty names mean: the method's own choice."""
+    """The options of a refinement. Empty names mean the method's default."""
 
     method: str = option(
         "grid", "How to choose. " + " ".join(f"{m.name}: {m.does}." for m in METHODS.values()), choices=METHODS
@@ -47,20 +47,20 @@ class RefinePlan:
 
     @property
     def how(self) -> RefinementMethod:
-        """The method's entry in the registry."""
+        """The entry of the method in the registry."""
         return METHODS[self.method]
 
     @property
     def fineness(self) -> int:
-        """Bins per sign; 0 for methods that have none."""
+        """The number of bins per sign; 0 for methods without bins."""
         return self.how.bins if self.bins is None else self.bins
 
     def settings(self, seed: int) -> ChoiceSettings:
-        """What the method may look at."""
+        """Return the settings that the method may use."""
         return ChoiceSettings(self.fineness, self.threshold, self.time_limit, seed)
 
     def selection(self, models: AttackerModels) -> tuple[str, ...]:
-        """The attackers that the selection is made against, by name."""
+        """Return the names of the attackers that the selection is made against."""
         if self.attackers:
             return tuple(dict.fromkeys(self.attackers))
         if self.method == "syntaxbias":
@@ -73,17 +73,19 @@ class RefinePlan:
         return (*self.how.attackers, *(name for name, uri in given.items() if uri))
 
     def watched(self, models: AttackerModels) -> tuple[str, ...]:
-        """Attackers that are measured before the selection, which never sees them: those held out, or what is cheap."""
+        """Return attackers that are measured but not used by the selection: those held out, or all that are cheap."""
         seen = self.selection(models)
-        if self.held_out:
+        if self.held_out or (self.attackers and not self.audit):
             return tuple(name for name in dict.fromkeys(self.held_out) if name not in seen)
         cheap = [name for name in sendable((), models)[0] if not entry_of(name).sampled]
         return tuple(name for name in cheap if name not in (*seen, "ensemble"))
 
     def audited_by(self, models: AttackerModels) -> tuple[str, ...]:
-        """What the final audit is asked to send: the standard battery, or those held out and those selected against.
+        """Return the attackers for the final audit: those held out and those selected against, or additions to the
+        battery.
 
-        Empty where the standard battery has all of them: the audit that `creperie audit` makes without options.
+        Without attackers held out, the audit runs the standard battery and, marked by +, the attackers selected against
+        that are not part of it. Empty means the audit that `creperie audit` makes without options.
         """
         seen = self.selection(models)
         if self.held_out:
@@ -93,5 +95,5 @@ class RefinePlan:
 
 
 def fresh(models: AttackerModels) -> int:
-    """Another seed for attackers that are trained after the refinement."""
+    """Return a different seed for attackers that are trained after the refinement."""
     return models.seed + FRESH

@@ -1,12 +1,14 @@
-"""The largest honest subset: refine a benchmark until the attackers have no edge, and say what that took."""
+"""Refine a benchmark until the attackers have no advantage, and report what that took."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from creperie.auditing import (
     Attacker,
@@ -14,9 +16,11 @@ from creperie.auditing import (
     Audit,
     AuditOptions,
     Judgement,
+    Measure,
     Pairs,
     changed_options,
     grouped_folds,
+    learns,
     make_attackers,
     one_thread,
     pairs_of,
@@ -25,17 +29,17 @@ from creperie.auditing import (
 )
 from creperie.auditing import audit as run_audit
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, items_of
-from creperie.core import DataError, Progress, automatic, html_table, percent, silent, with_options
+from creperie.core import DataError, Framed, Progress, automatic, html_table, percent, silent, with_options
 from creperie.refining.plan import RefinePlan, fresh
 from creperie.refining.select import Choice, SelectionPool
-from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding, figures_in, figures_of, gap_of
+from creperie.refining.standing import ALL, AttackerStanding, figures_in, figures_of, gap_of, shown
 
 
 @dataclass(frozen=True)
 class Removal:
-    """An item that was left out, and why."""
+    """An item that was removed, and the reason."""
 
-    row: int  #: in the benchmark that was refined
+    row: int  #: index in the original benchmark
     subset: str
     id: str
     reason: str  #: a key of `REASONS`
@@ -44,7 +48,7 @@ class Removal:
 
 @dataclass(frozen=True)
 class SubsetOutcome:
-    """What a refinement left of one subset (or of all, chosen together)."""
+    """The result of a refinement on one subset (or on all items, chosen together)."""
 
     name: str
     items: int
@@ -56,14 +60,14 @@ class SubsetOutcome:
         return int(self.choice.keep.sum())
 
     def joined(self, other: SubsetOutcome) -> SubsetOutcome:
-        """This half of a subset and the other."""
+        """Return the outcomes of this half of a subset and of the other half, joined."""
         counts = self.items + other.items, self.unsolvable + other.unsolvable
         return SubsetOutcome(self.name, *counts, self.choice.joined(other.choice))
 
 
 @dataclass(frozen=True)
-class Refined:
-    """A refined benchmark, what left it, and how the attackers stand before and after."""
+class Refined(Framed):
+    """A refined benchmark, the items that were removed, and the attackers' figures before and after."""
 
     bench: Benchmark
     original: Benchmark
@@ -72,13 +76,13 @@ class Refined:
     removed: tuple[Removal, ...]
     outcomes: tuple[SubsetOutcome, ...]
     standings: tuple[AttackerStanding, ...]
-    audit: Audit | None = None  #: of what stays, by attackers that the selection never saw, too
-    audit_options: Mapping[str, Any] = field(default_factory=dict)  #: of that audit, where they are not the defaults
+    audit: Audit | None = None  #: the audit of the kept items, also by attackers not used in the selection
+    audit_options: Mapping[str, Any] = field(default_factory=dict)  #: the non-default options of that audit
     folder: str = ""  #: where it was written
 
     @property
     def judgement(self) -> Judgement:
-        """The verdict on what stays: that of the final audit."""
+        """The verdict of the final audit on the kept items."""
         if self.audit is not None:
             return replace(self.audit.whole, spec=self.folder or self.bench.name)
         if not len(self.bench):
@@ -86,8 +90,8 @@ class Refined:
         return unjudged("not run", self.folder or self.bench.name, len(self.bench))
 
     def __repr__(self) -> str:
-        kept = f"{len(self.bench):,} of {len(self.original):,} items"
-        return f"Refined({self.original.name!r} by {self.plan.method}: {kept}; {self.judgement.text})"
+        size = f"{len(self.bench):,} of {len(self.original):,} items"
+        return f"Refined({self.original.name!r} by {self.plan.method}: {size}; {self.judgement.text})"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -100,25 +104,24 @@ class Refined:
         ]
         return html_table(repr(self), ("attacker", "", "before, %", "after, %"), rows)
 
-    def to_pandas(self) -> Any:
-        """One row per attacker and subset, before and after, as a pandas data frame."""
-        import pyarrow as pa
-
+    def frame(self) -> pa.Table:
+        """Return an Arrow table with one row per attacker and subset, before and after."""
         stages = ("before", "repaired", "after")
         rows = [
-            {"attacker": s.name, "held_out": s.held_out, "subset": name, "stage": stage, **figure.document()}
+            {"attacker": s.name, "held_out": s.held_out, "subset": name, "stage": stage, **shown(figure)}
             for s in self.standings
             for stage in stages
             for name, figure in getattr(s, stage).items()
         ]
-        return pa.Table.from_pylist(rows).to_pandas()
+        return pa.Table.from_pylist(rows)
 
 
 @with_options(plan=RefinePlan, models=AttackerModels)
 def refine(
     bench: BenchmarkSpec, *, plan: RefinePlan, models: AttackerModels, progress: Progress | None = automatic
 ) -> Refined:
-    """Refine a benchmark: each subset on its own, as published, unless the plan says otherwise; audit what stays.
+    """Refine a benchmark and audit the result. Subsets are refined separately, as published, unless the plan says
+    otherwise.
 
     `bench` is a benchmark, a spec or a path.
     """
@@ -130,20 +133,21 @@ def refine(
     if not len(pairs):
         raise DataError("no item has both a true and a false caption", where=bench.name)
     halves = grouped_folds(pairs.group, 2, models.seed + 1)
-    with one_thread():
+    threads = one_thread if any(learns(a) for a in sent) else nullcontext  # only these load numerical libraries
+    with threads():
         before = figures_of(pairs_of(bench) if plan.repair else pairs, sent, models.seed, progress)
         mended = figures_of(pairs, sent, models.seed, progress) if plan.repair else {}
         seen = [a for a in sent if a.name in selection]
         chosen = _Choosing(start, pairs, plan, models.seed, progress).by_halves(seen, halves)
     result = _kept(start, chosen.keep, plan, selection, models.seed, chosen.removed)
-    audited, after = None, dict[str, dict[str, AttackerFigure]]()
-    final = AuditOptions(plan.audited_by(models), plan.tolerated)
+    audited, after = None, dict[str, dict[str, Measure]]()
+    final = AuditOptions(plan.audited_by(models) if plan.audit else (), plan.tolerated)
     if chosen.keep.any() and plan.audit:
         audited = run_audit(result, options=final, models=models, progress=progress)
         after = figures_in(audited)
     elif chosen.keep.any():
         stays = replace(pairs.of_items(chosen.keep), fold=halves[chosen.keep])
-        with one_thread():
+        with threads():
             after = figures_of(stays, sent, fresh(models), progress)
     leaking = [(row.attacker, row.subset) for row in audited.rows if row.leaks] if audited else []
     standings = [
@@ -170,7 +174,7 @@ class _Chosen:
 
 @dataclass(frozen=True)
 class _Choosing:
-    """Chooses items of a benchmark by a plan."""
+    """A selection of items of a benchmark according to a plan."""
 
     bench: Benchmark
     pairs: Pairs
@@ -179,21 +183,23 @@ class _Choosing:
     progress: Progress
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
-        """Where gaps are learned, each half is chosen with what was learned on that half alone."""
+        """Choose items; if gaps are learned, choose each half by gaps that were learned on that half alone."""
         how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))
         if how.asks or how.surplus is not None:
             return self._choose(everything, gaps, seen)
         learned = halves.any() and any(a.directed for a in seen)
         chosen = []
-        for mine in [halves == h for h in range(2)] if learned else [everything]:
-            own = self.pairs.of_items(mine)
-            gaps[mine] = np.stack([gap_of(own, a, self.progress) for a in seen], axis=1)
-            chosen.append(self._choose(mine, gaps, seen))
+        for half in [halves == h for h in range(2)] if learned else [everything]:
+            pairs = self.pairs.of_items(half)
+            gaps[half] = np.stack([gap_of(pairs, a, self.progress) for a in seen], axis=1)
+            chosen.append(self._choose(half, gaps, seen))
         return chosen[0] if len(chosen) == 1 else _both(chosen[0], chosen[1])
 
     def _choose(self, among: np.ndarray, gaps: np.ndarray, seen: Sequence[Attacker]) -> _Chosen:
-        """Choose within every part of some items; a mask over all items, the outcomes, and why items left."""
+        """Choose among the items of a mask, subset by subset; return a mask over all items, the outcomes, and the
+        removals.
+        """
         bench, pairs, method = self.bench, self.pairs, self.plan.how
         ids, subsets = bench.column("id").to_pylist(), bench.column("subset").to_pylist()
         keep = np.zeros(pairs.n_items, dtype=bool)
@@ -219,7 +225,7 @@ class _Choosing:
 
 
 def _both(first: _Chosen, second: _Chosen) -> _Chosen:
-    """The choices from two halves as one."""
+    """Return the choices from two halves, joined."""
     outcomes = [a.joined(b) for a, b in zip(first.outcomes, second.outcomes, strict=True)]
     removed = sorted((*first.removed, *second.removed), key=lambda r: r.row)
     return _Chosen(first.keep | second.keep, tuple(outcomes), tuple(removed))
@@ -233,9 +239,7 @@ def _kept(
     seed: int,
     removed: Sequence[Removal],
 ) -> Benchmark:
-    """The kept items in their order, with a provenance that says what was done."""
-    import pyarrow as pa
-
+    """Return the kept items in their order, with a provenance that records the refinement."""
     codes = [r.reason for r in removed]
     settings = {
         "bins": plan.fineness or None,
@@ -244,7 +248,7 @@ def _kept(
         "time_limit": plan.time_limit,
     }
     table = start.table.filter(pa.array(keep))
-    found = start.with_table(
+    refined = start.with_table(
         table,
         "refine",
         method=plan.method,
@@ -254,4 +258,4 @@ def _kept(
         kept=int(keep.sum()),
         removed={code: codes.count(code) for code in dict.fromkeys(codes)},
     )
-    return replace(found, skipped=start.skipped)
+    return replace(refined, skipped=start.skipped)

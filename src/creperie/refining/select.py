@@ -1,4 +1,4 @@
-"""What a refinement method is, what it is given, and what it answers with."""
+"""The interface of refinement methods: their input, their settings and their result."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ItemSurplus:
-    """What an item adds to a balance: how much more often something is true than false."""
+    """What an item contributes to a balance: how much more often something is true than false."""
 
-    pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what (its side first) and the surplus; empty: symmetric
-    asks: str = ""  #: items with the same images and true captions: one of them is enough
+    pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric
+    asks: str = ""  #: key of items with the same images and true captions, of which at most one is kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +32,13 @@ class SelectionPool:
     pairs: Pairs
     names: tuple[str, ...]
     gaps: np.ndarray
-    surplus: tuple[ItemSurplus, ...] = ()  #: of every item, for methods that balance what captions hold
-    attackers: tuple[Attacker, ...] = ()  #: for methods that ask them
+    surplus: tuple[ItemSurplus, ...] = ()  #: of every item, for methods that balance surpluses
+    attackers: tuple[Attacker, ...] = ()  #: for methods that run them
 
 
 @dataclass(frozen=True)
 class ChoiceSettings:
-    """The settings of a plan that a method may look at."""
+    """The settings of a plan that a method may use."""
 
     bins: int = 0
     threshold: float | None = None
@@ -48,38 +48,38 @@ class ChoiceSettings:
 
 @dataclass(frozen=True)
 class Structural:
-    """A cue that selection cannot remove: balancing it leaves too little."""
+    """A cue that selection cannot remove: balancing it would keep too few items."""
 
     attacker: str
-    share: float  #: of the items, at most
+    share: float  #: share of the items that balancing would keep, at most
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which items are kept, and how good that is: `bound` is the most that any balanced subset could keep."""
+    """The items that are kept. `bound` is the largest number that any balanced subset could keep."""
 
     keep: np.ndarray
     bound: float
     proven: bool  #: True when no balanced subset is larger
-    off: int = 0  #: by how many items the histograms miss balance where time ran out; the signs balance in any case
+    off: int = 0  #: imbalance of the histograms, in items, if time ran out; the signs balance in any case
 
 
 @dataclass(frozen=True)
 class Filtered:
-    """Which items stay below a threshold of the score, and what the tests say of those that stay."""
+    """The items that stay below a threshold of the score, and the results of the tests on them."""
 
     keep: np.ndarray
     threshold: float
     mean: float
     p_value: float
-    accuracy: float  #: of the model, ties half
-    low: float  #: of its 90 % interval
+    accuracy: float  #: accuracy of the model; ties count half
+    low: float  #: lower limit of its 90 % interval
     high: float
     test: str = "two-sided sign test"
 
     @property
     def balanced(self) -> bool:
-        """Neither caption is preferred, and that is shown."""
+        """True if the test does not reject balance and the interval lies near one half."""
         return self.p_value >= LEVEL and self.low > 0.5 - NEAR and self.high < 0.5 + NEAR
 
 
@@ -88,16 +88,16 @@ Curve = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What stays of a pool, and what is known about it."""
+    """The items of a pool that are kept, and how they were found."""
 
     keep: np.ndarray
-    curve: Curve = ()  #: the conditions so far, and how many items stayed
+    curve: Curve = ()  #: each condition added, and how many items remained
     selection: Selection | None = None
     filtered: Filtered | None = None
     structural: tuple[Structural, ...] = ()
 
     def joined(self, other: Choice) -> Choice:
-        """The choices from two halves of a pool, made under the same conditions."""
+        """Return the choices from two halves of a pool, made under the same conditions, joined."""
         sizes = tuple((label, one + two) for (label, one), (_, two) in zip(self.curve, other.curve, strict=True))
         chosen = None
         if self.selection and other.selection:
@@ -108,24 +108,26 @@ class Choice:
 
 
 def gap_detail(pool: SelectionPool, item: int) -> str:
-    """Why an item left, in its own numbers: the attackers that speak for its true caption, and those against."""
+    """Return why an item was removed: the attackers with a gap on it, above zero for its true caption, below against
+    it.
+    """
     gaps = [f"{name} {gap:+.3g}" for name, gap in zip(pool.names, pool.gaps[item]) if gap]
     return ", ".join(gaps) or "no simple attacker has an opinion on it"
 
 
 @dataclass(frozen=True)
 class RefinementMethod:
-    """A way to choose items. Each is declared in the module that holds it; `methods.METHODS` lists all."""
+    """A method to choose items. Each is declared in its own module; `methods.METHODS` lists all."""
 
     name: str
     does: str  #: one line for help pages
-    reason: str  #: the code of its removals
+    reason: str  #: the reason code of its removals
     why: str  #: what that code means
     choose: Callable[[SelectionPool, ChoiceSettings, Progress], Choice]
-    attackers: tuple[str, ...]  #: selected against (or measured) when nobody chooses
-    bins: int = 0  #: per sign of a gap, unless told otherwise; 0: it has none
-    asks: bool = False  #: it asks the attackers itself, in place of gaps
-    surplus: Callable[[Item], ItemSurplus] | None = None  #: what it balances in place of gaps
+    attackers: tuple[str, ...]  #: the default attackers, selected against or only measured
+    bins: int = 0  #: default number of bins per sign of a gap; 0: no bins
+    asks: bool = False  #: True if it runs the attackers itself and uses no gaps
+    surplus: Callable[[Item], ItemSurplus] | None = None  #: the surplus that it balances, instead of gaps
     detail: Callable[[SelectionPool, int], str] = field(default=gap_detail)
 
 
@@ -134,11 +136,11 @@ def by_gaps(
     settings: ChoiceSettings,
     balanced: Callable[[np.ndarray, float], tuple[np.ndarray, Selection | None]],
 ) -> Choice:
-    """The choice of a method that balances gaps, with a curve of what stays as attackers are added."""
+    """Return the choice of a method that balances gaps, with a curve of the items left as attackers are added."""
     keep, chosen = balanced(pool.gaps, settings.time_limit)
     curve = [("all", len(keep))]
     for k in range(1, pool.gaps.shape[1]):
-        # Fewer conditions are easier; a good answer is enough for a point of a curve.
+        # Fewer conditions are easier, and a point of a curve need not be optimal.
         some, _ = balanced(pool.gaps[:, :k], settings.time_limit / 10)
         curve.append((f"+ {pool.names[k - 1]}", int(some.sum())))
     curve.append((f"+ {pool.names[-1]}", int(keep.sum())))
@@ -146,7 +148,7 @@ def by_gaps(
 
 
 def structural_cues(pool: SelectionPool) -> tuple[Structural, ...]:
-    """Attackers whose gaps are nearly all on one side."""
+    """Return the attackers whose gaps nearly all have the same sign."""
     n = len(pool.gaps)
     cues = []
     for name, gap in zip(pool.names, pool.gaps.T):

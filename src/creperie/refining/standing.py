@@ -1,23 +1,22 @@
-"""How attackers do before and after a refinement, measured as the audit measures them.
+"""Figures of attackers before and after a refinement, measured as in an audit.
 
-A selection that was made with an attacker's answers says little when it is judged by the same answers. So the items are
-split into two halves that share no image and no caption, and each half is selected on its own wherever answers are
-learned. `after` comes from the audit of what stays; without an audit it is what attackers reach that were trained on
-the other refined half.
+A selection that was made with an attacker's answers cannot be judged by the same answers. So the items are split into
+two halves that share no image and no caption, and each half is selected separately wherever answers are learned.
+`after` comes from the audit of the kept items; without an audit, from attackers that were trained on the other refined
+half.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from creperie.auditing import (
     Attacker,
-    AttackerMargins,
     Audit,
+    Measure,
     Pairs,
     calibrated,
     item_gaps,
@@ -28,82 +27,69 @@ from creperie.auditing import (
 from creperie.core import Progress, silent
 
 ALL = "all"
-
-
-@dataclass(frozen=True)
-class AttackerFigure:
-    """One attacker on one set of items."""
-
-    n: int
-    accuracy: float
-    low: float
-    high: float
-    p: float  #: two-sided, against chance
-
-    def document(self) -> dict[str, Any]:
-        return {"n": self.n, "accuracy": self.accuracy, "low": self.low, "high": self.high, "p": self.p}
+#: The figures of a measure that are shown.
+FIGURES = ("n", "accuracy", "low", "high", "p")
 
 
 @dataclass(frozen=True)
 class AttackerStanding:
-    """One attacker before and after, on every subset and on all of them."""
+    """The figures of one attacker before and after, on every subset and on all of them."""
 
     name: str
-    held_out: bool  #: the selection never saw it
-    before: dict[str, AttackerFigure]
-    after: dict[str, AttackerFigure]
-    repaired: dict[str, AttackerFigure]  #: once captions have one style, before any item is removed
-    leaks: tuple[str, ...] = ()  #: the subsets (or "all") on which the final audit says that it leaks
+    held_out: bool  #: True if the selection did not use the attacker
+    before: dict[str, Measure]
+    after: dict[str, Measure]
+    repaired: dict[str, Measure]  #: figures with all captions in one style, before any item is removed
+    leaks: tuple[str, ...] = ()  #: the subsets (or "all") on which it leaks in the final audit
 
     @property
     def silent(self) -> bool:
-        """It has no opinion on any item, before or after."""
+        """True if the attacker has no preference on any item, before or after."""
         figures = (*self.before.values(), *self.after.values())
         return all(f.accuracy == 0.5 and f.p == 1.0 for f in figures)
 
 
+def shown(measure: Measure | None) -> dict[str, float]:
+    """Return the figures of an attacker on one set of items, for JSON; NaN if there are none."""
+    return {name: getattr(measure, name, float("nan")) for name in FIGURES}
+
+
 def figures_of(
     pairs: Pairs, attackers: Sequence[Attacker], seed: int, progress: Progress = silent
-) -> dict[str, dict[str, AttackerFigure]]:
-    """By attacker and subset: accuracy as the audit computes it, its interval, and p against chance."""
-    found = {}
+) -> dict[str, dict[str, Measure]]:
+    """Return, by attacker and subset, accuracy as in an audit, its interval, and p against chance."""
+    by_attacker = {}
     for attacker in attackers:
         margins = attacker.margins(pairs, progress)
         answers = calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
-        mine = {ALL: _figure(answers)}
+        by_subset = {ALL: measure_attacker(answers)}
         for s, name in enumerate(pairs.subsets):
             of_subset = pairs.subset == s
             if of_subset.any():
-                mine[name] = _figure(answers.of_items(of_subset))
-        found[attacker.name] = mine
-    return found
+                by_subset[name] = measure_attacker(answers.of_items(of_subset))
+        by_attacker[attacker.name] = by_subset
+    return by_attacker
 
 
-def figures_in(audit: Audit) -> dict[str, dict[str, AttackerFigure]]:
-    """By attacker and subset: the figures of an audit."""
-    found: dict[str, dict[str, AttackerFigure]] = {}
+def figures_in(audit: Audit) -> dict[str, dict[str, Measure]]:
+    """Return, by attacker and subset, the figures of an audit."""
+    by_attacker: dict[str, dict[str, Measure]] = {}
     for row in audit.rows:
-        m = row.measure
-        found.setdefault(row.attacker, {})[row.subset] = AttackerFigure(m.n, m.accuracy, m.low, m.high, m.p)
-    return found
+        by_attacker.setdefault(row.attacker, {})[row.subset] = row.measure
+    return by_attacker
 
 
 def sureness(pairs: Pairs, log_odds: np.ndarray) -> np.ndarray:
-    """The gap of every item from log-odds: the mean of 2p − 1, within [-1, 1]; 0 where there is no answer.
+    """Return the gap of every item from log-odds: the mean of 2p − 1, within [-1, 1]; 0 if there is no answer.
 
-    Log-odds have no largest value; 2p − 1 has, so one very sure answer does not squeeze all others into one bin.
+    Log-odds are unbounded; 2p − 1 is not, so one very confident answer does not squeeze all others into one bin.
     """
     return np.nan_to_num(item_mean(pairs, np.nan_to_num(np.tanh(np.asarray(log_odds, dtype=np.float64) / 2))))
 
 
 def gap_of(pairs: Pairs, attacker: Attacker, progress: Progress) -> np.ndarray:
-    """An attacker's gap for every item; no opinion is not a gap."""
+    """Return an attacker's gap for every item; 0 if it has no preference."""
     margins = attacker.margins(pairs, progress)
     if attacker.directed:
         return sureness(pairs, margins)
     return np.nan_to_num(item_gaps(pairs, np.nan_to_num(margins))).astype(np.float64)
-
-
-def _figure(answers: AttackerMargins) -> AttackerFigure:
-    measured = measure_attacker(answers)
-    return AttackerFigure(measured.n, measured.accuracy, measured.low, measured.high, measured.p)

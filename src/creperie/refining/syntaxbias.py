@@ -1,12 +1,12 @@
-"""SADE's filter: leave out items whose caption a language model prefers too clearly, image unseen.
+"""SADE's filter: remove items whose true caption a language model prefers too clearly, without the image.
 
 The SyntaxBias score of an item is its likelihood gap, mean log P(true) − mean log P(false), divided by the largest
-absolute gap: it lies within [-1, 1] and its zero is the gap's zero. Items above a threshold are left out.
+absolute gap: it lies within [-1, 1] and its zero is the gap's zero. Items above a threshold are removed.
 
 The paper names neither its threshold nor its test. Here the threshold is given, or searched: the largest one at which
 the model can no longer be shown to prefer either caption (two-sided sign test at 5 %) and its accuracy is shown to be
-near one half (its 90 % interval lies within 50 ± 5 %: two one-sided tests at 5 %). Where no threshold satisfies both,
-as with few items, the one is taken that leaves the accuracy nearest to one half.
+near one half (its 90 % interval lies within 50 ± 5 %: two one-sided tests at 5 %). If no threshold satisfies both, as
+with few items, the one that leaves the accuracy nearest to one half is taken.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from creperie.refining.select import LEVEL, NEAR, Choice, ChoiceSettings, Filter
 
 
 def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
-    """Gaps divided by the largest absolute one; zero stays zero.
+    """Return the gaps divided by the largest absolute one; zero stays zero.
 
     >>> syntaxbias_scores(np.array([2.0, -0.5, 0.0])).tolist()
     [1.0, -0.25, 0.0]
@@ -33,7 +33,7 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
 
 
 def syntaxbias(gaps: np.ndarray, threshold: float | None = None) -> Filtered:
-    """Leave out the items whose score lies above the threshold; without one, search it."""
+    """Remove the items whose score lies above the threshold; without a threshold, search for one."""
     scores = unit_gaps(syntaxbias_scores(gaps))[:, 0]
     if threshold is not None:
         return _filtered(scores, threshold)
@@ -52,10 +52,10 @@ def _filtered(scores: np.ndarray, limit: float) -> Filtered:
 
 
 def _searched(scores: np.ndarray) -> float:
-    """The largest threshold at which what stays is balanced.
+    """Return the largest threshold at which the kept items are balanced.
 
-    Wins leave from the top one by one, so the accuracy falls all the way: the cuts to look at lie around the one that
-    leaves as many wins as losses.
+    Lowering the threshold removes wins one by one, so the accuracy falls all the way: the thresholds to try lie around
+    the one that leaves as many wins as losses.
     """
     levels = np.unique(scores)
     if not len(levels):

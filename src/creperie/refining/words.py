@@ -1,4 +1,4 @@
-"""Of several foils per caption, those whose words go about as often as they come."""
+"""The words method: of several foils per caption, choose those for which word counts balance."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from creperie.refining.select import Choice, ChoiceSettings, ItemSurplus, Refine
 
 
 def surplus_of_words(item: Item) -> ItemSurplus:
-    """How much more often a word, or two words side by side, stand in true captions than in false ones."""
-    found: Counter[tuple[str, ...]] = Counter()
+    """Return how much more often each word, and each pair of neighbouring words, occurs in true captions than in false
+    ones.
+    """
+    surplus: Counter[tuple[str, ...]] = Counter()
     for true, false in text_asks(item):
-        found.update(_grams(true))
-        found.subtract(_grams(false))
-    pairs = tuple((("words", *key), n) for key, n in sorted(found.items()) if n)
+        surplus.update(_grams(true))
+        surplus.subtract(_grams(false))
+    pairs = tuple((("words", *key), n) for key, n in sorted(surplus.items()) if n)
     return ItemSurplus(pairs, "\n".join((*item.images, "", *item.positives)))
 
 
@@ -32,19 +34,20 @@ def _grams(text: str) -> Counter[tuple[str, ...]]:
 
 
 def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.0) -> np.ndarray:
-    """A mask of the items to keep: as many as possible, with every surplus as a fair coin would leave it.
+    """Return a mask of the items to keep: as many as possible, with surpluses as large as fair coin flips would make
+    them.
 
-    With every surplus at zero, whoever knows all items but one could tell that one: it must even out the others. So
-    the largest part with none is found first, a coin is thrown for each of its items to say which of the two captions
-    were true, and the part that is kept comes as near to the surplus of these throws as it can.
+    If every surplus were zero, the counts of all items but one would reveal the true caption of that one. So the
+    largest part with zero surplus is found first, a random sign is drawn for each of its items (which of the two
+    captions were true), and the part that is kept comes as near to the resulting surplus as it can.
     """
     keep = np.array([not s.pairs for s in surplus], dtype=bool)
     if left := seen_both_ways(surplus):
-        own = [surplus[i] for i in left]
-        table = surplus_table(own)
-        even = largest_part(table, own, time_limit)
-        thrown = even * np.random.default_rng(seed).choice([-1, 1], len(own))
-        keep[left] = largest_part(table, own, time_limit, aim=table @ thrown)
+        paired = [surplus[i] for i in left]
+        table = surplus_table(paired)
+        even = largest_part(table, paired, time_limit)
+        thrown = even * np.random.default_rng(seed).choice([-1, 1], len(paired))
+        keep[left] = largest_part(table, paired, time_limit, aim=table @ thrown)
     return keep
 
 
@@ -54,9 +57,9 @@ def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -
 
 
 def _detail(pool: SelectionPool, item: int) -> str:
-    own = [(key[1], n) for key, n in pool.surplus[item].pairs if len(key) == 2]
+    words = [(key[1], n) for key, n in pool.surplus[item].pairs if len(key) == 2]
     sides = (("true", 1), ("false", -1))
-    return "; ".join(f"{what}: {', '.join(w for w, n in own if n * s > 0)}" for what, s in sides)
+    return "; ".join(f"{what}: {', '.join(w for w, n in words if n * s > 0)}" for what, s in sides)
 
 
 METHOD = RefinementMethod(

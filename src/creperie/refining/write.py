@@ -1,4 +1,4 @@
-"""A refinement on disk and as a JSON document. Scripts rely on the keys."""
+"""Write a refinement to disk, and return it as a JSON document whose keys scripts rely on."""
 
 from __future__ import annotations
 
@@ -12,95 +12,86 @@ from creperie.bench import Benchmark, load_folder, new_folder, record_audit, sav
 from creperie.core import write_json
 from creperie.refining.methods import REASONS
 from creperie.refining.refinement import Refined, SubsetOutcome
-from creperie.refining.standing import ALL, AttackerFigure, AttackerStanding
+from creperie.refining.standing import ALL, AttackerStanding, shown
 
 REMOVED = "removed.parquet"
 REPORT = "refine.json"
 
 
-def write_refined(found: Refined, folder: str | Path, *, force: bool = False) -> Benchmark:
-    """Write the refined benchmark with removed.parquet and refine.json in it: all of it or nothing."""
-    folder, images = Path(folder), found.bench.images.location
+def write_refined(refined: Refined, folder: str | Path, *, force: bool = False) -> Benchmark:
+    """Write the refined benchmark with removed.parquet and refine.json, atomically."""
+    folder, images = Path(folder), refined.bench.images.location
     inside = bool(images) and Path(images).resolve().is_relative_to(folder.resolve())
     with new_folder(folder, replace_old=force) as draft:
-        save(found.bench, draft, copy_images=inside)
-        write_table(removed_table(found), draft / REMOVED)
-        write_json(draft / REPORT, refine_document(found))
-        if found.audit is not None:
-            record_audit(draft, audit_document(found.audit, folder, found.audit_options))
+        save(refined.bench, draft, copy_images=inside)
+        write_table(removed_table(refined), draft / REMOVED)
+        write_json(draft / REPORT, refine_document(refined))
+        if refined.audit is not None:
+            record_audit(draft, audit_document(refined.audit, folder, refined.audit_options))
     return load_folder(folder)
 
 
-def removed_table(found: Refined) -> pa.Table:
-    """The removed items as they were, each with its reason and the numbers behind it."""
-    rows = found.original.table.take(pa.array([r.row for r in found.removed], pa.int64()))
+def removed_table(refined: Refined) -> pa.Table:
+    """Return the removed items as they were, each with its reason and the numbers behind it."""
+    rows = refined.original.table.take(pa.array([r.row for r in refined.removed], pa.int64()))
     for name, values in (
-        ("reason", [r.reason for r in found.removed]),
-        ("why", [REASONS[r.reason] for r in found.removed]),
-        ("detail", [r.detail for r in found.removed]),
+        ("reason", [r.reason for r in refined.removed]),
+        ("why", [REASONS[r.reason] for r in refined.removed]),
+        ("detail", [r.detail for r in refined.removed]),
     ):
         rows = rows.append_column(name, pa.array(values, pa.string()))
     return rows
 
 
-def refine_document(found: Refined) -> dict[str, Any]:
-    """Everything that is known about a refinement."""
-    plan = found.plan
+def refine_document(refined: Refined) -> dict[str, Any]:
+    """Return everything that is known about a refinement, as a document for JSON."""
+    plan = refined.plan
     return {
-        "benchmark": found.original.name,
-        "hash": found.bench.hash,
-        "input_hash": found.original.hash,
+        "benchmark": refined.original.name,
+        "hash": refined.bench.hash,
+        "input_hash": refined.original.hash,
         "method": plan.method,
-        "seed": found.seed,
+        "seed": refined.seed,
         "bins": plan.fineness or None,
         "repair": plan.repair,
         "together": plan.together,
-        "kept": len(found.bench),
-        "removed": len(found.removed),
-        **found.judgement.document(),
-        "subsets": {name: found.bench.subsets.get(name, 0) for name in found.original.subsets},
-        "attackers": [_standing(s) for s in found.standings],
-        "reasons": _reasons(found),
-        "parts": [_outcome(o) for o in found.outcomes],
+        "kept": len(refined.bench),
+        "removed": len(refined.removed),
+        **refined.judgement.document(),
+        "subsets": {name: refined.bench.subsets.get(name, 0) for name in refined.original.subsets},
+        "attackers": [_standing(s) for s in refined.standings],
+        "reasons": _reasons(refined),
+        "parts": [_outcome(o) for o in refined.outcomes],
         "structural": [
             {"subset": o.name, "attacker": s.attacker, "share": s.share}
-            for o in found.outcomes
+            for o in refined.outcomes
             for s in o.choice.structural
         ],
     }
 
 
-def _reasons(found: Refined) -> dict[str, dict[str, Any]]:
-    codes = [r.reason for r in found.removed]
+def _reasons(refined: Refined) -> dict[str, dict[str, Any]]:
+    codes = [r.reason for r in refined.removed]
     return {code: {"items": codes.count(code), "meaning": REASONS[code]} for code in dict.fromkeys(codes)}
 
 
 def _standing(standing: AttackerStanding) -> dict[str, Any]:
-    nothing = AttackerFigure(0, *(float("nan"),) * 4)
-    before, after = standing.before.get(ALL, nothing), standing.after.get(ALL, nothing)
-    shown: dict[str, Any] = {
+    stages = {"before": standing.before, "after": standing.after}
+    whole = {name: shown(stage.get(ALL)) for name, stage in stages.items()}
+    return {
         "name": standing.name,
-        "before": before.accuracy,
-        "after": after.accuracy,
         "held_out": standing.held_out,
-        "before_low": before.low,
-        "before_high": before.high,
-        "after_low": after.low,
-        "after_high": after.high,
-        "after_p": after.p,
         "leaks": list(standing.leaks),
+        **{name: figures["accuracy"] for name, figures in whole.items()},
+        **{f"{name}_{end}": figures[end] for name, figures in whole.items() for end in ("low", "high")},
+        "after_p": whole["after"]["p"],
+        **({"repaired": standing.repaired[ALL].accuracy} if standing.repaired else {}),
+        "subsets": {
+            subset: {name: shown(stage[subset]) if subset in stage else None for name, stage in stages.items()}
+            for subset in dict.fromkeys((*standing.before, *standing.after))
+            if subset != ALL
+        },
     }
-    if standing.repaired:
-        shown["repaired"] = standing.repaired[ALL].accuracy
-    shown["subsets"] = {
-        name: {
-            "before": standing.before[name].document() if name in standing.before else None,
-            "after": standing.after[name].document() if name in standing.after else None,
-        }
-        for name in dict.fromkeys((*standing.before, *standing.after))
-        if name != ALL
-    }
-    return shown
 
 
 def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:

@@ -25,9 +25,7 @@ from creperie.reporting.page import report as report
 from creperie.reporting.page import report_document as report_document
 from creperie.reporting.page import report_page as report_page
 from creperie.reporting.page import standing_audit as standing_audit
-from creperie.reporting.run_tables import TableCell as TableCell
 from creperie.reporting.run_tables import TableChoice as TableChoice
-from creperie.reporting.run_tables import render_rows as render_rows
 from creperie.reporting.run_tables import render_run_table as render_run_table
 from creperie.reporting.run_tables import run_table as run_table
 from creperie.reporting.studio.app import listen as listen
@@ -41,6 +39,10 @@ from creperie.reporting.tables.facts import fact_rows as fact_rows
 from creperie.reporting.tables.filled import fill_table as fill_table
 from creperie.reporting.tables.filled import misplaced as misplaced
 from creperie.reporting.tables.published import PublishedTable as PublishedTable
+from creperie.reporting.tables.published import model_label as model_label
 from creperie.reporting.tables.published import published_table as published_table
 from creperie.reporting.tables.published import published_tables as published_tables
 from creperie.reporting.tables.render import render_table as render_table
+from creperie.reporting.written import TABLE_FORMS as TABLE_FORMS
+from creperie.reporting.written import TableCell as TableCell
+from creperie.reporting.written import render_rows as render_rows

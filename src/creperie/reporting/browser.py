@@ -1,7 +1,7 @@
-"""The items of a group of runs as compact columns: what the page's item browser reads.
+"""The items of a group of runs as compact columns for the item browser of a report page.
 
-Numbers are little-endian typed arrays in base64 (a score takes 5.3 characters and no parsing), texts are listed once
-and referred to by number. `templates/browser.js` is the reader; the keys are theirs together.
+Numbers are little-endian typed arrays in base64 (5.3 characters per score, no parsing); texts are listed once and
+referred to by index. `templates/browser.js` reads them; the two files must use the same keys.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from creperie.metrics import Input, Layout, Outrank, margins, task
 from creperie.reporting.gather import RunGroup
 from creperie.scoring import Run
 
-#: Text tags with more different values than this are shown with an item, but nobody filters by them.
+#: Text tags with more distinct values than this are shown with an item but offered no filter.
 MOST_VALUES = 60
 
 
 def packed(values: Sequence[int] | np.ndarray, kind: str) -> str:
-    """Numbers as base64.
+    """Return numbers as base64.
 
     >>> packed([1, 2], "<u2")
     'AQACAA=='
@@ -33,7 +33,7 @@ def packed(values: Sequence[int] | np.ndarray, kind: str) -> str:
 
 
 def browser_data(group: RunGroup, pictures: Mapping[str, int]) -> dict[str, Any]:
-    """Return what the browser shows of a group of runs; `pictures` are the lines of inlined ones by reference."""
+    """Return the browser's data for a group of runs; `pictures` maps image references to lines of inlined images."""
     first = group.runs[0]
     layout = first.layout
     subsets = first.table.column("subset").combine_chunks().dictionary_encode()
@@ -115,13 +115,13 @@ def _task(run: Run, name: str) -> dict[str, Any]:
 
 
 def _seen(run: Run, needs: Input) -> np.ndarray:
-    """Scores as the rules read them: of captions × captions the part above the diagonal."""
+    """Return the scores that the task rules use: of captions × captions only the part above the diagonal."""
     scores = run.scores(needs)
     return upper(run.layout, scores) if needs == "text_text" else scores
 
 
 def upper(layout: Layout, scores: np.ndarray) -> np.ndarray:
-    """The cells above the diagonal of every item's captions × captions, row by row.
+    """Return the cells above the diagonal of every item's captions × captions, row by row.
 
     >>> from creperie.metrics.layout import layout_of
     >>> upper(layout_of([[[1, 1, 0]]]), np.arange(9)).tolist()

@@ -1,6 +1,6 @@
-"""An audit in continuous integration: is it worse than before, and the answer in the formats that CI systems read.
+"""Audits in continuous integration: comparison with a baseline, and output in the formats that CI systems read.
 
-Everything here reads audits as the documents that `creperie audit --json` writes, so that a baseline is one such file.
+Audits are documents as `creperie audit --json` writes them, so that a baseline is one such file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True)
 class WorseRow:
-    """An attacker that does better on a subset than it did in the baseline; `before` is NaN where it is new."""
+    """An attacker that does better on a subset than in the baseline; `before` is NaN if it is new."""
 
     subset: str
     attacker: str
@@ -38,16 +38,16 @@ class WorseRow:
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """How an audit compares with an earlier one."""
+    """The comparison of an audit with an earlier one."""
 
     worse: tuple[WorseRow, ...]
     better: int  #: leaks of the baseline that are gone
-    unchanged: bool  #: the same content
+    unchanged: bool  #: whether the content is the same
     not_run: tuple[str, ...]  #: attackers of the baseline that were not run now
 
     @property
     def code(self) -> int:
-        """0: not worse; 1: worse; 3: not shown, because attackers of the baseline were not run."""
+        """The exit code: 0 not worse; 1 worse; 3 not shown, because attackers of the baseline were not run."""
         return 1 if self.worse else 3 if self.not_run else 0
 
     @property
@@ -70,7 +70,7 @@ class BaselineResult:
 
 
 def read_baseline(path: Path) -> Document:
-    """An audit that was kept as JSON."""
+    """Return an audit that was saved as JSON."""
     found = read_json(path)
     if not isinstance(found, dict) or not {"verdict", "hash", "attackers", "results"} <= set(found):
         raise DataError("is not an audit", where=str(path), hint="write one: creperie audit BENCH --json > FILE")
@@ -78,11 +78,11 @@ def read_baseline(path: Path) -> Document:
 
 
 def against_baseline(now: Document, before: Document) -> BaselineResult:
-    """Which leaks are new or stronger than sampling noise explains.
+    """Return the comparison of two audits: which leaks are new or stronger than sampling noise explains.
 
-    A row is worse when it leaks now and its accuracy is higher than in the baseline by more than both intervals
-    allow: a one-sided z-test, Holm's correction over all rows. Leaks of subsets or attackers that the baseline does not
-    have count as new.
+    A row is worse if it leaks now and its accuracy is significantly higher than in the baseline: a one-sided z-test
+    with standard errors from both intervals, Holm's correction over all rows. Leaks of subsets or attackers that the
+    baseline does not have count as new.
     """
     old = {_key(row): row for row in before["results"]}
     shared = [row for row in now["results"] if _key(row) in old]
@@ -110,7 +110,7 @@ def _worse(row: Document, before: float, p: float) -> WorseRow:
 
 
 def _p_worse(now: Document, before: Document) -> float:
-    """One-sided: how often chance alone would put the accuracy this much higher."""
+    """Return the one-sided p-value of an increase in accuracy; 1 if there is none."""
     values = (now["accuracy"], before["accuracy"], now["low"], now["high"], before["low"], before["high"])
     if any(v is None for v in values):
         return 1.0
@@ -126,14 +126,14 @@ def _p_worse(now: Document, before: Document) -> float:
 
 
 def _failing(audit: Document, result: BaselineResult | None) -> set[tuple[str, str]]:
-    """The (subset, attacker) that turn a build red: what leaks, or with a baseline what is worse."""
+    """Return the (subset, attacker) pairs that fail a build: all leaks, or with a baseline those that are worse."""
     if result is not None:
         return {(row.subset, row.attacker) for row in result.worse}
     return {(row["subset"], row["attacker"]) for row in audit["results"] if row["leaks"]}
 
 
 def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
-    """JUnit XML: one test case per subset and attacker; attackers that were not run are skipped."""
+    """Return JUnit XML with one test case per subset and attacker; attackers that were not run are skipped."""
     from xml.etree import ElementTree
 
     failing = _failing(audit, result)
@@ -164,7 +164,7 @@ def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
 
 
 def sarif_log(audit: Document, place: str, result: BaselineResult | None = None) -> str:
-    """SARIF 2.1.0: one result per leak, one rule per attacker. `place` is the benchmark's path in the repository."""
+    """Return SARIF 2.1.0: one result per leak, one rule per attacker. `place` is the benchmark's relative path."""
     failing = _failing(audit, result)
     rules = [{"id": a["name"], "shortDescription": {"text": _rule(a)}} for a in audit["attackers"]]
     found = []
@@ -205,7 +205,7 @@ def markdown_summary(audit: Document, result: BaselineResult | None = None) -> s
 
 
 def badge_svg(audit: Document) -> str:
-    """Return a badge with the verdict and, of a leak, the best blind accuracy."""
+    """Return a badge with the verdict and, for a leak, the best blind accuracy."""
     verdict = str(audit["verdict"])
     leaking = [row["accuracy"] for row in audit["results"] if row["leaks"]]
     says = f"leaks, {percent(max(leaking), 0)} %" if verdict == "leaks" and leaking else verdict
@@ -228,5 +228,5 @@ def _told(row: Document) -> str:
 
 
 def _cell(value: object) -> str:
-    """Text that cannot break out of a table's cell."""
+    """Return text escaped for a cell of a Markdown table."""
     return " ".join(escape(str(value), quote=False).split()).replace("|", "\\|")

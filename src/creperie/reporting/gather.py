@@ -1,7 +1,8 @@
-"""Runs by what they were computed on, with the captions and images of their items where these can be found.
+"""Runs grouped by the items they were computed on, with the captions and images of these items if they can be found.
 
-A run holds scores, match matrices and image references, not captions. The benchmark is looked for where the user says,
-beside the images, under its name, and in the command that made the run; it is taken only if its content is the run's.
+A run holds scores, match matrices and image references, not captions. The benchmark is searched for where the user
+says, beside the images, under its name, and in the command of the run; it is used only if its content matches the
+run's.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from creperie.scoring import RUN_FILE, Run, load_run, people_note
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs on the same items, and those items; `bench` is None where it was not found, its rows are the runs' rows."""
+    """Runs on the same items; `bench` holds these items in the same order, or is None if it was not found."""
 
     name: str
     runs: tuple[Run, ...]
@@ -44,7 +45,7 @@ def gather_runs(
     benches: Sequence[str | Path | Benchmark] = (),
     images: str | Path | None = None,
 ) -> list[RunGroup]:
-    """Group runs by the content they were computed on, and find that content."""
+    """Return the runs grouped by the content they were computed on, with their benchmarks."""
     loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
     if not loaded:
         raise UsageError("there is no run to report on", hint="give one or more folders that `score` wrote")
@@ -62,7 +63,7 @@ def gather_runs(
 
 
 def runs_in(places: Iterable[str | Path]) -> list[Path]:
-    """Run folders: a folder that is not a run stands for the runs in it."""
+    """Return run folders; a folder that is not a run is replaced by the runs in it."""
     found: list[Path] = []
     for place in map(Path, places):
         inside = sorted(p.parent for p in place.glob(f"*/{RUN_FILE}")) if place.is_dir() else []
@@ -85,13 +86,13 @@ def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path |
 
 
 def fits(bench: Benchmark, run: Run) -> bool:
-    """Is the run's content this benchmark, or a part that was taken from it?"""
+    """Return whether the run was computed on this benchmark, or on a part of it."""
     steps = run.document["benchmark"].get("provenance", [])
     parents = {digest for step in steps for digest in step.get("inputs", ()) if step.get("op") in _PARTS}
     return bench.hash == run.hash or bench.hash in parents
 
 
-#: steps that leave items out and change none
+#: provenance steps that only remove items
 _PARTS = ("filter", "head", "sample", "drop_duplicates")
 
 
@@ -100,7 +101,7 @@ def _found(run: Run) -> Benchmark | None:
         try:
             bench = load(place)
         except (CreperieError, OSError):
-            continue  # a guess that leads nowhere is not a mistake of the user's
+            continue  # not the user's mistake: this place was a guess
         if fits(bench, run):
             return bench
     return None
@@ -118,7 +119,7 @@ def _places(run: Run) -> Iterator[str]:
 
 
 def aligned(bench: Benchmark, run: Run) -> Benchmark:
-    """The benchmark with the run's items, in the run's order."""
+    """Return the benchmark restricted to the run's items, in the run's order."""
     if bench.hash == run.hash:
         return bench
     columns = (bench.column("subset").to_pylist(), bench.column("id").to_pylist())
@@ -145,19 +146,19 @@ def _with_images(bench: Benchmark, run: Run, images: str | Path | None) -> Bench
 
 
 def short_labels(runs: Sequence[Run]) -> tuple[str, ...]:
-    """The models' names, as short as they stay different."""
+    """Return the shortest name of each run's model that is unique among the runs."""
     names = [[model_tail(r.model), r.model, r.name, f"{r.name} ({i + 1})"] for i, r in enumerate(runs)]
     return tuple(with_people(name, r.document) for name, r in zip(distinct(names), runs, strict=True))
 
 
 def with_people(name: str, document: Mapping[str, Any]) -> str:
-    """A name that says so where people are meant, not a model."""
+    """Return the name, with a note if the answers come from people."""
     note = people_note(document)
     return f"{name} ({note})" if note else name
 
 
 def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The first of each list of names, or a later one where the same name would stand twice.
+    """Return the first name of each list, or a later one where it would not be unique.
 
     >>> distinct([["clip", "hf:a/clip"], ["clip", "hf:b/clip"], ["length", "blind:length"]])
     ('hf:a/clip', 'hf:b/clip', 'length')
@@ -173,7 +174,7 @@ def distinct(choices: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def model_tail(uri: str) -> str:
-    """The last part of a model's name, with its options; of a folder `model`, the stage that trained it.
+    """Return the last part of a model's name, with its options; for a folder `model`, the stage that trained it.
 
     >>> model_tail("vlm:llava-hf/llava-1.5-7b-hf?score=vqa"), model_tail("small:out/08-student/model")
     ('llava-1.5-7b-hf?score=vqa', 'student')

@@ -1,4 +1,4 @@
-"""Tables of a report: results with their intervals drawn in the cell, comparisons, ranks, the audit's verdict."""
+"""Tables of a report: results with their intervals drawn in the cell, comparisons, ranks, the verdict of the audit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HtmlCell:
 
 
 def part(macro: str, *values: Any) -> Markup:
-    """Fill in a part of a page, named by its macro in report_parts.html."""
+    """Return a rendered macro of report_parts.html."""
     return fragment("reporting", "report_parts.html", macro, *values)
 
 
@@ -39,7 +39,7 @@ def table(
     text: Sequence[str] = (),
     links: Mapping[str, str] | None = None,
 ) -> Markup:
-    """A table whose columns sort on a click; columns named in `text` are read from the left."""
+    """Return an HTML table whose columns can be sorted by clicking; columns named in `text` are aligned to the left."""
     return part("table", columns, list(rows), label, text, links or {})
 
 
@@ -48,7 +48,7 @@ def text(value: str, kind: str = "") -> HtmlCell:
 
 
 def number(value: float | None, form: str = ",") -> HtmlCell:
-    """A number; a dash where there is none."""
+    """Return a cell with a number; a dash if there is none."""
     if value is None or math.isnan(value):
         return HtmlCell("–", None)
     return HtmlCell(format(value, form), value)
@@ -62,7 +62,7 @@ def percent(value: float | None) -> HtmlCell:
 
 
 def result_cell(result: Mapping[str, Any] | None, human: float = math.nan) -> HtmlCell:
-    """An accuracy with its interval, drawn on a line from 0 to 100 with chance and people's level marked."""
+    """Return a cell with an accuracy and its interval, drawn on a line from 0 to 100 with chance and people marked."""
     if result is None or result["accuracy"] is None or not result["n"]:
         return HtmlCell("–")
     value, low, high = (math.nan if result[k] is None else float(result[k]) for k in ("accuracy", "low", "high"))
@@ -74,7 +74,7 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan) -> Ht
 
 
 def summary_table(groups: Sequence[RunGroup]) -> Markup:
-    """One row per run and task, over all items."""
+    """Return a table with one row per run and task, over all items."""
     several = len(groups) > 1
     columns = [*(["benchmark"] if several else []), "model", "task", "n", "accuracy, %", "chance", "human", "ties"]
     columns += ["not covered", "findings"]
@@ -108,7 +108,7 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
 
 
 def task_table(group: RunGroup, name: str) -> Markup:
-    """One row per subset, one column per model."""
+    """Return a table with one row per subset and one column per model."""
     having = [(r, label) for r, label in zip(group.runs, group.labels, strict=True) if name in r.tasks]
     found = [{x["subset"]: x for x in run.results if x["task"] == name} for run, _ in having]
     subsets = [s for s in dict.fromkeys(s for by in found for s in by) if any(by[s]["n"] for by in found if s in by)]
@@ -139,7 +139,7 @@ def task_table(group: RunGroup, name: str) -> Markup:
 
 
 def comparison_table(rows: Sequence[ComparisonRow], names: Mapping[str, str], label: str) -> Markup:
-    """Return the table of paired tests; `names` are short names of models, `label` is unique on the page."""
+    """Return the table of paired tests; `names` are short names of models, `label` must be unique on the page."""
     columns = ["task", "subset", "A", "B", "n", "A, %", "B, %", "A − B, points", "p", "p (Holm)", "only A", "only B"]
     shown = []
     for row in rows:
@@ -167,7 +167,8 @@ def comparison_table(rows: Sequence[ComparisonRow], names: Mapping[str, str], la
 
 
 def p_text(value: float) -> str:
-    """
+    """Return a p-value as text.
+
     >>> p_text(0.0004), p_text(0.25), p_text(float("nan"))
     ('<0.001', '0.250', '–')
     """
@@ -180,7 +181,7 @@ def p_text(value: float) -> str:
 
 
 def standings_table(ranked: Standings, links: Mapping[str, str] | None = None) -> Markup:
-    """The table with its filter and notes; `links` are addresses by benchmark hash."""
+    """Return the table of models × benchmarks with its filter and notes; `links` are addresses by benchmark hash."""
     columns = ["model", *(column.name for column in ranked.columns)]
     several = len(ranked.columns) > 1
     rows = []

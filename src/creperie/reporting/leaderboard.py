@@ -1,4 +1,4 @@
-"""A folder of runs as a leaderboard: read header by header, again only where something changed."""
+"""A folder of runs as a leaderboard: only headers are read, and read again only if they changed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LeaderboardEntry(RunHeader):
-    """A run's header."""
+    """The header of a run."""
 
     path: Path
     document: dict[str, Any]
@@ -37,14 +37,14 @@ class LeaderboardEntry(RunHeader):
         return self.path.name
 
     def result(self, task_name: str, subset: str = "all") -> dict[str, Any] | None:
-        """What the run says about a task, if it says something."""
+        """Return the result of a task on a subset; None if the run has none."""
         found = (r for r in self.document["results"] if r["task"] == task_name and r["subset"] == subset)
         return next(found, None)
 
 
 @dataclass(frozen=True)
 class BoardLinks:
-    """The addresses that a leaderboard links to: in a static site the files, in the studio its pages."""
+    """The addresses that a leaderboard links to: files in a static site, pages in the studio."""
 
     matrix: str = "matrix.html"
     page: str = "bench/{bench}.html"  #: the report of all runs on a benchmark
@@ -61,10 +61,10 @@ class BoardLinks:
 
 @dataclass(frozen=True)
 class Board:
-    """The runs as they are now. `version` changes when one appears, changes or goes."""
+    """The runs in a folder at one moment. `version` changes when a run is added, changed or removed."""
 
     entries: tuple[LeaderboardEntry, ...]
-    unreadable: tuple[tuple[str, str], ...]  #: folder, why
+    unreadable: tuple[tuple[str, str], ...]  #: folder, reason
     version: str
     names: Mapping[str, str] = field(default_factory=dict)  #: the names that a zoo gives its models, by URI
     failed: tuple[tuple[str, str, str], ...] = ()  #: model, benchmark, error
@@ -78,7 +78,7 @@ class Board:
 
     @cached_property
     def slugs(self) -> dict[str, str]:
-        """Short names of benchmarks for addresses, by content hash; two of one name carry a part of the hash."""
+        """Short names of benchmarks for addresses, by content hash; equal names get a part of the hash."""
         names = {
             entry.hash: re.sub(r"[^\w.+-]+", "-", entry.benchmark).strip("-.") or "benchmark" for entry in self.entries
         }
@@ -86,29 +86,29 @@ class Board:
         return {digest: name if several[name] == 1 else f"{name}-{digest[:8]}" for digest, name in names.items()}
 
     def labels(self, entries: Sequence[LeaderboardEntry]) -> list[str]:
-        """Return a name for each run: the zoo's, or as much of the model's as tells it from the others."""
+        """Return a unique name for each run: the zoo's, or the shortest unique form of the model's."""
         choices = [[self.names.get(e.model) or model_tail(e.model), e.model, e.name] for e in entries]
         return [with_people(name, e.document) for name, e in zip(distinct(choices), entries, strict=True)]
 
 
-ZOO_FILE = ".zoo.json"  #: hidden, so that `creperie report runs/*` names runs only
+ZOO_FILE = ".zoo.json"  #: hidden, so that `creperie report runs/*` matches only runs
 
 
 def remember_zoo(folder: Path, names: Mapping[str, str], failed: Sequence[tuple[str, str, str]]) -> None:
-    """Write beside the runs what they do not hold: the names of models by URI, and (model, benchmark, error)."""
+    """Write what runs do not hold beside them: the names of models by URI, and failures (model, benchmark, error)."""
     if names or failed or (folder / ZOO_FILE).exists():
         write_json(folder / ZOO_FILE, {"names": dict(names), "failed": [list(one) for one in failed]})
 
 
 class RunsFolder:
-    """A folder that runs are written into."""
+    """A folder of runs that is read repeatedly, with a cache of headers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: dict[Path, tuple[tuple[int, int], LeaderboardEntry | str]] = {}
 
     def look(self) -> Board:
-        """The runs that lie there now; headers that did not change are not read again."""
+        """Return the runs in the folder now; headers that did not change are not read again."""
         states = dict(self._headers())
         self._read = {path: self._known(path, state) for path, state in states.items()}
         entries = tuple(found for _, found in self._read.values() if isinstance(found, LeaderboardEntry))
@@ -124,7 +124,7 @@ class RunsFolder:
     def _headers(self) -> Iterator[tuple[Path, tuple[int, int]]]:
         for path in sorted((*self.folder.glob(f"*/{RUN_FILE}"), *self.folder.glob(f"*/*/{RUN_FILE}"))):
             if any(part.startswith(".") for part in path.relative_to(self.folder).parts):
-                continue  # a run that is being written
+                continue  # a run that is still being written
             try:
                 about = path.stat()
             except OSError:
@@ -137,7 +137,7 @@ class RunsFolder:
 
 
 def read_entry(path: Path) -> LeaderboardEntry | str:
-    """A run's header, or why there is none."""
+    """Return a run's header, or a text that says why it cannot be read."""
     try:
         document = read_json(path)
         entry = LeaderboardEntry(path.parent, document)
@@ -194,20 +194,20 @@ def _row(entry: LeaderboardEntry, link: Markup, tasks: Sequence[str]) -> list[Ht
 
 
 def _weights(count: int | None) -> HtmlCell:
-    """How many weights the model has; unknown for servers, people and older runs."""
+    """Return a cell with the number of the model's weights; a dash if unknown (servers, people, older runs)."""
     if count is None:
         return number(None)
     return HtmlCell(f"{count / 1e6:,.1f} M" if count >= 1e6 else f"{count / 1e3:,.0f} k", float(count))
 
 
 def _by_coverage(entries: Sequence[LeaderboardEntry]) -> list[str]:
-    """The tasks, those that most runs have first: the board is ordered by the first."""
+    """Return the tasks, most common first; the leaderboard is sorted by the first one."""
     tasks = dict.fromkeys(r["task"] for e in entries for r in e.document["results"])
     return sorted(tasks, key=lambda t: -sum(e.result(t) is not None for e in entries))
 
 
 def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:
-    """Best first; of ranks the lowest is best; runs without the task come last."""
+    """Return the sort key of a run: best first (for ranks the lowest), runs without the task last."""
     result = entry.result(task_name)
     if result is None or result["accuracy"] is None:
         return 1, 0.0, entry.name
@@ -219,13 +219,13 @@ STATIC = BoardLinks()
 
 
 def board_site(board: Board, folder: Path) -> str:
-    """Return the leaderboard as a page."""
+    """Return the leaderboard as an HTML page."""
     title = f"Leaderboard of {folder.resolve().name}"
     return page_of(title, shown=board_html(board, STATIC), notes=[counted(len(board.entries), "run")])
 
 
 def matrix_page(board: Board, folder: Path) -> str:
-    """Return a page with all models and benchmarks in one table."""
+    """Return an HTML page with all models and benchmarks in one table."""
     if not board.entries:
         raise UsageError("there are no runs yet", where=str(folder))
     urls = list(dict.fromkeys(entry.model for entry in board.entries))
@@ -237,19 +237,26 @@ def matrix_page(board: Board, folder: Path) -> str:
     return page_of(title, back="index.html", shown=shown)
 
 
+def entries_report(
+    board: Board, entries: Sequence[LeaderboardEntry], benches: Iterable[Benchmark], contents: Contents
+) -> str:
+    """Return the report of runs on one benchmark, with its items if it is among `benches` or can be found."""
+    runs = [load_run(entry.path) for entry in entries]
+    fitting = next(([bench] for bench in benches if fits(bench, runs[0])), [])
+    (group,) = gather_runs(runs, benches=fitting)
+    return report_page([replace(group, labels=tuple(board.labels(entries)))], contents).html
+
+
 def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progress: Progress = silent) -> dict[str, int]:
-    """Write the leaderboard, the matrix and one report per benchmark as files; the bytes of each by name."""
+    """Write the leaderboard, the matrix and one report per benchmark as files; return their sizes in bytes by name."""
     board = RunsFolder(folder).look()
     pages = {"index.html": board_site(board, folder), "matrix.html": matrix_page(board, folder)}
     given = [load(spec) for spec in benches]
     groups = board.by_content()
     with progress("reports", len(groups), "benchmarks") as advance:
         for digest, entries in groups.items():
-            fitting: list[Benchmark] = [bench for bench in given if fits(bench, load_run(entries[0].path))][:1]
-            (group,) = gather_runs([entry.path for entry in entries], benches=fitting)
-            group = replace(group, labels=tuple(board.labels(entries)))
-            page = report_page([group], Contents(title=group.name, back="../index.html"))
-            pages[STATIC.bench(board.slugs[digest])] = page.html
+            contents = Contents(title=entries[0].benchmark, back="../index.html")
+            pages[STATIC.bench(board.slugs[digest])] = entries_report(board, entries, given, contents)
             advance(1)
     for name, html in pages.items():
         write_text(out / name, html)

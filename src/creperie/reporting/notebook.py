@@ -1,4 +1,4 @@
-"""Tables and figures of runs in memory, for notebooks: drawn where they are asked for, saved where they are named."""
+"""Tables and figures of runs in memory, for notebooks: displayed in the cell, saved if a file is named."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from creperie.scoring import Run, load_run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: endings of files, and how a table is written into them
+#: suffix of a file → format of the table
 FORMS = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".html": "html", ".txt": "text"}
 
 
 @dataclass(frozen=True, repr=False)
 class NotebookTable:
-    """A table of runs that shows itself in a notebook, and is saved as LaTeX, markdown, CSV or HTML."""
+    """A table of runs that displays itself in a notebook, and can be saved as LaTeX, Markdown, CSV or HTML."""
 
     table: RunTable
 
@@ -39,7 +39,7 @@ class NotebookTable:
         return render_run_table(self.table, "latex")
 
     def save(self, path: str | Path) -> Path:
-        """Write the table in the form that the file's ending names."""
+        """Write the table in the format of the file's suffix and return the path."""
         target = Path(path)
         if target.suffix not in FORMS:
             raise UsageError(
@@ -50,15 +50,16 @@ class NotebookTable:
 
 
 def table(
-    runs: Run | str | Path | Sequence[Run | str | Path],
-    *,
+    *runs: Run | str | Path | Sequence[Run | str | Path],
     rows: str | Iterable[str] = "model",
     columns: str | Iterable[str] = "subset",
     task: str = "",
     intervals: bool = True,
     digits: int = 1,
 ) -> NotebookTable:
-    """A table of runs, in memory or by their folders: models down and subsets across, unless told otherwise."""
+    """Return a table of one run or a list of runs, given in memory or by folder; by default one row per model and one
+    column per subset.
+    """
     choice = TableChoice(tuple(split_names(rows)), tuple(split_names(columns)), task, intervals, digits)
     return NotebookTable(run_table(_runs(runs), choice))
 
@@ -70,7 +71,9 @@ def figure(
     options: FigureOptions | None = None,
     out: str | Path | None = None,
 ) -> Figure:
-    """A figure of runs, in memory or by their folders; with `out` also written as SVG, PDF or PNG."""
+    """Return a figure of runs, given in memory or by folder; with `out` it is also written as SVG, PDF or PNG."""
+    if not isinstance(name, str):
+        raise UsageError("the name of a figure is expected", hint="pass several runs as a list: `figure([a, b])`")
     with tempfile.TemporaryDirectory() as folder:
         saved = [run if run.path is not None else run.save(folder) for run in _runs(runs)]
         drawn = draw_figure(name, [str(run.path) for run in saved], options)
@@ -80,5 +83,7 @@ def figure(
 
 
 def _runs(given: Any) -> list[Run]:
-    several = [given] if isinstance(given, (Run, str, Path)) else list(given)
-    return [one if isinstance(one, Run) else load_run(one) for one in several]
+    """Return runs from runs and folders, in lists or one by one."""
+    if isinstance(given, (Run, str, Path)):
+        return [given if isinstance(given, Run) else load_run(given)]
+    return [run for one in given for run in _runs(one)]

@@ -1,4 +1,4 @@
-"""A report on runs as one HTML page that opens from disk: nothing is fetched, all is inside.
+"""A report on runs as one self-contained HTML page: it opens from disk and loads nothing.
 
 `report` makes it in one call, with the audits of the runs' benchmarks.
 """
@@ -33,38 +33,38 @@ from creperie.reporting.thumbnails import BUDGET, Thumbnails, thumbnails
 from creperie.scoring import ComparisonRow, Run, compare, rank_runs
 from creperie.statistics import robustness
 
-#: more runs than this on one benchmark are ranked, not compared pair by pair
+#: with more runs than this on one benchmark, runs are ranked, not compared pair by pair
 MOST_COMPARED = 6
-#: more benchmarks than this are not audited by the report itself: that takes longer than everything else
+#: with more benchmarks than this, the report makes no audits: they would take longer than everything else
 MOST_AUDITED = 2
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What goes into a page beside the runs. Audits are documents, by the benchmark's content hash."""
+    """What a page contains besides the runs. Audits are documents, by content hash of the benchmark."""
 
     title: str = ""
     audits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     comparisons: bool = True
     figures: bool = True
     thumbnail_bytes: int = BUDGET
-    back: str = ""  #: a page to go back to
+    back: str = ""  #: address of the link back
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page, and what it shows."""
+    """An HTML page, with counts of what it shows."""
 
     html: str
     items: int
     pictures: int
-    missing: int  #: pictures that cannot be read
-    left_out: int  #: pictures for which there was no room
+    missing: int  #: images that cannot be read
+    left_out: int  #: images for which there was no room
     notes: tuple[str, ...]
 
 
 def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *, progress: Progress = silent) -> Page:
-    """The whole page."""
+    """Return the report page of groups of runs."""
     from markupsafe import Markup
 
     contents = contents or Contents()
@@ -100,7 +100,7 @@ def _pictures(group: RunGroup, contents: Contents, progress: Progress) -> Thumbn
 
 
 def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
-    """(id, heading, HTML) of what comes before the items. Several benchmarks have a tab each."""
+    """Return (id, heading, HTML) for the sections before the items. With several benchmarks, each has a tab."""
     found = [("summary", "Summary", _summary(groups))]
     if len(groups) == 1:
         return [*found, *_of_benchmark(groups[0], contents, progress)]
@@ -111,7 +111,7 @@ def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress
 
 
 def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
-    """(id, heading, HTML) of one benchmark: its results, figures, comparisons and audit."""
+    """Return (id, heading, HTML) for the sections of one benchmark: results, figures, comparisons and audit."""
     found = [("results", "Results", _results(group))]
     if contents.figures and (drawn := page_figures(group)):
         found.append(("figures", "Figures", drawn))
@@ -138,7 +138,7 @@ def _summary(groups: Sequence[RunGroup]) -> str:
 
 
 def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None]]:
-    """Which run, what was found, and an example."""
+    """Yield (run, what was found, an example) for the findings of all runs."""
     for group in groups:
         for run, label in zip(group.runs, group.labels, strict=True):
             for code, n in run.document["finding_counts"].items():
@@ -153,7 +153,7 @@ def _results(group: RunGroup) -> str:
 
 
 def _comparisons(group: RunGroup, progress: Progress) -> str:
-    """Paired tests of every pair of runs; of many runs, who is ahead of whom."""
+    """Return the paired tests of all pairs of runs; with many runs, the table of ranks."""
     if len(group.runs) > MOST_COMPARED:
         names = {run.model: label for run, label in zip(group.runs, group.labels, strict=True)}
         pairs = len(group.runs) * (len(group.runs) - 1) // 2
@@ -191,13 +191,13 @@ def _names(group: RunGroup) -> dict[str, str]:
 
 
 def page_of(title: str, *, template: str = "report.html", **values: Any) -> str:
-    """A page in the house style: sections of (id, heading, HTML) with tables that sort, or one thing that is shown."""
+    """Return a page in the house style: sections of (id, heading, HTML), or a single content as `shown`."""
     known: dict[str, Any] = {"back": "", "sections": (), "notes": (), "data": "", "shown": ""}
     return render("reporting", template, title=title, **(known | values))
 
 
 def inlined(value: Any) -> str:
-    """JSON that can stand inside a script element, whatever the captions hold.
+    """Return JSON that is safe inside a script element, whatever the captions contain.
 
     >>> inlined({"caption": "</script><b>&"})
     '{"caption":"\\\\u003c/script>\\\\u003cb>\\\\u0026"}'
@@ -209,9 +209,9 @@ def inlined(value: Any) -> str:
 
 
 def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
-    """The document of a benchmark's audit: the one recorded beside it, one that was kept, or one made and kept now.
+    """Return the audit of a benchmark as a document: the recorded one, a stored one, or a new one, which is stored.
 
-    So a report states the verdict that `creperie audit` stated.
+    So a report gives the same verdict as `creperie audit`.
     """
     document = recorded_audit(bench) or kept_audit(bench.name, bench.hash, {})
     if document is None:
@@ -221,7 +221,7 @@ def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str
 
 
 def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, dict[str, Any]]:
-    """Audits that were written as JSON, by content hash; one of another benchmark is a mistake."""
+    """Return audits from JSON files, by content hash; raise a UsageError if one is of another benchmark."""
     found: dict[str, dict[str, Any]] = {}
     for file in files:
         read = read_json(file)
@@ -236,7 +236,7 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
 def make_audits(
     groups: Sequence[RunGroup], *, progress: Progress = silent
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Audit every benchmark that is at hand; return the documents by content hash, and why some are missing."""
+    """Audit every benchmark that is available; return the documents by content hash, and why some are missing."""
     if len(groups) > MOST_AUDITED:
         hint = "run `creperie audit BENCH --json > FILE` and pass --audit FILE for each"
         return {}, [f"{len(groups)} benchmarks are not audited here; {hint}"]
@@ -254,7 +254,7 @@ def make_audits(
 
 @dataclass(frozen=True)
 class ReportPage:
-    """A report that shows itself in a notebook, and is saved as one HTML file."""
+    """A report that displays itself in a notebook, and can be saved as one HTML file."""
 
     html: str = field(repr=False)
 
@@ -262,7 +262,7 @@ class ReportPage:
         return f'<iframe srcdoc="{escape(self.html)}" title="report" width="100%" height="700"></iframe>'
 
     def save(self, path: str | Path) -> Path:
-        """Write the page, which opens from disk."""
+        """Write the page to a file."""
         write_text(Path(path), self.html)
         return Path(path)
 
@@ -279,9 +279,11 @@ def report(
 ) -> ReportPage:
     """Return runs as one HTML page that opens from disk: results, figures, comparisons, an audit, every item.
 
-    With `html` it is written there, too. `runs` are runs, their folders, or folders that hold some. `audits` are files
-    that `audit --json` wrote; without them the benchmark's own audit is found, or made; an empty list stands for none.
+    With `html` it is also written to this file. `runs` are runs, their folders, or folders of runs. `audits` are files
+    that `audit --json` wrote; without them the benchmark's own audit is found or made; an empty list means none.
     """
+    if isinstance(html, Run):
+        raise UsageError("the second argument is a file", hint="give several runs as a list: `report([a, b])`")
     with TemporaryDirectory() as folder:
         place, contents = Path(html or f"{folder}/report.html"), Contents(title=title)
         several = [runs] if isinstance(runs, (Run, str, Path)) else runs
@@ -299,7 +301,7 @@ def report_document(
     audits: Sequence[Path] | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Write the page of `report`, and return what it shows: the document of `creperie report --json`."""
+    """Write the page of `report`, and return the document of `creperie report --json`."""
     given: list[Run | Path] = []
     for run in runs:
         given += [run] if isinstance(run, Run) else runs_in([str(run)])

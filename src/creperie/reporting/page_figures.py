@@ -1,4 +1,4 @@
-"""The figures that stand in a report's page: drawn from the runs, as SVG that takes the page's colours."""
+"""The figures of a report page: drawn from the runs, as SVG that takes the page's colours."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from creperie.reporting.html_tables import part
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_MODELS = 12  #: more models than this are read in the tables, not in a figure
+MOST_MODELS = 12  #: with more models than this, no figure is drawn: the tables show them
 SHARES = ("share", "captions", "foils", "balanced", "lower", "pooled", "precision", "f1", "auroc")
 
 
 def page_figures(group: RunGroup) -> str:
-    """The figures of one benchmark as HTML; empty where matplotlib is not installed or there is nothing to draw."""
+    """Return the figures of one benchmark as HTML; empty if matplotlib is not installed or there is nothing to draw."""
     return _shown(_figures(group), f"figure-{group.runs[0].hash[:8]}")
 
 
 def rank_figure(groups: Sequence[RunGroup]) -> str:
-    """How ranks change from task to task and from benchmark to benchmark, as HTML; empty where there is nothing."""
+    """Return the changes of rank between tasks and benchmarks as HTML; empty if there is nothing to draw."""
     return _shown(_ranked(groups), "ranks")
 
 
@@ -36,7 +36,7 @@ def _shown(figures: Iterator[tuple[Figure, str]], prefix: str) -> str:
 
 
 def figure_html(figure: Figure, caption: str, name: str) -> str:
-    """A figure with its caption as an element of a page; `name` is unique within the page."""
+    """Return a figure with its caption as HTML; `name` must be unique within the page."""
     from markupsafe import Markup
 
     from creperie.reporting.figures.style import inline_svg

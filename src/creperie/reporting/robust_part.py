@@ -1,4 +1,4 @@
-"""How far a ranking of models depends on choices, as a part of pages."""
+"""How far a ranking of models depends on choices, as a section of a page."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
-    """Return the runs of a benchmark that share a task, to be ranked, and the paths of blind runs: what they get right
-    leaks. Where fewer than two others are there, blind runs are ranked themselves.
+    """Return the runs of a benchmark that share a task, to be ranked, and the paths of blind runs, whose correct items
+    are leaks. With fewer than two other runs, blind runs are ranked themselves.
     """
     blind, seeing = ([run for run in runs if run.model.startswith("blind:") is kind] for kind in (True, False))
     ranked, attackers = (seeing, blind) if len(seeing) > 1 else (runs, [])
@@ -27,7 +27,7 @@ def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
 
 
 def robust_part(found: Robustness, names: Mapping[str, str]) -> Markup:
-    """Return the ranks of models under every choice and what holds between pairs; `names` are labels of models."""
+    """Return the ranks of models under every choice, and the tests of pairs; `names` are labels of models."""
     rows = [
         [text(names.get(row.name, row.name), "name"), *(_ranked(row, k) for k in range(len(found.choices)))]
         for row in found.ranks

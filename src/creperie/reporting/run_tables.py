@@ -1,18 +1,18 @@
-"""Tables of one's own runs: any of model, benchmark, task and subset down and across, in the formats of papers."""
+"""Tables of one's own runs: any of model, benchmark, task and subset as rows and columns, in the formats of papers."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.core import UsageError, check_options, option, percent, render, unknown
+from creperie.core import WIDE, UsageError, check_options, option, percent
 from creperie.metrics import task
 from creperie.reporting.gather import distinct, model_tail
-from creperie.reporting.tables.render import latex_text
+from creperie.reporting.written import TableCell, render_rows
 from creperie.scoring import Run
 
 DIMENSIONS = ("model", "benchmark", "task", "subset")
@@ -21,7 +21,7 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True)
 class TableChoice:
-    """What goes down and across, and what is taken of the rest."""
+    """The dimensions of rows and columns, and how cells are shown."""
 
     rows: tuple[str, ...] = option(("model",), "Own table: what goes down, by comma.", choices=DIMENSIONS)
     columns: tuple[str, ...] = option(("subset",), "Own table: what goes across, by comma.", choices=DIMENSIONS)
@@ -37,7 +37,7 @@ class TableChoice:
 
 @dataclass(frozen=True)
 class TableValue:
-    """A cell: a share, or of tasks that rank, a rank."""
+    """The value of a cell: a share or, for ranking tasks, a rank."""
 
     value: float
     low: float
@@ -50,7 +50,7 @@ class TableValue:
         return _figure(self.value, self.ranks, digits)
 
     def span(self, digits: int) -> str:
-        """The interval; empty where there is none."""
+        """Return the interval as text; empty if there is none."""
         if math.isnan(self.low):
             return ""
         return f"[{_figure(self.low, self.ranks, digits)}, {_figure(self.high, self.ranks, digits)}]"
@@ -58,7 +58,7 @@ class TableValue:
 
 @dataclass(frozen=True)
 class RunTable:
-    """Rows × columns. Cells that no run fills are missing."""
+    """A table of rows × columns. Cells without a run are missing."""
 
     choice: TableChoice
     rows: list[Labels]
@@ -67,7 +67,7 @@ class RunTable:
     caption: str
 
     def best(self) -> set[tuple[Labels, Labels]]:
-        """The best cells of every column; equal values are all best. One row alone is not."""
+        """Return the best cells of every column, all of them on a tie; none in a table of one row."""
         found: set[tuple[Labels, Labels]] = set()
         for column in self.columns if len(self.rows) > 1 else ():
             own = {row: cell for row in self.rows if (cell := self.cells.get((row, column)))}
@@ -87,7 +87,7 @@ class RunTable:
 
 
 def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
-    """The table of these runs. A dimension that is neither down nor across must have one value."""
+    """Return the table of these runs. A dimension that is neither in rows nor in columns must have one value."""
     models = list(dict.fromkeys(run.model for run in runs))
     names = dict(zip(models, distinct([[model_tail(m), m] for m in models]), strict=True))
     shown = (*choice.rows, *choice.columns)
@@ -131,8 +131,8 @@ def _figure(value: float, ranks: bool, digits: int) -> str:
 # -- formats ---------------------------------------------------------------------------------------------------------
 
 
-def render_run_table(table: RunTable, form: str) -> str:
-    """The table as text, markdown, latex, csv or html. CSV has one line per cell, as programs read it."""
+def render_run_table(table: RunTable, form: str, wide: int = WIDE) -> str:
+    """Return the table as text, markdown, latex, csv or html. CSV has one line per cell, for programs."""
     if form == "csv":
         return _long_csv(table)
     heads = [*table.choice.rows, *(" ".join(column) for column in table.columns)]
@@ -141,74 +141,13 @@ def render_run_table(table: RunTable, form: str) -> str:
     for row in table.rows:
         cells = ((table.cells.get((row, column)), (row, column) in best) for column in table.columns)
         rows.append([*row, *(_cell(table.choice, value, bold) for value, bold in cells)])
-    return render_rows(heads, rows, form, left=len(table.choice.rows), note=table.caption)
-
-
-@dataclass(frozen=True)
-class TableCell:
-    """A figure with what stands behind it in small print, and whether it is the best of its column."""
-
-    text: str
-    small: str = ""
-    best: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.text} {self.small}".rstrip()
+    return render_rows(heads, rows, form, left=len(table.choice.rows), notes=[table.caption], wide=wide)
 
 
 def _cell(choice: TableChoice, value: TableValue | None, best: bool) -> TableCell:
     if value is None:
         return TableCell("–")
     return TableCell(value.text(choice.digits), value.span(choice.digits) if choice.intervals else "", best)
-
-
-def render_rows(
-    heads: Sequence[str], rows: Sequence[Sequence[str | TableCell]], form: str, *, left: int = 1, note: str = ""
-) -> str:
-    """Rows as text, markdown, latex, csv or html; the first `left` columns are words, the others figures."""
-    writers: dict[str, Callable[..., str]] = {
-        "text": _markdown,
-        "markdown": _markdown,
-        "latex": _latex,
-        "csv": _csv,
-        "html": _html,
-    }
-    if form not in writers:
-        raise unknown("format", form, writers)
-    cells = [[c if isinstance(c, TableCell) else TableCell(c) for c in row] for row in rows]
-    return writers[form](heads, cells, left, note)
-
-
-Rows = Sequence[Sequence[TableCell]]
-
-
-def _markdown(heads: Sequence[str], rows: Rows, left: int, note: str) -> str:
-    def cell(c: TableCell) -> str:
-        text = c.text.replace("|", "\\|")
-        return f"**{text}** {c.small}".rstrip() if c.best else f"{text} {c.small}".rstrip()
-
-    lines = ["| " + " | ".join(cell(TableCell(h)) for h in heads) + " |"]
-    lines.append("|" + "---|" * left + "---:|" * (len(heads) - left))
-    lines += ["| " + " | ".join(cell(c) for c in row) + " |" for row in rows]
-    return "\n".join([*lines, "", *([note, ""] if note else [])])
-
-
-def _latex(heads: Sequence[str], rows: Rows, left: int, note: str) -> str:
-    def cell(c: TableCell) -> str:
-        text = f"\\textbf{{{latex_text(c.text)}}}" if c.best else latex_text(c.text)
-        return f"{text} {{\\scriptsize {latex_text(c.small)}}}" if c.small else text
-
-    wide = "l" * left + "r" * (len(heads) - left)
-    lines = ["% \\usepackage{booktabs}", f"\\begin{{tabular}}{{{wide}}}", "\\toprule"]
-    lines += [" & ".join(latex_text(h) for h in heads) + " \\\\", "\\midrule"]
-    lines += [" & ".join(cell(c) for c in row) + " \\\\" for row in rows]
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", *(f"% {line}" for line in note.splitlines()), ""])
-
-
-def _csv(heads: Sequence[str], rows: Rows, left: int, note: str) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([list(heads), *([str(c) for c in row] for row in rows)])
-    return out.getvalue()
 
 
 def _long_csv(table: RunTable) -> str:
@@ -219,7 +158,3 @@ def _long_csv(table: RunTable) -> str:
         numbers = ("" if math.isnan(v) else repr(v) for v in (cell.value, cell.low, cell.high))
         writer.writerow([*row, *column, *numbers, cell.n, cell.ties])
     return out.getvalue()
-
-
-def _html(heads: Sequence[str], rows: Rows, left: int, note: str) -> str:
-    return render("reporting", "run_table.html", heads=heads, rows=rows, left=left, note=note)

@@ -1,4 +1,4 @@
-"""A study of hard negatives as one HTML page: its tables, what was gained where, every training."""
+"""A study of hard negatives as one HTML page: its tables, the gains, every training."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from creperie.training import (
 
 
 def study_in(places: Sequence[str | Path]) -> Path | None:
-    """The file of the study that a call names, by its folder or itself; None where it names runs."""
+    """Return the study file of a call that names it or its folder; None if the call names runs."""
     found = [_study_file(Path(place)) for place in places]
     if len(found) > 1 and any(found):
         raise UsageError(
@@ -42,7 +42,7 @@ def _study_file(place: Path) -> Path | None:
 
 
 def load_study(path: Path) -> TrainingStudy:
-    """A study from its file; one that no page could be made of is a mistake, told with what is wrong."""
+    """Return the study in a file; raise a DataError that says what is wrong if no page can be made of it."""
     hint = "write one with `creperie train study`"
     try:
         found = read_study(read_json(path))
@@ -55,7 +55,7 @@ def load_study(path: Path) -> TrainingStudy:
 
 
 def _wrong(study: TrainingStudy) -> str:
-    """What keeps a study from being shown; empty where nothing does."""
+    """Return why a study cannot be shown; empty if it can."""
     for arm in study.arms:
         if arm not in ARMS:
             return f"there is no arm {arm!r}"
@@ -71,7 +71,7 @@ def _wrong(study: TrainingStudy) -> str:
 
 
 def study_page(study: TrainingStudy, *, title: str = "", figures: bool = True) -> str:
-    """The whole page."""
+    """Return the HTML page of a study."""
     if not study.sat:
         raise DataError("no training of this study is finished", hint="call `creperie train study` again")
     sections = [("answer", "Does the gain survive?", _answer(study)), ("table-5", "Table 5", _table_5(study))]
@@ -85,7 +85,7 @@ def study_page(study: TrainingStudy, *, title: str = "", figures: bool = True) -
 
 
 def _parts(column: str) -> tuple[str, str]:
-    """The test and the kind that a column is of."""
+    """Return the test and the kind of a column."""
     test, _, kind = column.partition(" ")
     return test, kind
 
@@ -101,14 +101,14 @@ def _answer(study: TrainingStudy) -> str:
 
 
 def _seeds(study: TrainingStudy) -> str:
-    """How to read the small numbers."""
+    """Return a sentence that explains the small numbers."""
     n = len(study.seeds)
     spread = "the lowest and the highest" if n == 2 else "the 95 % interval over seeds"
     return "One seed." if n == 1 else f"Mean of {n} seeds; in small {spread}."
 
 
 def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, str, bool]]]]:
-    """For each arm the kinds of both tests on which it gained most, and whether the gain is marked."""
+    """Yield each arm with the kind of each test on which it gained most: (test, gain, kind, whether it is marked)."""
     for arm in study.done:
         best: dict[str, tuple[float, str]] = {}
         for column in study.columns:
@@ -156,7 +156,7 @@ def _table_10(study: TrainingStudy) -> str:
 
 
 def _trainings(study: TrainingStudy) -> str:
-    """Every exam, kind by kind."""
+    """Return a table of all exams by kind."""
     sat = [*study.base, *study.sat]
     kinds = list(dict.fromkeys(kind for s in sat for kind in s.kinds))
     rows = [[*_about(s), *[number(s.kinds.get(kind), ".1f") for kind in kinds]] for s in sat]

@@ -1,4 +1,4 @@
-"""Small pictures for a page, bounded in size each and all together."""
+"""Thumbnails for a page, limited in size each and in total."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from dataclasses import dataclass, field
 from creperie.bench import ImageError, ImageStore, open_image
 from creperie.core import Progress, silent
 
-#: Longest edges in pixels, the best first: the first is taken at which all pictures fit.
+#: Longest edges in pixels, best first: the first at which all images fit is used.
 EDGES = (256, 192, 144, 112, 80, 56)
-BUDGET = 16 * 2**20  #: bytes of all pictures as they stand in the page, in base64
+BUDGET = 16 * 2**20  #: bytes of all images in the page, in base64
 _SAMPLED = 24
 _QUALITY = 72
 
 
 @dataclass(frozen=True)
 class Thumbnails:
-    """WebP pictures in base64 by image reference."""
+    """WebP images in base64, by image reference."""
 
     pictures: dict[str, str] = field(default_factory=dict)
     edge: int = 0
     failed: dict[str, str] = field(default_factory=dict)  #: reference → why it cannot be shown
-    left_out: int = 0  #: pictures that did not fit any more
+    left_out: int = 0  #: images that did not fit
 
 
 def thumbnails(
     store: ImageStore, references: Sequence[str], *, budget: int = BUDGET, progress: Progress = silent
 ) -> Thumbnails:
-    """Pictures of these references, as large as all of them fit into `budget` bytes."""
+    """Return thumbnails of these references, as large as possible so that all fit into `budget` bytes."""
     wanted = list(dict.fromkeys(references))
     if budget <= 0 or not wanted or not store.location:
         return Thumbnails(left_out=len(wanted) if store.location else 0)
@@ -53,7 +53,7 @@ def thumbnails(
 
 
 def thumbnail(store: ImageStore, reference: str, edge: int) -> bytes:
-    """One picture as WebP, at most `edge` pixels long; ImageError where it cannot be read."""
+    """Return one image as WebP, at most `edge` pixels long; raise an ImageError if it cannot be read."""
     picture = open_image(store, reference)
     picture.thumbnail((edge, edge))
     written = io.BytesIO()
@@ -69,7 +69,7 @@ def _made(store: ImageStore, reference: str, edge: int) -> str | ImageError:
 
 
 def _edge(store: ImageStore, wanted: Sequence[str], budget: int) -> int:
-    """The largest edge at which a sample says that all pictures fit."""
+    """Return the largest edge at which all images probably fit, judged by a sample."""
     sample = wanted[:: max(1, len(wanted) // _SAMPLED)][:_SAMPLED]
     for edge in EDGES:
         sizes = [len(made) for made in (_made(store, r, edge) for r in sample) if isinstance(made, str)]

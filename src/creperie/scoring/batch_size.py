@@ -1,4 +1,4 @@
-"""How much goes through a model at once: found from the device's memory, halved when that runs out."""
+"""The size of batches: estimated from the device's memory, halved when memory runs out."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from creperie.core import ModelError
 T = TypeVar("T")
 Forward = Callable[[Sequence[T]], np.ndarray]
 
-#: units of a first batch on a GPU, from whose memory the later ones are sized; and the most that still helps
+#: size of the first batch on a GPU, whose memory use determines the later sizes; and the largest useful size
 GPU_FIRST = {"images": 32, "tokens": 4096}
 GPU_MOST = {"images": 256, "tokens": 32_768}
 #: on a CPU larger batches are slower: their activations leave the caches
 CPU_MOST = {"images": 16, "tokens": 2048}
-#: what the start of a batch costs, in tokens: a batch is ended when its padding has cost more
+#: the overhead of a batch, in tokens: a batch ends when its padding would cost more
 START = {"cpu": 64, "gpu": 4096}
 GPU_SHARE = 0.5  #: of the free memory
-#: rows that go through PyTorch on a CPU at least, where batches are that large: fewer are filled up, and nothing is
-#: padded. On one thread a vector then has the same bits whatever else is in its batch
+#: the least number of rows per forward pass of PyTorch on a CPU, if batches can be that large: smaller batches are
+#: filled up with copies, and captions of different lengths are not mixed. On one thread a vector is then bit-identical
+#: in every batch
 FEWEST = 16
 
 
 @dataclass
 class Timings:
-    """Seconds by stage, added up from any thread; stages that run in threads count every thread's time."""
+    """Seconds per stage, summed over all threads."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
@@ -52,23 +53,24 @@ class Timings:
 
 @dataclass
 class BatchSize:
-    """The size of batches: images, and tokens (captions × their longest). `captions` bounds batches of captions."""
+    """The size of batches: images, tokens (captions × their longest), and at most `captions` captions."""
 
     device: str
     images: int
     tokens: int
     captions: int
     workers: int  #: threads that decode and prepare
-    in_flight: int  #: batches given to the device before the first comes back
-    start: int = 64  #: what the start of a batch costs, in tokens
-    fewest: int = 1  #: rows of a forward pass of images or captions
+    in_flight: int  #: batches submitted to the device before the first result is read
+    start: int = 64  #: the overhead of a batch, in tokens
+    fewest: int = 1  #: least number of rows of a forward pass
     learning: set[str] = field(default_factory=set)
     _retry: threading.Lock = field(default_factory=threading.Lock)
 
     def captions_from(self, lengths: np.ndarray, whole: int = 0) -> tuple[int, int]:
-        """Return how many of these captions, longest first, make the next batch, and its tokens: as many as fit, but no
-        more than can be padded to the longest for less than another batch would cost. `whole` is the width where none
-        is trimmed.
+        """Return how many of these captions, longest first, make the next batch, and its number of padded tokens.
+
+        The batch takes as many as fit, but ends when its padding costs more than another batch would. `whole` is the
+        fixed width if captions are not trimmed.
 
         >>> BatchSize("cpu", images=16, tokens=100, captions=64, workers=2, in_flight=1, start=8).captions_from(
         ...     np.array([10, 10, 9, 8, 7, 4, 4, 4])
@@ -83,8 +85,7 @@ class BatchSize:
         return count, count * width
 
     def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
-        """Run one forward pass and return its answer; out of memory, this batch and all later ones go through in
-        smaller parts."""
+        """Run a forward pass and return its output; if memory runs out, split it and shrink later batches."""
         parts: list[np.ndarray] = []
         size, at = len(batch), 0
         while at < len(batch):
@@ -123,7 +124,7 @@ class BatchSize:
                 self.captions = max(1, min(self.captions, count))
 
     def _learn(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
-        """Run a first, small batch and see from its memory how large the others may be."""
+        """Run a first, small batch and set the size of later ones from its memory use."""
         import torch
 
         torch.cuda.synchronize()
@@ -139,18 +140,18 @@ class BatchSize:
 
 
 def pace_for(model: Any, batch_size: int | None = None) -> BatchSize:
-    """Return the pace for a model on its device; `batch_size` fixes the number of images and captions in a batch."""
+    """Return the batch sizes for a model on its device; `batch_size` fixes the images and captions per batch."""
     device = device_of(model)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cuda = device.startswith("cuda")
-    exact = device == "cpu" and hasattr(model, "place")  # a tower of PyTorch
+    exact = device == "cpu" and hasattr(model, "place")  # a PyTorch model
     first = GPU_FIRST if cuda else CPU_MOST
     pace = BatchSize(
         device=device,
         images=batch_size or first["images"],
         tokens=first["tokens"],
         captions=batch_size or (4096 if cuda else 512),
-        # beside a GPU some cores are left to the threads that feed it and to the tokenizer
+        # beside a GPU, some cores are left for the threads that feed it and for the tokenizer
         workers=max(2, min(32, cores * 3 // 4 if cuda else cores)),
         in_flight=2 if cuda else 1,
         start=0 if exact else START["gpu" if cuda else "cpu"],
@@ -165,13 +166,13 @@ def pace_for(model: Any, batch_size: int | None = None) -> BatchSize:
 
 
 def device_of(model: Any) -> str:
-    """Return where an adapter says it runs; a plug-in that says nothing runs on the CPU as far as batches go."""
+    """Return the device of an adapter; "cpu" if it does not name one."""
     place = getattr(model, "place", None)
     return str(getattr(place, "device", None) or getattr(model, "device", None) or "cpu")
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Return True if an error says that the device's memory is full."""
+    """Return True if an error means that the device is out of memory."""
     text = str(error).lower()
     return (
         isinstance(error, MemoryError)

@@ -1,4 +1,4 @@
-"""Blind twins: the same benchmark with images that say nothing, or the wrong thing."""
+"""Blind twins: copies of a benchmark with images without content, or with the wrong images."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from creperie.models import blind_image, mean_image
 from creperie.scoring.plan import brings_images
 
 KINDS = ("noise", "gaussian", "mean", "shuffled")
-#: images that the mean image is made of
+#: how many images the mean image is computed from
 SAMPLE = 256
 
 
 class BlindImages:
-    """A store that gives other bytes for every key, always the same for the same seed. Pictures keep their size, so
-    that crop boxes still fit."""
+    """An image store that replaces every image, reproducibly by seed.
+
+    Images keep their size, so that crop boxes still fit.
+    """
 
     def __init__(self, store: ImageStore, kind: str, seed: int, keys: list[str], *, boxes: bool) -> None:
         self.store, self.kind, self.seed, self.boxes = store, kind, seed, boxes
@@ -53,7 +55,7 @@ class BlindImages:
 
     @cached_property
     def _mean(self) -> Image.Image:
-        """The mean of the benchmark's images, or of a sample of them; pictures that cannot be read are left out."""
+        """The mean of the benchmark's images, or of a sample of them; unreadable images are left out."""
         rng = np.random.default_rng(self.seed)
         pictures = []
         for i in rng.permutation(len(self._keys))[:SAMPLE]:
@@ -67,7 +69,7 @@ class BlindImages:
 
 
 def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
-    """Return the benchmark with its images replaced: noise, gaussian, mean, or shuffled among themselves."""
+    """Return the benchmark with other images: noise, gaussian noise, the mean image, or its own images shuffled."""
     if kind not in KINDS:
         raise unknown("kind of blind images", kind, KINDS)
     if not brings_images(bench):
@@ -83,7 +85,7 @@ def blind_twin(bench: Benchmark, kind: str, seed: int = 0) -> Benchmark:
 
 
 def _other_keys(keys: list[str], seed: int) -> dict[str, str]:
-    """Return every key with another one: a random cycle through all of them."""
+    """Map every key to a different one: a random cycle through all keys."""
     order = [keys[int(i)] for i in np.random.default_rng(seed).permutation(len(keys))]
     return dict(zip(order, [*order[1:], *order[:1]], strict=True))
 

@@ -1,6 +1,6 @@
-"""A benchmark as a task of lmms-eval, whose files are in `templates/`.
+"""Export a benchmark as a task of lmms-eval, from the files in `templates/`.
 
-Every image of every item is asked about in all orders of its captions, in the words of creperie's own multiple choice.
+There is one question per image of an item and order of its captions, worded as creperie's own multiple choice.
 `replies.py` reads the results back.
 """
 
@@ -19,13 +19,13 @@ from creperie.bench import Benchmark, new_folder, picture_file
 from creperie.core import UsageError, packaged
 from creperie.models import ChoiceQuestion, orders_of, read_form
 
-#: questions in a row group of the file
+#: questions per row group of the Parquet file
 ROW_GROUP = 256
 
 
 @dataclass(frozen=True)
 class HarnessQuestion:
-    """One image of an item and one order of its captions."""
+    """A question about one image of an item, with one order of its captions."""
 
     id: str
     image: str
@@ -35,7 +35,7 @@ class HarnessQuestion:
 
 
 def questions_of(bench: Benchmark) -> Iterator[HarnessQuestion]:
-    """Yield what is asked, in the order in which exported tasks list it."""
+    """Yield all questions of a benchmark, in the order in which exported tasks list them."""
     wording = read_form(None, None, where=bench.name)
     for item in bench:
         for row, image in enumerate(item.images):
@@ -52,7 +52,10 @@ def questions_of(bench: Benchmark) -> Iterator[HarnessQuestion]:
 
 
 def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a task folder for lmms-eval's `--include_path`: a YAML file, its functions, and the data with images."""
+    """Write a task folder for lmms-eval's `--include_path` and return its files.
+
+    The files are a YAML file, its functions, and the data with images.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -67,7 +70,7 @@ def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> li
     encoded = lru_cache(ROW_GROUP)(lambda reference: picture_file(bench.images, reference)[1])
     with new_folder(folder, replace_old=force) as draft:
         draft.mkdir(parents=True, exist_ok=True)
-        # A picture that several questions of a row group are about is stored once: in the dictionary of its pages.
+        # an image that several questions of a row group share is stored once, in the dictionary of its pages
         with pq.ParquetWriter(draft / "test.parquet", schema, dictionary_pagesize_limit=2**30) as file:
             for start in range(0, len(questions), ROW_GROUP):
                 part = [{"bytes": encoded(q.image), "path": None} for q in questions[start : start + ROW_GROUP]]

@@ -1,9 +1,9 @@
-"""Benchmarks scored while a model is trained: by transformers' Trainer, by Lightning, or by a loop of one's own."""
+"""Score benchmarks during training: with transformers' Trainer, with Lightning, or in your own loop."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from creperie.bench import BenchmarkSpec, as_benchmark
@@ -13,11 +13,11 @@ from creperie.scoring.score_runs import score
 
 
 class BenchmarkCallback:
-    """Scores a benchmark on the live model every `every` steps and logs the accuracies.
+    """A callback that scores a benchmark on the live model every `every` steps and logs the accuracies.
 
     Pass it to `Trainer(callbacks=[…])` of transformers or Lightning, or call `step(model, number)` in a loop. `log` is
-    called with the numbers and the step; without it they go to an active W&B run, and to `writer`, a TensorBoard
-    `SummaryWriter`, where one is given. `runs` keeps every run with its step.
+    called with the numbers and the step; without it they go to an active W&B run. They also go to Lightning's loggers
+    and to `writer`, a TensorBoard `SummaryWriter`, if given. `runs` stores every run with its step.
     """
 
     def __init__(
@@ -34,40 +34,44 @@ class BenchmarkCallback:
     ) -> None:
         self.bench, self.every, self.tasks = as_benchmark(bench), every, tasks
         self.parts = {"processor": processor, "preprocess": preprocess, "tokenizer": tokenizer}
-        self.log, self.writer = log, writer
+        self._logs, self.writer = log, writer  # not `log`: Lightning sets an attribute of that name
         self.runs: list[tuple[int, Run]] = []
 
-    def step(self, model: Any, number: int) -> Run | None:
-        """Score the model if this step is one of every `every`, and return the run. Each step is scored once."""
+    def step(self, model: Any, number: int, loggers: Sequence[Any] = ()) -> Run | None:
+        """Score the model if `number` is a multiple of `every`, and return the run, else None. Each step is scored
+        once. `loggers` are Lightning loggers.
+        """
         done = bool(self.runs) and self.runs[-1][0] == number
         if number == 0 or number % self.every or done:
             return None
         run = score(self.bench, wrap(model, name=f"step {number}", **self.parts), tasks=self.tasks, cache=False)
         self.runs.append((number, run))
         shown = {f"{run.benchmark}/{r['task']}": float(r["accuracy"]) for r in run.results if r["subset"] == "all"}
-        self._tell(shown, number)
+        self._tell(shown, number, loggers)
         return run
 
-    def _tell(self, numbers: Mapping[str, float], step: int) -> None:
-        if self.log is not None:
-            self.log(numbers, step)
+    def _tell(self, numbers: Mapping[str, float], step: int, loggers: Sequence[Any]) -> None:
+        if self._logs is not None:
+            self._logs(numbers, step)
+        for logger in loggers:
+            logger.log_metrics(dict(numbers), step)
         for name, value in numbers.items() if self.writer is not None else ():
             self.writer.add_scalar(name, value, step)
         wandb = sys.modules.get("wandb")
-        if self.log is None and wandb is not None and wandb.run is not None:
+        if self._logs is None and not loggers and wandb is not None and wandb.run is not None:
             wandb.log(dict(numbers), step=step)
 
     # -- what trainers call ----------------------------------------------------------------------------------------
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> Any:
-        """After a step of transformers' Trainer."""
+        """Called by transformers' Trainer after a step."""
         self.step(model, int(state.global_step))
         return control
 
     def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
-        """After a batch of Lightning: the module, or the `model` that it holds where it encodes nothing itself."""
+        """Called by Lightning after a batch; scores the module, or its `model` if it has no `encode_image`."""
         inner = module if hasattr(module, "encode_image") else getattr(module, "model", module)
-        self.step(inner, int(trainer.global_step))
+        self.step(inner, int(trainer.global_step), getattr(trainer, "loggers", ()))
 
     @property
     def state_key(self) -> str:
@@ -80,7 +84,7 @@ class BenchmarkCallback:
         return None
 
     def __getattr__(self, name: str) -> Any:
-        """Trainers call many more events, to which there is nothing to do."""
+        """Return a no-op for all other events that trainers call."""
         if name.startswith("on_") or name in ("setup", "teardown"):
             return lambda *_, **__: None
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")

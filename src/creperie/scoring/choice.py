@@ -1,6 +1,6 @@
-"""Scores from choices: every item's captions are offered, in every order asked for, and the answers averaged.
+"""Scores from multiple choice: every item's captions are offered in all requested orders, and the answers averaged.
 
-Demonstrations for few-shot questions are drawn from the subset that is asked about, and taken out of what is tested.
+Demonstrations for few-shot questions are drawn from the same subset, and removed from the tested items.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.bench import Benchmark, ImageError, Item, open_image, save
-from creperie.core import Progress, UsageError, silent, write_text
+from creperie.core import Progress, UsageError, one_line, silent, write_text
 from creperie.models import UNPARSABLE, ChoiceQuestion, Chooser, Chosen, Rewordable, orders_of
 from creperie.scoring.filler import FilledScores, Filler
 from creperie.scoring.findings import cell_findings
@@ -26,7 +26,7 @@ from creperie.scoring.sheet import Fault, Sheet
 if TYPE_CHECKING:
     from PIL import Image
 
-#: questions that are put to the model together
+#: questions per call of the model
 TOGETHER = 64
 NO_ANSWER = "no-single-answer"
 UNREAD = "unparsable-answer"
@@ -34,8 +34,10 @@ UNREAD = "unparsable-answer"
 
 @dataclass(frozen=True)
 class Case:
-    """One image of one item: the captions in the item's order, and which of them are true of it. `subset` is empty
-    where the question does not depend on it."""
+    """One image of an item: its captions in the item's order, and which of them are true.
+
+    `subset` is empty if the question does not depend on it.
+    """
 
     image: int
     captions: tuple[int, ...]
@@ -43,7 +45,7 @@ class Case:
     subset: str = ""
 
     def asks(self, able: Sequence[str]) -> str:
-        """Return what can be asked: which one fits, where one does; which does not, where one does not."""
+        """Return the question that fits: "match" if exactly one caption is true, "odd" if one is false; else empty."""
         fitting = {"match": sum(self.match) == 1, "odd": sum(self.match) == len(self.match) - 1}
         return next((a for a in able if fitting[a]), "")
 
@@ -54,15 +56,17 @@ class Case:
 
 @dataclass
 class Asked:
-    """What was asked of one case, and the answers, one per order."""
+    """The question and the orders of one case, and the answers, one per order."""
 
     asks: str
     orders: list[tuple[int, ...]]
     answers: list[Chosen] = field(default_factory=list)
 
     def scores(self) -> np.ndarray:
-        """Return one number per caption, in the item's order: the mean share over the orders, turned round for the odd
-        one. An answer that cannot be read names nothing, which is a tie and no hit."""
+        """Return one score per caption, in the item's order: the mean share over the orders, negated for "odd".
+
+        An answer that cannot be read gives no share to any caption, which counts as a tie and not as a hit.
+        """
         total = np.zeros(len(self.orders[0]))
         for order, chosen in zip(self.orders, self.answers, strict=True):
             total[list(order)] += np.nan_to_num(chosen.shares)
@@ -70,14 +74,16 @@ class Asked:
         return (mean if self.asks == "match" else -mean).astype(np.float32)
 
     def unread(self) -> list[str]:
-        """Return what could not be read, and why."""
+        """Return the unparsable answers, each with the reason."""
         unparsable = [c for c in self.answers if c.parsed is not None and c.parsed.kind == UNPARSABLE]
-        return [f"{c.parsed.why}: {_short(c.answer)}" for c in unparsable if c.parsed is not None]
+        return [f"{c.parsed.why}: {one_line(c.answer, 120)!r}" for c in unparsable if c.parsed is not None]
 
 
 def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
-    """Fill the image_text column by a chooser. Rows with answers that could not be read are not stored, so that the
-    next run asks again."""
+    """Fill the image_text column with a chooser.
+
+    Rows with unparsable answers are not cached, so that the next run asks again.
+    """
     by_subset = "demonstrations" in filler.handle.fingerprint.options
     owned = [list(cases_of(part, by_subset=by_subset)) for part in filler.plan.parts]
     cases = list(dict.fromkeys(case for own in owned for case in own))
@@ -100,10 +106,10 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     done = {int(starts[i]): i for i in range(len(cases)) if sheet.done[starts[i] : starts[i + 1]].all()}
 
     def again(model: Any, row: int) -> Any:
-        """Return the stored score of a case's first caption, asked for again."""
+        """Recompute a stored score: ask the model about the case again."""
         at = max(first for first in done if first <= row)
         case = cases[done[at]]
-        (answer,) = ask(model, filler.plan, [(case, filler.open_image(case.image))])
+        (answer,) = ask(model, filler.plan, [(case, filler.plan.open(case.image))])
         return answer.scores()[row - at] if isinstance(answer, Asked) else np.nan
 
     filler.probe(sheet, again)
@@ -117,8 +123,8 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
         with filler.timed("pairs", int(sum(len(cases[i].captions) for i in missing))) as advance:
             for at in range(0, len(missing), TOGETHER):
                 group = missing[at : at + TOGETHER]
-                images = {i: _image(filler, cases[i], broken) for i in group}
-                asked = ask(model, filler.plan, [(cases[i], images[i]) for i in group])
+                opened = [(cases[i], broken.get(cases[i].image) or open_case(filler.plan, cases[i])) for i in group]
+                asked = ask(model, filler.plan, opened)
                 for i, answered in zip(group, asked, strict=True):
                     rows = np.arange(starts[i], starts[i + 1])
                     unread += _write(sheet, rows, answered, keep)
@@ -128,7 +134,7 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
 
 
 def _write(sheet: Sheet, rows: np.ndarray, found: Asked | Fault, keep: Any) -> list[Fault]:
-    """Write the answer into the sheet and return the faults of answers that could not be read."""
+    """Write an answer into the sheet; return the faults of unparsable answers."""
     first = int(rows[0])
     if isinstance(found, Fault):
         sheet.give_up([Fault(int(row), found.code, found.message) for row in rows])
@@ -143,7 +149,7 @@ def _write(sheet: Sheet, rows: np.ndarray, found: Asked | Fault, keep: Any) -> l
 def ask(
     model: Chooser, plan: ScoringPlan, cases: Sequence[tuple[Case, Image.Image | Fault]], order: str = ""
 ) -> list[Asked | Fault]:
-    """Return all orders of several cases, asked together; `order` in place of the model's own."""
+    """Ask the model about several cases in one call and return the answers; `order` overrides the model's orders."""
     replies: list[Asked | Fault] = []
     questions: list[ChoiceQuestion] = []
     for case, image in cases:
@@ -164,27 +170,28 @@ def ask(
     return replies
 
 
-def _image(filler: Filler, case: Case, broken: dict[int, Fault]) -> Image.Image | Fault:
-    if case.image in broken:
-        return broken[case.image]
+def open_case(plan: ScoringPlan, case: Case) -> Image.Image | Fault:
+    """Return the image of a case, or why it cannot be read."""
     try:
-        return filler.open_image(case.image)
+        return plan.open(case.image)
     except ImageError as e:
         return Fault(0, e.code, str(e))
 
 
 def _check_shots(model: Any, plan: ScoringPlan, cases: Sequence[Case]) -> None:
-    """Raise an error if a demonstration is among the items that are tested."""
+    """Raise a UsageError if a demonstration is among the tested items."""
     shown = {tuple(sorted(shot.captions)) for shot in (model.form.shots if isinstance(model, Rewordable) else ())}
     asked = {tuple(sorted(plan.texts[c] for c in case.captions)) for case in cases} if shown else set()
     if both := shown & asked:
-        what = f"{len(both)} demonstrations are among the items that are tested"
-        hint = "score the benchmark that `creperie data shots` wrote beside them"
-        raise UsageError(what, where=model.fingerprint.uri, hint=hint)
+        raise UsageError(
+            f"{len(both)} demonstrations are among the items that are tested",
+            where=model.fingerprint.uri,
+            hint="score the benchmark that `creperie data shots` wrote beside them",
+        )
 
 
 def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
-    """Yield the rows of all items that have images."""
+    """Yield one case per image of every item."""
     layout = part.layout
     subsets = part.bench.column("subset").to_pylist() if by_subset else [""] * len(layout)
     cells = layout.starts("image_text")
@@ -197,7 +204,7 @@ def cases_of(part: BenchmarkPart, *, by_subset: bool = False) -> Iterator[Case]:
 
 
 def _places(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], starts: np.ndarray) -> np.ndarray:
-    """For every cell of every item, its row in the sheet; −1 for items without images."""
+    """Return the row in the sheet for every cell of every item; −1 for items without images."""
     places = np.full(int(part.layout.widths("image_text").sum()), -1, np.int64)
     cells = part.layout.starts("image_text")
     rest = iter(own)
@@ -209,19 +216,16 @@ def _places(part: BenchmarkPart, own: Sequence[Case], number: dict[Case, int], s
     return places
 
 
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return repr(line if len(line) <= 120 else line[:117] + "…")
-
-
 SHOTS_FILE = "shots.toml"
 
 
 def draw_shots(
     bench: Benchmark, count: int, out: str | Path, *, seed: int = 0, progress: Progress = silent
 ) -> Benchmark:
-    """Write `count` demonstrations per subset, with their images, to `out`/shots.toml for `?shots=`. `out` itself is
-    the benchmark without them, which is returned. Captions are shown in a drawn order."""
+    """Write `count` demonstrations per subset, with images, to `out`/shots.toml for `?shots=`; return the other items.
+
+    The other items are saved as a benchmark in `out`. The captions of a demonstration are in random order.
+    """
     folder, keep = Path(out), np.ones(len(bench), bool)
     drawn: list[tuple[Item, list[int]]] = []
     items = list(bench)

@@ -1,4 +1,4 @@
-"""Runs side by side: paired tests on the same items, ranks over benchmarks and tasks, correlations."""
+"""Compare runs: paired tests on the same items, ranks over benchmarks and tasks, correlations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.core import DataError, UsageError, as_pandas, csv_table, html_table, option, points, unknown, with_options
+from creperie.core import DataError, Framed, UsageError, csv_table, html_table, option, points, unknown, with_options
 from creperie.metrics import (
     VOID,
     Comparison,
@@ -37,7 +37,7 @@ RunSpec = Run | str | Path  #: a run, or its folder
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One comparison: a task on a subset of a benchmark."""
+    """One comparison of two runs: a task on a subset of a benchmark."""
 
     benchmark: str
     task: str
@@ -45,12 +45,13 @@ class ComparisonRow:
     comparison: Comparison
 
     def document(self) -> dict[str, Any]:
-        return {"benchmark": self.benchmark, "task": self.task, "subset": self.subset, **asdict(self.comparison)}
+        document = asdict(self)
+        return document | document.pop("comparison")
 
 
 @dataclass(frozen=True)
 class Correlated:
-    """Two columns of models' values."""
+    """The correlation of two columns, each with one value per model."""
 
     a: str
     b: str
@@ -58,11 +59,12 @@ class Correlated:
     correlation: Correlation
 
     def document(self) -> dict[str, Any]:
-        return {"a": self.a, "b": self.b, "models": self.models, **asdict(self.correlation)}
+        document = asdict(self)
+        return document | document.pop("correlation")
 
 
 @dataclass
-class Comparisons:
+class Comparisons(Framed):
     """The paired tests, ranks and correlations of several runs."""
 
     rows: list[ComparisonRow] = field(default_factory=list)
@@ -84,9 +86,11 @@ class Comparisons:
         rows = [(r.task, r.subset, c.a, c.b, c.n, gap, f"{c.p:.3g}") for r, c, gap in shown]
         return html_table(repr(self), ("task", "subset", "a", "b", "items", "a − b, points", "p"), rows)
 
-    def to_pandas(self) -> Any:
-        """Return one row per test, as a pandas data frame."""
-        return as_pandas(pa.Table.from_pylist([r.document() for r in self.rows]))
+    def frame(self) -> pa.Table:
+        """Return one row per test, as an Arrow table with numbers in columns."""
+        rows = [r.document() for r in self.rows]
+        flat = [{f"mcnemar_{name}": value for name, value in row.pop("mcnemar").items()} for row in rows]
+        return pa.Table.from_pylist([{**row, **tested} for row, tested in zip(rows, flat)])
 
     def document(self) -> dict[str, Any]:
         return {
@@ -100,14 +104,14 @@ class Comparisons:
 
 @dataclass(frozen=True)
 class AgainstOptions:
-    """A column of a CSV file with one value per model."""
+    """Options for a column of a CSV file with one value per model."""
 
     against: Path | None = option(None, "A CSV file with one value per model.", metavar="FILE")
     column: str = option("", "The column of `against=`, for example imagenet.")
     key: str = option("model", "The column of `against=` that holds the model's URI.")
 
     def values(self) -> dict[str, float]:
-        """Return the values by model; none where no file is named."""
+        """Return the values by model; empty if no file is given."""
         if (self.against is None) != (not self.column):
             raise UsageError(
                 "`against=` and `column=` belong together", hint="`against='file.csv'` `column='imagenet'`"
@@ -117,7 +121,7 @@ class AgainstOptions:
 
 @dataclass(frozen=True)
 class CompareOptions(AgainstOptions):
-    """Which tasks of runs are compared, and with what."""
+    """Options: which tasks of the runs are compared, and with what."""
 
     tasks: tuple[str, ...] = option((), "Tasks, by comma; by default those of the runs.", flags="--task -t")
     common: bool = option(False, "Runs on different contents: compare the items they share by subset and id.")
@@ -125,11 +129,12 @@ class CompareOptions(AgainstOptions):
 
 @with_options(options=CompareOptions, settings=MetricSettings)
 def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, settings: MetricSettings) -> Comparisons:
-    """Compare runs, given one by one or as a list. Those on the same benchmark are tested in pairs, item by item; three
-    or more models are ranked.
+    """Compare runs, given one by one or as a list.
 
-    Runs on different contents are not comparable item by item, unless `common` says to take the items that they
-    share by subset and id.
+    Runs on the same benchmark are tested in pairs, item by item; three or more models are ranked.
+
+    Runs on different contents cannot be compared item by item, unless `common` selects the items that they share by
+    subset and id.
     """
     external = options.values()
     given = [r for one in runs for r in ([one] if isinstance(one, (Run, str, Path)) else one)]
@@ -158,7 +163,7 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
 
 
 def _groups(runs: Sequence[Run], common: bool) -> dict[str, list[Run]]:
-    """Return runs on the same content."""
+    """Group the runs by content hash; with `common` all are one group."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault("common" if common else run.hash, []).append(run)
@@ -181,7 +186,7 @@ def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, agai
 
 
 def _restrict(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """Return the runs on the items that all have: same subset, id and match matrix."""
+    """Return the runs restricted to the items that all have, with the same subset, id and match matrix; add a note."""
     keyed = [_rows_by_key(run) for run in runs]
     shared = [k for k in keyed[0] if all(k in other for other in keyed[1:])]
     if not shared:
@@ -200,7 +205,7 @@ def _rows_by_key(run: Run) -> dict[tuple[Any, ...], int]:
 
 
 def _named(runs: Sequence[Run]) -> list[str]:
-    """Return the models' URIs, or the runs' names where two runs have the same model."""
+    """Return the models' URIs, or the runs' names if two runs have the same model."""
     models = [r.model for r in runs]
     return models if len(set(models)) == len(models) else [r.name for r in runs]
 
@@ -209,7 +214,10 @@ def _named(runs: Sequence[Run]) -> list[str]:
 
 
 def _tested(group: Sequence[Run], wanted: Sequence[str], settings: MetricSettings) -> list[ComparisonRow]:
-    """Return every pair of runs, by task, subset, over all and the mean over subsets; Holm over all tests of a task."""
+    """Test every pair of runs per task: by subset, over all items, and as mean over subsets.
+
+    Holm's correction covers all tests of a task.
+    """
     shared = [t for t in group[0].tasks if all(t in r.tasks for r in group)]
     names = list(wanted) or [t for t in shared if task(t).by_item]
     if not names:
@@ -235,7 +243,7 @@ def _pair(
     clusters = group[pair[0]].clusters
     subsets = np.array(group[pair[0]].subsets)
     both = (left != VOID) & (right != VOID)
-    if not both.any():  # a task for which, say, nobody was asked
+    if not both.any():  # for example a task with people, where nobody was asked
         return []
     own = [s for s in dict.fromkeys(subsets.tolist()) if both[subsets == s].any()]
     masks = {s: subsets == s for s in own} | {ALL: np.ones(len(subsets), bool)}
@@ -253,7 +261,7 @@ def _pair(
 
 
 def _columns(runs: Sequence[Run], wanted: Sequence[str], settings: MetricSettings) -> dict[str, dict[str, float]]:
-    """Accuracies over all items by column (benchmark and task) and model."""
+    """Return the accuracies over all items, by column (benchmark and task) and model."""
     table: dict[str, dict[str, float]] = {}
     several = len({r.benchmark for r in runs}) > 1
     for run in runs:
@@ -283,11 +291,11 @@ def _correlated(
 
 
 def read_column(path: Path, name: str, key: str = "model") -> dict[str, float]:
-    """Return values by model from a column of a CSV file."""
+    """Return the values of a column of a CSV file, by model."""
     names, rows = csv_table(path)
     for column in (key, name):
         if column not in names:
-            raise unknown("column", column, names, where=str(path))
+            raise unknown("column", column, names, where=path)
     values: dict[str, float] = {}
     for line, row in rows:
         try:

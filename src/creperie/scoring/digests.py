@@ -1,4 +1,4 @@
-"""Names of images by content: sha256 of the encoded bytes and the crop box, remembered by file."""
+"""Content keys of images: SHA-256 of the encoded bytes and the crop box, cached per file."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from creperie.scoring.segments import KEY, SegmentFolder
 from creperie.scoring.sheet import Fault
 from creperie.scoring.store import text_keys
 
-#: part of every image's name: raise it when decoding gives other pixels than before
+#: part of every image's key: increase it when decoding gives different pixels than before
 DECODING = "1"
 PREFIX = f"{DECODING}|".encode()
-#: images that one thread reads in one go
+#: images that a thread reads per task
 READ = 16
-#: a file that changed this recently could change again without its time showing it
+#: a file changed more recently than this could change again with the same timestamp
 RACY_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Digests:
-    """One key per reference (zeros where there is none), and why images have none."""
+    """One key per image reference (zeros if the image cannot be read), and the faults of unreadable images."""
 
     keys: np.ndarray
     faults: list[Fault]
@@ -38,7 +38,7 @@ class Digests:
 def digest_images(
     store: ImageStore, references: Sequence[str], memo: SegmentFolder, progress: Progress = silent
 ) -> Digests:
-    """Return the content keys of image references. Files are read once, as long as they do not change."""
+    """Return the content keys of image references. A file is read only once, as long as it does not change."""
     split = [split_reference(r) for r in references]
     files = list(dict.fromkeys(key for key, _ in split))
     digests, faults = _digest_files(store, files, memo, progress)
@@ -60,7 +60,7 @@ def digest_images(
 def _digest_files(
     store: ImageStore, files: Sequence[str], memo: SegmentFolder, progress: Progress
 ) -> tuple[np.ndarray, dict[int, tuple[str, str]]]:
-    """Return the digests of whole images, and the faults of those that cannot be read, by number."""
+    """Return the digests of whole images, and the faults of unreadable ones, by index."""
     digests = np.zeros((len(files), KEY), np.uint8)
     faults: dict[int, tuple[str, str]] = {}
     folders: dict[Path, Path] = {}
@@ -101,14 +101,14 @@ def _digest_files(
 
 
 def _state(store: ImageStore, key: str, folders: dict[Path, Path]) -> str:
-    """Return the file behind a key as path, size and time of change; empty where nothing can be remembered by that."""
+    """Return a file's path, size and modification time as a cache key; empty if it cannot be cached."""
     resolve = getattr(store, "resolve", None)
     try:
         name = resolve(key) if resolve else key
         place = Path(store.location)
         file = place / name
         inside = ""
-        if not file.is_file():  # an archive: its own state, and the name in it
+        if not file.is_file():  # an archive: use its own state and the name inside it
             file, inside = place, name
         if not store.location or not file.is_file():
             return ""

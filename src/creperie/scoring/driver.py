@@ -1,6 +1,6 @@
-"""One model at work: threads that decode and tokenise beside it, batches cut to fit, answers checked.
+"""Runs one model: threads that decode and tokenise in parallel, batches sized to fit, outputs checked.
 
-All `passes` of texts, images and pairs share it.
+The functions in `passes` for texts, images and pairs all use it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from creperie.core import DataError, ModelError
+from creperie.core import DataError, ModelError, one_line
 from creperie.models import StagedImages, Tokens, exact_float32
 from creperie.scoring.batch_size import BatchSize, Timings
 from creperie.scoring.sheet import Fault
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """Threads that work on rows ahead of the consumer; results come in order."""
+    """A queue of threads that work on rows ahead of the consumer; results come in order."""
 
     def __init__(self, pool: ThreadPoolExecutor, work: Callable[[int], T], rows: Iterable[int], limit: int) -> None:
         self._pool, self._work, self._rows = pool, work, iter(rows)
@@ -37,16 +37,16 @@ class Ahead(Generic[T]):
             self._running.append(self._pool.submit(self._work, row))
 
     def first(self) -> T | None:
-        """Return the first result, which stays to be taken."""
+        """Return the first result without removing it; None if there is none."""
         return self._running[0].result() if self._running else None
 
     def reach(self, limit: int) -> None:
-        """Let the threads work further ahead."""
+        """Let the threads work further ahead: up to `limit` results."""
         self.limit = limit
         self._fill()
 
     def take(self, count: int) -> list[T]:
-        """Return the next results, at most `count`."""
+        """Remove and return the next results, at most `count`."""
         taken: list[T] = []
         while self._running and len(taken) < count:
             taken.append(self._running.popleft().result())
@@ -54,15 +54,15 @@ class Ahead(Generic[T]):
         return taken
 
 
-TOKENISE = 4096  #: captions in one call of the tokenizer
-SWITCH = 0.0002  #: seconds after which a thread gives way to another, on a GPU
-Keep = Callable[[np.ndarray], None]  #: called with the rows of a finished batch
-OpenImage = Callable[..., Any]  #: the decoded image of a row; DataError where there is none
+TOKENISE = 4096  #: captions per call of the tokenizer
+SWITCH = 0.0002  #: the interpreter's thread switch interval in seconds, on a GPU
+Keep = Callable[[np.ndarray], None]  #: called with the finished rows of a batch
+OpenImage = Callable[..., Any]  #: returns the decoded image of a row; raises a DataError if there is none
 
 
 @dataclass
 class Driver:
-    """Drives one model. `close` ends its threads."""
+    """Runs one model. Use it as a context manager, which ends its threads."""
 
     model: Any
     pace: BatchSize
@@ -77,10 +77,10 @@ class Driver:
         self._interval = sys.getswitchinterval()
         self._held = ExitStack()
         if self.pace.in_flight > 1:
-            # a GPU starves while its one feeding thread waits for the interpreter among many that decode
+            # otherwise the thread that feeds the GPU waits too long for the GIL among the decoding threads
             sys.setswitchinterval(SWITCH)
-            # The adapters ask for exact float32 around each forward pass, a setting of the whole process: held from
-            # before the first to after the last, it cannot be taken back by one thread under another's feet.
+            # The adapters set exact float32 around each forward pass, which is a setting of the whole process. It is
+            # entered here once for all passes, so that one thread cannot reset it while another is computing.
             self._held.enter_context(exact_float32())
         return self
 
@@ -90,7 +90,7 @@ class Driver:
             pool.shutdown(wait=True, cancel_futures=True)
         self._held.close()
 
-    # -- what goes into the model ----------------------------------------------------------------------------------
+    # -- the inputs of the model ---------------------------------------------------------------------------------
 
     def tokenise(self, texts: Sequence[str]) -> list[Tokens]:
         with self.timings.stage("tokenise"):
@@ -100,7 +100,7 @@ class Driver:
             return tokens
 
     def prepared(self, open_image: OpenImage, row: int) -> Any:
-        """Return a decoded and prepared image, or why there is none."""
+        """Return a decoded and prepared image, or the fault if that fails."""
         image = self.opened(open_image, row)
         staged = isinstance(self.model, StagedImages) or hasattr(self.model, "forward_pairs")
         if isinstance(image, Fault) or not staged:
@@ -108,7 +108,7 @@ class Driver:
         try:
             with self.timings.stage("prepare"):
                 return self.model.prepare_image(image)
-        except Exception as e:  # one odd image must not end a run; what it was is in the findings
+        except Exception as e:  # one odd image must not end a run; the findings report it
             return Fault(row, "unprepared-image", f"the model's preprocessing fails: {type(e).__name__}: {e}")
 
     def opened(self, open_image: OpenImage, row: int) -> Any:
@@ -126,7 +126,7 @@ class Driver:
         forward: Callable[[Sequence[Any]], np.ndarray],
         what: str,
     ) -> Iterator[tuple[np.ndarray, list[Any], np.ndarray]]:
-        """Batches with their vectors, in order; on a GPU the next batch is under way while one is waited for."""
+        """Yield batches with their vectors, in order; on a GPU the next batch is submitted before one is waited for."""
         flying: deque[tuple[np.ndarray, list[Any], Future[np.ndarray]]] = deque()
         stage = f"forward {'images' if what == 'images' else 'captions'}"
         for rows, prepared, units in batches:
@@ -152,13 +152,12 @@ class Driver:
     def forward(
         self, what: str, forward: Callable[[Sequence[Any]], np.ndarray], batch: Sequence[Any], units: int
     ) -> np.ndarray:
-        """Return a forward pass whose answer is checked: one float32 row for each that went in."""
+        """Run a forward pass and return its output, checked to have one float32 row per input."""
         try:
             vectors = self.pace.run(what, forward, batch, units)
         except (RuntimeError, ValueError, IndexError, TypeError) as e:
-            line = " ".join(str(e).split())[:200]
             raise ModelError(
-                f"the model fails on a batch of {len(batch)}: {type(e).__name__}: {line}",
+                f"the model fails on a batch of {len(batch)}: {type(e).__name__}: {one_line(e)}",
                 where=self.model.fingerprint.uri,
             ) from e
         answer = np.asarray(vectors)
@@ -171,10 +170,13 @@ class Driver:
         return answer.astype(np.float32, copy=False)
 
     def unit(self, vectors: np.ndarray) -> np.ndarray:
-        """Cosines are products here, so vectors must have length one; a model that forgot to normalise is an error."""
+        """Return the vectors; raise a ModelError unless they have unit length, as cosines are computed as products."""
         off = np.abs(np.linalg.norm(vectors, axis=-1) - 1)
         worst = float(off[np.isfinite(off)].max(initial=0.0))
         if worst > 1e-3:
-            what = f"the model's vectors are not of length one (off by {worst:.3g})"
-            raise ModelError(what, where=self.model.fingerprint.uri, hint="divide them by their norm in the adapter")
+            raise ModelError(
+                f"the model's vectors are not of length one (off by {worst:.3g})",
+                where=self.model.fingerprint.uri,
+                hint="divide them by their norm in the adapter",
+            )
         return vectors

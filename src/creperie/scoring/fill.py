@@ -1,4 +1,4 @@
-"""Fill the score columns of a plan with a model: from the store what is there, the rest computed and kept."""
+"""Fill the score columns of a plan with a model: stored results are reused, the others computed and stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fill(
     batch_size: int | None = None,
     progress: Progress = silent,
 ) -> FilledScores:
-    """Score everything in the plan: the columns asked for, each once over all benchmarks."""
+    """Return the requested score columns for everything in the plan, each computed once over all benchmarks."""
     filler = Filler(plan, handle, store or ResultStore(), batch_size=batch_size, progress=progress)
     filled = FilledScores(
         [{} for _ in plan.parts], [Findings() for _ in plan.parts], filler.work, filler.timings, filler.notes
@@ -75,7 +75,7 @@ def _fill_by_pairs(filler: Filler, filled: FilledScores) -> None:
 
 
 def _fill_by_joint_vectors(filler: Filler, filled: FilledScores) -> None:
-    """Captions compared through vectors that have seen the item's image; items with one image only."""
+    """Fill text_text by comparing captions through vectors joined with the item's image; items with one image only."""
     sides = [_joint_codes(filler.plan, part) for part in filler.plan.parts]
     every = np.concatenate([side for pair in sides for side in pair])
     codes = np.unique(every[every >= 0])
@@ -88,7 +88,7 @@ def _fill_by_joint_vectors(filler: Filler, filled: FilledScores) -> None:
 
 
 def _fill_between(filler: Filler, filled: FilledScores) -> None:
-    """Captions compared two by two; each two once, whichever comes first."""
+    """Fill text_text by comparing captions in pairs; each unordered pair is computed once."""
     cells = caption_pair_codes(filler.plan)
     codes = np.unique(np.concatenate(cells))
     sheet = filler.between(codes)
@@ -108,7 +108,7 @@ _FILL: dict[str, Callable[[Filler, FilledScores], None]] = {
 
 
 def caption_pair_codes(plan: ScoringPlan) -> list[np.ndarray]:
-    """Return one number per text_text cell, which stands for its two captions, the smaller first."""
+    """Return, per benchmark, a code for each text_text cell: its two captions as one number, smaller index first."""
     sides = [part.caption_pairs[1:] for part in plan.parts]
     return [cell_codes(plan, np.minimum(a, b), np.maximum(a, b)) for a, b in sides]
 
@@ -125,12 +125,12 @@ def cell_codes(plan: ScoringPlan, image: np.ndarray, caption: np.ndarray) -> np.
 
 
 def _places(codes: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Return where each asked code stands in the sorted codes; −1 stays −1."""
+    """Return the index of each asked code in the sorted codes; −1 stays −1."""
     return np.where(asked >= 0, np.searchsorted(codes, np.maximum(asked, 0)), -1)
 
 
 def _number_column(sheet: Sheet, rows: np.ndarray) -> np.ndarray:
-    """Return numbers by row, NaN for −1 and for rows that were never computed."""
+    """Return the numbers of these rows; NaN for −1 and for rows that were not computed."""
     values = np.full(len(sheet) + 1, np.nan, np.float32)
     if sheet.vectors.ndim == 1:
         values[:-1] = sheet.vectors
@@ -145,34 +145,34 @@ def _report(filler: Filler, filled: FilledScores, images: Iterable[Fault], texts
 
 
 def _report_pairs(part: BenchmarkPart, needs: Input, sheet: Sheet, places: np.ndarray, findings: Findings) -> None:
-    """The faults of pairs as findings of the items whose cells they are."""
+    """Add the faults of pairs to the findings, for the items that these pairs belong to."""
     starts = np.append(part.layout.starts(needs), len(places))
     cut = [Fault(int(r), "caption-cut", cut_message(int(sheet.cut[r]))) for r in np.flatnonzero(sheet.cut)]
     findings.merge(cell_findings(part, [*sheet.faults, *cut], places, starts))
 
 
-#: numbers gathered at a time on each side: small enough to stay in the processor's cache
+#: numbers gathered at a time on each side: few enough to stay in the CPU cache
 GATHERED = 1 << 18
-#: pairs from which on several threads are worth their start
+#: with fewer pairs than this, threads are not worth their start-up
 MANY = 1 << 16
 
 
 def image_text(part: BenchmarkPart, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """Return the flat images × captions column of a benchmark; NaN where an image or a caption has no vector."""
+    """Return the flat images × captions column of a benchmark; NaN if an image or a caption has no vector."""
     image, caption = part.pairs
     return products(images, image, texts, caption)
 
 
 def text_text(part: BenchmarkPart, texts: np.ndarray) -> np.ndarray:
-    """Return the flat captions × captions column. s(a, b) and s(b, a) are one number."""
+    """Return the flat captions × captions column, symmetric by construction: s(a, b) and s(b, a) are computed once."""
     _, a, b = part.caption_pairs
     return products(texts, np.minimum(a, b), texts, np.maximum(a, b))
 
 
 def products(left: np.ndarray, a: np.ndarray, right: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """left[a] · right[b], row by row; −1 and rows without a vector give NaN. Of (n, q, d) the best of q counts.
+    """Return left[a] · right[b], row by row; NaN for −1 and for rows without a vector. For (n, q, d), the best over q.
 
-    Every different pair is computed once, so equal pairs have equal scores to the bit, wherever they stand.
+    Every distinct pair is computed once, so equal pairs have bit-identical scores, wherever they occur.
 
     >>> v = np.eye(3, dtype=np.float32)
     >>> products(v, np.array([0, 1, -1]), v, np.array([0, 2, 1])).tolist()

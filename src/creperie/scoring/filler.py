@@ -1,4 +1,4 @@
-"""Sheets for one model over one plan: from the store what is there, the rest computed and kept."""
+"""Computes the sheets of one model over one plan: stored results are reused, the others computed and stored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import ImageError
-from creperie.bench import open_image as decode
 from creperie.core import Advance, ModelError, Progress
 from creperie.metrics import Input
 from creperie.models import ABILITIES
@@ -30,15 +29,15 @@ from creperie.scoring.plan import ScoringPlan
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 from creperie.scoring.store import ResultStore, VectorShelf, pair_keys
 
-#: images that are tried before a model is loaded for them
+#: up to this many missing images are decoded first, to avoid loading a model for unreadable ones
 FEW = 100
-#: how far a probe may be from what is stored, for scores of about one: batches and threads sum in other orders
+#: how much a recomputed score of about one may differ from the stored one: batches and threads change the order of sums
 PROBE_TOLERANCE, COARSE_TOLERANCE = 1e-4, 5e-2
 
 
 @dataclass(frozen=True)
 class CacheUse:
-    """How many of something a run needed, how many of them the store had, and how many could not be computed."""
+    """Counts of what a run needed: how many results in total, how many were stored, how many could not be computed."""
 
     needed: int
     stored: int
@@ -55,7 +54,7 @@ class CacheUse:
 
 @dataclass
 class FilledScores:
-    """The score columns of every part, and what there is to say about how they came to be."""
+    """The score columns of every part of the plan, with findings, counts, timings and notes."""
 
     columns: list[dict[Input, np.ndarray]]
     findings: list[Findings]
@@ -65,7 +64,7 @@ class FilledScores:
 
 
 class Filler:
-    """Fills sheets for one model over one plan."""
+    """Computes sheets for one model over one plan."""
 
     def __init__(
         self, plan: ScoringPlan, handle: Handle, store: ResultStore, *, batch_size: int | None, progress: Progress
@@ -79,11 +78,10 @@ class Filler:
     # -- sheets --------------------------------------------------------------------------------------------------
 
     def vectors(self, *, images: bool, captions: bool) -> tuple[Sheet, Sheet]:
-        """Return the vectors of all images and captions. Decoding starts first, so that it runs beside the text
-        tower."""
+        """Return the vectors of all images and captions; images are decoded while the text tower runs."""
         image_sheet, image_shelf = self.stored("image", self.plan.image_keys if images else self.plan.image_keys[:0])
         text_sheet, text_shelf = self.stored("text", self.plan.text_keys if captions else self.plan.text_keys[:0])
-        self.probe(image_sheet, lambda model, row: model.encode_images([self.open_image(row)])[0])
+        self.probe(image_sheet, lambda model, row: model.encode_images([self.plan.open(row)])[0])
         self.probe(text_sheet, lambda model, row: model.encode_texts([self.plan.texts[row]])[0])
         if images:
             image_sheet.give_up(self.plan.broken)
@@ -91,7 +89,7 @@ class Filler:
             self._give_up_unreadable(image_sheet)
         if not (image_sheet.done.all() and text_sheet.done.all()):
             with self._driver() as driver:
-                ready = prepare_images(driver, self.open_image, image_sheet)
+                ready = prepare_images(driver, self.plan.open, image_sheet)
                 if not text_sheet.done.all():
                     with self._bar("captions", text_sheet) as advance:
                         encode_texts(driver, self.plan.texts, text_sheet, self.keeper(text_shelf, text_sheet), advance)
@@ -103,7 +101,7 @@ class Filler:
         return image_sheet, text_sheet
 
     def blind(self) -> Sheet:
-        """Return one number per caption."""
+        """Return a sheet with one number per caption."""
         sheet, shelf = self.stored("blind", self.plan.text_keys)
         self.probe(sheet, lambda model, row: model.score_texts([self.plan.texts[row]])[0])
         if not sheet.done.all():
@@ -113,14 +111,17 @@ class Filler:
         return sheet
 
     def pairs(self, kind: str, codes: np.ndarray) -> Sheet:
-        """Return one number or vector per pair; codes are image × captions + caption, each once, in order."""
+        """Return a sheet with one number or vector per pair.
+
+        Codes are image × number of captions + caption, unique and sorted.
+        """
         image, caption = np.divmod(codes, max(1, len(self.plan.texts)))
         keys = pair_keys(self.plan.image_keys[image], self.plan.text_keys[caption])
         sheet, shelf = self.stored(kind, keys)
         join = ABILITIES[kind].method
         self.probe(
             sheet,
-            lambda model, row: getattr(model, join)(self.open_image(image[row]), [self.plan.texts[caption[row]]])[0],
+            lambda model, row: getattr(model, join)(self.plan.open(image[row]), [self.plan.texts[caption[row]]])[0],
         )
         broken = {f.row: f for f in self.plan.broken}
         for row in np.flatnonzero(np.isin(image, np.fromiter(broken, np.int64))):
@@ -133,12 +134,15 @@ class Filler:
                 for number, rows in _runs(image[missing], missing)
             ]
             with self._driver() as driver, self._bar("pairs", sheet) as advance:
-                score_pairs(driver, self.open_image, jobs, sheet, self.keeper(shelf, sheet), advance)
+                score_pairs(driver, self.plan.open, jobs, sheet, self.keeper(shelf, sheet), advance)
         self.close_sheet(kind, shelf, sheet)
         return sheet
 
     def between(self, codes: np.ndarray) -> Sheet:
-        """Return one number for two captions; codes are caption × captions + caption, each once, in order."""
+        """Return a sheet with one number per pair of captions.
+
+        Codes are first × number of captions + second, unique and sorted.
+        """
         first, second = np.divmod(codes, max(1, len(self.plan.texts)))
         sheet, shelf = self.stored("between", pair_keys(self.plan.text_keys[first], self.plan.text_keys[second]))
         texts = self.plan.texts
@@ -154,7 +158,7 @@ class Filler:
     # -- pieces --------------------------------------------------------------------------------------------------
 
     def stored(self, kind: str, keys: np.ndarray) -> tuple[Sheet, _Kept]:
-        """Return a sheet with what the store has; empty where nothing of this model may be stored."""
+        """Return a sheet filled with the stored results; empty if results of this model must not be stored."""
         sheet = Sheet(len(keys))
         if not self.handle.stored:
             self.work[kind] = CacheUse(len(keys), 0)
@@ -168,7 +172,7 @@ class Filler:
         return sheet, _Kept(shelf, keys)
 
     def probe(self, sheet: Sheet, ask: Callable[[Any, int], Any]) -> None:
-        """Compute a few stored rows again, for a model in memory: it may not be the one that they were stored by."""
+        """Recompute a few stored rows of a model in memory; raise a ModelError if the results differ."""
         rows = np.flatnonzero(sheet.done)
         if not self.handle.probed or not len(rows):
             return
@@ -181,9 +185,11 @@ class Filler:
             there = sheet.vectors[row]
             apart = np.inf if again.shape != there.shape else float(np.abs(again - there).max(initial=0))
             if not apart <= tolerance * max(1.0, float(np.abs(there).max(initial=0))):
-                what = "what is stored under this model's fingerprint was computed by another one"
-                hint = "pass `cache=False`, or another name as `cache=`; `creperie cache clear` forgets a model"
-                raise ModelError(what, where=self.handle.uri, hint=hint)
+                raise ModelError(
+                    "what is stored under this model's fingerprint was computed by another one",
+                    where=self.handle.uri,
+                    hint="pass `cache=False`, or another name as `cache=`; `creperie cache clear` forgets a model",
+                )
 
     def close_sheet(self, kind: str, kept: _Kept, sheet: Sheet) -> None:
         kept.close()
@@ -197,7 +203,7 @@ class Filler:
             try:
                 with self.timings.stage("keep"):
                     kept.shelf.add(kept.keys[rows], sheet.vectors[rows], sheet.cut[rows])
-            except OSError as e:  # a full or read-only disk: the scores are right all the same
+            except OSError as e:  # a full or read-only disk: the scores are still valid
                 kept.refused = True
                 self.notes.append(f"the store at {self.store.root} cannot be written ({e.strerror}): nothing is kept")
 
@@ -218,26 +224,20 @@ class Filler:
             yield advance
 
     def _give_up_unreadable(self, sheet: Sheet) -> None:
-        """Where a few images are all that is missing, they are often the ones that nobody can decode: then there is
-        nothing to load a model for."""
+        """Give up undecodable images if only a few images are missing: often no model needs to be loaded then."""
         missing = np.flatnonzero(~sheet.done)
         if len(missing) > FEW:
             return
         for row in missing:
             try:
-                self.open_image(int(row))
+                self.plan.open(int(row))
             except ImageError as e:
                 sheet.give_up([Fault(int(row), e.code, str(e))])
-
-    def open_image(self, row: int) -> Any:
-        """Return the picture of a row."""
-        source = self.plan.images[row]
-        return decode(source.store, source.reference)
 
 
 @dataclass
 class _Kept:
-    """Where finished rows go."""
+    """The shelf that finished rows are written to, and their keys."""
 
     shelf: VectorShelf | None
     keys: np.ndarray
@@ -252,7 +252,7 @@ class _Kept:
 
 
 def _runs(numbers: np.ndarray, rows: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
-    """Yield rows by number; the numbers are sorted."""
+    """Yield each number with its rows; `numbers` is sorted."""
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
     for start, part in zip(starts, np.split(rows, starts[1:]), strict=True):
         yield int(numbers[start]), part

@@ -1,4 +1,4 @@
-"""What went wrong with single items, while the run went on."""
+"""Findings: problems with single items that do not stop a run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from creperie.core import one_line
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.sheet import Fault
 
-#: findings of one code that a run writes out; all are counted
+#: how many findings per code a run lists; all are counted
 LISTED = 1000
 
 
 @dataclass(frozen=True)
 class UnscoredItem:
-    """One item that is not, or not wholly, scored. The same words as `data check` uses."""
+    """An item that is not scored, or not completely. The fields are those of a finding of `data check`."""
 
     code: str
     subset: str
@@ -28,7 +29,7 @@ class UnscoredItem:
 
 @dataclass
 class Findings:
-    """The findings of one benchmark: all counted, the first of each code listed."""
+    """The findings of one benchmark: all are counted, the first of each code are listed."""
 
     listed: list[UnscoredItem] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -57,17 +58,17 @@ def cut_message(tokens: int) -> str:
 def item_findings(
     part: BenchmarkPart, images: Iterable[Fault], captions: Iterable[Fault], cut: Mapping[int, int], plan: ScoringPlan
 ) -> Findings:
-    """Return faults of unique images and captions as findings of the items that use them."""
+    """Return the faults of unique images and captions as findings of the items that use them."""
     findings = Findings()
     too_long = [Fault(row, "caption-cut", cut_message(n)) for row, n in cut.items()]
-    quoted = [Fault(f.row, f.code, f"{f.message}: {_short(plan.texts[f.row])}") for f in [*captions, *too_long]]
+    quoted = [Fault(f.row, f.code, f"{f.message}: {one_line(plan.texts[f.row], 60)!r}") for f in [*captions, *too_long]]
     findings.merge(cell_findings(part, images, part.images, part.image_starts))
     findings.merge(cell_findings(part, quoted, part.captions, part.caption_starts))
     return findings
 
 
 def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Findings:
-    """Return faults of rows as findings of the items that use them: item i owns numbers[starts[i]:starts[i+1]]."""
+    """Return the faults of rows as findings of the items that use them: item i owns numbers[starts[i]:starts[i+1]]."""
     findings = Findings()
     subset, ids = part.bench.column("subset"), part.bench.column("id")
     seen = set()
@@ -79,7 +80,7 @@ def cell_findings(part: BenchmarkPart, faults: Iterable[Fault], numbers: np.ndar
 
 
 def _spread(faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) -> Iterator[tuple[Fault, int]]:
-    """Yield each fault with each item that uses its row, once, in the items' order."""
+    """Yield each fault with each item that uses its row, once, in the order of items."""
     by_row: dict[int, list[Fault]] = {}
     for fault in faults:
         by_row.setdefault(fault.row, []).append(fault)
@@ -90,7 +91,3 @@ def _spread(faults: Iterable[Fault], numbers: np.ndarray, starts: np.ndarray) ->
     for item, row in dict.fromkeys(zip(items.tolist(), numbers[hit].tolist(), strict=True)):
         for fault in by_row[row]:
             yield fault, item
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "…")

@@ -1,15 +1,13 @@
-"""What a run will cost, before it is run."""
+"""Forecast the work and the time of a run."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.bench import open_image
 from creperie.metrics import Input
 from creperie.models import StagedTexts
 from creperie.scoring.batch_size import Timings, device_of, pace_for
@@ -29,7 +27,7 @@ PROBE_IMAGES = 64
 
 @dataclass(frozen=True)
 class Forecast:
-    """What there is to do for one model. `seconds` is NaN where nothing is known of the model's speed."""
+    """The work to do for one model. `seconds` is NaN if the speed of the model is unknown."""
 
     model: str
     items: int
@@ -39,15 +37,17 @@ class Forecast:
     broken_images: int
     tokens: int
     batches: int
-    memory: int  #: bytes of vectors and scores held while scoring
+    memory: int  #: bytes of vectors and scores in memory while scoring
     seconds: float
     device: str
-    basis: str  #: where the rates come from
+    basis: str  #: the source of the rates
 
 
 def forecast(plan: ScoringPlan, handle: Handle, inputs: Iterable[Input], store: ResultStore) -> Forecast:
-    """Count what is missing and return how long it takes, by the rates of earlier runs or, without any, a short
-    probe."""
+    """Return a forecast of the missing results and the time to compute them.
+
+    The rates are those of earlier runs or, without any, of a short probe.
+    """
     routes = set(handle.routes(inputs).values())
     by_pairs = routes - {"towers", "text", "blind"}
     images = _share(plan.image_keys, handle, store, "image") if "towers" in routes else CacheUse(0, 0)
@@ -81,7 +81,7 @@ def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> C
 
 
 def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> CacheUse:
-    """Pairs of an image and a caption, or of two captions. Choices are asked per image: none counts as stored."""
+    """Return how many pairs are needed and stored. Choices are keyed per image, so none counts as stored."""
     uses = [CacheUse(0, 0)]
     if "between" in routes:
         codes = np.unique(np.concatenate(caption_pair_codes(plan)))
@@ -123,7 +123,7 @@ def _seconds(rates: Rates | None, images: int, captions: int, pairs: int) -> flo
 
 
 def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, captions: int) -> int:
-    """Return the bytes of all vectors, at their stored width (512 numbers where none is stored), and of all scores."""
+    """Return the bytes of all vectors, at their stored width (512 numbers if none is stored), and of all scores."""
     width = 512
     for kind in ("text", "image") if handle.stored else ():
         keys = plan.text_keys if kind == "text" else plan.image_keys
@@ -135,7 +135,7 @@ def _memory(plan: ScoringPlan, handle: Handle, store: ResultStore, images: int, 
 
 
 def _probe(plan: ScoringPlan, handle: Handle, images: bool) -> Rates:
-    """Time a few captions and images; nothing of it is kept."""
+    """Return the rates measured on a few captions and images; nothing is stored."""
     model = handle.model
     rng = np.random.default_rng(0)
     texts = [plan.texts[i] for i in rng.permutation(len(plan.texts))[:PROBE_CAPTIONS]]
@@ -168,17 +168,11 @@ def _time_texts(driver: Driver, texts: Sequence[str]) -> None:
 
 def _time_images(driver: Driver, plan: ScoringPlan, rows: Sequence[int]) -> None:
     sheet = Sheet(len(rows))
-    sources = [plan.images[r] for r in rows]
     with driver.timings.stage("encode images"):
-        ready = prepare_images(driver, functools.partial(_open, sources), sheet)
+        ready = prepare_images(driver, lambda row: plan.open(rows[row]), sheet)
         if rows:
             encode_images(driver, ready, sheet, _nothing, _nothing)
     driver.timings.counts["images"] += len(rows)
-
-
-def _open(sources: Sequence[object], row: int) -> object:
-    source = sources[row]
-    return open_image(source.store, source.reference)  # type: ignore[attr-defined]
 
 
 def _nothing(_: object) -> None:

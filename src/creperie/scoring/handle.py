@@ -1,8 +1,8 @@
-"""A model that is loaded only when something must be computed.
+"""A handle to a model that is loaded only when something must be computed.
 
-Which scores the store already holds depends on the fingerprint alone. So the fingerprint of a model that lies in files
-is remembered by the files' sizes and times of change, and a run that finds everything in the store loads no weights,
-not even the libraries that would.
+The fingerprint alone decides which scores are in the store. So the fingerprint of a model in files is cached by the
+files' sizes and modification times, and a run that finds everything in the store loads neither the weights nor the
+libraries for them.
 """
 
 from __future__ import annotations
@@ -22,31 +22,37 @@ from creperie.models import (
     ABILITIES,
     Fingerprint,
     Model,
+    ObjectModel,
     abilities_of,
     columns_of,
     content_of,
     count_weights,
+    find_place,
+    from_plugin,
     in_words,
+    load_model,
+    load_plain,
+    model_folder,
     networks_of,
     parse_uri,
     ready_to_score,
     wrap,
 )
 
-#: kinds of models that are one folder and nothing else
+#: kinds of models that consist of exactly one folder
 FOLDER_KINDS = ("hf", "st")
 
 
 @dataclass
 class Handle:
-    """What is known of a model before it is loaded; `model` loads it. `close` puts a model in memory back as it was."""
+    """What is known of a model before it is loaded; `model` loads it. `close` restores a model in memory."""
 
     fingerprint: Fingerprint
     abilities: frozenset[str]
     load: Callable[[], Model] = field(repr=False)
-    parameters: int | None = None  #: how many weights, where that can be known
-    stored: bool = True  #: may results be kept in the store, and taken from it?
-    probed: bool = False  #: are a few stored results computed again before the others are used?
+    parameters: int | None = None  #: number of weights, if known
+    stored: bool = True  #: whether results may be read from and written to the store
+    probed: bool = False  #: whether a few stored results are recomputed before the store is used
     close: Callable[[], None] = field(default=lambda: None, repr=False)
 
     @property
@@ -63,12 +69,11 @@ class Handle:
 
     @property
     def inputs(self) -> frozenset[Input]:
-        """Which score columns the model can fill."""
+        """The score columns that the model can fill."""
         return columns_of(self.abilities)  # type: ignore[return-value]
 
     def routes(self, columns: Iterable[Input]) -> dict[Input, str]:
-        """Return how each column is filled: by `towers` (vectors of images and captions), or by the ability of that
-        name."""
+        """Return how each column is filled: `towers` (vectors of images and captions), or the name of an ability."""
         preferred: dict[Input, tuple[str, ...]] = {
             "image_text": ("towers", "choice", "pair"),
             "text_text": ("text", "between", "joint"),
@@ -79,32 +84,35 @@ class Handle:
 
     @property
     def compares_captions(self) -> bool:
-        """Can it compare two captions without looking at an image?"""
+        """True if the model can compare two captions without an image."""
         able = [ABILITIES[name] for name in self.abilities]
         return any(a.column == "text_text" and not a.looks for a in able)
 
 
 def open_model(model: Any, *, device: str = "auto", dtype: str = "auto", cache: bool | str = True) -> Handle:
-    """Return a handle to the model that a URI names, or to one in memory, as it is now."""
+    """Return a handle to the model of a URI, or to a model in memory in its present state."""
     if isinstance(model, Handle):
         return model
     if not isinstance(model, str):
         return _open_object(model, device, dtype, cache)
-    handle = _open_uri(model, device, "float32" if dtype == "auto" else dtype)
-    handle.stored = cache is not False
+    handle = _open_uri(model, device, "float32" if dtype == "auto" else dtype, cache)
+    handle.stored &= cache is not False
     return handle
 
 
-def _open_uri(model: str, device: str, dtype: str) -> Handle:
+def _open_uri(model: str, device: str, dtype: str, cache: bool | str) -> Handle:
     remembered = _recall(model, dtype)
     if remembered is None:
-        handle = handle_of(_load(model, device, dtype))
+        loaded = load_plain(model, find_place(device, dtype))
+        if not isinstance(loaded, Model):
+            return _open_object(from_plugin(loaded, model), device, dtype, cache)
+        handle = handle_of(loaded)
         _remember(model, dtype, handle)
         return handle
     fingerprint, abilities, parameters = remembered
 
     def load() -> Model:
-        loaded = _load(model, device, dtype)
+        loaded = load_model(model, device=device, dtype=dtype)
         if loaded.fingerprint.key != fingerprint.key:
             _memo_path(model, dtype).unlink(missing_ok=True)
             raise ModelError("the model changed while it was being used", where=model, hint="run the command again")
@@ -114,17 +122,24 @@ def _open_uri(model: str, device: str, dtype: str) -> Handle:
 
 
 def _open_object(model: Any, device: str, dtype: str, cache: bool | str) -> Handle:
-    """Return a model in memory. Its results are stored by the content of its weights, whatever its own fingerprint
-    says, and stored ones are probed; a fingerprint without weights behind it is no more than a name."""
+    """Return a handle to a model in memory.
+
+    Its results are stored under the hash of its content, whatever its own fingerprint says, and stored results are
+    probed. If the content cannot be hashed with certainty, results are stored only under the name given as `cache`, or
+    for an adapter of creperie: a fingerprint set by the user is only a name.
+    """
     with ExitStack() as stack:
         if isinstance(getattr(model, "fingerprint", None), Fingerprint):
             content = content_of(model)
             stack.enter_context(ready_to_score(networks_of(model)))
             handle = handle_of(model)
-            if content:
-                named = {**handle.fingerprint.options, "content": content}
-                handle.fingerprint = replace(handle.fingerprint, options=named)
-            handle.stored = cache is not False
+            if content.certain:
+                known = {"content": content.digest}
+            else:
+                known = {"cache": cache} if isinstance(cache, str) else {}
+            handle.fingerprint = replace(handle.fingerprint, options={**handle.fingerprint.options, **known})
+            ours = type(model).__module__.startswith("creperie.") and not isinstance(model, ObjectModel)
+            handle.stored = cache is not False and bool(known or ours)
         else:
             adapter, stored = stack.enter_context(wrap(model).opened(device, dtype, cache))
             handle = handle_of(adapter)
@@ -135,7 +150,7 @@ def _open_object(model: Any, device: str, dtype: str, cache: bool | str) -> Hand
 
 
 def handle_of(model: Model) -> Handle:
-    """Return a handle to an adapter that is what its fingerprint says."""
+    """Return a handle to a loaded adapter, whose fingerprint can be trusted."""
     abilities = frozenset(name for name in abilities_of(model) if ABILITIES[name].column)
     if not abilities:
         able = in_words(abilities_of(model)) or "nothing"
@@ -146,7 +161,7 @@ def handle_of(model: Model) -> Handle:
 
 
 def name_of(model: Any) -> str:
-    """Return what a model is called before it is opened: its URI, or one made of its name or class."""
+    """Return the name of a model without opening it: its URI, or one made from its name or class."""
     if isinstance(model, str):
         return model
     if isinstance(model, Handle) or isinstance(getattr(model, "fingerprint", None), Fingerprint):
@@ -154,13 +169,7 @@ def name_of(model: Any) -> str:
     return wrap(model).uri
 
 
-def _load(uri: str, device: str, dtype: str) -> Model:
-    from creperie.models import load_model
-
-    return load_model(uri, device=device, dtype=dtype)
-
-
-# -- remembering fingerprints ----------------------------------------------------------------------------------------
+# -- cached fingerprints ---------------------------------------------------------------------------------------------
 
 
 def _memo_path(uri: str, dtype: str) -> Path:
@@ -169,7 +178,7 @@ def _memo_path(uri: str, dtype: str) -> Path:
 
 
 def _recall(uri: str, dtype: str) -> tuple[Fingerprint, frozenset[str], int | None] | None:
-    """Return what was known last time, if every file of the model is as it was then."""
+    """Return the cached fingerprint, abilities and parameter count; None if the model's files or the code changed."""
     try:
         document = json.loads(_memo_path(uri, dtype).read_text(encoding="utf-8"))
         if document["code"] != _code_state() or document["files"] != _file_states(uri):
@@ -183,24 +192,19 @@ def _remember(uri: str, dtype: str, handle: Handle) -> None:
     files = _file_states(uri)
     if not files:
         return
-    document = {
-        "code": _code_state(),
-        "files": files,
-        "fingerprint": asdict(handle.fingerprint),
-        "abilities": sorted(handle.abilities),
-        "parameters": handle.parameters,
-    }
+    known = {"abilities": sorted(handle.abilities), "parameters": handle.parameters, "files": files}
+    document = {"code": _code_state(), "fingerprint": asdict(handle.fingerprint), **known}
     text = json.dumps(document, default=str, indent=1)
     if Fingerprint(**json.loads(text)["fingerprint"]).key != handle.fingerprint.key:
-        return  # something in it does not survive being written down: then it is computed each time
+        return  # the fingerprint cannot be restored from JSON: it is computed every time
     try:
         write_text(_memo_path(uri, dtype), text)
     except OSError:
-        return  # a cache that cannot be written makes the next run slower, not this one wrong
+        return  # without the cache the next run is slower, but nothing is wrong
 
 
 def _file_states(uri: str) -> dict[str, Any]:
-    """Return every file of a model with size and time of change; empty where the model is not one folder."""
+    """Return every file of a model with size and modification time; empty if the model is not a single folder."""
     try:
         folder = _folder_of(uri)
     except CreperieError:
@@ -212,12 +216,10 @@ def _file_states(uri: str) -> dict[str, Any]:
 
 
 def _folder_of(uri: str) -> Path | None:
-    """Return where the files of a model lie, if the name is one of a folder, a package or a hub's repository.
+    """Return the folder of a model that is named by a folder, a package or a repository on the hub; else None.
 
-    Other kinds may depend on files that their options name, so they are loaded to be known.
+    Other kinds may depend on files named in their options, so their fingerprint is not cached.
     """
-    from creperie.models import model_folder
-
     parsed = parse_uri(uri)
     if parsed.kind not in FOLDER_KINDS:
         return None
@@ -229,8 +231,7 @@ def _folder_of(uri: str) -> Path | None:
 
 
 def _code_state() -> str:
-    """Return the state of the adapters' code, which decides what a fingerprint says: a change forgets what was
-    stored."""
+    """Return the version and newest modification time of the adapters' code: a change invalidates the cache."""
     import creperie.models
 
     root = Path(creperie.models.__file__).parent

@@ -1,4 +1,4 @@
-"""What the document of every run begins with: what was run on what, by whom, and how it is judged."""
+"""The common fields of the documents of all runs: benchmark, model, versions and settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from creperie.scoring.run import VERSION
 
 
 def run_header(name: str, bench: Benchmark, mark: Fingerprint, settings: MetricSettings) -> dict[str, Any]:
-    """Return the fields that all runs share, whether a model, people or published answers gave the scores."""
+    """Return the fields that all runs have, whether from a model, from people or from published answers."""
     return {
         "creperie": VERSION,
         "name": name,
@@ -36,7 +36,7 @@ def run_header(name: str, bench: Benchmark, mark: Fingerprint, settings: MetricS
 
 
 def benchmark_header(bench: Benchmark) -> dict[str, Any]:
-    """Return how a run names its benchmark."""
+    """Return the description of a benchmark in a run's document."""
     return {
         "name": bench.name,
         "hash": bench.hash,
@@ -48,18 +48,17 @@ def benchmark_header(bench: Benchmark) -> dict[str, Any]:
 
 
 def nothing_computed() -> dict[str, Any]:
-    """Return what a run says of work and findings where nothing was computed."""
+    """Return the empty fields for work and findings of a run where nothing was computed."""
     return {"findings": [], "finding_counts": {}, "notes": [], "work": {}, "timings": {"total": 0.0}}
 
 
 @cache
 def _tables() -> list[dict[str, Any]]:
-    tables: list[dict[str, Any]] = json.loads(packaged("creperie.scoring", "human.json"))
-    return tables
+    return json.loads(packaged("creperie.scoring", "human.json"))
 
 
 def human_level(benchmark: str, task: str, subset: str) -> float:
-    """Return the printed accuracy of people; NaN where no paper gives one.
+    """Return the published accuracy of people; NaN if no paper gives one.
 
     >>> human_level("sugarcrepe++", "tot", "swap_obj"), human_level("mine", "tot", "all")
     (0.9667, nan)
@@ -71,7 +70,7 @@ def human_level(benchmark: str, task: str, subset: str) -> float:
 
 
 def people_note(document: Mapping[str, Any]) -> str:
-    """Return how many people a run stands for and how far they agree; empty for the run of a model.
+    """Return how many people a run represents and how well they agree; empty for the run of a model.
 
     >>> people_note({"people": {"number": 3, "alpha": 0.61}}), people_note({})
     ('3 people, α = 0.61', '')
@@ -84,10 +83,10 @@ def people_note(document: Mapping[str, Any]) -> str:
 
 
 def people_notes(runs: Iterable[Any]) -> list[str]:
-    """Return a line for every run that stands for people."""
+    """Return one line per run that represents people."""
     return [f"{run.model}: {note}" for run in runs if (note := people_note(run.document))]
 
 
 def human_source(benchmark: str, task: str) -> str:
-    """Return which table says so; empty where none does."""
+    """Return the published table that `human_level` quotes for this task; empty if there is none."""
     return next((str(t["source"]) for t in _tables() if (t["benchmark"], t["task"]) == (benchmark, task)), "")

@@ -1,7 +1,7 @@
-"""A model that sees looks at every cell of a benchmark: is a true caption true of its image, and a false one false?
+"""Check the match matrix with a model that sees images: are true captions true of their images, and false ones false?
 
-It must say probabilities: a generative model by its answer yes or no, a matching head by P(match). From one half on a
-caption counts as true of the image.
+The model must give probabilities: P(yes) of a generative model, or P(match) of a matching head. From 0.5 on, a caption
+counts as true of the image.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from creperie.scoring.options import ScoreOptions
 from creperie.scoring.run import Run
 from creperie.scoring.score_runs import forecast_all, score
 
-IMAGE_TOKENS, QUESTION_TOKENS = 800, 60  #: what one question to a server is taken to read
-#: what a look can find, and what to say of it
+IMAGE_TOKENS, QUESTION_TOKENS = 800, 60  #: assumed tokens per question to a server
+#: the codes of findings → their messages
 LOOKS = {
     "false-looks-true": "the model finds a false caption true of the image",
     "true-looks-false": "the model finds a true caption false of the image",
@@ -32,7 +32,7 @@ LOOKS = {
 
 @dataclass(frozen=True)
 class SeenCells:
-    """A model's verdict on every cell: each caption with each image of its item."""
+    """A model's judgement of every cell: each caption with each image of its item."""
 
     bench: Benchmark
     run: Run
@@ -73,8 +73,9 @@ class SeenCells:
         }
 
     def save(self, out: str | Path) -> None:
-        """`looks.json`, `looks.parquet` with a row per cell, `people/`: the items that people should look at, and
-        `weighed/`: twins with their evidence levels as the model leaves them."""
+        """Write a folder with `looks.json`, `looks.parquet` (one row per cell), `people/` (the items that people should
+        check) and `weighed/` (twins with the evidence levels that result from the model's judgement).
+        """
         rows, wanted = self.rows, {(r["subset"], r["item"]) for r in self.rows if r["code"]}
         mask = [(item.subset, item.id) in wanted for item in self.bench]
         with new_folder(Path(out)) as draft:
@@ -88,15 +89,14 @@ class SeenCells:
 
 
 def seeing(uri: str) -> str:
-    """Return the URI of a model that answers yes or no where it does not say how it scores."""
+    """Return the URI with `score=yesno` added if it is a generative model without a way of scoring."""
     parsed = parse_uri(uri)
     asks = parsed.kind in ("vlm", "api") and "score" not in parsed.options
     return f"{uri}{'&' if '?' in uri else '?'}score=yesno" if asks else uri
 
 
 def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -> dict[str, Any]:
-    """Return what a look will take: pairs not yet in the store, seconds where they are known, and dollars for a
-    server."""
+    """Return the expected work: pairs not in the store, seconds if known, and dollars for a server."""
     (plan,) = forecast_all([bench], [seeing(uri)], ScoreOptions(), progress=progress)
     cells = plan.pairs.missing or plan.images.missing
     endpoint = getattr(getattr(load_model(seeing(uri)), "generator", None), "endpoint", None)
@@ -107,13 +107,19 @@ def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -
 
 
 def look(bench: BenchmarkSpec, uri: str, *, out: str | Path | None = None, progress: Progress = silent) -> SeenCells:
-    """Let a model look at every cell and return what it saw. Scores are stored as they come: a killed run resumes."""
+    """Let a model judge every cell and return its judgements.
+
+    Scores are stored as they come, so an interrupted run resumes.
+    """
     if out is not None and Path(out).exists():
-        raise UsageError("this folder exists", where=str(out), hint="choose another, or remove it")
+        raise UsageError("this folder exists", where=out, hint="choose another, or remove it")
     uri = seeing(uri)
     if not any(way in uri for way in ("score=yesno", "value=yes", "score=itm")):
-        hint = "name a vlm: or api: model, or a matching head: hf:MODEL?score=itm"
-        raise UsageError("the scores of this model are not probabilities", where=uri, hint=hint)
+        raise UsageError(
+            "the scores of this model are not probabilities",
+            where=uri,
+            hint="name a vlm: or api: model, or a matching head: hf:MODEL?score=itm",
+        )
     known = as_benchmark(bench)
     run = score(known, uri, progress=progress)
     if "image_text" not in run.inputs:

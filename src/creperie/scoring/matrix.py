@@ -1,9 +1,9 @@
-"""Many models on many benchmarks: a matrix of cells that keeps going when one of them fails.
+"""Score many models on many benchmarks: a matrix of cells that continues when one of them fails.
 
-A row is a model, a column a benchmark. What a model has to encode for several benchmarks is encoded once. A cell whose
-run is already in the folder is taken from there, so an interrupted matrix resumes. On an engine, every worker holds the
-model once and scores shares of the items; the shares are merged. This is the one way into scoring: `creperie.score`,
-the command line, zoo files and workers all make a matrix, if only of one cell.
+A row is a model, a column a benchmark. What several benchmarks share is encoded once per model. A cell whose run is
+already in the folder is reused, so an interrupted matrix resumes. On an engine, every worker loads the model once and
+scores shards of the items; the shards are merged. All scoring goes through here: `creperie.score`, the command line,
+zoo files and workers all create a matrix, if only of one cell.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from creperie.scoring.shards import merged_run, share
 from creperie.scoring.store import ResultStore
 from creperie.scoring.tasks import choose_tasks, columns_needed, needs_images
 
-#: Shares for every worker: enough that a slow one does not keep the others waiting.
+#: shards per worker: enough that a slow worker does not keep the others waiting
 SHARES = 4
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A model and how it is run."""
+    """A model and the options that it is run with."""
 
     model: Any  #: a URI, or a model in memory
     options: ScoreOptions = field(default_factory=ScoreOptions)
-    fault: str = ""  #: why it cannot be run, where that is already known
+    fault: str = ""  #: why it cannot be run, if already known
 
     @property
     def label(self) -> str:
@@ -55,7 +55,7 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class MatrixColumn:
-    """A benchmark, and its tasks where they are not those of the row."""
+    """A benchmark, and its tasks if they differ from those of the row."""
 
     bench: Benchmark
     tasks: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class MatrixColumn:
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """One model on one benchmark: its run, or why there is none."""
+    """One model on one benchmark: its run, or the error."""
 
     row: int
     column: int
@@ -76,31 +76,31 @@ class MatrixCell:
     benchmark: str
     run: Run | None = None
     error: str = ""
-    resumed: bool = False  #: the run was there already
+    resumed: bool = False  #: the run was in the folder already
 
 
 @dataclass
 class Matrix:
-    """Models × benchmarks. `row` computes the cells of one model and yields each when it is known."""
+    """Models × benchmarks. `row` computes the cells of one model and yields each as soon as it is known."""
 
     rows: Sequence[MatrixRow]
     columns: Sequence[MatrixColumn]
-    out: Path | None = None  #: where runs are saved; None: they stay in memory
+    out: Path | None = None  #: folder to save runs in; None: they stay in memory
     fail_fast: bool = False
-    resume: bool = True  #: take runs that are in the folder already
+    resume: bool = True  #: reuse runs that are in the folder already
     engine: Engine | None = None
     store: ResultStore = field(default_factory=ResultStore)
     progress: Progress = silent
     _plans: dict[Any, ScoringPlan] = field(default_factory=dict)
 
     def cells(self) -> Iterator[MatrixCell]:
-        """Yield the cells of all models; at the end the store is cut to its size."""
+        """Yield the cells of all models; at the end, trim the store to its size limit."""
         for number in range(len(self.rows)):
             yield from self.row(number)
         self.store.trim()
 
     def row(self, number: int) -> Iterator[MatrixCell]:
-        """Yield the cells of one model: failed ones and those taken from the folder, then the computed ones."""
+        """Yield the cells of one model: failed ones and those reused from the folder first, then the computed ones."""
         row = self.rows[number]
         everywhere = range(len(self.columns))
         start = time.perf_counter()
@@ -132,7 +132,7 @@ class Matrix:
         yield from self._computed(number, handle, pending, start)
 
     def forecasts(self) -> tuple[list[Forecast], dict[str, str]]:
-        """Return what every model has to do; and the models that cannot be run, with the reason."""
+        """Return a forecast per model, and the models that cannot be run with the reason."""
         known: list[Forecast] = []
         faults = {row.label: row.fault for row in self.rows if row.fault}
         for row in self.rows:
@@ -160,7 +160,7 @@ class Matrix:
     def _computed(
         self, number: int, handle: Handle, pending: dict[int, list[str]], start: float
     ) -> Iterator[MatrixCell]:
-        """Yield all benchmarks of a model in one pass; each by itself where the pass fails."""
+        """Yield the cells of a model, computed in one pass over all benchmarks; if the pass fails, one by one."""
         if not pending:
             return
         work = self._on_engine if self.engine is not None else self._in_process
@@ -175,7 +175,7 @@ class Matrix:
                 yield from self._computed(number, handle, {k: tasks}, time.perf_counter())
 
     def _in_process(self, row: MatrixRow, handle: Handle, pending: dict[int, list[str]], start: float) -> list[Run]:
-        """Return the runs of one model, by one pass over a plan of all benchmarks."""
+        """Return the runs of one model, computed in one pass over a plan of all benchmarks."""
         planned = self._plan(handle, pending, row.options.shard)
         planning = time.perf_counter() - start
         needed = columns_needed(name for tasks in pending.values() for name in tasks)
@@ -190,8 +190,11 @@ class Matrix:
 
     def _on_engine(self, row: MatrixRow, handle: Handle, pending: dict[int, list[str]], _: float) -> list[Run]:
         if not isinstance(row.model, str) or self.engine is None:
-            hint = "name the model by a URI, which every worker can load"
-            raise UsageError("a model in memory is scored in this process only", where=row.label, hint=hint)
+            raise UsageError(
+                "a model in memory is scored in this process only",
+                where=row.label,
+                hint="name the model by a URI, which every worker can load",
+            )
         stages = [
             ScoreStage(self.columns[k].bench, row.model, replace(row.options, tasks=tuple(tasks)))
             for k, tasks in pending.items()
@@ -199,7 +202,7 @@ class Matrix:
         return [_merged_on(self.engine, stage, self.progress) for stage in stages]
 
     def _plan(self, handle: Handle, pending: Mapping[int, list[str]], shard: Shard | None) -> ScoringPlan:
-        """Return the plan for these benchmarks; models that look at the same images share it."""
+        """Return the plan for these benchmarks; it is shared between models that need the same images."""
         looks = {k: needs_images(tasks, handle) for k, tasks in pending.items()}
         key = (tuple(looks.items()), shard)
         if key not in self._plans:
@@ -212,7 +215,7 @@ class Matrix:
         return self._try(lambda: choose_tasks(column.bench, handle, column.tasks or options.tasks))
 
     def _earlier(self, bench: Benchmark, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
-        """Return the run of this cell, if it is in the folder under the same settings."""
+        """Return the earlier run of this cell if it is in the folder with the same settings; else None."""
         if not self.resume or self.out is None:
             return None
         try:
@@ -222,10 +225,10 @@ class Matrix:
         return run if run.settings == options.settings else None
 
     def _try(self, work: Callable[[], T]) -> T | str:
-        """Return what the work returns, or why it failed."""
+        """Return the result of the work, or its error message; with `fail_fast`, raise instead."""
         try:
             return work()
-        except Exception as e:  # a matrix outlives a model that fails in a way nobody thought of
+        except Exception as e:  # a matrix survives any error of a model
             if self.fail_fast:
                 raise
             if isinstance(e, CreperieError):
@@ -243,7 +246,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class ScoreStage:
-    """Shards of one benchmark by one model: `3/8` in, a run's document and table out."""
+    """An engine stage that scores shards (`3/8`) of a benchmark by one model; it returns runs as document and table."""
 
     bench: Benchmark
     uri: str
@@ -251,7 +254,7 @@ class ScoreStage:
 
     def open(self) -> Work:
         model = MatrixRow(self.uri, self.options).open()
-        _ = model.model  # loaded once for all shares
+        _ = model.model  # loaded once for all shards
 
         def work(batch: pa.Table) -> pa.Table:
             shards = [parse_shard(text) for text in batch.column("shard").to_pylist()]
@@ -269,7 +272,7 @@ class ScoreStage:
 
 
 def _merged_on(engine: Engine, stage: ScoreStage, progress: Progress) -> Run:
-    """Return the run of all shares, each scored by whichever worker is free."""
+    """Return the merged run of all shards; each shard is scored by the next free worker."""
     count = max(1, min(engine.workers * SHARES, len(stage.bench)))
     shards = [str(Shard(count, k)) for k in range(1, count + 1)]
     runs: dict[int, Run] = {}

@@ -1,4 +1,4 @@
-"""How much a score depends on what should not matter: the wording of the prompt, the order of the options."""
+"""The sensitivity of a score to the wording of the prompt and the order of the options, which should not matter."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ from creperie.models import (
     parse_uri,
     prompts_of,
 )
-from creperie.scoring.choice import Asked, Case, ask, cases_of
+from creperie.scoring.choice import Asked, Case, ask, cases_of, open_case
 from creperie.scoring.handle import open_model
 from creperie.scoring.options import ScoreOptions
 from creperie.scoring.plan import ScoringPlan, brings_images, plan
 from creperie.scoring.score_runs import score
-from creperie.scoring.sheet import Fault
 
-#: cases asked in one go
+#: cases per call of the model
 TOGETHER = 32
 KINDS = {"visualgpt": "caption", "vqa": "vqa", "yesno": "yesno", "choice": "choice"}
 
 
 @dataclass(frozen=True)
 class SensitivityRow:
-    """One way of asking. `order` is a pattern such as NPP, or empty where captions are judged one by one."""
+    """The result of one prompt and order. `order` is a pattern such as NPP; empty if captions are judged one by one."""
 
     prompt: str
     family: str
@@ -54,7 +53,7 @@ class SensitivityRow:
 
 @dataclass(frozen=True)
 class Bias:
-    """How often each position is chosen, beside how often it is right; `distance` is half the sum of differences."""
+    """How often each position is chosen and how often it is right; `distance` is the total variation between both."""
 
     prompt: str
     options: int
@@ -66,7 +65,7 @@ class Bias:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """All ways of asking, the spread between them, and the position bias of choices."""
+    """The results of all prompts and orders, the spread between them, and the position bias of choices."""
 
     model: str
     benchmark: str
@@ -75,7 +74,7 @@ class Sensitivity:
     unread: list[dict[str, str]] = field(default_factory=list)
 
     def spread(self, subset: str = "all") -> dict[str, float]:
-        """Largest minus smallest accuracy over prompts (orders averaged) and over orders (prompts averaged)."""
+        """Return the range of accuracies over prompts (orders averaged), orders (prompts averaged), and all."""
         own = [r for r in self.rows if r.subset == subset]
         return {
             "prompts": _range(_means(own, "prompt")),
@@ -103,7 +102,7 @@ def sensitivity(
     options: ScoreOptions | None = None,
     progress: Progress = silent,
 ) -> Sensitivity:
-    """Ask in every way: all prompts of the model's kind of score (or those named) and, for choices, all orders."""
+    """Score with all prompts of the model's way of scoring (or those named) and, for choices, with all orders."""
     parsed = parse_uri(uri)
     way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
     if way not in KINDS:
@@ -131,7 +130,7 @@ def sensitivity(
 
 @dataclass
 class _Tally:
-    """Counts by prompt, order and subset."""
+    """Counts by (prompt, order, subset)."""
 
     n: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     hits: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -189,15 +188,7 @@ def _of_choices(
 def _ask_some(
     model: Chooser, planned: ScoringPlan, cases: Sequence[tuple[Case, str]], prompt: PromptText, tally: _Tally
 ) -> None:
-    from creperie.bench import ImageError, open_image
-
-    opened: list[tuple[Case, Any]] = []
-    for case, _ in cases:
-        source = planned.images[case.image]
-        try:
-            opened.append((case, open_image(source.store, source.reference)))
-        except ImageError as e:
-            opened.append((case, Fault(0, e.code, str(e))))
+    opened = [(case, open_case(planned, case)) for case, _ in cases]
     for (case, subset), asked in zip(cases, ask(model, planned, opened, "all"), strict=True):
         if isinstance(asked, Asked):
             tally.add(prompt, case, asked, subset)

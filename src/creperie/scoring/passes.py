@@ -1,7 +1,7 @@
-"""Captions, images and pairs through a model, each prepared beside it, some way ahead.
+"""Pass captions, images and pairs through a model; inputs are prepared ahead in other threads.
 
-Captions are tokenised, sorted by length, and each distinct sequence of tokens is read once. Images are decoded by
-threads. Pairs are of an image and a caption, or of two captions, for models that join them.
+Captions are tokenised and sorted by length, and each distinct token sequence is computed once. Images are decoded by
+threads. Pairs are of an image and a caption, or of two captions, for models that take them together.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import Advance, ModelError
+from creperie.core import Advance, ModelError, one_line
 from creperie.models import StagedImages, StagedTexts, Tokens
 from creperie.scoring.batch_size import free_memory, out_of_memory
 from creperie.scoring.driver import Ahead, Driver, Keep, OpenImage
@@ -51,7 +51,10 @@ def _plain(
     advance: Advance,
     forward: Callable[[Sequence[str]], np.ndarray],
 ) -> None:
-    """Captions through a model without stages: sorted by length, in batches that do not depend on what is done."""
+    """Fill a sheet by a model without staged methods.
+
+    Captions are sorted by length, in batches that do not depend on which rows are done.
+    """
     order = np.argsort([-len(t) for t in texts], kind="stable")
     size = driver.pace.captions
     for start in range(0, len(order), size):
@@ -68,10 +71,10 @@ def _plain(
 def _text_batches(
     driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet
 ) -> Iterator[tuple[np.ndarray, list[Tokens], int]]:
-    """Batches of rows that the model reads differently, longest first.
+    """Yield batches of rows with distinct tokens, longest first.
 
-    Batches are laid out over all captions and only then reduced to what is missing: after an interruption the
-    same captions meet in the same batches, so that the resumed run ends with the same bits.
+    Batches are laid out over all captions and then reduced to the missing ones: after an interruption the same captions
+    are in the same batches, so that the resumed run gives bit-identical results.
     """
     distinct = np.array(list({t.ids.tobytes(): i for i, t in reversed(list(enumerate(tokens)))}.values()))
     lengths = np.array([len(tokens[i].ids) for i in distinct])
@@ -93,8 +96,7 @@ def _context(driver: Driver, lengths: np.ndarray) -> int:
 
 
 def _copy_repeats(driver: Driver, tokens: Sequence[Tokens], start: int, sheet: Sheet, keep: Keep) -> int:
-    """Give captions that the model reads as the same tokens the same vector, to the bit: a tie stays a tie. Returns how
-    many were copied."""
+    """Copy vectors to captions with the same tokens, so that ties are exact; return how many were copied."""
     first: dict[bytes, int] = {}
     repeats, sources = [], []
     for i, t in enumerate(tokens):
@@ -108,11 +110,11 @@ def _copy_repeats(driver: Driver, tokens: Sequence[Tokens], start: int, sheet: S
     return len(repeats)
 
 
-AHEAD_BYTES = 512 << 20  #: prepared images that wait for the model
+AHEAD_BYTES = 512 << 20  #: limit for prepared images that wait for the model
 
 
 def prepare_images(driver: Driver, open_image: OpenImage, sheet: Sheet) -> Ahead[tuple[int, Any]]:
-    """Start decoding and preparing what the sheet misses; `images` takes it from here."""
+    """Start decoding and preparing the images that the sheet lacks; `encode_images` takes the results."""
     rows = [int(r) for r in np.flatnonzero(~sheet.done)]
     work = functools.partial(_numbered, driver, open_image)
     ready: Ahead[tuple[int, Any]] = Ahead(driver.pool, work, rows, limit=2 * driver.pace.workers)
@@ -152,15 +154,15 @@ def _numbered(driver: Driver, open_image: OpenImage, row: int) -> tuple[int, Any
     return row, driver.prepared(open_image, row)
 
 
-TEXT_PAIRS = 512  #: pairs of captions that are compared between two keepings
-#: images that are handed to the model at once; it cuts them further to fit its memory
+TEXT_PAIRS = 512  #: caption pairs scored between two writes to the store
+#: images per call of the model, which splits them further to fit its memory
 IMAGES = 64
 
 
 def score_pairs(
     driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet, keep: Keep, advance: Advance
 ) -> None:
-    """Fill a sheet of pairs, image by image; each image is seen once for all its captions."""
+    """Fill a sheet of pairs, image by image; each image is processed once for all its captions."""
     if hasattr(driver.model, "forward_groups"):
         _grouped_pairs(driver, open_image, jobs, sheet, keep, advance)
         return
@@ -180,7 +182,7 @@ def score_pairs(
 
 
 def _job_tokens(driver: Driver, jobs: Sequence[PairJob]) -> dict[str, Tokens]:
-    """Return the captions of all jobs, tokenised once."""
+    """Return the tokens of the captions of all jobs, each tokenised once."""
     texts = list(dict.fromkeys(t for job in jobs for t in job.texts))
     return dict(zip(texts, driver.tokenise(texts), strict=True))
 
@@ -203,7 +205,7 @@ def _pair_batches(
 def score_text_pairs(
     driver: Driver, pairs: Sequence[tuple[str, str]], rows: np.ndarray, sheet: Sheet, keep: Keep, advance: Advance
 ) -> None:
-    """Fill a sheet of pairs of captions."""
+    """Fill a sheet of caption pairs."""
     for start in range(0, len(pairs), TEXT_PAIRS):
         first, second = zip(*pairs[start : start + TEXT_PAIRS], strict=True)
         cut = np.zeros((2, len(first)), np.int32)
@@ -218,7 +220,7 @@ def score_text_pairs(
 def _grouped_pairs(
     driver: Driver, open_image: OpenImage, jobs: Sequence[PairJob], sheet: Sheet, keep: Keep, advance: Advance
 ) -> None:
-    """Fill a sheet of pairs, several images at a time. Images are decoded and prepared beside the model."""
+    """Fill a sheet of pairs, several images at a time. Images are decoded and prepared in other threads."""
     tokens = _job_tokens(driver, jobs)
     work = functools.partial(driver.prepared, open_image)
     ready: Ahead[Any] = Ahead(driver.pool, work, [job.image for job in jobs], limit=2 * IMAGES)
@@ -239,7 +241,10 @@ def _grouped_pairs(
 
 
 def _score_group(driver: Driver, good: Sequence[tuple[PairJob, Any]], tokens: dict[str, Any], size: int) -> Any:
-    """Score a group, in halves where the memory is not enough, and return the function that writes the scores down."""
+    """Score a group, in halves if memory runs out.
+
+    Return a function that writes the scores and returns the new group size.
+    """
     done: list[tuple[PairJob, np.ndarray]] = []
     rest = list(good)
     while rest:
@@ -250,10 +255,9 @@ def _score_group(driver: Driver, good: Sequence[tuple[PairJob, Any]], tokens: di
                 scores = driver.model.forward_groups([image for _, image in part], texts)
         except Exception as e:
             if not out_of_memory(e):
-                line = " ".join(str(e).split())[:200]
                 where = driver.model.fingerprint.uri
                 raise ModelError(
-                    f"the model fails on {len(part)} images: {type(e).__name__}: {line}", where=where
+                    f"the model fails on {len(part)} images: {type(e).__name__}: {one_line(e)}", where=where
                 ) from e
             if size == 1:
                 raise ModelError(

@@ -1,15 +1,16 @@
-"""The plan: every image and every caption of all benchmarks once, and which item needs which."""
+"""The plan of a scoring: the unique images and captions of all benchmarks, and which item uses which."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from creperie.bench import NO_IMAGES, Benchmark, ImageStore
+from creperie.bench import NO_IMAGES, Benchmark, ImageStore, open_image
 from creperie.core import Progress, silent
 from creperie.lang import character_similarity
 from creperie.metrics import Layout, second_is_nearer
@@ -18,10 +19,16 @@ from creperie.scoring.segments import KEY
 from creperie.scoring.sheet import Fault
 from creperie.scoring.store import ResultStore, text_keys
 
+if TYPE_CHECKING:
+    from PIL import Image
+
 
 @dataclass(frozen=True, eq=False)
 class BenchmarkPart:
-    """One benchmark in the plan. Item i has the captions `captions[starts[i]:starts[i+1]]`, numbers in the plan."""
+    """One benchmark in the plan. Captions and images are indices into the plan.
+
+    Item i has the captions `captions[caption_starts[i]:caption_starts[i + 1]]`, and likewise its images.
+    """
 
     bench: Benchmark
     layout: Layout
@@ -32,12 +39,12 @@ class BenchmarkPart:
 
     @property
     def has_images(self) -> np.ndarray:
-        """Which items have images."""
+        """A mask of the items that have images."""
         return np.diff(self.image_starts) > 0
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """The (image, caption) of every cell of every item's images × captions; image −1 where an item has none."""
+        """The (image, caption) indices of all cells of the items' images × captions; image −1 if an item has none."""
         owner, within = _cells(self.layout.rows * self.layout.columns)
         row, column = np.divmod(within, self.layout.columns[owner])
         image = np.full(len(owner), -1, np.int64)
@@ -47,7 +54,7 @@ class BenchmarkPart:
 
     @cached_property
     def caption_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The (item, caption, caption) of every cell of every item's captions × captions."""
+        """The (item, caption, caption) indices of every cell of every item's captions × captions."""
         owner, within = _cells(self.layout.columns**2)
         row, column = np.divmod(within, self.layout.columns[owner])
         start = self.caption_starts[owner]
@@ -56,7 +63,7 @@ class BenchmarkPart:
 
 @dataclass(frozen=True)
 class PlannedImage:
-    """Where a unique image is read from."""
+    """The store and the reference of a unique image."""
 
     store: ImageStore
     reference: str
@@ -64,7 +71,7 @@ class PlannedImage:
 
 @dataclass(frozen=True, eq=False)
 class ScoringPlan:
-    """All there is to encode, each once. `broken` are the images that cannot even be read."""
+    """Everything to encode, without duplicates. `broken` are the images that cannot be read."""
 
     parts: tuple[BenchmarkPart, ...]
     texts: list[str]
@@ -80,6 +87,10 @@ class ScoringPlan:
     def items(self) -> int:
         return sum(len(p.layout) for p in self.parts)
 
+    def open(self, row: int) -> Image.Image:
+        """Return the decoded image with this index."""
+        return open_image(self.images[row].store, self.images[row].reference)
+
 
 def plan(
     benches: Sequence[Benchmark],
@@ -88,7 +99,7 @@ def plan(
     images: bool | Sequence[bool] = True,
     progress: Progress = silent,
 ) -> ScoringPlan:
-    """Plan over all benchmarks of one call. `images` says whether (or of which benchmarks) images are looked at."""
+    """Return the plan over all benchmarks of a call. `images` says whether (or for which of them) images are needed."""
     store = store or ResultStore()
     seen = [images] * len(benches) if isinstance(images, bool) else list(images)
     ragged = [b.ragged("captions") for b in benches]
@@ -105,7 +116,7 @@ def plan(
 
 
 def layout_of_bench(bench: Benchmark) -> Layout:
-    """Return the match matrices of a benchmark, as the metrics read them."""
+    """Return the match matrices of a benchmark in the form that the metrics take."""
     images = np.diff(bench.ragged("images")[0])
     captions = np.diff(bench.ragged("captions")[0])
     match = np.asarray(bench.ragged("match")[1].to_numpy(zero_copy_only=False), bool)
@@ -114,7 +125,7 @@ def layout_of_bench(bench: Benchmark) -> Layout:
 
 @dataclass(frozen=True)
 class _References:
-    """The image references of a benchmark: item starts, numbers, and the unique references."""
+    """The image references of a benchmark: item starts, indices, and the unique references."""
 
     starts: np.ndarray
     codes: np.ndarray
@@ -128,7 +139,7 @@ def _references(bench: Benchmark) -> _References:
 
 
 def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
-    """Return strings of several arrays as numbers into one list without repeats."""
+    """Return the strings of several arrays as indices into one list of unique strings, and that list."""
     joined = pa.chunked_array([p.cast(pa.large_string()) for p in parts], pa.large_string())
     whole = joined.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
@@ -142,7 +153,7 @@ def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:
 def _unique_images(
     benches: Sequence[Benchmark], looked_at: Sequence[_References | None], store: ResultStore, progress: Progress
 ) -> tuple[list[np.ndarray], list[PlannedImage], np.ndarray, list[Fault]]:
-    """Return images by content over all benchmarks: the same bytes and crop under two names are one image."""
+    """Return the unique images over all benchmarks: equal bytes with equal crop are one image, whatever their names."""
     memo = store.memo("image")
     sources: list[PlannedImage] = []
     keys: list[np.ndarray] = []
@@ -166,7 +177,10 @@ def _unique_images(
 
 
 def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndarray]:
-    """For each key its number among the different ones, and where each of those stands first, in that order."""
+    """Return the index of each key among the distinct keys, and the first position of each distinct key.
+
+    Keys in `apart` are never merged.
+    """
     labels: dict[bytes, int] = {}
     merged = np.empty(len(keys), np.int64)
     first: list[int] = []
@@ -179,7 +193,7 @@ def _merge_equal(keys: np.ndarray, apart: set[int]) -> tuple[np.ndarray, np.ndar
 
 
 def _cells(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For every cell of ragged rows: the row it belongs to and its place in it."""
+    """Return, for every cell of ragged rows, its row and its position in the row."""
     owner = np.repeat(np.arange(len(widths)), widths)
     ends = np.cumsum(widths)
     return owner, np.arange(len(owner)) - np.repeat(ends - widths, widths)
@@ -191,7 +205,7 @@ def brings_images(bench: Benchmark) -> bool:
 
 
 def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
-    """Of which items the first two true captions change places; with several false ones, the nearest counts."""
+    """Return a mask of items whose first two true captions swap; of several false captions, the nearest counts."""
     starts, flat = bench.ragged("captions")
     swap = np.zeros(len(layout), bool)
     for group in layout.groups:
@@ -207,8 +221,10 @@ def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
 
 
 def _distances(flat: object, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return Levenshtein distances between captions by their place, from the similarity, which is 1 − distance /
-    longer."""
+    """Return the Levenshtein distances between captions at these positions.
+
+    They are computed from the similarity, which is 1 − distance / length of the longer caption.
+    """
     a: list[str] = flat.take(left).to_pylist()  # type: ignore[attr-defined]
     b: list[str] = flat.take(right).to_pylist()  # type: ignore[attr-defined]
     longer = np.maximum([len(t) for t in a], [len(t) for t in b])

@@ -1,4 +1,4 @@
-"""How fast a model was here, remembered to say how long the next run will take."""
+"""The speed of a model on this machine, stored to forecast the time of later runs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from creperie.scoring.batch_size import Timings, device_of
 from creperie.scoring.handle import Handle
 from creperie.scoring.store import ResultStore
 
-#: below this many the start-up is more than the work, and a rate says nothing
+#: below this count the start-up takes longer than the work, and the rate is meaningless
 ENOUGH = 64
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What one model did in a second on one device, and in how large batches; 0 where it was never seen."""
+    """Images, captions and pairs per second of one model on one device, and its batch sizes; 0 if not measured."""
 
     device: str
     images: float = 0.0
@@ -29,7 +29,7 @@ class Rates:
 
 
 def rates_of(timings: Timings, device: str, enough: int = ENOUGH) -> Rates:
-    """Return the rates that a pass had."""
+    """Return the rates of a pass."""
 
     def per_second(what: str) -> float:
         count, seconds = timings.counts[what], timings.seconds.get(f"encode {what}", 0.0)
@@ -54,7 +54,7 @@ def _path(store: ResultStore, handle: Handle) -> Path:
 
 
 def remember_rates(store: ResultStore, handle: Handle, timings: Timings) -> None:
-    """Keep the rates of a pass; what it did not do keeps its older rate."""
+    """Store the rates of a pass; rates that it did not measure keep their older value."""
     new = rates_of(timings, device_of(handle.model))
     old = recall_rates(store, handle)
     if old and old.device == new.device:
@@ -63,7 +63,7 @@ def remember_rates(store: ResultStore, handle: Handle, timings: Timings) -> None
         try:
             write_text(_path(store, handle), json.dumps(asdict(new)) + "\n")
         except OSError:
-            return  # no more than a forecast is lost
+            return  # only the forecast is lost
 
 
 def recall_rates(store: ResultStore, handle: Handle) -> Rates | None:

@@ -1,4 +1,4 @@
-"""The run of one benchmark: results from filled score columns, and the document that says how they came to be."""
+"""Create the run of one benchmark: results from filled score columns, and the document that describes their origin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from importlib import metadata
 from typing import Any
 
 from creperie.bench import Benchmark
-from creperie.core import __version__
+from creperie.core import ModelError, __version__
 from creperie.metrics import task
 from creperie.scoring.filler import FilledScores
 from creperie.scoring.handle import Handle
@@ -29,7 +29,7 @@ LIBRARIES = ("numpy", "pyarrow", "pillow", "torch", "transformers", "sentence-tr
 
 @dataclass(frozen=True)
 class ModelPass:
-    """One model's pass over a plan: how, what it filled, and when it began."""
+    """One model's pass over a plan: its options, the columns it filled, and its start time."""
 
     handle: Handle
     options: ScoreOptions
@@ -37,11 +37,15 @@ class ModelPass:
     start: float
 
     def run(self, number: int, part: BenchmarkPart, tasks: Sequence[str], whole: Benchmark) -> Run:
-        """Return the run of one part. `whole` is the benchmark that a shard is a share of."""
+        """Return the run of one part. `whole` is the complete benchmark if the part is a shard."""
         used = columns_needed(tasks)
         columns = {k: v for k, v in self.filled.columns[number].items() if k in used}
         swap = swaps(part.bench, part.layout) if any(task(n).swapped for n in tasks) else None
         table = score_table(part.bench, part.layout, columns, swap)
+        if self.filled.findings[number].counts["not-a-number"] and all(
+            table.column(needs).null_count == len(table) for needs in used
+        ):
+            raise ModelError("every score is NaN or infinite", where=self.handle.uri)
         document = _document(part.bench, self.handle, tasks, self.options)
         began = time.perf_counter()
         document["results"] = _results(Run(document, table), self.options)
@@ -60,7 +64,7 @@ class ModelPass:
 
 
 def _results(run: Run, options: ScoreOptions) -> list[dict[str, Any]]:
-    """Results of all tasks; of a shard, of those that some of its items have scores for."""
+    """Return the results of all tasks; for a shard, only of tasks that some of its items have scores for."""
     tasks = [n for n in run.tasks if task(n).needs in run.inputs] if options.shard else list(run.tasks)
     return [r.as_dict() for r in run.evaluate(tasks)] if tasks else []
 
@@ -73,7 +77,7 @@ def _document(bench: Benchmark, handle: Handle, tasks: Sequence[str], options: S
 
 
 def run_name(bench: Benchmark, handle: Handle, tasks: Sequence[str]) -> str:
-    """Return a readable name that is the same for the same work: benchmark, model, and a hash of both and the tasks."""
+    """Return a readable, reproducible name: benchmark, model, and a hash of both and the tasks."""
     content = "\n".join([bench.hash, handle.fingerprint.key, *tasks])
     short = hashlib.sha256(content.encode()).hexdigest()[:8]
     model = handle.uri.split("?")[0].rstrip("/")
@@ -87,13 +91,13 @@ def _slug(text: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return what computed the numbers. Read from the installed packages, without importing them."""
+    """Return the versions of the libraries that computed the numbers, from package metadata, without imports."""
     known = {"creperie": __version__, "python": platform.python_version(), "platform": sys.platform}
     for name in LIBRARIES:
         try:
             own = metadata.distribution(name)
             stated = re.search(r"^Version: *(\S+)", own.read_text("METADATA") or "", re.MULTILINE)
-            known[name] = stated[1] if stated else own.version  # which reads the whole description, too
+            known[name] = stated[1] if stated else own.version  # `.version` parses the whole metadata, which is slower
         except metadata.PackageNotFoundError:
             continue
     return known

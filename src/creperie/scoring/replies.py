@@ -1,7 +1,7 @@
-"""What others answered, as runs: samples of lm-eval and lmms-eval, tables of scores, published answers.
+"""Import results from elsewhere as runs: samples of lm-eval and lmms-eval, tables of scores, published answers.
 
-A run's scores are the mean over the orders in which an image was asked about, as `creperie score` computes them. Rows
-that name no item (`doc_id` only) stand for the items, or for the questions of an exported task, in their order.
+A run's scores are the mean over the orders in which an image was asked about, as in `creperie score`. Rows that name no
+item (`doc_id` only) refer to the items, or to the questions of an exported task, by position.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
-from creperie.core import BOM, DataError, csv_table, parse_json, read_json, read_lines
+from creperie.core import DataError, csv_table, parse_json, read_json, read_lines
 from creperie.metrics import MetricSettings
 from creperie.models import CHOSE_OPTION, Fingerprint, Parsed, parse_choice, shares_of
 from creperie.scoring.bridges import questions_of
@@ -32,7 +32,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class HarnessReply:
-    """Scores for cells of an item, by default for all of them."""
+    """Scores for cells of an item, by default for all of its cells."""
 
     subset: str
     item: str
@@ -42,7 +42,7 @@ class HarnessReply:
 
 
 def import_replies(path: str | Path, bench: Benchmark, *, model: str = "") -> Run:
-    """Return a run of another tool's results on this benchmark: samples of lm-eval or lmms-eval, or a table."""
+    """Return a run from another tool's results on this benchmark: samples of lm-eval or lmms-eval, or a table."""
     file = Path(path)
     rows = list(_rows(file))
     samples = any("filtered_resps" in row for row in rows)
@@ -53,7 +53,7 @@ def import_replies(path: str | Path, bench: Benchmark, *, model: str = "") -> Ru
 
 
 def _answer(about: Row, answer: str) -> HarnessReply:
-    """Return an answer in words to a question of an exported task."""
+    """Parse a free-text answer to a question of an exported task."""
     order, count = about["order"], len(about["options"])
     parsed = parse_choice(answer, about["options"], asks=about["asks"])
     shares = np.nan_to_num(shares_of(parsed, count)) * (1 if about["asks"] == "match" else -1)
@@ -67,15 +67,14 @@ def _rows(file: Path) -> Iterator[Row]:
     if file.suffix == ".csv":
         rows = [row for _, row in csv_table(file)[1]]
     else:
-        texts = ((number, line.removeprefix(BOM)) for number, line in read_lines(file))
-        rows = [parse_json(text, f"{file}:{number}") for number, text in texts if text.strip()]
+        rows = [parse_json(text, f"{file}:{number}") for number, text in read_lines(file) if text.strip()]
     if not rows or not all(isinstance(row, dict) for row in rows):
-        raise DataError("holds no rows", where=str(file), hint="one object per line, or a CSV file with a header")
+        raise DataError("holds no rows", where=file, hint="one object per line, or a CSV file with a header")
     yield from rows
 
 
 def _sample(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply]:
-    """Samples of lm-eval and lmms-eval: likelihoods per option, or an answer in words."""
+    """Yield the replies in samples of lm-eval and lmms-eval: likelihoods per option, or a free-text answer."""
     asked = list(questions_of(bench))
     for row in rows:
         number, reply = int(row["doc_id"]), row["filtered_resps"]
@@ -88,12 +87,15 @@ def _sample(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[Harne
                 reply = reply[0] if reply else ""
             yield _answer(asked[number].about, str(reply))
         else:
-            what = f"has doc_id {number}, but {bench.name} has {len(bench)} items and {len(asked)} questions"
-            raise DataError(what, where=where, hint="give the benchmark that the task was exported from")
+            raise DataError(
+                f"has doc_id {number}, but {bench.name} has {len(bench)} items and {len(asked)} questions",
+                where=where,
+                hint="give the benchmark that the task was exported from",
+            )
 
 
 def _likelihoods(pairs: Any) -> np.ndarray | None:
-    """[[log-likelihood, is greedy], …], numbers also as text; None for an answer in words."""
+    """Return the numbers of [[log-likelihood, is greedy], …], also if given as text; None for a free-text answer."""
     try:
         return np.array([float(pair[0]) for pair in pairs if len(pair) == 2] or [float("x")], np.float32)
     except (TypeError, ValueError, KeyError):
@@ -101,7 +103,10 @@ def _likelihoods(pairs: Any) -> np.ndarray | None:
 
 
 def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply]:
-    """A table: id, subset where ids repeat, and `scores` (a list), `score_0 …`, or `choice` (a number)."""
+    """Yield the replies in a table.
+
+    Its columns are id, subset (if ids repeat), and `scores` (a list), `score_0 …`, or `choice` (a number).
+    """
     subsets = {item.id: item.subset for item in bench}
     widths = {(item.subset, item.id): len(item.captions) for item in bench}
     for number, row in enumerate(rows):
@@ -113,33 +118,37 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
             scores = parse_json(scores, where) if isinstance(scores, str) else scores
             if not scores:
                 scores = [k == int(row["choice"]) for k in range(widths[subset, key])]
-                scores.index(True)  # a caption that the item has
+                scores.index(True)  # raises an error unless the choice is one of the captions
             values = np.array(scores, np.float32).ravel()
         except (KeyError, ValueError, TypeError, IndexError) as e:
-            hint = "give id, and scores, score_0 … score_n or choice (the number of the chosen caption, from 0)"
-            what = f"row {number + 1} has no scores ({type(e).__name__}: {e})"
-            raise DataError(what, where=where, hint=hint) from None
+            raise DataError(
+                f"row {number + 1} has no scores ({type(e).__name__}: {e})",
+                where=where,
+                hint="give id, and scores, score_0 … score_n or choice (the number of the chosen caption, from 0)",
+            ) from None
         yield HarnessReply(subset, key, values)
 
 
 def replied_run(bench: Benchmark, replies: Iterable[HarnessReply], source: tuple[str, str, str]) -> Run:
-    """Return a run of the mean reply per cell. `source` is the model, the harness, and the file."""
+    """Return a run with the mean reply per cell. `source` is the model, the harness, and the file."""
     layout = layout_of_bench(bench)
-    keys = zip(bench.column("subset").to_pylist(), bench.column("id").to_pylist(), strict=True)
-    rows = {key: number for number, key in enumerate(keys)}
+    rows = {key: number for number, key in enumerate(bench.item_keys)}
     widths, starts = layout.widths("image_text"), layout.starts("image_text")
     total, asked = (np.zeros(int(widths.sum())) for _ in range(2))
     findings = []
     for reply in replies:
         number = rows.get((reply.subset, reply.item))
         if number is None:
-            what = f"has an answer to item {reply.subset}/{reply.item}, which {bench.name} has not"
-            raise DataError(what, where=source[2])
+            raise DataError(
+                f"has an answer to item {reply.subset}/{reply.item}, which {bench.name} has not", where=source[2]
+            )
         width = int(widths[number])
         cells = np.array(reply.cells or range(width))
         if len(cells) != len(reply.values) or cells.max(initial=0) >= width:
-            what = f"has {len(reply.values)} scores for item {reply.subset}/{reply.item}, which has {width} pairs"
-            raise DataError(what, where=source[2])
+            raise DataError(
+                f"has {len(reply.values)} scores for item {reply.subset}/{reply.item}, which has {width} pairs",
+                where=source[2],
+            )
         total[int(starts[number]) + cells] += reply.values
         asked[int(starts[number]) + cells] += 1
         if reply.unread:
@@ -151,7 +160,7 @@ def replied_run(bench: Benchmark, replies: Iterable[HarnessReply], source: tuple
 def answered_run(
     bench: Benchmark, scores: np.ndarray, uri: str, *, findings: Sequence[Row] = (), notes: Sequence[str] = ()
 ) -> Run:
-    """Return the run of image-text scores that were not computed here."""
+    """Return a run from image-text scores that were not computed here."""
     digest = hashlib.sha256(scores.tobytes()).hexdigest()
     mark = Fingerprint(uri, f"{uri.partition(':')[0]} answers", digest, dtype="answers")
     table = score_table(bench, layout_of_bench(bench), {"image_text": scores})
@@ -169,14 +178,14 @@ def answered_run(
     return Run(document, table)
 
 
-FIELDS = ("caption", "negative_caption", "filename", "answer")
+FIELDS = {"caption": str, "negative_caption": str, "filename": str, "answer": dict}
 
 
 def import_answers(path: str | Path, *, model: str = "", order: str = "") -> Run:
     """Return a run from a file of answers to SugarCrepe's two-option questions (`gpt4v-swap_obj.json`).
 
-    The published choice counts; where it is empty, the free answer is read by the answer parser, and what that cannot
-    read is a miss and a finding. `order` is which caption was offered first; by default the folder's name says it.
+    The published choice counts. If it is empty, the free answer is parsed; an unparsable answer is a miss and a
+    finding. `order` says which caption was offered first; by default it is read from the path of the file.
     """
     file = Path(path)
     records = _records(file)
@@ -202,29 +211,24 @@ def import_answers(path: str | Path, *, model: str = "", order: str = "") -> Run
 
 
 def _records(file: Path) -> dict[str, dict[str, Any]]:
-    """Return the records of the file; keys that hold something else (a stray number) are no records."""
+    """Return the records of the file; keys with other values (a stray number) are ignored."""
     document = read_json(file)
     if not isinstance(document, dict):
-        raise DataError("is not a JSON object of records", where=str(file))
+        raise DataError("is not a JSON object of records", where=file)
     records = {key: value for key, value in document.items() if isinstance(value, dict)}
     if not records:
-        raise DataError("holds no records", where=str(file))
+        raise DataError("holds no records", where=file)
     return records
 
 
 def _check(record: Mapping[str, Any], where: str) -> None:
-    for name in FIELDS:
-        if name not in record:
-            raise DataError(f"has no {name!r}", where=where)
-    for name in FIELDS[:3]:
-        if not isinstance(record[name], str):
-            raise DataError(f"{name!r} is not text", where=where)
-    if not isinstance(record["answer"], dict):
-        raise DataError("'answer' is not an object with free_form_answer and multiple_choice_answer", where=where)
+    for name, kind in FIELDS.items():
+        if not isinstance(record.get(name), kind):
+            raise DataError(f"{name!r} is missing, or not {'text' if kind is str else 'an object'}", where=where)
 
 
 def _chosen(answer: Mapping[str, Any], captions: tuple[str, str], order: str) -> Parsed:
-    """Return which caption was chosen: 0 the true one, 1 the false one."""
+    """Return the chosen caption: 0 for the true one, 1 for the false one."""
     picked = answer.get("multiple_choice_answer")
     if picked in captions and captions[0] != captions[1]:
         return Parsed(CHOSE_OPTION, captions.index(picked))
@@ -238,11 +242,14 @@ def _order_of(file: Path) -> str:
     for name in ("positive-first", "negative-first"):
         if name in file.resolve().parts or name in file.stem:
             return name
-    hint = "pass `order=` positive-first or negative-first"
-    raise DataError("does not say which caption was offered first", where=str(file), hint=hint)
+    raise DataError(
+        "does not say which caption was offered first",
+        where=file,
+        hint="pass `order=` positive-first or negative-first",
+    )
 
 
 def _names(file: Path) -> tuple[str, str]:
-    """Return the model and the subset that a file's name says: `gpt4v-swap_obj.json`."""
+    """Return the model and the subset from a file name such as `gpt4v-swap_obj.json`."""
     parts = re.fullmatch(r"(.+?)-(\w+)", file.stem)
     return (parts[1], parts[2]) if parts else ("answers", file.stem)

@@ -1,16 +1,16 @@
-"""A run: raw scores of one model on one benchmark, with all that is needed to read them again.
+"""A run: the raw scores of one model on one benchmark, with everything needed to interpret them.
 
     runs/sugarcrepe++.st-all-MiniLM-L6-v2.1f0c2a9b/
       run.json          what was run, with which fingerprints, versions, seed, timings, findings, results
       scores.parquet    one row per item: subset, id, image_text, text_text, text, and its match matrix and images
 
-Results are a function of the scores, so they can be computed again under another tie rule without a model.
+Results are a function of the scores, so they can be recomputed with another tie rule, without a model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,8 @@ import pyarrow.parquet as pq
 from creperie.bench import Benchmark, new_folder
 from creperie.core import (
     DataError,
+    Framed,
     UsageError,
-    as_pandas,
-    as_polars,
     counted,
     html_table,
     percent,
@@ -51,11 +50,13 @@ from creperie.metrics import (
 RUN_FILE = "run.json"
 SCORES_FILE = "scores.parquet"
 VERSION = 1
+#: codes of findings → words for users
+GAPS = {"not-a-number": "NaN"}
 _CROP = r"#xywh=[-0-9.,]+$"
 
 
 class RunHeader:
-    """What a run's document says about it."""
+    """A mixin with properties read from a run's document."""
 
     document: dict[str, Any]
 
@@ -75,15 +76,15 @@ class RunHeader:
 
 
 @dataclass(frozen=True)
-class Run(RunHeader):
-    """Scores and how they came to be. `path` is None until the run is saved."""
+class Run(RunHeader, Framed):
+    """The scores of a run and the document that describes it. `path` is None until the run is saved."""
 
     document: dict[str, Any]
     table: pa.Table
     path: Path | None = None
-    bench: Benchmark | None = field(default=None, repr=False, compare=False)  #: where it is at hand
+    bench: Benchmark | None = field(default=None, repr=False, compare=False)  #: the benchmark, if available
 
-    # -- what it is ----------------------------------------------------------------------------------------------
+    # -- description ---------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -97,10 +98,14 @@ class Run(RunHeader):
     def settings(self) -> MetricSettings:
         """The tie rule, level and seed under which its stored results were computed."""
         try:
-            return MetricSettings(**{k: v for k, v in self.document["settings"].items() if k != "interval"})
+            stored = self.document["settings"]  # of any version: earlier ones had more settings
+            return MetricSettings(**{f.name: stored[f.name] for f in fields(MetricSettings) if f.name in stored})
         except (KeyError, TypeError, AttributeError, ValueError) as e:
-            what = f"states no settings ({type(e).__name__}: {e})"
-            raise DataError(what, where=str(self.path or self.name), hint="score it again") from None
+            raise DataError(
+                f"states no settings ({type(e).__name__}: {e})",
+                where=str(self.path or self.name),
+                hint="score it again",
+            ) from None
 
     @property
     def findings(self) -> list[dict[str, Any]]:
@@ -108,7 +113,7 @@ class Run(RunHeader):
 
     @property
     def results(self) -> list[dict[str, Any]]:
-        """The results as they were written."""
+        """The results stored in the document."""
         return list(self.document["results"])
 
     def __len__(self) -> int:
@@ -118,13 +123,39 @@ class Run(RunHeader):
         shown = next((r for r in self.results if r.get("subset") == "all"), None)
         accuracy = f", {shown['task']} {percent(shown['accuracy'])} %" if shown else ""
         scored = f"{self.scored:,} of " if self.scored < len(self) else ""
-        return f"Run({self.model!r} on {self.benchmark!r}, {scored}{counted(len(self), 'item')}{accuracy})"
+        gaps = f"; {self.gaps}" if scored else ""
+        return f"Run({self.model!r} on {self.benchmark!r}, {scored}{counted(len(self), 'item')}{accuracy}{gaps})"
+
+    @cached_property
+    def scored(self) -> int:
+        """The number of items that have all scores that the tasks need."""
+        return len(self) - max((self._unscored(name) for name in self.tasks), default=0)
+
+    def _unscored(self, name: str) -> int:
+        """Return how many items a task leaves out because scores are missing, and not because of their shape."""
+        chosen = task(name)
+        if not chosen.by_item:
+            return int(self.table.column(chosen.needs).null_count)
+        filled = outcomes(chosen, self.layout, np.nan_to_num(self.scores(chosen.needs)), self.swap)
+        return int(np.count_nonzero((self.outcomes(name) == VOID) & (filled != VOID)))
 
     @property
-    def scored(self) -> int:
-        """How many items have all the scores that the tasks need."""
-        needed = dict.fromkeys(task(name).needs for name in self.tasks)
-        return min((len(self) - self.table.column(needs).null_count for needs in needed), default=len(self))
+    def gaps(self) -> str:
+        """How many items lack a score, and why, in words; empty if none does."""
+        if self.scored == len(self):
+            return ""
+        counts = {GAPS.get(code, code): n for code, n in self.document.get("finding_counts", {}).items()}
+        without = pc.sum(pc.equal(pc.list_value_length(self.table.column("images")), 0)).as_py() or 0
+        if without and any(task(name).needs == "image_text" for name in self.tasks):
+            counts["no image"] = without
+        counts.pop("caption-cut", None)
+        why = (
+            ", ".join(f"{count:,} × {reason}" for reason, count in counts.items())
+            if len(counts) > 1
+            else "".join(counts)
+        )
+        what = f"{len(self) - self.scored:,} of {len(self):,} items have no score"
+        return f"{what} ({why})" if why else what
 
     def _repr_html_(self) -> str:
         shares = ("accuracy", "low", "high")
@@ -140,14 +171,15 @@ class Run(RunHeader):
     def frame(self, bench: Benchmark | None = None) -> pa.Table:
         """Return one row per task and item, as an Arrow table that any data frame library reads.
 
-        The columns are task, subset, id, captions, images, scores, margin, correct and tie. `captions` are null where
-        the benchmark is not at hand: pass `bench=` for a run that was read from its folder. `correct` and `tie` are
+        The columns are task, subset, id, captions, images, scores, margin, correct and tie. `captions` are null if the
+        benchmark is not available: pass `bench=` for a run that was loaded from its folder. `correct` and `tie` are
         null for items without scores. `margin` is the smallest lead of a true candidate over a false one.
         """
         known = bench or self.bench
         if known is not None and known.hash != self.hash:
-            hint = f"pass {self.benchmark!r} as it was then"
-            raise UsageError("is not the benchmark that was scored", where=known.name, hint=hint)
+            raise UsageError(
+                "is not the benchmark that was scored", where=known.name, hint=f"pass {self.benchmark!r} as it was then"
+            )
         captions = pa.nulls(len(self), pa.list_(pa.string())) if known is None else known.column("captions")
         shared = {key: self.table.column(key) for key in ("subset", "id")}
         shared |= {"captions": captions, "images": self.table.column("images")}
@@ -158,7 +190,7 @@ class Run(RunHeader):
         return pa.concat_tables(tables, promote_options="permissive")
 
     def _judged(self, name: str) -> dict[str, Any]:
-        """Return the scores of a task, and what became of every item."""
+        """Return the columns scores, margin, correct and tie of a task, one value per item."""
         chosen = task(name)
         empty = {"margin": pa.nulls(len(self), pa.float64())}
         empty |= {key: pa.nulls(len(self), pa.bool_()) for key in ("correct", "tie")}
@@ -174,14 +206,6 @@ class Run(RunHeader):
             columns["margin"] = pa.array(leads, mask=np.isnan(leads))
         return columns
 
-    def to_pandas(self, bench: Benchmark | None = None) -> Any:
-        """`frame` as a pandas data frame."""
-        return as_pandas(self.frame(bench))
-
-    def to_polars(self, bench: Benchmark | None = None) -> Any:
-        """`frame` as a polars data frame."""
-        return as_polars(self.frame(bench))
-
     # -- the two matrices ----------------------------------------------------------------------------------------
 
     @cached_property
@@ -194,7 +218,7 @@ class Run(RunHeader):
         return Layout(rows, cells // rows, flat)
 
     def scores(self, needs: Input) -> np.ndarray:
-        """Return a score column, flat, NaN for items that have none."""
+        """Return a score column as a flat array, NaN for items that have none."""
         column = self.table.column(needs)
         present = column.is_valid().to_numpy()
         values = np.asarray(_flat(column.drop_null()).to_numpy(zero_copy_only=False), np.float32)
@@ -207,17 +231,16 @@ class Run(RunHeader):
 
     @cached_property
     def subsets(self) -> list[str]:
-        subsets: list[str] = self.table.column("subset").to_pylist()
-        return subsets
+        return self.table.column("subset").to_pylist()
 
     @cached_property
     def clusters(self) -> np.ndarray:
-        """Items that share an image, under whatever crop, are one cluster."""
+        """The cluster of each item: items that share an image, whatever the crop, are one cluster."""
         return image_clusters(self.table.column("images"))
 
     @property
     def swap(self) -> np.ndarray | None:
-        """Where P1 and P2 change places by VISLA's rule; None where nobody asked for it."""
+        """A mask of the items whose P1 and P2 swap places by VISLA's rule; None if no task needed it."""
         if "swap" not in self.table.column_names:
             return None
         return np.asarray(self.table.column("swap").to_numpy(zero_copy_only=False), bool)
@@ -225,19 +248,21 @@ class Run(RunHeader):
     # -- results -------------------------------------------------------------------------------------------------
 
     def outcomes(self, which: str) -> np.ndarray:
-        """HIT, MISS, TIE or VOID of every item."""
+        """Return HIT, MISS, TIE or VOID for every item."""
         chosen = task(which)
         return outcomes(chosen, self.layout, self.scores(chosen.needs), self.swap)
 
     def evaluate(self, tasks: Iterable[str] | None = None, settings: MetricSettings | None = None) -> list[Result]:
-        """Return the results, recomputed: under another tie rule, or for other tasks on the same scores."""
+        """Return recomputed results: with another tie rule, or for other tasks on the same scores."""
         results: list[Result] = []
         for name in tasks or self.tasks:
             chosen = task(name)
             if chosen.needs not in self.inputs:
-                what = f"the run has no {chosen.needs} scores, which task {chosen.name!r} needs"
-                hint = "score the benchmark with a model that gives them"
-                raise UsageError(what, where=str(self.path or self.name), hint=hint)
+                raise UsageError(
+                    f"the run has no {chosen.needs} scores, which task {chosen.name!r} needs",
+                    where=str(self.path or self.name),
+                    hint="score the benchmark with a model that gives them",
+                )
             results += evaluate(
                 chosen,
                 self.layout,
@@ -252,12 +277,10 @@ class Run(RunHeader):
     # -- on disk -------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | Path) -> Run:
-        """Write the run into `folder/<name>`: there completely or not at all. An older run of that name is replaced."""
+        """Write the run atomically to `folder/<name>`, replacing an older run of that name; return the saved run."""
         path = Path(folder) / self.name
         if path.exists() and not (path / RUN_FILE).exists() and any(path.iterdir()):
-            raise UsageError(
-                "this folder holds something other than a run", where=str(path), hint="choose another `out=`"
-            )
+            raise UsageError("this folder holds something other than a run", where=path, hint="choose another `out=`")
         with new_folder(path, replace_old=True) as draft:
             pq.write_table(_with_plain_lists(self.table), draft / SCORES_FILE, compression="zstd")
             write_json(draft / RUN_FILE, self.document)
@@ -265,7 +288,10 @@ class Run(RunHeader):
 
 
 def _with_plain_lists(table: pa.Table) -> pa.Table:
-    """Lists under Arrow's own names: those of a table that was read from Parquet have others, and so other bytes."""
+    """Return the table with Arrow's default names for list items.
+
+    A table read from Parquet has other names, which would change the bytes written.
+    """
     schema = table.schema
     for k, column in enumerate(schema):
         if pa.types.is_list(column.type):
@@ -274,12 +300,21 @@ def _with_plain_lists(table: pa.Table) -> pa.Table:
 
 
 def load_run(path: str | Path) -> Run:
-    """Return a run from its folder."""
+    """Load a run from its folder, or from a folder that contains a single run, as written by `Run.save`."""
     folder = Path(path)
     if folder.name == RUN_FILE:
         folder = folder.parent
     if not (folder / RUN_FILE).is_file():
-        raise UsageError("is not a run: it has no run.json", where=str(folder), hint="give a folder that `score` wrote")
+        inside = sorted(file.parent for file in folder.glob(f"*/{RUN_FILE}"))
+        if len(inside) != 1:
+            raise UsageError(
+                f"holds {len(inside)} runs" if inside else "is not a run: it has no run.json",
+                where=folder,
+                hint=f"name one: {', '.join(p.name for p in inside[:5])}"
+                if inside
+                else "give a folder that `score` wrote",
+            )
+        folder = inside[0]
     document = read_json(folder / RUN_FILE)
     try:
         version = document["creperie"]
@@ -291,8 +326,11 @@ def load_run(path: str | Path) -> Run:
     except (OSError, pa.ArrowException, UnicodeDecodeError) as e:
         raise DataError(f"cannot be read ({str(e)[:120]})", where=str(folder / SCORES_FILE)) from None
     if version != VERSION:
-        what = f"is a run of version {version}, this creperie reads {VERSION}"
-        raise DataError(what, where=str(folder), hint="score it again, or read it with the release that wrote it")
+        raise DataError(
+            f"is a run of version {version}, this creperie reads {VERSION}",
+            where=folder,
+            hint="score it again, or read it with the release that wrote it",
+        )
     if missing:
         raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(folder / SCORES_FILE))
     return Run(document, table, folder)
@@ -301,7 +339,7 @@ def load_run(path: str | Path) -> Run:
 def score_table(
     bench: Benchmark, layout: Layout, columns: Mapping[Input, np.ndarray], swap: np.ndarray | None = None
 ) -> pa.Table:
-    """Return one row per item: null where nothing was scored, NaN for a cell that could not be."""
+    """Return one row per item: null if nothing was scored, NaN for a cell that could not be scored."""
     arrays = {name: bench.column(name) for name in ("subset", "id")}
     for needs in INPUTS:
         arrays[needs] = _score_column(layout, needs, columns.get(needs))
@@ -326,7 +364,7 @@ def _score_column(layout: Layout, needs: Input, flat: np.ndarray | None) -> pa.A
 
 
 def image_clusters(images: pa.ChunkedArray) -> np.ndarray:
-    """Return one number per item, the same for items that share an image directly or through others."""
+    """Return one cluster number per item, equal for items that share an image directly or through others."""
     counts = pc.list_value_length(images).to_numpy()
     files = pc.replace_substring_regex(_flat(images).cast(pa.string()), _CROP, "")
     codes = files.dictionary_encode().indices.to_numpy() if len(files) else np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""Score models on benchmarks: one model on one benchmark, or each on each. All ways lead through a `Matrix`."""
+"""Score models on benchmarks: one model on one benchmark, or all on all. Both use a `Matrix`."""
 
 from __future__ import annotations
 
@@ -28,21 +28,19 @@ def score(
     out: str | Path | None = None,
     progress: Progress | None = automatic,
 ) -> Run:
-    """Score one model on one benchmark, and return the run. With `out` it is saved into that folder.
+    """Score one model on one benchmark and return the run. With `out` it is saved in that folder.
 
-    `model` is a URI, or what is in hand: a model of transformers, open_clip or sentence-transformers, a module or
-    object that encodes images or captions, a function of (images, captions) or of (captions); `creperie.wrap` adds a
-    processor or a name. Without `tasks`, every task that applies is evaluated. `cache=False` computes everything and
-    stores nothing; a name stores the scores of a function, which has no weights to know it by. In a notebook bars show
-    how far it is, unless `progress=None`.
+    `model` is a URI or an object: a model of transformers, open_clip or sentence-transformers, a module or object that
+    encodes images or captions, a function of (images, captions) or of (captions); `creperie.wrap` adds a processor or a
+    name. Without `tasks`, every task that applies is evaluated. `cache=False` computes everything and stores nothing; a
+    name stores the scores of a function, which has no weights to identify it by. Notebooks show progress bars, unless
+    `progress=None`.
     """
     if cache is not None:
         options = replace(options, cache=cache)
     (run,) = score_all([bench], [model], options, out=out, progress=progress or silent)
-    if run.scored < len(run):
-        why = ", ".join(f"{count} × {code}" for code, count in run.document["finding_counts"].items())
-        what = f"{len(run) - run.scored:,} of {len(run):,} items have no score ({why or 'no image'}): {run!r}"
-        warnings.warn(what, stacklevel=3)
+    if run.gaps:
+        warnings.warn(repr(run), stacklevel=3)
     return run
 
 
@@ -56,10 +54,10 @@ def score_all(
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> list[Run]:
-    """Score every model on every benchmark, and return the runs model by model; the first failure is raised.
+    """Score every model on every benchmark and return the runs, model by model; the first failure is raised.
 
-    Images and captions that benchmarks share are encoded once per model. On an engine, workers score shares of the
-    items and keep what they compute in their own store.
+    Images and captions that benchmarks share are encoded once per model. On an engine, workers score shards of the
+    items and cache what they compute in their own store.
     """
     matrix = _matrix(benches, models, options, store, progress)
     matrix.out, matrix.engine = (None if out is None else Path(out)), engine
@@ -74,7 +72,7 @@ def forecast_all(
     store: ResultStore | None = None,
     progress: Progress = silent,
 ) -> list[Forecast]:
-    """Forecasts of what `score_all` would do, model by model."""
+    """Return the forecasts of what `score_all` would do, one per model."""
     return _matrix(benches, models, options, store, progress).forecasts()[0]
 
 

@@ -1,9 +1,9 @@
-"""A shelf: fixed-width records by 32-byte key, in append-only files that survive a kill at any byte.
+"""A shelf: fixed-width records by 32-byte key, in append-only files that survive a crash at any byte.
 
-A file is a row of blocks. A block is what one `append` wrote: a header, n keys, n values, and a checksum over all of
-it. A reader believes only what its checksum confirms: a torn tail, a flipped bit or a lost page costs the records of
-that block (they are computed again), never a wrong answer. Every writer has a file of its own, which it keeps locked,
-so processes need no agreement to write at the same time.
+A file is a sequence of blocks. A block is written by one `append`: a header, n keys, n values, and a checksum over all
+of it. A reader uses only blocks with a valid checksum: a torn tail, a flipped bit or a lost page costs the records of
+that block (they are computed again), but never gives a wrong value. Every writer has its own file, which it keeps
+locked, so several processes can write at the same time.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from creperie.core import lock_file
 
 MAGIC = b"CREPSEG1"
 KEY = 32
-_FIELDS = struct.Struct("<8sIIII16s")  # magic, records, bytes a value, two numbers of the caller's, body checksum
+_FIELDS = struct.Struct("<8sIIII16s")  # magic, records, bytes per value, two numbers for the caller, body checksum
 _CHECK = 16
 HEADER = _FIELDS.size + _CHECK
 ROTATE = 128 << 20
 MERGE_AT = 16
 MERGED_BLOCK = 4096
-CLOEXEC = getattr(os, "O_CLOEXEC", 0)  #: Windows has no such flag and needs none
+CLOEXEC = getattr(os, "O_CLOEXEC", 0)  #: Windows does not have this flag and does not need it
 SUFFIX = ".seg"
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSpan:
-    """Where one block lies in its file."""
+    """The position of one block in its file."""
 
     start: int  #: of the body
     count: int
@@ -51,7 +51,7 @@ class BlockSpan:
 
 @dataclass
 class Segment:
-    """One file, mapped into memory, with the blocks its headers promise. `torn` bytes belong to no block."""
+    """A memory-mapped file with the blocks found in its headers. `torn` counts the bytes outside of all blocks."""
 
     path: Path
     data: mmap.mmap | bytes
@@ -68,7 +68,7 @@ class Segment:
         return flat.reshape(block.count, block.width)
 
     def sound(self, number: int) -> bool:
-        """Does the body of this block still have the checksum with which it was written? Looked up once."""
+        """Return True if the body of a block matches its checksum; the result is cached."""
         if number not in self._sound:
             block = self.blocks[number]
             body = memoryview(self.data)[block.start : block.end]
@@ -78,7 +78,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Found:
-    """What a shelf holds of the keys asked for: `rows` are their positions in the question, `values` one row each."""
+    """The keys found on a shelf: `rows` are their positions in the query, `values` has one row each."""
 
     rows: np.ndarray
     values: np.ndarray
@@ -87,13 +87,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Census:
-    """What lies on a shelf."""
+    """Counts of the content of a shelf."""
 
     files: int = 0
     records: int = 0
     bytes: int = 0
     damaged: int = 0  #: blocks whose checksum fails
-    torn: int = 0  #: bytes that belong to no block
+    torn: int = 0  #: bytes outside of all blocks
 
 
 def _digest(data: bytes | memoryview) -> bytes:
@@ -107,7 +107,7 @@ def _encode_block(keys: np.ndarray, values: np.ndarray, shape: tuple[int, int]) 
 
 
 def _read_blocks(data: mmap.mmap | bytes, size: int) -> tuple[list[BlockSpan], int]:
-    """Return the blocks of a file; where a header is damaged, the next sound one is searched."""
+    """Return the blocks of a file and the number of bytes outside of them; damaged headers are skipped."""
     blocks: list[BlockSpan] = []
     good = position = 0
     while position + HEADER <= size:
@@ -134,16 +134,16 @@ def open_segment(path: Path) -> Segment:
     return Segment(path, data, *_read_blocks(data, size))
 
 
+@dataclass(frozen=True)
 class SegmentFolder:
-    """The records of one kind, in one folder."""
+    """A shelf: the records of one kind, in one folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    folder: Path
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def segments(self) -> list[Segment]:
-        """Return all files, oldest first. One that another process has just merged or evicted is simply not there."""
+        """Return all files, oldest first, except those that another process has just merged or evicted."""
         opened = []
         for path in sorted(self.folder.glob(f"[!.]*{SUFFIX}")):
             try:
@@ -153,7 +153,7 @@ class SegmentFolder:
         return opened
 
     def find(self, keys: np.ndarray) -> Found:
-        """Return the values of those keys (n × 32 bytes) that the shelf holds, each checked against its checksum."""
+        """Return the values of those keys (n × 32 bytes) that are on the shelf, with their checksums verified."""
         empty = Found(np.zeros(0, np.int64), np.zeros((0, 0), np.uint8))
         segments = self.segments() if len(keys) else []
         places = [(s, n) for s, segment in enumerate(segments) for n in range(len(segment.blocks))]
@@ -176,7 +176,7 @@ class SegmentFolder:
         return empty
 
     def census(self, verify: bool = False) -> Census:
-        """Return the counts of what is stored; with `verify` every checksum is computed, not only believed."""
+        """Return counts of what is stored; with `verify` every checksum is recomputed."""
         files = records = size = damaged = torn = 0
         for segment in self.segments():
             files += 1
@@ -195,7 +195,10 @@ class SegmentFolder:
         return Writer(self.folder)
 
     def merge(self, at_least: int = MERGE_AT) -> bool:
-        """Rewrite many small files as one, without repeats and damage; files being written are left alone."""
+        """Merge many small files into one, without duplicates and damaged blocks; return True if that was done.
+
+        Files that are being written are skipped.
+        """
         largest = ROTATE // 2 if at_least > 1 else None
         paths = [p for p in sorted(self.folder.glob(f"[!.]*{SUFFIX}")) if largest is None or _size(p) < largest]
         if len(paths) < at_least:
@@ -217,7 +220,7 @@ class SegmentFolder:
 
 
 class Writer:
-    """Appends blocks to a file of its own, which appears under its name only once it is locked."""
+    """Appends blocks to its own file, which gets its final name only after it is locked."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -231,7 +234,7 @@ class Writer:
         self.close()
 
     def append(self, keys: np.ndarray, values: np.ndarray, shape: tuple[int, int] = (0, 0)) -> None:
-        """Write one block. When this returns, the records outlive the process."""
+        """Write one block. When this returns, the records survive the end of the process."""
         if len(keys) == 0:
             return
         if self._handle is not None and self._size > ROTATE:
@@ -261,7 +264,7 @@ def _new_file(folder: Path) -> int:
 
 
 def _try_lock(path: Path) -> int | None:
-    """Return a handle that holds the file's lock, or None where a living process writes it (or it is gone)."""
+    """Return a handle that holds the file's lock; None if another process is writing the file, or if it is gone."""
     try:
         handle = os.open(path, os.O_RDONLY | CLOEXEC)
     except FileNotFoundError:
@@ -280,7 +283,7 @@ def _size(path: Path) -> int:
 
 
 def in_use(path: Path) -> bool:
-    """Is a living process writing this file?"""
+    """Return True if another process is writing this file."""
     handle = _try_lock(path)
     if handle is None:
         return path.exists()
@@ -300,10 +303,10 @@ def _newest_form(segments: Sequence[Segment]) -> tuple[tuple[int, int], int]:
 def _match(
     segments: Sequence[Segment], places: Sequence[tuple[int, int]], keys: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each key found: the place (block) and row that hold it, and its position in the question.
+    """Return, for each key found, its block and row, and its position in the query.
 
-    Candidates are looked up by the first eight bytes and then compared whole. Two different keys with equal first
-    bytes hide one another: the hidden one counts as missing, which costs its computation and nothing else.
+    Candidates are looked up by their first eight bytes and then compared in full. If two different keys have the same
+    first bytes, one of them may not be found; it counts as missing and is only computed again.
     """
     stored = np.concatenate([segments[s].keys(segments[s].blocks[n]) for s, n in places])
     counts = [segments[s].blocks[n].count for s, n in places]
@@ -320,8 +323,8 @@ def _match(
 
 
 def _by_group(group: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield positions by group number."""
-    if not len(group):  # numpy splits nothing into one empty part
+    """Yield each group number with its positions."""
+    if not len(group):  # numpy would split an empty array into one empty part
         return
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
@@ -330,7 +333,7 @@ def _by_group(group: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def _mark_used(segments: Sequence[Segment], used: set[int]) -> None:
-    """Set the time of last use, by which old files are evicted; once an hour is enough."""
+    """Update the modification time of used files, at most once per hour; the oldest files are evicted first."""
     now = time.time()
     for s in used:
         try:
@@ -341,7 +344,7 @@ def _mark_used(segments: Sequence[Segment], used: set[int]) -> None:
 
 
 def _distinct(segments: Sequence[Segment]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int]]]:
-    """Yield the sound records of several files, each key once, in blocks of a good size for reading."""
+    """Yield the valid records of several files, each key once, in blocks of a good size for reading."""
     forms: dict[tuple[tuple[int, int], int], list[tuple[np.ndarray, np.ndarray]]] = {}
     for segment in segments:
         for n, block in enumerate(segment.blocks):
@@ -354,5 +357,5 @@ def _distinct(segments: Sequence[Segment]) -> Iterator[tuple[np.ndarray, np.ndar
         ends = np.cumsum([len(k) for k, _ in parts])
         for chunk in np.split(first, range(MERGED_BLOCK, len(first), MERGED_BLOCK)):
             part = np.searchsorted(ends, chunk, side="right")
-            values = [parts[p][1][i - ends[p]] for p, i in zip(part, chunk, strict=True)]  # counted from the end
+            values = [parts[p][1][i - ends[p]] for p, i in zip(part, chunk, strict=True)]  # a negative index
             yield keys[chunk], np.stack(values), shape

@@ -1,4 +1,4 @@
-"""Scoring in shards: each job scores its share of the items, `merge_runs` makes the run of all."""
+"""Scoring in shards: each job scores its shard of the items, `merge_runs` merges them into one run."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from creperie.metrics import INPUTS
 from creperie.scoring.findings import LISTED
 from creperie.scoring.run import Run, load_run
 
-#: what shards of one run agree on
+#: the fields of the document that all shards of a run must share
 SAME = ("model", "tasks", "settings")
 
 
 def share(bench: Benchmark, shard: Shard) -> Benchmark:
-    """Return the items of one shard."""
+    """Return the benchmark with the items of one shard."""
     own = shard.of(range(len(bench)))
     return bench.with_table(bench.table.slice(own[0], len(own)), "shard", shard=str(shard))
 
 
 def marked(run: Run, shard: Shard, whole: str, benchmark: Mapping[str, Any]) -> Run:
-    """Return a run that says which shard of which whole it is."""
+    """Return the run with a mark in its document: which shard it is, and of which run and benchmark."""
     mark = {"shard": str(shard), "name": whole, "benchmark": dict(benchmark)}
     return Run({**run.document, "shard": mark}, run.table, run.path)
 
 
 def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Run:
-    """Return the run of all shards, saved below `out` under the name that a run without shards would have."""
+    """Merge the runs of all shards, save the result in `out` under the name of an unsharded run, and return it."""
     return merged_run([load_run(f) for f in folders]).save(out)
 
 
 def merged_run(runs: Sequence[Run]) -> Run:
-    """Return the run of all shards."""
+    """Return the merged run of all shards; raise an error if a shard is missing or does not fit the others."""
     shards = sorted(((_shard(run), run) for run in runs), key=lambda pair: pair[0])
     check_complete((shard, str(run.path or run.name), _job(run)) for shard, run in shards)
     ordered = [run for _, run in shards]
@@ -47,11 +47,14 @@ def merged_run(runs: Sequence[Run]) -> Run:
     table = pa.concat_tables([run.table for run in ordered], promote_options="default").combine_chunks()
     whole = first.document["shard"]["benchmark"]
     if table.num_rows != whole["items"]:
-        what = f"the shards hold {table.num_rows} items of {whole['items']}"
-        raise DataError(what, where=str(first.path), hint="score the shards again")
+        raise DataError(
+            f"the shards hold {table.num_rows} items of {whole['items']}",
+            where=first.path,
+            hint="score the shards again",
+        )
     keys = table.select(["subset", "id"]).group_by(["subset", "id"]).aggregate([([], "count_all")])
     if keys.num_rows != table.num_rows:
-        raise DataError("an item is in two shards", where=str(first.path), hint="score the shards again")
+        raise DataError("an item is in two shards", where=first.path, hint="score the shards again")
     document = _document(ordered)
     document["coverage"] = {"items": table.num_rows, **_covered(table, first)}
     document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
@@ -64,18 +67,19 @@ def _shard(run: Run) -> Shard:
         shard = parse_shard(mark["shard"])
         _ = mark["name"], mark["benchmark"]["items"], mark["benchmark"]["hash"]
     except (KeyError, TypeError, AttributeError):
-        what = "is not a shard of a run"
-        raise UsageError(what, where=str(run.path), hint="name runs that were scored with `shard=`") from None
+        raise UsageError(
+            "is not a shard of a run", where=run.path, hint="name runs that were scored with `shard=`"
+        ) from None
     return shard
 
 
 def _job(run: Run) -> dict[str, Any]:
-    """Return what shards of one run agree on."""
+    """Return the fields that all shards of a run must share."""
     return {"benchmark": run.document["shard"]["benchmark"]["hash"]} | {key: run.document.get(key) for key in SAME}
 
 
 def _document(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the first shard's document, with what differs between shards added up."""
+    """Return the document of the first shard, with findings, counts and timings of all shards combined."""
     document = {k: v for k, v in runs[0].document.items() if k != "shard"}
     mark = runs[0].document["shard"]
     findings: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Vectors by row, filled batch by batch, and why some rows have none."""
+"""Sheets: one vector per row, filled batch by batch, with the faults of rows that could not be computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from creperie.core import ModelError
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why one row has no vector."""
+    """The reason why a row has no vector."""
 
     row: int
     code: str
@@ -21,7 +21,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class PairJob:
-    """One image, and the captions it is joined with: the rows of the pairs, and the texts."""
+    """One image and the captions to score with it: the rows of the pairs, and the texts."""
 
     image: int
     rows: np.ndarray
@@ -29,7 +29,7 @@ class PairJob:
 
 
 class Sheet:
-    """One vector per row, filled batch by batch. Rows that are done are not computed again."""
+    """One vector per row, filled batch by batch. Rows marked as done are not computed again."""
 
     def __init__(self, rows: int) -> None:
         self.done = np.zeros(rows, bool)
@@ -39,7 +39,7 @@ class Sheet:
         self._filled = False
 
     def give_up(self, faults: Iterable[Fault]) -> None:
-        """Rows that cannot be computed; their vectors stay NaN."""
+        """Record the faults of rows that cannot be computed, and mark these as done; their vectors stay NaN."""
         for fault in faults:
             self.faults.append(fault)
             self.done[fault.row] = True
@@ -48,7 +48,7 @@ class Sheet:
         return len(self.done)
 
     def put(self, rows: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> np.ndarray:
-        """Take a batch; rows whose vector holds a NaN or infinity become faults. Returns the rows that are sound."""
+        """Store a batch; a row with NaN or infinity becomes a fault. Return the valid rows."""
         if len(rows) == 0:
             return rows
         if not self._filled:

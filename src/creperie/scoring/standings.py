@@ -1,8 +1,8 @@
-"""Who is ahead of whom: models on benchmarks with ranks that admit ties, and groups that no test tells apart.
+"""Standings: models on benchmarks with ranks that admit ties, and groups of models that do not differ significantly.
 
-Two models of a column are compared on the same items as `compare` does; Holm's
-correction covers all pairs of the column. A model's rank is one more than the number of models that are significantly
-better. Models that share a letter do not differ significantly.
+Two models of a column are compared on the same items, as in `compare`; Holm's correction covers all pairs of the
+column. A model's rank is one more than the number of models that are significantly better. Models that share a letter
+do not differ significantly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Standing:
-    """One model in one column. `low` and `high` are the interval that its run states."""
+    """The result of one model in one column. `low` and `high` are the interval given in its run."""
 
     accuracy: float
     low: float
@@ -57,10 +57,10 @@ class StandingsColumn:
 
 @dataclass(frozen=True)
 class Standings:
-    """Models × columns. `mean` is NaN for a model that lacks a cell: means over different cells do not compare."""
+    """Models × columns. `mean` is NaN for a model that lacks a column, since such means are not comparable."""
 
     columns: list[StandingsColumn]
-    models: list[str]  #: best mean first; incomplete ones after them
+    models: list[str]  #: best mean first; incomplete ones last
     mean: dict[str, float]
     mean_rank: dict[str, float]
     notes: list[str] = field(default_factory=list)
@@ -80,10 +80,11 @@ def rank_runs(
     tasks: Iterable[str] = (),
     settings: MetricSettings | None = None,
 ) -> Standings:
-    """Return the standings of runs. `names` are labels for models, by URI. Of two runs for one cell the later one
-    counts.
+    """Return the standings of runs.
 
-    With settings, the tie rule and seed are these; otherwise those of the runs.
+    `names` maps model URIs to labels. If there are two runs for one cell, the later one counts.
+
+    The tie rule and the seed are those of `settings`, if given, otherwise those of the runs.
     """
     names = names or {}
     wanted = [task(name).name for name in tasks]
@@ -150,7 +151,7 @@ def _column(by_model: Mapping[str, Run], name: str, settings: MetricSettings | N
 
 
 def _aligned(run: Run, first: Run) -> Run:
-    """Return the run with its items in the order of the first; they have the same content, so the same keys."""
+    """Return the run with its items in the order of the first run; both have the same content, so the same keys."""
     if run.table.column("id").equals(first.table.column("id")) and run.subsets == first.subsets:
         return run
     rows = {key: i for i, key in enumerate(zip(run.subsets, run.table.column("id").to_pylist(), strict=True))}
@@ -159,7 +160,7 @@ def _aligned(run: Run, first: Run) -> Run:
 
 
 def _results(run: Run, name: str, settings: MetricSettings | None) -> dict[str, dict[str, Any]]:
-    """Return the results by subset: as stored, or computed where they were not stored or under other settings."""
+    """Return the results by subset: the stored ones, or recomputed if not stored or under other settings."""
     stored = name in run.tasks and (settings is None or settings == run.settings)
     results = run.results if stored else [r.as_dict() for r in run.evaluate([name], settings)]
     return {r["subset"]: r for r in results if r["task"] == name}
@@ -170,7 +171,7 @@ def _number(value: float | None) -> float:
 
 
 def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings) -> tuple[np.ndarray, int]:
-    """Return which model (row) is significantly better than which (column), and on how many items that was tested."""
+    """Return which model (row) is significantly better than which (column), and the number of items tested."""
     n = outcomes.shape[1]
     better = np.zeros((n, n), bool)
     covered = (outcomes != VOID).all(axis=1)
@@ -188,8 +189,9 @@ def _better(outcomes: np.ndarray, clusters: np.ndarray, settings: MetricSettings
 
 
 def letter_groups(values: Sequence[float], differ: np.ndarray) -> list[str]:
-    """Return a compact letter display: two models share a letter exactly when they do not differ. The best model has an
-    a.
+    """Return a compact letter display: two models share a letter if and only if they do not differ.
+
+    The best model has the letter a.
 
     >>> differ = np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]], bool)
     >>> letter_groups([0.9, 0.8, 0.7], differ)
@@ -214,7 +216,8 @@ def _highest_first(value: float) -> tuple[bool, float]:
 
 
 def _letter(number: int) -> str:
-    """
+    """Return the letter of a group; after z, a prime is added.
+
     >>> _letter(0), _letter(27)
     ('a', "b'")
     """

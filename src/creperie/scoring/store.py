@@ -1,12 +1,12 @@
-"""The store: every embedding and score that was ever computed here, by what was encoded and by which model.
+"""The store: a cache of all embeddings and scores computed here, by content and model.
 
     CREPERIE_CACHE/                 or XDG_CACHE_HOME/creperie, or ~/.cache/creperie
       store/<model>/model.json      which model this is, for people
       store/<model>/<kind>/*.seg    kind: an ability, such as image, text or pair
       memo/<kind>/*.seg             digests of files by path, size and time of change
 
-A key is the sha256 of the content (encoded image bytes with crop box, caption, both for a pair) and the folder is the
-model's fingerprint, so two benchmarks share what they share and no two models ever do.
+A key is the SHA-256 of the content (encoded image bytes with crop box, caption, or both for a pair), and the folder is
+the model's fingerprint. So benchmarks share the results for common content, and models never share any.
 """
 
 from __future__ import annotations
@@ -19,25 +19,22 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from creperie.core import UsageError, cache_home, unknown, write_text
-from creperie.models import ABILITIES
+from creperie.models import ABILITIES, Fingerprint
 from creperie.scoring.segments import KEY, SUFFIX, Census, SegmentFolder, Writer, in_use
 
-if TYPE_CHECKING:
-    from creperie.models import Fingerprint
-
-#: what is stored: the vectors or numbers of each ability; choices are kept as scores of pairs
+#: what is stored: the vectors or numbers of each ability; choices are stored as scores of pairs
 KINDS = tuple(name for name, ability in ABILITIES.items() if ability.gives in ("vectors", "numbers"))
 DEFAULT_SIZE = "20G"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def parse_size(text: str) -> int:
-    """Return bytes from a number with a unit.
+    """Return the bytes of a size such as 20G: a number with a unit.
 
     >>> parse_size("1.5G"), parse_size("200M"), parse_size("4096")
     (1610612736, 209715200, 4096)
@@ -49,7 +46,7 @@ def parse_size(text: str) -> int:
 
 
 def text_keys(texts: Sequence[str]) -> np.ndarray:
-    """Return the keys of captions: sha256 of their bytes, n × 32."""
+    """Return the keys of captions: the SHA-256 of their bytes, n × 32."""
     joined = b"".join([hashlib.sha256(t.encode("utf-8", "surrogatepass")).digest() for t in texts])
     return np.frombuffer(joined, np.uint8).reshape(len(texts), KEY)
 
@@ -63,7 +60,7 @@ def pair_keys(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Stored vectors: positions in the question, float32 rows ((n,), (n, d) or (n, q, d)), tokens cut off each."""
+    """Stored vectors: positions in the query, float32 rows ((n,), (n, d) or (n, q, d)), tokens cut from each."""
 
     rows: np.ndarray
     vectors: np.ndarray
@@ -71,7 +68,7 @@ class Vectors:
 
 
 class VectorShelf:
-    """The vectors of one kind of content by one model."""
+    """The vectors of one model for one kind of content."""
 
     def __init__(self, shelf: SegmentFolder) -> None:
         self.shelf = shelf
@@ -87,7 +84,7 @@ class VectorShelf:
         return Vectors(stored.rows, words[:, 1:].reshape(n, *[s for s in stored.shape if s]), cut)
 
     def add(self, keys: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> None:
-        """Keep the vectors of a finished batch. When this returns, they outlive the process."""
+        """Store the vectors of a finished batch. When this returns, they survive the end of the process."""
         n = len(keys)
         words = np.empty((n, 1 + (vectors.size // n if n else 0)), "<f4")
         words[:, 1:] = vectors.reshape(n, -1)
@@ -106,7 +103,7 @@ class VectorShelf:
 
 @dataclass(frozen=True)
 class StoreEntry:
-    """One model's share of the store."""
+    """The part of the store that belongs to one model."""
 
     key: str
     uri: str
@@ -124,26 +121,26 @@ class StoreEntry:
 
 
 class ResultStore:
-    """The store under one cache home."""
+    """The store in one cache folder."""
 
     def __init__(self, home: Path | None = None) -> None:
         self.home = home or cache_home()
         self.root = self.home / "store"
 
     def shelf(self, fingerprint: Fingerprint, kind: str) -> VectorShelf:
-        """Return the shelf of a model; the model's description is written beside it once."""
+        """Return the shelf of a model; write the model's description beside it if it is not there yet."""
         folder = self.root / fingerprint.key
         describe(folder, fingerprint)
         return VectorShelf(SegmentFolder(folder / kind))
 
     def memo(self, kind: str) -> SegmentFolder:
-        """Digests of files that need not be read again."""
+        """Return the shelf of digests of files, so that these need not be read again."""
         return SegmentFolder(self.home / "memo" / kind)
 
-    # -- looking after it ----------------------------------------------------------------------------------------
+    # -- maintenance ---------------------------------------------------------------------------------------------
 
     def entries(self, verify: bool = False) -> list[StoreEntry]:
-        """Return what each model has here."""
+        """Return one entry per model in the store; with `verify` all checksums are recomputed."""
         entries = []
         for folder in sorted(self.root.glob("*/")):
             about = _read_description(folder)
@@ -152,13 +149,13 @@ class ResultStore:
         return entries
 
     def clear(self, model: str | None = None) -> int:
-        """Forget one model (its URI, or its key or the beginning of it), or everything; the bytes set free."""
+        """Delete one model (by URI, key or the beginning of its key), or everything; return the bytes freed."""
         entries = self.entries()
         if model is not None:
             names = {e.uri for e in entries} | {e.key for e in entries}
             entries = [e for e in entries if model == e.uri or (len(model) >= 4 and e.key.startswith(model))]
             if not entries:
-                raise unknown("model in the store", model, names, where=str(self.root))
+                raise unknown("model in the store", model, names, where=self.root)
         for entry in entries:
             shutil.rmtree(self.root / entry.key, ignore_errors=True)
         freed = sum(e.bytes for e in entries)
@@ -175,7 +172,7 @@ class ResultStore:
                 SegmentFolder(folder / kind).merge(at_least=1)
 
     def trim(self, limit: int | None = None) -> int:
-        """Keep the store under its size (CREPERIE_CACHE_SIZE): the files unused for longest go first."""
+        """Delete the least recently used files until the store fits CREPERIE_CACHE_SIZE; return the bytes freed."""
         if limit is None:
             limit = parse_size(os.environ.get("CREPERIE_CACHE_SIZE", DEFAULT_SIZE))
         files = sorted(self._files())
@@ -199,7 +196,7 @@ class ResultStore:
 
 
 def describe(folder: Path, fingerprint: Fingerprint) -> None:
-    """Say beside the numbers which model made them. The key is the fingerprint's; this is for people."""
+    """Write a description of the model (model.json) beside its numbers, unless it is there already."""
     path = folder / "model.json"
     if path.exists():
         return

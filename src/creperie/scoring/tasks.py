@@ -1,4 +1,4 @@
-"""Which tasks a model is scored on: those asked for, or the usual ones that the benchmark and the model allow."""
+"""Choose the tasks to score: those requested, or the usual ones that the benchmark and the model allow."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from creperie.models import in_words
 from creperie.scoring.handle import Handle
 from creperie.scoring.plan import brings_images, layout_of_bench
 
-#: what is computed when no task is named, as far as it applies
+#: the tasks that are computed by default, if they apply
 USUAL = ("itt", "t2i", "group", "tot", "blind")
 
 
 def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list[str]:
-    """Return the tasks to compute: those asked for, or the usual ones that the items and the model allow."""
+    """Return the tasks to compute: those requested, or the usual ones that the items and the model allow."""
     layout = layout_of_bench(bench)
     if not len(layout):
         raise UsageError("the benchmark has no items", where=bench.name)
@@ -29,8 +29,11 @@ def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list
     if not fitting:
         able = in_words(handle.abilities)
         without = "" if brings_images(bench) else ", and it has no images here"
-        what = f"there is nothing to score: the model can {able}{without}"
-        raise UsageError(what, where=bench.name, hint="give the images with `images=`, or another model")
+        raise UsageError(
+            f"there is nothing to score: the model can {able}{without}",
+            where=bench.name,
+            hint="give the images with `images=`, or another model",
+        )
     return fitting
 
 
@@ -48,11 +51,17 @@ def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> 
     needs = task(name).needs
     if needs not in handle.inputs:
         able = ", ".join(n for n in USUAL if task(n).needs in handle.inputs)
-        what = f"task {name!r} needs {needs} scores, which this model does not give"
-        raise UsageError(what, where=handle.uri, hint=f"it can do: {able}" if able else "choose another model")
+        raise UsageError(
+            f"task {name!r} needs {needs} scores, which this model does not give",
+            where=handle.uri,
+            hint=f"it can do: {able}" if able else "choose another model",
+        )
     if needs not in _at_hand(bench, handle):
-        hint = "pass `images='DIR'`" if bench.ragged("images")[0][-1] else "this benchmark has no images at all"
-        raise UsageError(f"task {name!r} needs the images", where=bench.name, hint=hint)
+        raise UsageError(
+            f"task {name!r} needs the images",
+            where=bench.name,
+            hint="pass `images='DIR'`" if bench.ragged("images")[0][-1] else "this benchmark has no images at all",
+        )
     if not applies(name, layout).any():
         able = ", ".join(n for n in USUAL if applies(n, layout).any())
         raise UsageError(
@@ -66,6 +75,6 @@ def columns_needed(tasks: Iterable[str]) -> set[Input]:
 
 
 def needs_images(tasks: Iterable[str], handle: Handle) -> bool:
-    """Must the model see images for any of these tasks?"""
+    """Return True if the model must see images for any of these tasks."""
     columns = columns_needed(tasks)
     return "image_text" in columns or ("text_text" in columns and not handle.compares_captions)

@@ -1,4 +1,4 @@
-"""Carry out declared analyses on a table: over all models, and for each model alone."""
+"""Fit declared analyses on a table: on the rows of all models, and on the rows of each model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL = "all models"
 
 @dataclass(frozen=True)
 class Analysed:
-    """One fitted analysis. `sample` says on which rows: all models, or one."""
+    """One fitted analysis. `sample` names the rows it was fitted on: those of all models, or of one model."""
 
     label: str
     sample: str
@@ -43,7 +43,7 @@ class Analysed:
 
 @dataclass(frozen=True)
 class SkippedAnalysis:
-    """An analysis that could not be carried out, and why."""
+    """An analysis that could not be fitted, and the reason."""
 
     label: str
     sample: str
@@ -52,7 +52,7 @@ class SkippedAnalysis:
 
 @dataclass(frozen=True)
 class FittedStudy:
-    """All that was fitted, and what was not."""
+    """All fitted analyses, and those that were skipped."""
 
     fits: tuple[Analysed, ...]
     skipped: tuple[SkippedAnalysis, ...] = ()
@@ -72,7 +72,7 @@ class FittedStudy:
 
 
 def fit(table: pa.Table, analysis: Analysis) -> tuple[Fit, Design]:
-    """Fit one analysis; with it the design, whose notes say what was left out."""
+    """Fit one analysis and return the fit and the design, whose notes say what was left out."""
     from creperie.statistics.linear import fit_linear
     from creperie.statistics.logistic import fit_logistic
 
@@ -84,11 +84,11 @@ def fit(table: pa.Table, analysis: Analysis) -> tuple[Fit, Design]:
 
 @dataclass(frozen=True)
 class AnalysisExtras:
-    """What else a study is asked for.
+    """Further settings of a study.
 
-    `lenient` leaves out terms that the table has no column or one level for, as presets need it, save `required`; and
-    an analysis that cannot be fitted is reported, not raised, unless none can. `cells` are two factors whose
-    interaction is wanted as estimated means.
+    `lenient`, used for presets, leaves out terms whose column is missing or has only one level, except `required`; an
+    analysis that cannot be fitted is then reported, and an error is raised only if all fail. `cells` are two factors;
+    the estimated mean of each of their combinations is computed.
     """
 
     per_model: bool = False
@@ -100,7 +100,7 @@ class AnalysisExtras:
 def fit_study(
     table: pa.Table, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: Progress = silent
 ) -> FittedStudy:
-    """Fit analyses on all rows and, if asked, on each model's rows alone (the paper's sub-samples)."""
+    """Fit each analysis on all rows and, if asked, on the rows of each model (the paper's sub-samples)."""
     wish = wish or AnalysisExtras()
     samples = _samples(table, wish.per_model)
     fits, skipped, errors = [], [], []
@@ -114,7 +114,7 @@ def fit_study(
                         raise
                     errors.append(e)
                     skipped.append(SkippedAnalysis(label, sample, str(e)))
-                    if sample == ALL:  # what all rows cannot bear, a part of them cannot either
+                    if sample == ALL:  # a term that all rows cannot support, a part of them cannot either
                         break
                 advance(1)
     if not fits:
@@ -123,13 +123,13 @@ def fit_study(
 
 
 def _samples(table: pa.Table, per_model: bool) -> dict[str, pa.Table]:
-    found = {ALL: table}
+    samples = {ALL: table}
     if per_model:
         if "model" not in table.column_names:
             raise DataError("the table has no column 'model', so there is no sub-sample per model")
         for name in sorted(set(table.column("model").drop_null().to_pylist())):
-            found[name] = table.filter(pc.field("model") == name)
-    return found
+            samples[name] = table.filter(pc.field("model") == name)
+    return samples
 
 
 def _analysed(label: str, sample: str, rows: pa.Table, analysis: Analysis, wish: AnalysisExtras) -> Analysed:
@@ -151,15 +151,16 @@ def _analysed(label: str, sample: str, rows: pa.Table, analysis: Analysis, wish:
     return Analysed(label, sample, analysis, fitted, (*notes, *made.notes), cells)
 
 
-#: A slope's deviance, below which it is left out: p > 0.2, where half of the null distribution lies at 0.
+#: Deviance below which a slope is left out: p > 0.2, with half of the null distribution at 0.
 IDLE = 0.708
 
 
 def _without_idle_slopes(
     rows: pa.Table, analysis: Analysis, fitted: Fit, made: Design
 ) -> tuple[Analysis, Fit, Design, list[str]]:
-    """The analysis without the random slopes that the data do not show (Matuschek et al. 2017), its fit, and the slopes
-    that were left out: with few models, slopes that are not there cost most of the power."""
+    """Return the analysis without the random slopes that the data do not support (Matuschek et al. 2017), its fit and
+    design, and the slopes that were left out: with few models, superfluous slopes cost most of the power.
+    """
     left_out: list[str] = []
     for term in [term for term in analysis.random if ":" in term]:
         fewer = replace(analysis, random=tuple(other for other in analysis.random if other != term))
@@ -173,25 +174,28 @@ def _without_idle_slopes(
 
 
 def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
-    """The analysis without the terms that have fewer than two values in the table, and the terms that were left out."""
+    """Return the analysis without the terms that have fewer than two values in the table, and the terms left out."""
     table = with_short_names(table, list(analysis.where))
     table = table.take(pa.array(chosen_rows(table, analysis.where)))
-    kept: list[str] = []
+    terms: list[str] = []
     left_out: list[str] = []
     for term, parts in zip(analysis.fixed, analysis.factors):
         good = all(_varies(table, column_of(p), analysis.levels.get(column_of(p))) for p in parts)
-        (kept if good else left_out).append(term)
-    return replace(analysis, fixed=tuple(kept)), left_out
+        (terms if good else left_out).append(term)
+    return replace(analysis, fixed=tuple(terms)), left_out
 
 
 def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
-    """The analysis without random effects that the rows cannot show: one group, a group for every row, the same groups
-    as another's, or a factor of one level only; and the effects that were left out. One is always kept."""
+    """Return the analysis without random effects that the rows cannot identify, and the effects that were left out.
+
+    Left out are random effects with a single group, with one group per row, with the same groups as another effect, or
+    with a factor of one level. At least one random effect is always kept.
+    """
     used = {column_of(part) for parts in analysis.factors for part in parts}
     where = {**analysis.where, **{name: levels for name, levels in analysis.levels.items() if name in used}}
     table = with_short_names(table, list(where))
     table = table.take(pa.array(chosen_rows(table, where)))
-    kept: dict[bytes, str] = {}
+    terms: dict[bytes, str] = {}
     left_out: list[str] = []
     for term in analysis.random:
         names = term.split(":")
@@ -199,11 +203,11 @@ def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[
             left_out.append(term)
             continue
         codes = grouped(with_short_names(table, names), term)
-        if codes.max() + 1 == len(codes) or codes.tobytes() in kept:
+        if codes.max() + 1 == len(codes) or codes.tobytes() in terms:
             left_out.append(term)
         else:
-            kept[codes.tobytes()] = term
-    return replace(analysis, random=tuple(kept.values()) or analysis.random[:1]), left_out
+            terms[codes.tobytes()] = term
+    return replace(analysis, random=tuple(terms.values()) or analysis.random[:1]), left_out
 
 
 def _varies(table: pa.Table, name: str, levels: Sequence[str] | None) -> bool:
@@ -216,10 +220,11 @@ def _varies(table: pa.Table, name: str, levels: Sequence[str] | None) -> bool:
 
 @dataclass(frozen=True)
 class FactorCell:
-    """One combination: rows, their plain mean, and the estimated mean with its 95 % interval.
+    """A combination of two factor levels: its number of rows, their observed mean, and the estimated mean with its 95 %
+    interval.
 
-    The estimate is the model's for an average group if all rows had these levels and were otherwise as they are; of a
-    logistic model it is a probability.
+    The estimate is what the model predicts for an average group if all rows had these levels and were otherwise
+    unchanged; for a logistic model it is a probability.
     """
 
     x: str
@@ -232,14 +237,14 @@ class FactorCell:
 
 
 def cell_means(design: Design, fit: Fit, x: str, line: str) -> tuple[FactorCell, ...]:
-    """The means of every combination of two factors that has rows."""
+    """Return the means of every combination of two factors that has rows."""
     beta = np.array([c.estimate for c in fit.coefficients])
     first, second = design.parts[x], design.parts[line]
-    found = []
+    cells = []
     for b, line_level in enumerate(second.levels):
         for a, level in enumerate(first.levels):
-            mine = (first.code == a) & (second.code == b)
-            if not mine.any():
+            in_cell = (first.code == a) & (second.code == b)
+            if not in_cell.any():
                 continue
             row = design.mean_row({x: level, line: line_level})
             middle = float(row @ beta)
@@ -247,5 +252,5 @@ def cell_means(design: Design, fit: Fit, x: str, line: str) -> tuple[FactorCell,
             values = [middle, middle - reach, middle + reach]
             if fit.family == "logistic":
                 values = [0.5 * (1.0 + float(np.tanh(0.5 * v))) for v in values]
-            found.append(FactorCell(level, line_level, int(mine.sum()), float(design.y[mine].mean()), *values))
-    return tuple(found)
+            cells.append(FactorCell(level, line_level, int(in_cell.sum()), float(design.y[in_cell].mean()), *values))
+    return tuple(cells)

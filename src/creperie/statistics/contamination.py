@@ -1,4 +1,4 @@
-"""Captions and images of a benchmark that occur elsewhere: in a training corpus, or in another benchmark.
+"""Find captions and images of a benchmark that occur elsewhere: in a training corpus, or in another benchmark.
 
 Captions are compared as words. Near-duplicates are found by MinHash (rensa) over words and pairs of neighbouring words,
 and their Jaccard similarity is then computed exactly. The benchmark is indexed and the corpus streamed, so memory does
@@ -20,20 +20,20 @@ from creperie.lang import words
 BATCH = 20_000
 #: Slots of a signature, and bands of it: pairs of similarity 0.7 share a band in 99 of 100 cases.
 SLOTS, BANDS, SEED = 64, 16, 1
-#: Matches that are listed.
+#: Most matches that are listed.
 LISTED = 1_000
 
 
 @dataclass(frozen=True)
 class OverlapOptions:
-    """What counts as the same caption."""
+    """The options that decide which captions count as the same."""
 
     near: float = option(0.7, "Similarity from which captions are near-duplicates; 1 finds equal ones only.", minimum=0)
 
 
 @dataclass(frozen=True)
 class CaptionMatch:
-    """A caption of the benchmark and a text of the corpus (numbered from 1) that is the same, or nearly."""
+    """A caption of the benchmark and a text of the corpus (numbered from 1) that is identical or nearly so."""
 
     caption: str
     text: str
@@ -43,7 +43,7 @@ class CaptionMatch:
 
 @dataclass
 class Overlap:
-    """What a benchmark shares with one corpus: captions (of so many different ones), items with one, images by name."""
+    """What a benchmark shares with one corpus: distinct captions, items with such a caption, and images by name."""
 
     benchmark: str
     corpus: str
@@ -67,12 +67,15 @@ def overlap(
     options: OverlapOptions,
     progress: Progress = silent,
 ) -> Overlap:
-    """Find the captions of a benchmark in a corpus: a text file with one caption per line (of several columns separated
-    by tabs the last), or another benchmark, of which images with the same file name are counted too."""
-    own = as_benchmark(bench)
+    """Find the captions of a benchmark in a corpus and return what they share.
+
+    The corpus is a text file with one caption per line (the last column of tab-separated lines), or another benchmark;
+    for a benchmark, images with the same file name are counted too.
+    """
+    benchmark = as_benchmark(bench)
     other = None if isinstance(corpus, str | Path) and Path(corpus).is_file() else as_benchmark(corpus)
-    found = Overlap(own.name, str(corpus) if other is None else other.name)
-    captions = own.column("captions").to_pylist()
+    shared = Overlap(benchmark.name, str(corpus) if other is None else other.name)
+    captions = benchmark.column("captions").to_pylist()
     place = {" ".join(words(c)): c for item in captions for c in item}
     keys = list(place)
     index = _Index(keys, options.near)
@@ -82,20 +85,20 @@ def overlap(
         while batch := list(islice(lines, BATCH)):
             for line, key, similarity in index.matches([" ".join(words(text)) for text in batch]):
                 best[key] = max(best.get(key, 0.0), similarity)
-                if len(found.matches) < LISTED:
-                    match = CaptionMatch(place[key], batch[line], found.texts + line + 1, round(similarity, 3))
-                    found.matches.append(match)
-            found.texts += len(batch)
+                if len(shared.matches) < LISTED:
+                    match = CaptionMatch(place[key], batch[line], shared.texts + line + 1, round(similarity, 3))
+                    shared.matches.append(match)
+            shared.texts += len(batch)
             advance(len(batch))
-    found.captions, found.exact = len(keys), sum(s == 1 for s in best.values())
-    found.near = len(best) - found.exact
-    found.items = sum(any(" ".join(words(c)) in best for c in item) for item in captions)
-    found.images = len(_images(own) & _images(other)) if other is not None else 0
-    return found
+    shared.captions, shared.exact = len(keys), sum(s == 1 for s in best.values())
+    shared.near = len(best) - shared.exact
+    shared.items = sum(any(" ".join(words(c)) in best for c in item) for item in captions)
+    shared.images = len(_images(benchmark) & _images(other)) if other is not None else 0
+    return shared
 
 
 class _Index:
-    """The captions of a benchmark, by their words and by bands of their MinHash signatures."""
+    """An index of a benchmark's captions, by their words and by bands of their MinHash signatures."""
 
     def __init__(self, keys: Sequence[str], near: float) -> None:
         self.keys, self.near = keys, near
@@ -112,7 +115,7 @@ class _Index:
             self.bands.insert(k, sketch)
 
     def matches(self, texts: Sequence[str]) -> Iterator[tuple[int, str, float]]:
-        """Number of the text, caption and similarity of all that match."""
+        """Yield every match: the index of the text, the caption, and their similarity."""
         yield from ((n, text, 1.0) for n, text in enumerate(texts) if text in self.known)
         if self.near >= 1:
             return
@@ -126,9 +129,9 @@ class _Index:
 
 
 def _shingles(text: str) -> list[str]:
-    """Words, and pairs of neighbouring words."""
-    own = text.split()
-    return [*own, *map(" ".join, pairwise(own))]
+    """Return the words of a text, and its pairs of neighbouring words."""
+    tokens = text.split()
+    return [*tokens, *map(" ".join, pairwise(tokens))]
 
 
 def _texts(corpus: Benchmark | str | Path) -> Iterator[str]:
@@ -139,6 +142,6 @@ def _texts(corpus: Benchmark | str | Path) -> Iterator[str]:
 
 
 def _images(bench: Benchmark) -> set[str]:
-    """File names of images, without folder and crop."""
+    """Return the file names of a benchmark's images, without folder and crop."""
     keys = {key for item in bench.column("images").to_pylist() for key in item}
     return {PurePosixPath(split_reference(key)[0]).name for key in keys}

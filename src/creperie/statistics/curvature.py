@@ -1,4 +1,4 @@
-"""Slopes and curvatures by differences, and a bounded Newton search that ends on them."""
+"""Gradients and Hessians by finite differences, and a bounded Newton search that uses them."""
 
 from __future__ import annotations
 
@@ -8,41 +8,43 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 Objective = Callable[[np.ndarray], float]
-#: The largest slope, in units of curvature, that counts as converged.
+#: The largest scaled gradient that counts as converged.
 TOLERANCE = 2e-3
-#: Steps by one curvature.
+#: Most steps of one search.
 ROUNDS = 12
 
 
 def slope(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """The gradient by central differences."""
-    found = np.zeros(len(x))
+    """Return the gradient by central differences."""
+    gradient = np.zeros(len(x))
     for k in range(len(x)):
         move = np.zeros(len(x))
         move[k] = step[k]
-        found[k] = (f(x + move) - f(x - move)) / (2 * step[k])
-    return found
+        gradient[k] = (f(x + move) - f(x - move)) / (2 * step[k])
+    return gradient
 
 
 def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """The Hessian by central differences, two evaluations per pair."""
+    """Return the Hessian by central differences, with two evaluations per pair of parameters."""
     n = len(x)
     middle = f(x)
     moves = np.diag(step)
     up = np.array([f(x + moves[k]) for k in range(n)])
     down = np.array([f(x - moves[k]) for k in range(n)])
-    found = np.diag((up - 2 * middle + down) / step**2)
+    hessian = np.diag((up - 2 * middle + down) / step**2)
     for i in range(n):
         for j in range(i):
             both = f(x + moves[i] + moves[j]) + f(x - moves[i] - moves[j])
             mixed = (both - up[i] - up[j] - down[i] - down[j] + 2 * middle) / (2 * step[i] * step[j])
-            found[i, j] = found[j, i] = mixed
-    return found
+            hessian[i, j] = hessian[j, i] = mixed
+    return hessian
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where a search ended, with slope and curvature there; `free` are the parameters that are not at their bound."""
+    """The point where a search ended, with gradient and Hessian; `free` marks the parameters that are not at their
+    bound.
+    """
 
     x: np.ndarray
     value: float
@@ -52,7 +54,9 @@ class Optimum:
 
     @property
     def scaled_gradient(self) -> float:
-        """The step that Newton would still take, in standard errors; infinite where the curvature is not positive."""
+        """The largest component of the next Newton step in standard errors; infinite if the Hessian is not positive
+        definite.
+        """
         if not self.free.any():
             return 0.0
         inner = self.hessian[np.ix_(self.free, self.free)] / 2
@@ -64,25 +68,25 @@ class Optimum:
 
     @property
     def converged(self) -> bool:
-        """No slope is left, and none leads away from a bound."""
+        """True if the gradient is zero in the free parameters and no bounded parameter would move off its bound."""
         away = (self.gradient[~self.free] < -1e-3 * max(1.0, abs(self.value))).any()
         return self.scaled_gradient < TOLERANCE and not away
 
 
 def search(f: Objective, start: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """The lowest point of a function of standard deviations, none below zero, roughly.
+    """Minimise a function of non-negative standard deviations to low precision and return the minimum.
 
-    Such a function does not change with the sign of a deviation, so it is flat at zero whether or not that is its
-    lowest point, and a step that lands there would stay: deviations that came out as zero are tried above it.
+    Such a function does not depend on the sign of a deviation, so its gradient is zero where a deviation is zero,
+    minimum or not, and a search would stay there. Deviations that come out as zero are therefore tried above zero.
     """
     from scipy.optimize import minimize
 
     x = np.asarray(start, float)
     for _ in range(3):
         options = {"maxiter": 100, "eps": 1e-5, "ftol": 1e-10}
-        found = minimize(f, x, method="L-BFGS-B", bounds=[(0.0, 50.0)] * len(x), options=options)
-        x = np.asarray(found.x)
-        raised = _raised(f, x, float(found.fun), scale)
+        minimum = minimize(f, x, method="L-BFGS-B", bounds=[(0.0, 50.0)] * len(x), options=options)
+        x = np.asarray(minimum.x)
+        raised = _raised(f, x, float(minimum.fun), scale)
         if raised is None:
             break
         x = raised
@@ -90,7 +94,7 @@ def search(f: Objective, start: np.ndarray, scale: float = 1.0) -> np.ndarray:
 
 
 def _raised(f: Objective, x: np.ndarray, value: float, scale: float) -> np.ndarray | None:
-    """A lower point above a deviation that is zero; None where there is none."""
+    """Return a better point in which a zero deviation is raised; None if there is none."""
     for k in np.flatnonzero(x < 1e-3 * scale):
         tried = []
         for height in (0.02, 0.06, 0.15, 0.3):
@@ -108,10 +112,10 @@ def _raised(f: Objective, x: np.ndarray, value: float, scale: float) -> np.ndarr
 def newton(
     f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, guess: np.ndarray | None = None
 ) -> Optimum:
-    """Newton's method from near the optimum, which ends with the curvature there.
+    """Minimise by Newton's method from a point near the optimum, and return the optimum with the Hessian there.
 
-    The way goes by a guessed curvature that learns from every step (BFGS); where that has not led to the optimum, by
-    the true one. Parameters may not fall below `lower`; those that want to are held there.
+    Steps use an estimate of the Hessian that is updated by BFGS; where that does not converge, the true one. Parameters
+    may not fall below `lower`; those that would are fixed there.
     """
     hessian = curvature(f, x, step) if guess is None else guess
     for _ in range(3):
@@ -129,7 +133,7 @@ def _look(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hess
 
 
 def _walk(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hessian: np.ndarray) -> np.ndarray:
-    """Steps down until the slope that is left is far below a standard error's, or no step helps."""
+    """Return the point reached by steps until the gradient is far below a standard error, or no step helps."""
     here = _look(f, x, step, lower, hessian)
     for _ in range(ROUNDS):
         if here.scaled_gradient < TOLERANCE / 50:
@@ -143,7 +147,7 @@ def _walk(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hess
 
 
 def _learned(here: Optimum, there: Optimum) -> np.ndarray:
-    """BFGS: the curvature that explains how the slope changed."""
+    """Return the BFGS update of the Hessian."""
     moved, turned = there.x - here.x, there.gradient - here.gradient
     along = float(moved @ turned)
     bent = here.hessian @ moved
@@ -153,7 +157,7 @@ def _learned(here: Optimum, there: Optimum) -> np.ndarray:
 
 
 def _descend(f: Objective, here: Optimum, lower: np.ndarray) -> tuple[np.ndarray, float]:
-    """A Newton step over the free parameters, shortened until it helps."""
+    """Return the point and the value after a Newton step over the free parameters, shortened until it helps."""
     inner = here.hessian[np.ix_(here.free, here.free)]
     values, vectors = np.linalg.eigh(inner)
     floor = max(1e-8, 1e-8 * float(np.abs(values).max(initial=0.0)))

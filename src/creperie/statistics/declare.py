@@ -1,4 +1,4 @@
-"""An analysis, declared as data: the outcome, the fixed terms, the random intercepts, the contrasts.
+"""An analysis, declared as data: the outcome, the fixed terms, the random intercepts and the contrasts.
 
     Analysis(outcome="chosen", fixed=("grammaticality", "simplified", "grammaticality:simplified"), random=("image",))
 
@@ -23,13 +23,15 @@ _NAME = re.compile(r"[^\s:*+()~|,]+|(?:log10|log|z)\([^\s:*+()~|,]+\)")
 
 @dataclass(frozen=True)
 class Analysis:
-    """What to estimate. `levels` orders a factor's levels (the first is the reference) and keeps only those."""
+    """A declared analysis. `levels` gives the order of a factor's levels (the first is the reference) and keeps only
+    those.
+    """
 
     outcome: str = "chosen"
     fixed: tuple[str, ...] = ()
     random: tuple[str, ...] = ("image",)
     family: Family = "linear"
-    contrast: str = "treatment"  #: of factors that `contrasts` does not name
+    contrast: str = "treatment"  #: the contrast of factors that `contrasts` does not name
     contrasts: Mapping[str, str] = field(default_factory=dict)
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: column → the values that rows must have
@@ -43,7 +45,7 @@ class Analysis:
 
     @property
     def formula(self) -> str:
-        """As R's lme4 writes it.
+        """The analysis as a formula in the syntax of R's lme4.
 
         >>> Analysis(fixed=("grammaticality",), random=("image", "caption")).formula
         'chosen ~ grammaticality + (1 | image) + (1 | caption)'
@@ -52,7 +54,7 @@ class Analysis:
 
     @property
     def factors(self) -> list[tuple[str, ...]]:
-        """Each fixed term's parts."""
+        """The fixed terms, each split into its parts."""
         return [tuple(term.split(":")) for term in self.fixed]
 
     def document(self) -> dict[str, Any]:
@@ -60,20 +62,20 @@ class Analysis:
 
 
 def terms(text: str | Sequence[str]) -> tuple[str, ...]:
-    """Fixed terms as a user writes them, with `*` written out; main effects before interactions.
+    """Return the terms of a formula such as `a * b`, with `*` expanded and main effects before interactions.
 
     >>> terms("grammaticality * type + log10(size)")
     ('grammaticality', 'type', 'log10(size)', 'grammaticality:type')
     """
     pieces = [text] if isinstance(text, str) else list(text)
-    found: dict[tuple[str, ...], None] = {}
+    expanded: dict[tuple[str, ...], None] = {}
     for piece in (p for t in pieces for p in re.split(r"[+,]", t) if p.strip()):
         parts = [part.strip() for part in piece.split("*")]
         names = [tuple(_checked(n, piece) for n in part.split(":")) for part in parts]
         for size in range(1, len(names) + 1):
             for chosen in combinations(names, size):
-                found[tuple(dict.fromkeys(n for group in chosen for n in group))] = None
-    return tuple(":".join(t) for t in sorted(found, key=len))
+                expanded[tuple(dict.fromkeys(n for group in chosen for n in group))] = None
+    return tuple(":".join(t) for t in sorted(expanded, key=len))
 
 
 def _checked(name: str, piece: str) -> str:
@@ -86,34 +88,40 @@ _BESIDE = "simplified + source + model + log10(size)"
 _LEVELS = {"grammaticality": ("caption", "equal", "foil")}
 #: caption against the foil in its own construction: the paper's comparisons 1 and 2
 _OWN = ("1-1", "2-2")
-#: and the second caption against the first foil: comparison 5
+#: the same, and the second caption against the first foil: comparison 5
 _COMPARED = ("1-1", "2-2", "2-1")
 
+
+#: All models answer each comparison of an item, and comparisons of one item differ in difficulty.
+_COMPARISON = "item:comparison"
 
 #: the constructions of the paper's analyses; with/against is another alternation
 _TYPES = ("active", "passive", "dative", "ditransitive")
 
 
 def _sampled(*factors: str) -> tuple[str, ...]:
-    """Intercepts per image and per item, since every item is answered by all models; and, since models differ in what a
-    factor does to them, one for every model and level of each factor: its slopes."""
+    """Return the random terms for these factors: image, item, and model:factor for each factor.
+
+    Every item is answered by all models, hence image and item. Models differ in the effect of a factor on them, hence
+    one intercept per model and level of each factor, in place of a random slope.
+    """
     return ("image", "item", *(f"model:{factor}" for factor in factors))
 
 
 @dataclass(frozen=True)
 class AnalysisPreset:
-    """Analyses under one name, each with a label; terms that the table cannot bear are left out with a note."""
+    """Named analyses, each with a label; terms that the table does not support are left out with a note."""
 
     what: str
     analyses: Mapping[str, Analysis]
-    plot: tuple[str, str]  #: the interaction to draw: along the axis, and one per line
+    plot: tuple[str, str]  #: the interaction to draw: the factor on the axis, and the factor of the lines
 
 
 def _first(other: str) -> Analysis:
     return Analysis(
         "chosen",
         terms(f"grammaticality*type + {_BESIDE}"),
-        _sampled("grammaticality", "type"),
+        (*_sampled("grammaticality", "type"), _COMPARISON),
         contrast="rest",
         levels={**_LEVELS, "type": ("active", other)},
         where={"comparison": _OWN},
@@ -139,7 +147,7 @@ PRESETS: Mapping[str, AnalysisPreset] = {
             "alike or different": Analysis(
                 "chosen",
                 terms(f"grammaticality*order + {_BESIDE}"),
-                _sampled("grammaticality", "order"),
+                (*_sampled("grammaticality", "order"), _COMPARISON),
                 contrast="rest",
                 levels={**_LEVELS, "order": ("alike", "different")},
                 where={"comparison": _COMPARED, "type": _TYPES},
@@ -151,7 +159,7 @@ PRESETS: Mapping[str, AnalysisPreset] = {
 
 
 def find_analysis_preset(name: str) -> AnalysisPreset:
-    """The preset of this name."""
+    """Return the preset with this name."""
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return PRESETS[name]

@@ -1,11 +1,12 @@
-"""From a table and a declared analysis to numbers: the design matrix, the groups, the outcome.
+"""From a table and a declared analysis to the design matrix, the groups and the outcome.
 
-A contrast is said by what its coefficients mean, as weights on the levels' means; the columns follow by inversion.
+A contrast is defined by the meaning of its coefficients, as weights on the means of the levels; the columns follow by
+inversion.
 
 - `treatment`: each level against the first; the intercept is the first level's mean.
 - `centred`: each level against the first; the intercept is the mean of all levels.
-- `rest`: each level but the first against the mean of all the others (two levels: second minus first). The note to
-  the results of Hit or Be Hit reads its coefficients so.
+- `rest`: each level but the first against the mean of all the others (two levels: second minus first). The note to the
+  results of Hit or Be Hit reads its coefficients in this way.
 - `orthogonal`: each level against the mean of those before it (Helmert); the columns are orthogonal to each other.
 - `sum`: each level but the first against the mean of all levels.
 """
@@ -54,7 +55,7 @@ NAMES = tuple(_WEIGHTS)
 
 
 def columns_of(contrast: str, levels: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The columns (levels × levels − 1) of a named contrast, and what to call them.
+    """Return the columns (levels × levels − 1) of a named contrast, and their labels.
 
     >>> columns_of("rest", ["no", "yes"])[0].tolist()
     [[-0.5], [0.5]]
@@ -71,14 +72,16 @@ def columns_of(contrast: str, levels: Sequence[str]) -> tuple[np.ndarray, tuple[
     return np.linalg.inv(means)[:, 1:].round(12), tuple(levels[1:])
 
 
-#: A text column with more levels is hardly a factor for which anybody wants one coefficient per level.
+#: Most levels of a fixed factor: with more, nobody wants one coefficient per level.
 MOST_LEVELS = 200
 _CALL = re.compile(r"(log10|log|z)\((.+)\)")
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The numbers of a model; rows with something missing are left out and counted."""
+    """The outcome, design matrix and groups of an analysis. Rows with missing values are left out and counted in a
+    note.
+    """
 
     y: np.ndarray
     x: np.ndarray
@@ -87,7 +90,7 @@ class Design:
     rows: np.ndarray  #: which rows of the table were used
     parts: Mapping[str, Coded]
     terms: Sequence[tuple[str, ...]]
-    kept: Sequence[int]  #: the columns that those before them do not span
+    kept: Sequence[int]  #: indices of the linearly independent columns
     notes: tuple[str, ...]
 
     @property
@@ -95,16 +98,16 @@ class Design:
         return len(self.y)
 
     def mean_row(self, settings: Mapping[str, str]) -> np.ndarray:
-        """The mean row of X if every row had these levels, and all else as it is."""
-        found = [np.ones(1)]
+        """Return the mean row of X if every row had these levels and were otherwise unchanged."""
+        means = [np.ones(1)]
         for term in self.terms:
             parts = [self.parts[p].at(settings[p]) if p in settings else self.parts[p] for p in term]
-            found.append(_term(parts)[0].mean(axis=0))
-        return np.concatenate(found)[list(self.kept)]
+            means.append(_term(parts)[0].mean(axis=0))
+        return np.concatenate(means)[list(self.kept)]
 
 
 def design(table: pa.Table, analysis: Analysis) -> Design:
-    """The design of an analysis over a table."""
+    """Return the design of an analysis over a table."""
     parts = list(dict.fromkeys(p for term in analysis.factors for p in term))
     columns = list(dict.fromkeys([analysis.outcome, *(column_of(p) for p in parts), *_groupings(analysis)]))
     table = with_short_names(table, [*columns, *analysis.where])
@@ -125,7 +128,7 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
         block, labels = _term([coded[p] for p in term])
         blocks.append(block)
         names += labels
-    x, kept, aliased = _independent(np.concatenate(blocks, axis=1))
+    x, independent, aliased = _independent(np.concatenate(blocks, axis=1))
     notes = []
     if dropped:
         notes.append(f"{dropped:,} rows left out: a value is missing, or a level that is not asked for")
@@ -133,11 +136,13 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
         notes.append("left out, since others say the same: " + ", ".join(names[k] for k in aliased))
     groups = Groups(tuple(analysis.random), tuple(grouped(used, term) for term in analysis.random))
     _check_groups(groups, len(y))
-    return Design(y, x, tuple(names[k] for k in kept), groups, rows, coded, analysis.factors, kept, tuple(notes))
+    return Design(
+        y, x, tuple(names[k] for k in independent), groups, rows, coded, analysis.factors, independent, tuple(notes)
+    )
 
 
 def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The table with a column for every name; a tag may be named without `tag.` before it."""
+    """Return the table with a column for every name; the prefix `tag.` of a tag's name may be omitted."""
     for name in names:
         if name in table.column_names:
             continue
@@ -148,11 +153,11 @@ def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.ndarray:
-    """The rows that have one of the wanted values in each of these columns."""
+    """Return a mask of the rows whose values in these columns are among the given ones."""
     good = np.ones(len(table), dtype=bool)
     for name, wanted in where.items():
-        found = pc.is_in(_text(table.column(name)), value_set=pa.array(wanted, pa.string()))
-        good &= np.asarray(found.to_numpy(zero_copy_only=False), bool)
+        matching = pc.is_in(_text(table.column(name)), value_set=pa.array(wanted, pa.string()))
+        good &= np.asarray(matching.to_numpy(zero_copy_only=False), bool)
         if not good.any():
             there = sorted(set(_text(table.column(name)).drop_null().unique().to_pylist()))
             raise UsageError(
@@ -162,7 +167,7 @@ def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.nda
 
 
 def column_of(part: str) -> str:
-    """The column that a part of a term reads.
+    """Return the column that a part of a term reads.
 
     >>> column_of("log10(size)"), column_of("tag.verb")
     ('size', 'tag.verb')
@@ -176,7 +181,7 @@ def _groupings(analysis: Analysis) -> list[str]:
 
 
 def _complete(table: pa.Table, columns: list[str], analysis: Analysis) -> tuple[np.ndarray, int]:
-    """Rows that have every value, and only the levels asked for."""
+    """Return the indices of the rows without missing values and with the requested levels, and the number left out."""
     good = np.ones(len(table), dtype=bool)
     for name in columns:
         values = table.column(name)
@@ -208,7 +213,9 @@ def _is_number(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A part of a term as columns; of a factor also its levels, each row's level, and the columns of a level."""
+    """The columns of one part of a term; for a factor also its levels, the level of each row, and the columns of each
+    level.
+    """
 
     name: str
     columns: np.ndarray
@@ -218,7 +225,7 @@ class Coded:
     matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def at(self, level: str) -> Coded:
-        """The part if every row had this level."""
+        """Return the part as it would be if every row had this level."""
         return replace(self, columns=self.matrix[self.levels.index(level)][None, :])
 
 
@@ -231,8 +238,8 @@ def _coded(table: pa.Table, part: str, analysis: Analysis) -> Coded:
     if call:
         raise DataError(f"{part}: the column {name!r} holds no numbers")
     text = _text(values).to_numpy(zero_copy_only=False).astype(str)
-    found = sorted(set(text.tolist()))
-    levels = tuple(v for v in analysis.levels.get(name, tuple(found)) if v in set(found))
+    values_found = sorted(set(text.tolist()))
+    levels = tuple(v for v in analysis.levels.get(name, tuple(values_found)) if v in set(values_found))
     if len(levels) < 2:
         only = f" ({levels[0]!r})" if levels else ""
         raise DataError(f"the factor {name!r} has one level only{only}", hint="leave it out of the fixed effects")
@@ -261,7 +268,7 @@ def _transformed(values: np.ndarray, part: str, how: str) -> np.ndarray:
 
 
 def _term(parts: list[Coded]) -> tuple[np.ndarray, list[str]]:
-    """The products of the parts' columns."""
+    """Return the products of the parts' columns, and their labels."""
     block, labels = parts[0].columns, list(parts[0].labels)
     for part in parts[1:]:
         block = block[:, :, None] * part.columns[:, None, :]
@@ -271,27 +278,29 @@ def _term(parts: list[Coded]) -> tuple[np.ndarray, list[str]]:
 
 
 def _independent(x: np.ndarray) -> tuple[np.ndarray, list[int], list[int]]:
-    """The columns that those before them do not already span."""
+    """Return the linearly independent columns of x, their indices, and the indices of the columns that earlier ones
+    span.
+    """
     norms = np.sqrt((x**2).sum(axis=0))
     scaled = x / np.where(norms > 0, norms, 1.0)
-    left = scaled.T @ scaled  # swept column by column: what remains of a column beside those kept
-    kept, aliased = [], []
+    left = scaled.T @ scaled  # swept column by column: the residual of each column after the kept ones
+    independent, aliased = [], []
     for k in range(x.shape[1]):
-        own = left[k, k]
-        if own < 1e-9:
+        residual = left[k, k]
+        if residual < 1e-9:
             aliased.append(k)
             continue
-        kept.append(k)
-        left = left - np.outer(left[:, k], left[k]) / own
-    return x[:, kept], kept, aliased
+        independent.append(k)
+        left = left - np.outer(left[:, k], left[k]) / residual
+    return x[:, independent], independent, aliased
 
 
 def grouped(table: pa.Table, term: str) -> np.ndarray:
-    """A code for every row: the same for rows of the same group."""
+    """Return one integer code per row, equal for rows of the same group."""
     codes = np.zeros(len(table), dtype=np.int64)
     for name in term.split(":"):
-        own = table.column(name).combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy() + np.int64(1)
-        codes = np.unique(codes * (int(own.max()) + 1) + own, return_inverse=True)[1]
+        level = table.column(name).combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy() + np.int64(1)
+        codes = np.unique(codes * (int(level.max()) + 1) + level, return_inverse=True)[1]
     return codes
 
 

@@ -1,4 +1,4 @@
-"""What a fitted mixed model says."""
+"""The results of a fitted mixed model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class RandomIntercept:
-    """A random intercept: how many groups, and their standard deviation. `name` is "residual" for the rows' own."""
+    """A random intercept: its number of groups and their standard deviation. `name` is "residual" for the residual."""
 
     name: str
     groups: int
@@ -39,7 +39,7 @@ class RandomIntercept:
 
 @dataclass(frozen=True)
 class Convergence:
-    """Whether the optimum is one. `gradient` is the largest slope left, in units of the criterion's own curvature."""
+    """Whether the search converged. `gradient` is the largest remaining gradient, scaled by the curvature."""
 
     converged: bool
     gradient: float
@@ -49,12 +49,12 @@ class Convergence:
 
     @property
     def line(self) -> str:
-        """One sentence for people."""
+        """The result in one sentence."""
         state = "converged" if self.converged else "NOT CONVERGED"
-        found = f"{state} (scaled gradient {self.gradient:.1e}, {self.evaluations} evaluations)"
+        text = f"{state} (scaled gradient {self.gradient:.1e}, {self.evaluations} evaluations)"
         if self.singular:
-            found += f"; singular: no variance between {', '.join(self.singular)}"
-        return "; ".join([found, *self.notes])
+            text += f"; singular: no variance between {', '.join(self.singular)}"
+        return "; ".join([text, *self.notes])
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Fit:
     criterion: float
     log_likelihood: float
     n: int
-    p_values: str  #: which p-values these are
+    p_values: str  #: the method of the p-values
     convergence: Convergence
     covariance: np.ndarray = field(repr=False, compare=False)
     notes: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Fit:
 
     @property
     def parameters(self) -> int:
-        """How many numbers were estimated: fixed effects, and standard deviations."""
+        """The number of estimated parameters: fixed effects and standard deviations."""
         return len(self.coefficients) + len(self.spreads)
 
     @property
@@ -103,10 +103,10 @@ class Fit:
 
 
 def tested(names: list[str], estimates: np.ndarray, covariance: np.ndarray, df: np.ndarray) -> tuple[Coefficient, ...]:
-    """Estimates with their standard errors, statistics, two-sided p-values and 95 % intervals."""
+    """Return the coefficients with standard errors, statistics, two-sided p-values and 95 % intervals."""
     from scipy import stats
 
-    found = []
+    coefficients = []
     for k, name in enumerate(names):
         se = math.sqrt(covariance[k, k])
         statistic = float(estimates[k]) / se if se else math.nan
@@ -114,5 +114,5 @@ def tested(names: list[str], estimates: np.ndarray, covariance: np.ndarray, df: 
         p = 2 * (stats.norm.sf(abs(statistic)) if normal else stats.t.sf(abs(statistic), df[k]))
         reach = se * float(stats.norm.ppf(0.975) if normal else stats.t.ppf(0.975, df[k]))
         b = float(estimates[k])
-        found.append(Coefficient(name, b, se, statistic, float(df[k]), float(p), b - reach, b + reach))
-    return tuple(found)
+        coefficients.append(Coefficient(name, b, se, statistic, float(df[k]), float(p), b - reach, b + reach))
+    return tuple(coefficients)

@@ -1,8 +1,9 @@
-"""Crossed grouping factors: their sparse cross-products, and the factor of Λ Z'WZ Λ + I.
+"""Crossed grouping factors: their sparse cross-products, and the factorisation of Λ Z'WZ Λ + I.
 
-Z has one column per group and one 1 per row and factor, so Z'WZ has diagonal blocks on its diagonal and weighted counts
-of co-occurrence beside it. The factor with most groups is eliminated by a division; what is left (its Schur
-complement) is small where the others are few (models), and sparse where they nest or nearly do (captions in images).
+Z has one column per group, with one 1 per row and factor, so the blocks on the diagonal of Z'WZ are diagonal and the
+others hold weighted counts of co-occurrence. The factor with most groups is eliminated by a division; the remaining
+Schur complement is small if the other factors have few groups (models), and sparse if they are nested or nearly so
+(captions in images).
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ import numpy as np
 
 from creperie.core import UsageError
 
-#: A rest of so many groups is factored densely whatever its pattern.
+#: A Schur complement of up to this many groups is factored densely, whatever its pattern.
 SMALL = 300
-#: A rest with a larger share of non-zeros is factored densely.
+#: A Schur complement with a larger share of non-zeros is factored densely.
 DENSE = 0.2
-#: A dense rest of more groups would take minutes per step and gigabytes.
+#: A dense Schur complement of more groups would take minutes per step and gigabytes.
 MOST_DENSE = 12_000
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The grouping factors of n rows: a code from 0 on for every row and factor."""
+    """The grouping factors of n rows: for every row and factor, the code of a group, counted from 0."""
 
     names: tuple[str, ...]
     codes: tuple[np.ndarray, ...]
@@ -37,7 +38,7 @@ class Groups:
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """Where each factor's groups begin in a vector over all groups."""
+        """The index at which each factor's groups begin in a vector over all groups."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     @property
@@ -45,48 +46,48 @@ class Groups:
         return int(self.starts[-1])
 
     def sorted(self) -> Groups:
-        """The same factors, that with most groups first: it is the one that is eliminated."""
+        """Return the same factors with the largest one first, which is the one to be eliminated."""
         order = sorted(range(len(self.names)), key=lambda k: -self.sizes[k])
         return Groups(tuple(self.names[k] for k in order), tuple(self.codes[k] for k in order))
 
     def spread(self, theta: np.ndarray) -> np.ndarray:
-        """One number per factor as one number per group: the diagonal of Λ."""
+        """Return the diagonal of Λ: the value of each factor, repeated for each of its groups."""
         return np.repeat(theta, self.sizes)
 
     def sums(self, rows: np.ndarray) -> np.ndarray:
-        """Z'rows, for a vector or a matrix of columns."""
+        """Return Z'rows, for a vector or a matrix of columns."""
         if rows.ndim == 1:
             return np.concatenate([np.bincount(c, rows, n) for c, n in zip(self.codes, self.sizes)])
         return np.stack([self.sums(rows[:, j]) for j in range(rows.shape[1])], axis=1)
 
     def rows(self, effects: np.ndarray) -> np.ndarray:
-        """Z effects: what the groups' effects add to every row."""
-        found = np.zeros(len(self.codes[0]))
+        """Return Z·effects: the sum of the group effects for every row."""
+        sums = np.zeros(len(self.codes[0]))
         for code, start in zip(self.codes, self.starts):
-            found += effects[start + code]
-        return found
+            sums += effects[start + code]
+        return sums
 
     @cached_property
     def meetings(self) -> tuple[Meeting, ...]:
-        """For every two factors, the pairs of groups that meet in some row."""
-        found = []
+        """The pairs of groups that share a row, for every two factors."""
+        meetings = []
         for k in range(len(self.names)):
             for m in range(k + 1, len(self.names)):
                 pairs = self.codes[k] * self.sizes[m] + self.codes[m]
                 unique, inverse = np.unique(pairs, return_inverse=True)
-                found.append(Meeting(k, m, unique // self.sizes[m], unique % self.sizes[m], inverse))
-        return tuple(found)
+                meetings.append(Meeting(k, m, unique // self.sizes[m], unique % self.sizes[m], inverse))
+        return tuple(meetings)
 
     @cached_property
     def pattern(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns of Z'WZ that are not zero: the diagonal, what is above it, what is below."""
+        """The row and column indices of the non-zero entries of Z'WZ: diagonal, upper triangle, lower triangle."""
         above = np.concatenate([m.first + self.starts[m.k] for m in self.meetings])
         across = np.concatenate([m.second + self.starts[m.m] for m in self.meetings])
-        own = np.arange(self.total)
-        return np.concatenate([own, above, across]), np.concatenate([own, across, above])
+        diagonal = np.arange(self.total)
+        return np.concatenate([diagonal, above, across]), np.concatenate([diagonal, across, above])
 
     def gram(self, weights: np.ndarray | None = None) -> Gram:
-        """Z'WZ."""
+        """Return Z'WZ."""
         diagonal = [np.bincount(c, weights, n).astype(float) for c, n in zip(self.codes, self.sizes)]
         beside = [np.bincount(m.inverse, weights, len(m.first)).astype(float) for m in self.meetings]
         return Gram(self, diagonal, beside)
@@ -94,7 +95,9 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Meeting:
-    """Groups of factor `k` and of factor `m` that share rows; `inverse` says for every row which pair it is."""
+    """The pairs of a group of factor `k` and a group of factor `m` that share rows; `inverse` gives the pair of every
+    row.
+    """
 
     k: int
     m: int
@@ -105,25 +108,25 @@ class Meeting:
 
 @dataclass(frozen=True, eq=False)
 class Gram:
-    """Z'WZ by its blocks."""
+    """The matrix Z'WZ, stored by its blocks."""
 
     groups: Groups
     diagonal: list[np.ndarray]
     beside: list[np.ndarray]
 
     def factor(self, theta: np.ndarray) -> Factor:
-        """The factor of Λ Z'WZ Λ + I."""
+        """Return the factorisation of Λ Z'WZ Λ + I."""
         from scipy import sparse
         from scipy.linalg import cho_factor
 
         groups = self.groups
-        own = 1.0 + np.concatenate([t**2 * d for t, d in zip(theta, self.diagonal)])
+        diagonal = 1.0 + np.concatenate([t**2 * d for t, d in zip(theta, self.diagonal)])
         if len(groups.names) == 1:
-            return _Divided(own, None, None)
+            return _Divided(diagonal, None, None)
         beside = np.concatenate([theta[m.k] * theta[m.m] * c for m, c in zip(groups.meetings, self.beside)])
         rows, columns = groups.pattern
         shape = (groups.total, groups.total)
-        values = np.concatenate([own, beside, beside])
+        values = np.concatenate([diagonal, beside, beside])
         if groups.total <= SMALL:
             full = np.zeros(shape)
             full[rows, columns] = values
@@ -141,10 +144,11 @@ class Factor(Protocol):
 
 
 def _factored(matrix: Any, sizes: Sequence[int]) -> Factor:
-    """Factor a matrix whose first `sizes[0]` rows belong to one factor, and so on.
+    """Factor a matrix whose first `sizes[0]` rows belong to the first grouping factor, the next `sizes[1]` to the
+    second, etc.
 
-    As long as the first factor's own block is diagonal it is eliminated by a division. It always is at the start, and
-    stays so where the factor before it nests in it: captions in images.
+    As long as the first factor's block is diagonal, the factor is eliminated by a division. The block is always
+    diagonal at the start, and stays so if the factor before it is nested in it, as captions are in images.
     """
     from scipy import sparse
 
@@ -159,7 +163,7 @@ def _factored(matrix: Any, sizes: Sequence[int]) -> Factor:
 
 
 def _factored_whole(matrix: Any) -> Factor:
-    """Densely where the matrix is small or full, else sparsely."""
+    """Factor a matrix: densely if it is small or mostly non-zero, else sparsely."""
     from scipy.linalg import cho_factor
     from scipy.sparse.linalg import splu
 
@@ -177,7 +181,7 @@ def _factored_whole(matrix: Any) -> Factor:
 
 @dataclass(frozen=True, eq=False)
 class _Divided:
-    """A diagonal block, and the factored rest after it is eliminated."""
+    """A diagonal block, and the factored Schur complement after its elimination."""
 
     pivot: np.ndarray
     edge: Any
@@ -185,8 +189,8 @@ class _Divided:
 
     @property
     def log_determinant(self) -> float:
-        own = float(np.log(self.pivot).sum())
-        return own if self.rest is None else own + self.rest.log_determinant
+        total = float(np.log(self.pivot).sum())
+        return total if self.rest is None else total + self.rest.log_determinant
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         pivot = self.pivot if right.ndim == 1 else self.pivot[:, None]

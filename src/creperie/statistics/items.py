@@ -1,4 +1,4 @@
-"""What the items of a benchmark measure, from runs on it: difficulty, separation, suspicious items, a short form."""
+"""Item analysis from runs on a benchmark: difficulty, discrimination, suspicious items, and a short form."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from creperie.core import UsageError, as_pandas, html_table, option, with_options
+from creperie.core import Framed, UsageError, html_table, option, with_options
 from creperie.metrics import VOID, MetricSettings, PairAgreement, pair_agreements, task
 from creperie.scoring import Run, load_run
 from creperie.statistics.response import FEWEST_MODELS, ResponseFit, fit_responses
 from creperie.statistics.table import item_keys
 
-#: The share of wrong labels that is assumed beforehand; an item is suspicious where the odds then favour a wrong label.
+#: The prior share of wrong labels; an item is suspicious if the posterior odds favour a wrong label.
 WRONG_LABELS = 0.05
-#: Models that an item–rest correlation needs.
+#: Fewest models for an item–rest correlation.
 FEWEST = 3
-#: Parts of the models that are left out in turn to measure a short form.
+#: Cross-validation folds of models to evaluate a short form.
 FOLDS = 5
 
 
 @dataclass(frozen=True)
 class ItemOptions:
-    """How items are judged from runs."""
+    """The options of an item analysis."""
 
     task: str = option("", "The task by which items are judged; by default the first that all runs have.")
     response: Literal["auto", "2pl", "1pl", "none"] = option(
@@ -38,7 +38,9 @@ class ItemOptions:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Who got what right: (items, models) between 0 and 1, NaN where void. `first` is a run with the items in order."""
+    """Which model got which item right: (items, models), between 0 and 1, NaN where void. `first` is a run that gives
+    the order of the items.
+    """
 
     right: np.ndarray
     outcomes: dict[str, np.ndarray]
@@ -53,10 +55,12 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class ShortForm:
-    """Items that rank models as the whole does, and how well, for models that had no part in choosing them.
+    """A selection of items that ranks models as the whole benchmark does, with its quality on models not used to choose
+    it.
 
-    `pairs` is the share of pairs of models in the same order as on the whole, `random_pairs` that of as many random
-    items; `error` and `random_error` are root mean squared differences of accuracies, in shares.
+    `pairs` is the share of pairs of models in the same order as on the whole benchmark, `random_pairs` the same for
+    equally many random items; `error` and `random_error` are root mean squared differences of accuracies, between 0 and
+    1.
     """
 
     items: np.ndarray
@@ -70,8 +74,8 @@ class ShortForm:
 
 
 @dataclass(frozen=True, eq=False)
-class ItemStudy:
-    """Every item of a benchmark as these runs saw it. `fit` is None where there are too few runs for a model of it."""
+class ItemStudy(Framed):
+    """The results of an item analysis. `fit` is None if there are too few runs for an item response model."""
 
     answers: Answers
     rest: np.ndarray
@@ -80,7 +84,7 @@ class ItemStudy:
 
     @cached_property
     def suspicion(self) -> np.ndarray:
-        """The log odds that an item's label is wrong; without a model of responses, −z of its item–rest correlation."""
+        """The log odds that an item's label is wrong; without a response model, −z of its item–rest correlation."""
         if self.fit is not None:
             return np.asarray(self.fit.flipped + np.log(WRONG_LABELS / (1 - WRONG_LABELS)))
         models = self.answers.right.shape[1]
@@ -88,7 +92,7 @@ class ItemStudy:
 
     @cached_property
     def kinds(self) -> np.ndarray:
-        """Of every item: suspicious, right for all, wrong for all, or separates."""
+        """The kind of every item: suspicious, right for all, wrong for all, or separates."""
         share = np.nan_to_num(np.nanmean(self.answers.right, axis=1), nan=-1)
         doubtful = self.suspicion > (0 if self.fit is not None else 1.645)
         choices = [doubtful, share == 1, share == 0]
@@ -96,11 +100,11 @@ class ItemStudy:
 
     @cached_property
     def agreement(self) -> list[PairAgreement]:
-        """Every two runs (people's runs too): do they err on the same items?"""
+        """The agreement of every two runs (people's runs included) on which items they get wrong."""
         return pair_agreements(self.answers.outcomes, self.answers.first.clusters)
 
     def frame(self) -> pa.Table:
-        """One row per item, the most suspicious first, as an Arrow table; `images` are keys of the benchmark."""
+        """Return an Arrow table, one row per item, the most suspicious first; `images` are keys of the benchmark."""
         table, right = self.answers.first.table, self.answers.right
         columns: dict[str, Any] = {name: table.column(name) for name in ("subset", "id", "images")}
         columns |= {"right": np.nanmean(right, axis=1), "n": (~np.isnan(right)).sum(axis=1), "rest": self.rest}
@@ -113,12 +117,8 @@ class ItemStudy:
         order = np.argsort(-np.nan_to_num(self.suspicion, nan=-np.inf), kind="stable")
         return pa.table(columns).take(pa.array(order))
 
-    def to_pandas(self) -> Any:
-        """`frame` as a pandas data frame."""
-        return as_pandas(self.frame())
-
     def abilities(self) -> list[dict[str, Any]]:
-        """One row per model: its accuracy and, with a model of responses, its ability; the best first."""
+        """Return one row per model, the best first: its accuracy and, with a response model, its ability."""
         shares = np.nanmean(self.answers.right, axis=0)
         rows: list[dict[str, Any]] = [{"model": m, "right": float(s)} for m, s in zip(self.answers.models, shares)]
         for k, row in enumerate(rows if self.fit is not None else ()):
@@ -126,7 +126,7 @@ class ItemStudy:
         return sorted(rows, key=lambda row: -row["right"])
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the study as a document for JSON."""
         kinds, counts = np.unique(self.kinds, return_counts=True)
         return {
             "benchmark": self.answers.first.benchmark,
@@ -154,25 +154,28 @@ class ItemStudy:
 
 @with_options(options=ItemOptions, settings=MetricSettings)
 def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settings: MetricSettings) -> ItemStudy:
-    """Study the items of a benchmark by the runs of at least three models on it.
+    """Analyse the items of a benchmark from the runs of at least three models on it.
 
-    From eight models on, item response theory gives every item a difficulty and a discrimination, and says which
-    labels are probably wrong. The correlation of being right on an item with accuracy on the rest is always there.
+    With eight models or more, item response theory gives every item a difficulty and a discrimination, and says which
+    labels are probably wrong. The item–rest correlation (of being right on an item with accuracy on the other items) is
+    always given.
     """
-    found = answers_of([r if isinstance(r, Run) else load_run(r) for r in runs], options.task, settings)
-    models = found.right.shape[1]
+    answers = answers_of([r if isinstance(r, Run) else load_run(r) for r in runs], options.task, settings)
+    models = answers.right.shape[1]
     if models < FEWEST:
         raise UsageError(f"{models} runs say too little about items", hint=f"give runs of at least {FEWEST} models")
     fit = None
     if options.response != "none" and (models >= FEWEST_MODELS or options.response != "auto"):
-        fit = fit_responses(found.right, "1pl" if options.response == "1pl" else "2pl")
-    size = round(options.short * len(found.right))
-    short = short_form(found.right, size) if size and models > FOLDS else None
-    return ItemStudy(found, item_rest(found.right), fit, short)
+        fit = fit_responses(answers.right, "1pl" if options.response == "1pl" else "2pl")
+    size = round(options.short * len(answers.right))
+    short = short_form(answers.right, size) if size and models > FOLDS else None
+    return ItemStudy(answers, item_rest(answers.right), fit, short)
 
 
 def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | None = None) -> Answers:
-    """Who got what right by a task, on the items that all runs have (same subset, id and match matrix)."""
+    """Return which run got which item right by a task, for the items that all runs share (same subset, id, match
+    matrix).
+    """
     if not runs:
         raise UsageError("there is no run to read")
     shared = [t for t in runs[0].tasks if task(t).by_item and all(task(t).needs in r.inputs for r in runs)]
@@ -197,26 +200,28 @@ def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | N
 
 
 def item_rest(right: np.ndarray) -> np.ndarray:
-    """The correlation over models of being right on an item with accuracy on all other items; NaN where all are alike.
+    """Return, per item, the correlation over models of being right on it with accuracy on all other items.
+
+    NaN if all models do equally well on the item or on the others.
 
     >>> item_rest(np.array([[1.0, 0, 0], [1, 1, 0], [0, 0, 1]])).round(2).tolist()
     [nan, -0.5, -0.87]
     """
-    known = ~np.isnan(right)
-    values = np.where(known, right, 0.0)
-    others = (values.sum(axis=0) - values) / np.maximum(known.sum(axis=0) - known, 1)
-    n = np.maximum(known.sum(axis=1, keepdims=True), 1)
-    x = np.where(known, values - values.sum(axis=1, keepdims=True) / n, 0.0)
-    y = np.where(known, others - (others * known).sum(axis=1, keepdims=True) / n, 0.0)
+    answered = ~np.isnan(right)
+    values = np.where(answered, right, 0.0)
+    others = (values.sum(axis=0) - values) / np.maximum(answered.sum(axis=0) - answered, 1)
+    n = np.maximum(answered.sum(axis=1, keepdims=True), 1)
+    x = np.where(answered, values - values.sum(axis=1, keepdims=True) / n, 0.0)
+    y = np.where(answered, others - (others * answered).sum(axis=1, keepdims=True) / n, 0.0)
     size = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
     return np.divide((x * y).sum(axis=1), size, out=np.full(len(right), np.nan), where=size > 1e-12)
 
 
 def short_form(right: np.ndarray, size: int, seed: int = 0) -> ShortForm:
-    """Choose `size` items: one from each step of difficulty, the one that goes best with all others.
+    """Choose `size` items: one per stratum of difficulty, the one with the highest item–rest correlation.
 
-    Its figures are cross-validated: a fifth of the models at a time is left out of the choice, and only pairs with such
-    a model count.
+    The reported figures are cross-validated: a fifth of the models at a time is left out of the choice, and only pairs
+    with such a model count.
     """
     rng = np.random.default_rng(seed)
     models = right.shape[1]
@@ -227,22 +232,24 @@ def short_form(right: np.ndarray, size: int, seed: int = 0) -> ShortForm:
         chosen = _spread_over_difficulty(right[:, ~new], size)
         drawn = [rng.choice(len(right), size, replace=False) for _ in range(10)]
         figures.append((_rank_error(right, chosen, new), np.mean([_rank_error(right, d, new) for d in drawn], axis=0)))
-    own, random = np.mean(figures, axis=0)
+    cross_validated, random = np.mean(figures, axis=0)
     items = np.sort(_spread_over_difficulty(right, size))
-    return ShortForm(items, float(own[0]), float(own[1]) ** 0.5, float(random[0]), float(random[1]) ** 0.5)
+    return ShortForm(
+        items, float(cross_validated[0]), float(cross_validated[1]) ** 0.5, float(random[0]), float(random[1]) ** 0.5
+    )
 
 
 def _spread_over_difficulty(right: np.ndarray, size: int) -> np.ndarray:
-    """One item per step of difficulty, that with the highest item–rest correlation."""
+    """Return one item per stratum of difficulty: the one with the highest item–rest correlation."""
     share, rest = np.nanmean(right, axis=1), np.nan_to_num(item_rest(right), nan=-2)
     steps = np.array_split(np.argsort(share, kind="stable"), size)
     return np.array([step[rest[step].argmax()] for step in steps])
 
 
 def _rank_error(right: np.ndarray, items: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """The share of pairs with a new model that keep their order, and the mean squared error of new models."""
+    """Return the share of pairs with a new model that keep their order, and the mean squared error of new models."""
     whole, part = np.nanmean(right, axis=0), np.nanmean(right[items], axis=0)
-    gaps, own = (np.sign(v[new][:, None] - v[None, :]) for v in (whole, part))
+    gaps, order = (np.sign(v[new][:, None] - v[None, :]) for v in (whole, part))
     other = np.arange(len(new))[None, :] != np.flatnonzero(new)[:, None]
-    kept = np.where(gaps == own, 1.0, np.where((gaps == 0) | (own == 0), 0.5, 0.0))[other].mean()
-    return float(kept), float(((whole - part)[new] ** 2).mean())
+    agreeing = np.where(gaps == order, 1.0, np.where((gaps == 0) | (order == 0), 0.5, 0.0))[other].mean()
+    return float(agreeing), float(((whole - part)[new] ** 2).mean())

@@ -1,4 +1,4 @@
-"""What a benchmark's captions allow: how far a model without word order can come, and which foils are half-truths."""
+"""What a benchmark's captions allow: the best accuracy without word order, and foils that extend a true caption."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from creperie.bench import Benchmark
+from creperie.core import UsageError
 from creperie.lang import words
-from creperie.metrics import TIE, Layout, MetricSettings, Ties, codes_of, evaluate, outcomes, scores_blind_to
+from creperie.metrics import TIE, Layout, MetricSettings, Result, Ties, codes_of, evaluate, outcomes, scores_blind_to
 from creperie.scoring import Run, layout_of_bench
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """A subset of a benchmark, or all of it.
+    """The ceilings of a subset of a benchmark, or of all of it.
 
-    `same_words` counts items with a true and a false caption of the same words in another order; `order_blind` is the
-    highest accuracy (itt) of a model that ignores order where a tie is wrong, `order_blind_half` where it counts half.
-    `half_truths` counts items whose false captions all add to a true one.
+    `same_words` counts items with a true and a false caption of the same words in different order; `order_blind` is the
+    highest accuracy (itt) of a model that ignores order if a tie is wrong, `order_blind_half` if a tie counts half.
+    `half_truths` counts items in which every false caption extends a true one.
     """
 
     subset: str
@@ -36,7 +37,7 @@ class Ceiling:
 
 
 def ceilings(bench: Benchmark) -> list[Ceiling]:
-    """The ceilings of every subset and of all items together."""
+    """Return the ceilings of every subset and of all items together."""
     layout = layout_of_bench(bench)
     bags = [tuple(sorted(words(caption))) for caption in chain.from_iterable(_captions(bench))]
     scores = scores_blind_to(layout, codes_of(bags)[0])
@@ -44,46 +45,51 @@ def ceilings(bench: Benchmark) -> list[Ceiling]:
     rows = {ties: evaluate("itt", layout, scores, subsets=subsets, settings=MetricSettings(ties)) for ties in TIE_RULES}
     same = outcomes("itt", layout, scores) == TIE
     half = half_truths(_captions(bench), layout)
-    found = []
+    limits = []
     for wrong, halved in zip(*rows.values(), strict=True):
-        mine = subsets == wrong.subset if wrong.subset != "all" else np.ones(len(subsets), bool)
+        of_subset = subsets == wrong.subset if wrong.subset != "all" else np.ones(len(subsets), bool)
         if wrong.subset != "macro":
-            counts = int(same[mine].sum()), int(half[mine].sum())
-            found.append(Ceiling(wrong.subset, wrong.n, counts[0], wrong.accuracy, halved.accuracy, counts[1]))
-    return found if len(found) > 2 else found[-1:]
+            counts = int(same[of_subset].sum()), int(half[of_subset].sum())
+            limits.append(Ceiling(wrong.subset, wrong.n, counts[0], wrong.accuracy, halved.accuracy, counts[1]))
+    return limits if len(limits) > 2 else limits[-1:]
 
 
 TIE_RULES: tuple[Ties, ...] = ("wrong", "half")
 
 
 def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray:
-    """Which items ask to reject a half-truth: every false caption holds all words of a true one in order, and more.
+    """Return a mask of half-truth items: every false caption holds all words of a true one in order, and more.
 
-    The half-truth accuracy is `itt` on these items; its chance level and tie rule are those of `itt`. A model whose
-    scores grow with what a caption mentions falls below chance (Kargi, Uselis and Oh 2026).
+    A model whose scores grow with what a caption mentions falls below chance here (Kargi, Uselis and Oh 2026).
     """
-    found = np.zeros(len(layout), dtype=bool)
+    mask = np.zeros(len(layout), dtype=bool)
     for group in layout.groups:
         true, false = np.flatnonzero(group.match.any(axis=0)), np.flatnonzero(~group.match.any(axis=0))
         for n in group.items if len(true) and len(false) else ():
             texts = [words(caption) for caption in captions[n]]
-            found[n] = all(any(_extends(texts[f], texts[t]) for t in true) for f in false)
-    return found
+            mask[n] = all(any(_extends(texts[f], texts[t]) for t in true) for f in false)
+    return mask
 
 
-def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | None = None) -> list[Any]:
-    """The results of `itt` on the half-truths of a run's benchmark, by subset."""
-    kept = np.flatnonzero(half_truths(_captions(bench), run.layout))
-    part = Run(run.document, run.table.take(kept), run.path)
-    return part.evaluate(["itt"], settings) if len(kept) else []
+def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | None = None) -> list[Result]:
+    """Return the accuracy of a run on the half-truth items of its benchmark, by subset.
+
+    The task is `itt`, or `blind` for a model without images; chance level and tie rule are those of the task.
+    """
+    if bench.hash != run.hash:
+        hint = f"pass {run.benchmark!r} as it was then"
+        raise UsageError("is not the benchmark that was scored", where=bench.name, hint=hint)
+    some = np.flatnonzero(half_truths(_captions(bench), run.layout))
+    task = "itt" if "image_text" in run.inputs else "blind"
+    return Run(run.document, run.table.take(some), run.path).evaluate([task], settings) if len(some) else []
 
 
 def _extends(longer: Sequence[str], shorter: Sequence[str]) -> bool:
-    """Whether the longer text has all words of the shorter one in order, and others."""
+    """Return True if the longer text has all words of the shorter one in the same order, and further words."""
     rest = iter(longer)
     return len(longer) > len(shorter) and all(word in rest for word in shorter)
 
 
 def _captions(bench: Benchmark) -> list[list[str]]:
-    found: list[list[str]] = bench.column("captions").to_pylist()
-    return found
+    captions: list[list[str]] = bench.column("captions").to_pylist()
+    return captions

@@ -18,13 +18,15 @@ from creperie.statistics.curvature import Optimum, curvature, newton, search
 from creperie.statistics.fit import Convergence, Fit, RandomIntercept, tested
 from creperie.statistics.groups import Gram, Groups
 
-#: A standard deviation of less than this share of the residual's is none: lme4's bound for a singular fit.
+#: A standard deviation below this share of the residual's counts as zero: lme4's bound for a singular fit.
 SINGULAR = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """The cross-products of the rows. Columns of X have length 1 and y is what is left of it beside X."""
+    """The cross-products of the rows. The columns of X are scaled to length 1, and y is its residual after regression
+    on X.
+    """
 
     groups: Groups
     gram: Gram
@@ -40,7 +42,7 @@ class _Moments:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """The model at one θ."""
+    """The fitted quantities of the model at one θ."""
 
     log_determinant: float
     rx: np.ndarray  #: upper Cholesky factor of X'V⁻¹X, up to the residual variance
@@ -58,7 +60,7 @@ class _Point:
 
 
 def fit_linear(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Groups, *, reml: bool = True) -> Fit:
-    """Fit y = Xβ + Σ intercepts + ε. The columns of X must be independent."""
+    """Fit y = Xβ + Σ intercepts + ε. The columns of X must be linearly independent."""
     n, p = x.shape
     if n <= p + len(groups.names):
         raise UsageError(f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects")
@@ -104,7 +106,7 @@ def _point(m: _Moments, theta: np.ndarray) -> _Point:
 
 
 class _Counted:
-    """The profiled criterion, −2 log-likelihood (restricted or not), and how often it was computed."""
+    """The profiled criterion, −2 log-likelihood (restricted or not), with a count of its evaluations."""
 
     def __init__(self, moments: _Moments, reml: bool) -> None:
         self.moments = moments
@@ -114,12 +116,12 @@ class _Counted:
     def __call__(self, theta: np.ndarray) -> float:
         self.evaluations += 1
         m = self.moments
-        point = _point(m, np.abs(theta))  # the criterion is even: differences may look beyond zero
+        point = _point(m, np.abs(theta))  # the criterion is even in θ, so finite differences may step below zero
         rows = m.n - len(m.xx) if self.reml else m.n
-        found = point.log_determinant + rows * (1.0 + np.log(2 * np.pi * point.rss / rows))
+        criterion = point.log_determinant + rows * (1.0 + np.log(2 * np.pi * point.rss / rows))
         if self.reml:
-            found += point.rx_log + 2.0 * float(np.log(m.scale).sum())
-        return float(found)
+            criterion += point.rx_log + 2.0 * float(np.log(m.scale).sum())
+        return float(criterion)
 
 
 def _search(criterion: _Counted, count: int) -> Optimum:
@@ -129,7 +131,7 @@ def _search(criterion: _Counted, count: int) -> Optimum:
 
 
 def _at_zero(criterion: _Counted, optimum: Optimum) -> Optimum:
-    """Deviations that are negligible are set to zero, where the criterion gets no worse."""
+    """Return the optimum with negligible deviations set to zero, if the criterion gets no worse."""
     theta = np.where(optimum.x < 1e-2, 0.0, optimum.x)
     if np.array_equal(theta, optimum.x):
         return optimum
@@ -170,7 +172,7 @@ def _fit(m: _Moments, optimum: Optimum, criterion: _Counted, names: list[str], r
 
 
 class _Pieces:
-    """The criterion and the covariance as functions of (θ, σ), for Satterthwaite's method."""
+    """The criterion and the covariance of the fixed effects as functions of (θ, σ), for Satterthwaite's method."""
 
     def __init__(self, moments: _Moments, reml: bool) -> None:
         self.m = moments
@@ -190,10 +192,10 @@ Pieces = Callable[[np.ndarray, float], tuple[float, np.ndarray]]
 
 
 def degrees_of_freedom(pieces: Pieces, theta: np.ndarray, sigma: float) -> np.ndarray:
-    """2 v² / (g' C g): v a fixed effect's variance, g its slope in (θ, σ), C the covariance of those.
+    """Return Satterthwaite's degrees of freedom of every fixed effect: 2 v² / (g' C g).
 
-    Directions in which the criterion does not curve upwards (a standard deviation at zero) say nothing about v and
-    are left out.
+    v is the variance of the fixed effect, g its gradient in (θ, σ), and C the covariance of (θ, σ). Directions in which
+    the criterion does not curve upwards (a standard deviation at zero) carry no information about v and are left out.
     """
     here = np.append(theta, sigma)
     step = np.maximum(1e-3 * np.abs(here), 1e-4)

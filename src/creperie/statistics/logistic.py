@@ -1,8 +1,8 @@
 """Logistic mixed models with crossed random intercepts, by Laplace's approximation.
 
-As lme4 does it: first the standard deviations alone, with the fixed effects found together with the groups' effects by
-penalised iteratively reweighted least squares; then all parameters jointly. Standard errors come from the curvature of
-the criterion at its end, so they know that the standard deviations were estimated too.
+As in lme4, the standard deviations are estimated first, with the fixed effects found together with the group effects by
+penalised iteratively reweighted least squares; then all parameters jointly. Standard errors come from the Hessian of
+the criterion at the optimum, so they include the uncertainty of the standard deviations.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from creperie.statistics.curvature import Optimum, curvature, newton, search
 from creperie.statistics.fit import Convergence, Fit, RandomIntercept, tested
 from creperie.statistics.groups import Factor, Groups
 
-#: Below this standard deviation (of the logit) there is none.
+#: A standard deviation (of the logit) below this counts as zero.
 SINGULAR = 1e-4
-#: Steps of the inner search; it converges quadratically, so more mean that there is no optimum.
+#: Most steps of the inner search; it converges quadratically, so needing more means that there is no optimum.
 INNER = 60
-#: The search is quadratic: what a step that gains so little leaves to gain is far below what differences can see.
+#: Gain at which the inner search ends: as it is quadratic, what remains is invisible to finite differences.
 ENOUGH = 1e-5
-#: A logit beyond this is a probability that is 0 or 1 for all the data can tell.
+#: A logit beyond this is a probability of 0 or 1 as far as the data can tell.
 EXTREME = 15.0
-#: Least information about a direction of the fixed effects: where a separated effect has none, steps stay finite.
+#: Least information about a direction of the fixed effects, so that steps stay finite if an effect is separated.
 FLAT = 1e-4
-#: Differences of the fixed effects, in standard errors.
+#: Step of finite differences of the fixed effects, in standard errors.
 STEP = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class _Mode:
-    """The groups' effects (in units of their standard deviation) where the penalised likelihood is highest."""
+    """The group effects (in units of their standard deviation) that maximise the penalised likelihood."""
 
     u: np.ndarray
     beta: np.ndarray
@@ -47,7 +47,7 @@ class _Mode:
 
 
 class _Laplace:
-    """The criterion −2 log-likelihood by Laplace's approximation; remembers where the last search ended."""
+    """The criterion −2 log-likelihood by Laplace's approximation; each search starts where the last one ended."""
 
     def __init__(self, y: np.ndarray, x: np.ndarray, groups: Groups) -> None:
         self.y = y
@@ -60,7 +60,7 @@ class _Laplace:
     # -- the inner search ------------------------------------------------------------------------------------------
 
     def mode(self, theta: np.ndarray, beta: np.ndarray | None = None, start: np.ndarray | None = None) -> _Mode:
-        """Newton's search for u, and for β as well where it is not given."""
+        """Find the mode by Newton's method over u, and over β as well if it is not given."""
         self.evaluations += 1
         spread = self.groups.spread(theta)
         u, b = self.u if start is None else start, self.beta if beta is None else beta
@@ -101,7 +101,7 @@ class _Laplace:
         step: tuple[np.ndarray, np.ndarray],
         penalised: float,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """A step, halved until it does not make things worse."""
+        """Return the point after a step, halved until it does not worsen the penalised criterion."""
         length = 1.0
         while True:
             u, b = here[0] + length * step[0], here[1] + length * step[1]
@@ -113,15 +113,16 @@ class _Laplace:
     # -- the two criteria ------------------------------------------------------------------------------------------
 
     def profiled(self, theta: np.ndarray) -> float:
-        """A function of the standard deviations alone; the fixed effects follow them."""
-        found = self.mode(np.abs(theta))
-        self.u, self.beta = found.u, found.beta
-        return found.criterion
+        """Return the criterion at these standard deviations, with the fixed effects at their optimum."""
+        mode = self.mode(np.abs(theta))
+        self.u, self.beta = mode.u, mode.beta
+        return mode.criterion
 
     def response(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """R, with RR' the fixed effects' covariance, and how the groups' effects follow when these move by R.
+        """Return R, with RR' the covariance of the fixed effects, and the change of the group effects for a change of β
+        by R.
 
-        Moved by R the fixed effects change in units of about one standard error, independently of each other.
+        In the coordinates of R, the fixed effects move independently in units of about one standard error.
         """
         spread = self.groups.spread(theta)
         eta, _ = self._at(spread, self.u, self.beta)
@@ -135,7 +136,7 @@ class _Laplace:
 
 
 def fit_logistic(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Groups) -> Fit:
-    """Fit logit P(y = 1) = Xβ + Σ intercepts. The columns of X must be independent."""
+    """Fit logit P(y = 1) = Xβ + Σ intercepts. The columns of X must be linearly independent."""
     if y.min() == y.max():
         raise DataError(f"the outcome is always {y.min():g}: there is nothing to explain")
     scale = np.sqrt((x**2).mean(axis=0))
@@ -173,14 +174,14 @@ def _searched(laplace: _Laplace, scale: np.ndarray, names: list[str]) -> Fit:
 
 
 def _theta_response(laplace: _Laplace, theta: np.ndarray, k: int, step: float) -> np.ndarray:
-    """How the groups' effects follow a change of a standard deviation, the fixed effects held."""
+    """Return the derivative of the group effects with respect to a standard deviation, at fixed β."""
     move = np.zeros(len(theta))
     move[k] = step
     return (laplace.mode(theta + move, laplace.beta).u - laplace.u) / step
 
 
 def _positive(hessian: np.ndarray) -> np.ndarray:
-    """The nearest curvature that is everywhere upwards."""
+    """Return the nearest positive definite matrix."""
     values, vectors = np.linalg.eigh(hessian)
     return (vectors * np.maximum(np.abs(values), 1e-3)) @ vectors.T
 
@@ -219,7 +220,7 @@ def _fit(
 
 
 def _covariance(optimum: Optimum, theta: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """The fixed effects' covariance from the joint curvature; deviations at zero are taken as known."""
+    """Return the covariance of the fixed effects from the joint Hessian, and notes; zero deviations count as known."""
     used = np.append(theta > 0, np.ones(len(optimum.x) - len(theta), dtype=bool))
     hessian = optimum.hessian[np.ix_(used, used)]
     first = int((theta > 0).sum())
@@ -234,5 +235,5 @@ def _probability(eta: np.ndarray) -> np.ndarray:
 
 
 def _weights(mu: np.ndarray) -> np.ndarray:
-    """The rows' weights; never quite zero, so that a separated row does not make the equations singular."""
+    """Return the weights of the rows, kept above zero so that a separated row does not make the equations singular."""
     return np.maximum(mu * (1 - mu), 1e-9)

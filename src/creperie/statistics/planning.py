@@ -1,7 +1,7 @@
-"""How many items a claim needs: it is simulated, and judged by the functions that will judge it.
+"""Power analysis by simulation: how many items a claim needs, judged by the same functions that judge real results.
 
-Items that share an image are alike: each copies its image's common draw with probability √icc, so any two of them
-correlate by `icc`. Raters agree the same way: each copies the item's common answer with probability √kappa.
+Items that share an image are correlated: each copies its image's common draw with probability √icc, so any two of them
+correlate by `icc`. Raters agree in the same way: each copies the item's common answer with probability √kappa.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class PowerOptions:
-    """What is planned."""
+    """The parameters of the planned study."""
 
     items: int | None = option(None, "Items; 500 by default, or as many as the runs have.", minimum=4)
     per_image: int = option(1, "Items that share an image.", minimum=1)
@@ -46,13 +46,13 @@ class PowerOptions:
     kappa: float = option(0.75, "kappa: the agreement that is expected.", minimum=0)
     least: float = option(0.6, "kappa: the agreement to be shown.", minimum=0)
     target: float = option(0.8, "The power to reach.", minimum=0)
-    simulations: int = option(200, "Simulations per number of items.", minimum=20)
+    simulations: int = option(1000, "Simulated studies; a fifth of them where other sizes are tried.", minimum=20)
     seed: int = option(0, "Seed.")
 
 
 @dataclass(frozen=True)
 class PowerEstimate:
-    """The share of simulated studies that show the claim, and the number of items at which `target` of them do."""
+    """The share of simulated studies that show the claim, and the number of items at which it reaches `target`."""
 
     claim: str
     items: int
@@ -60,6 +60,7 @@ class PowerEstimate:
     error: float  #: standard error of the simulation
     needed: int | None  #: None: more than 100,000 items
     target: float
+    curve: tuple[tuple[int, float], ...] = ()  #: every number of items that was simulated, and the power there
 
     def document(self) -> dict[str, Any]:
         return asdict(self)
@@ -70,7 +71,8 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     """Simulate a study and count how often it shows the claim.
 
     The claims are: compare (one model is better), interval (an accuracy is known to ± width), clean and leak (verdicts
-    of an audit), kappa (raters agree better than `least`). Of two runs, compare draws images with all of their items.
+    of an audit), kappa (raters agree better than `least`). With two runs, compare resamples their images with all
+    items.
     """
     if claim not in get_args(Claim):
         raise unknown("claim", claim, get_args(Claim))
@@ -83,19 +85,20 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     shows = pilot.shows if pilot else simulators[claim]
     tried: dict[int, float] = {}
 
-    def share(items: int) -> float:
+    def share(items: int, simulations: int = max(20, plan.simulations // 5)) -> float:
         if items not in tried:
             rng = np.random.default_rng(plan.seed)
-            tried[items] = float(np.mean([shows(plan, items, rng, claim) for _ in range(plan.simulations)]))
+            tried[items] = float(np.mean([shows(plan, items, rng, claim) for _ in range(simulations)]))
         return tried[items]
 
-    reached = share(items)
+    reached = share(items, plan.simulations)
     error = math.sqrt(max(reached * (1 - reached), 0.25 / plan.simulations) / plan.simulations)
-    return PowerEstimate(claim, items, reached, error, _smallest(share, items, plan.target), plan.target)
+    needed = _smallest(share, items, plan.target)
+    return PowerEstimate(claim, items, reached, error, needed, plan.target, tuple(sorted(tried.items())))
 
 
 def _smallest(share: Callable[[int], float], items: int, target: float) -> int | None:
-    """The least number of items that reaches the target, to about 4 %: doubling, then halving the interval."""
+    """Return the smallest number of items that reaches the target, to about 4 %, by doubling and then bisection."""
     low = high = items
     while share(high) < target:
         low, high = high, 2 * high
@@ -116,13 +119,15 @@ def _accuracy(claim: str, plan: PowerOptions) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Pilot:
-    """Two runs to plan by: who is right, the better run first, with the items of an image side by side."""
+    """Two pilot runs, the better first: which items each gets right; items of the same image are adjacent."""
 
     right: np.ndarray
     sizes: np.ndarray
 
     def shows(self, plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-        """Draw images, with all of their items, until there are enough items; does `compare` see the better run?"""
+        """Resample images with all their items until there are enough items; return True if `compare` shows the better
+        run.
+        """
         mean = len(self.right) / len(self.sizes)
         drawn = rng.integers(len(self.sizes), size=int(items / mean * 1.5) + 50)
         drawn = drawn[: int(np.searchsorted(np.cumsum(self.sizes[drawn]), items)) + 1]
@@ -136,15 +141,15 @@ class _Pilot:
 def _pilot(runs: Sequence[Run]) -> _Pilot:
     if len(runs) != 2:
         raise UsageError(f"{len(runs)} runs to plan by", hint="give two runs of the same benchmark, or none")
-    found = answers_of(runs)
-    known = ~np.isnan(found.right).any(axis=1)
-    right, codes = found.right[known], np.unique(found.first.clusters[known], return_inverse=True)[1]
+    answers = answers_of(runs)
+    answered = ~np.isnan(answers.right).any(axis=1)
+    right, codes = answers.right[answered], np.unique(answers.first.clusters[answered], return_inverse=True)[1]
     right = right[np.argsort(codes, kind="stable")]
     return _Pilot(right[:, np.argsort(-right.mean(axis=0), kind="stable")], np.bincount(codes))
 
 
 def _sees(better: np.ndarray, worse: np.ndarray, clusters: np.ndarray) -> bool:
-    """Whether the interval that `compare` gives says that the first is better."""
+    """Return True if the interval of `compare` shows that the first model is better."""
     return difference_confidence(better, worse, clusters).interval(1 - ALPHA).low > 0
 
 
@@ -152,10 +157,10 @@ def _sees(better: np.ndarray, worse: np.ndarray, clusters: np.ndarray) -> bool:
 
 
 def _drawn(plan: PowerOptions, items: int, shares: Sequence[float], rng: np.random.Generator) -> np.ndarray:
-    """A category per item with these shares; items of an image are correlated by `icc`."""
+    """Draw a category for every item with these probabilities; items of the same image correlate by `icc`."""
     image = np.arange(items) // plan.per_image
-    own, common = (rng.choice(len(shares), n, p=shares) for n in (items, int(image[-1]) + 1))
-    return np.where(rng.random(items) < math.sqrt(plan.icc), common[image], own)
+    single, common = (rng.choice(len(shares), n, p=shares) for n in (items, int(image[-1]) + 1))
+    return np.where(rng.random(items) < math.sqrt(plan.icc), common[image], single)
 
 
 def _images(plan: PowerOptions, items: int) -> np.ndarray:
@@ -163,7 +168,7 @@ def _images(plan: PowerOptions, items: int) -> np.ndarray:
 
 
 def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Whether the better of two models is seen to be so."""
+    """Simulate two models and return True if `compare` shows that the better one is better."""
     best = plan.accuracy or 0.0
     other = best - plan.difference
     apart = best * (1 - other) + other * (1 - best) if plan.discordant is None else plan.discordant
@@ -173,20 +178,20 @@ def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
         hint = "lower `difference=` or raise `discordant=`"
         raise UsageError("no two models have these accuracies and this share of discordant items", hint=hint)
     kind = _drawn(plan, items, (shares.clip(0) / shares.clip(0).sum()).tolist(), rng)
-    better, worse = (np.isin(kind, own).astype(float) for own in ((0, 2), (1, 2)))
+    better, worse = (np.isin(kind, kinds).astype(float) for kinds in ((0, 2), (1, 2)))
     return _sees(better, worse, _images(plan, items))
 
 
 def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Whether the interval of an accuracy is as narrow as wished."""
+    """Simulate an accuracy and return True if its interval is as narrow as wanted."""
     best = plan.accuracy or 0.0
     right = _drawn(plan, items, (1 - best, best), rng).astype(float)
-    found = share_interval(right, np.ones(items), _images(plan, items), DEFAULT)
-    return found.high - found.low <= 2 * plan.width
+    interval = share_interval(right, np.ones(items), _images(plan, items), DEFAULT)
+    return interval.high - interval.low <= 2 * plan.width
 
 
 def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Whether an audit calls the set clean, or says that it leaks through one attacker among many."""
+    """Simulate an audit and return True if it calls the set clean, or finds a leak through one attacker among many."""
     zeros, reached = np.zeros(items, dtype=np.int64), plan.accuracy or 0.0
     pairs = Pairs(["", "."], zeros, zeros + 1, np.arange(items), zeros, zeros, ("planned",), _images(plan, items))
     rows = []
@@ -200,8 +205,8 @@ def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: st
 
 
 def _agreeing(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Whether raters are shown to agree better than `least`."""
+    """Simulate ratings and return True if they show that raters agree better than `least`."""
     best = plan.accuracy or 0.0
-    common, own = (rng.random((items, n)) < best for n in (1, plan.raters))
-    answers = np.where(rng.random(own.shape) < math.sqrt(plan.kappa), common, own)
+    common, single = (rng.random((items, n)) < best for n in (1, plan.raters))
+    answers = np.where(rng.random(single.shape) < math.sqrt(plan.kappa), common, single)
     return fleiss_kappa(answers.astype(float)).low > plan.least

@@ -1,55 +1,125 @@
-"""Interaction plots: one panel per fit, one line per level, legible without colour."""
+"""Figures of fits, items, rankings and power, readable without colour."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from creperie.core import UsageError, missing_extra
 from creperie.statistics.analyse import Analysed
+from creperie.statistics.items import ItemStudy
+from creperie.statistics.planning import PowerEstimate
+from creperie.statistics.rankings import Robustness
 
 FORMATS = (".svg", ".pdf", ".png")
-#: Lines differ in dash, marker and grey as well as in hue, so that a copy on paper still tells them apart.
-STYLES = (
+#: Lines differ in dash, marker and grey as well as in hue, so that they can be told apart in print.
+STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#0b3c6f", "linestyle": "-", "marker": "o"},
     {"color": "#d9730d", "linestyle": "--", "marker": "s"},
     {"color": "#5b8c5a", "linestyle": "-.", "marker": "^"},
     {"color": "#8c4a8c", "linestyle": ":", "marker": "D"},
     {"color": "#777777", "linestyle": (0, (5, 1)), "marker": "v"},
 )
-#: What the crosses are: the rows' own means, before the model holds all else equal.
+#: The label of the crosses: observed means, not adjusted by the model.
 PLAIN = "plain mean of the rows"
 _WIDE = 3
 _LONG = 38
 
 
 def plot_interactions(fits: Sequence[Analysed], names: tuple[str, str], path: str | Path) -> Path:
-    """Draw the estimated means of two factors' combinations, with 95 % intervals, into a file."""
+    """Draw the estimated means of all combinations of two factors, with 95 % intervals, into a file."""
+    return _saved(path, lambda: _figure([f for f in fits if f.cells], names))
+
+
+def plot_power(estimate: PowerEstimate, path: str | Path) -> Path:
+    """Draw the power at every simulated number of items, and the target."""
+
+    def draw(axis: Any) -> None:
+        sizes, shares = zip(*estimate.curve)
+        axis.plot(sizes, shares, **STYLES[0], label=estimate.claim)
+        axis.axhline(estimate.target, **{**STYLES[1], "marker": ""}, label="target")
+        axis.set(ylim=(0, 1.02), xlabel="items", ylabel="studies that show it")
+
+    return _saved(path, lambda: _single(draw))
+
+
+def plot_items(study: ItemStudy, path: str | Path) -> Path:
+    """Draw every item by difficulty and discrimination; without a response model, by share right and item–rest
+    correlation.
+    """
+
+    def draw(axis: Any) -> None:
+        fit, right = study.fit, np.nanmean(study.answers.right, axis=1)
+        x, y = (right, study.rest) if fit is None else (fit.difficulty, fit.discrimination)
+        for kind, style in zip(dict.fromkeys(sorted(study.kinds)), STYLES):
+            of_kind = study.kinds == kind
+            axis.plot(x[of_kind], y[of_kind], **{**style, "linestyle": ""}, markersize=3, alpha=0.6, label=kind)
+        names = ("share of models that are right", "item–rest correlation")
+        axis.set(**dict(zip(("xlabel", "ylabel"), names if fit is None else ("difficulty", "discrimination"))))
+
+    return _saved(path, lambda: _single(draw))
+
+
+def plot_ranks(found: Robustness, path: str | Path) -> Path:
+    """Draw the rank of every model under every choice."""
+
+    def draw(axis: Any) -> None:
+        for k, row in enumerate(found.ranks):
+            again = {"markerfacecolor": "white", "linewidth": 0.8} if k >= len(STYLES) else {}
+            axis.plot(found.choices, row.ranks, **STYLES[k % len(STYLES)], **again, label=_short(row.name))
+        axis.set(ylabel="rank", yticks=range(1, len(found.ranks) + 1))
+        axis.invert_yaxis()
+        axis.tick_params(axis="x", rotation=20)
+
+    return _saved(path, lambda: _single(draw))
+
+
+def _single(draw: Callable[[Any], None]) -> Any:
+    """Return a figure with one panel and a legend beside it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    axis = figure.subplots()
+    draw(axis)
+    _plain(axis)
+    figure.legend(loc="outside right upper", frameon=False)
+    return figure
+
+
+def _saved(path: str | Path, draw: Callable[[], Any]) -> Path:
+    """Write a figure and return its path. The bytes are reproducible: the file holds no date and no random names."""
     file = Path(path)
     if file.suffix not in FORMATS:
         raise UsageError("not the name of a picture", where=str(file), hint="end it in " + ", ".join(FORMATS))
-    shown = [f for f in fits if f.cells]
-    if not shown:
-        raise UsageError(
-            f"no fitted model has both factors {names[0]!r} and {names[1]!r}", hint="name two factors of `fixed=`"
-        )
     try:
         from matplotlib import rc_context
     except ImportError as e:
         raise missing_extra("matplotlib", "report") from e
     file.parent.mkdir(parents=True, exist_ok=True)
-    # no date and no random names in the file: the same data give the same bytes
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(file.suffix)
     with rc_context({"font.size": 9, "svg.hashsalt": "creperie", "svg.fonttype": "none"}):
-        _figure(shown, names).savefig(file, dpi=200, metadata=undated)
+        draw().savefig(file, dpi=200, metadata=undated)
     return file
+
+
+def _plain(axis: Any) -> None:
+    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axis.set_axisbelow(True)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
 
 
 def _figure(shown: Sequence[Analysed], names: tuple[str, str]) -> Any:
     from matplotlib.figure import Figure
 
+    if not shown:
+        raise UsageError(
+            f"no fitted model has both factors {names[0]!r} and {names[1]!r}", hint="name two factors of `fixed=`"
+        )
     columns = min(_WIDE, len(shown))
     rows = -(-len(shown) // columns)
     figure = Figure(figsize=(3.4 * columns + 0.6, 3.0 * rows + 0.9), layout="constrained")
@@ -65,14 +135,16 @@ def _figure(shown: Sequence[Analysed], names: tuple[str, str]) -> Any:
 
 
 def _legend(figure: Any, axes: Any, title: str) -> None:
-    """One legend below all panels, where it hides nothing."""
-    found: dict[str, Any] = {}
+    """Draw one legend for all panels, below them."""
+    handles: dict[str, Any] = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels()):
-            found.setdefault(label, handle)
-    found[PLAIN] = found.pop(PLAIN)
-    columns = min(4, len(found))
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False, title=title)
+            handles.setdefault(label, handle)
+    handles[PLAIN] = handles.pop(PLAIN)
+    columns = min(4, len(handles))
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False, title=title
+    )
 
 
 def _panel(axis: Any, one: Analysed, names: tuple[str, str]) -> None:
@@ -92,10 +164,7 @@ def _panel(axis: Any, one: Analysed, names: tuple[str, str]) -> None:
     axis.set_xlim(-0.5, len(levels) - 0.5)
     axis.set_xlabel(names[0])
     axis.set_title(f"{_short(one.sample)}\n{one.label}" if one.label else _short(one.sample), fontsize=9)
-    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axis.set_axisbelow(True)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
+    _plain(axis)
 
 
 def _short(name: str) -> str:

@@ -36,7 +36,7 @@ TIE_RULES: tuple[Ties, ...] = ("wrong", "half", "right")
 
 @dataclass(frozen=True)
 class RobustOptions:
-    """What a ranking has to withstand."""
+    """The options of a robustness analysis: what a ranking has to withstand."""
 
     margin: float = option(0.02, "Models are equivalent if they surely differ by less, as a share.", minimum=0)
     wrong: str = option("", "Wrong labels among those that were read: 4/100.", metavar="K/N")
@@ -45,8 +45,11 @@ class RobustOptions:
 
 @dataclass(frozen=True)
 class PairRobustness:
-    """Two models, the better first. `reversing`: wrong labels on items that only the better one gets right that would
-    reverse them. `survives`: there are not that many wrong labels, wherever they are; None where nobody read labels.
+    """A pair of models, the better first.
+
+    `reversing` is the number of wrong labels, on items that only the better model gets right, that would reverse the
+    pair. `survives` is True if there are fewer wrong labels (upper limit of their interval) than that; None if the
+    labels were not checked.
     """
 
     a: str
@@ -62,7 +65,9 @@ class PairRobustness:
 
 @dataclass(frozen=True)
 class NoisyAccuracy:
-    """An accuracy with its interval, and what it would be on right labels, the interval including both errors."""
+    """An observed accuracy with its interval, and the accuracy on correct labels, with an interval that includes both
+    errors.
+    """
 
     model: str
     accuracy: float
@@ -75,9 +80,10 @@ class NoisyAccuracy:
 
 @dataclass(frozen=True)
 class Robustness:
-    """Ranks under every choice, pairs of models, and accuracies with wrong labels taken into account.
+    """Ranks under every choice, pairs of models, and accuracies corrected for wrong labels.
 
-    `ceiling` is the accuracy of a perfect model on these labels, with its interval; None where nobody read labels.
+    `ceiling` is the accuracy of a perfect model on these labels, with its interval; None if the labels were not
+    checked.
     """
 
     choices: list[str]
@@ -87,7 +93,7 @@ class Robustness:
     ceiling: tuple[float, float, float] | None
 
     def frame(self) -> pa.Table:
-        """One row per model and choice: accuracy, rank, and places gained against the first choice."""
+        """Return one row per model and choice: accuracy, rank, and ranks gained against the first choice."""
         rows = [
             {"model": r.name, "choice": c, "accuracy": r.values[k], "rank": r.ranks[k], "gain": r.gains[k]}
             for r in self.ranks
@@ -96,35 +102,35 @@ class Robustness:
         return pa.Table.from_pylist(rows)
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the results as a document for JSON."""
         return asdict(self)
 
 
 @with_options(options=RobustOptions, settings=MetricSettings)
 def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, settings: MetricSettings) -> Robustness:
-    """Rank the runs of one benchmark under every choice that could have been made otherwise."""
+    """Rank the runs of one benchmark under every choice that could have been made differently."""
     loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
-    found = answers_of(loaded, settings=settings)
-    columns = _choices(loaded, found)
-    kept = {"without items that blind runs get right": ~_leaking(found, options.blind)} if options.blind else {}
+    answers = answers_of(loaded, settings=settings)
+    columns = _choices(loaded, answers)
+    masks = {"without items that blind runs get right": ~_leaking(answers, options.blind)} if options.blind else {}
     if len(loaded) >= FEWEST_MODELS:
-        kept["without suspicious items"] = difficulty(loaded, task=found.task, short=0).kinds != "suspicious"
-    for name, mask in kept.items():
-        columns[name] = _accuracies(found.outcomes, settings, np.where(mask, "kept", ""), only="kept")
+        masks["without suspicious items"] = difficulty(loaded, task=answers.task, short=0).kinds != "suspicious"
+    for name, mask in masks.items():
+        columns[name] = _accuracies(answers.outcomes, settings, np.where(mask, "kept", ""), only="kept")
     wrong = wrong_labels(options.wrong) if options.wrong else None
     ranks = rank_table(columns)
-    names = sorted((r.name for r in ranks), key=lambda name: -settings.worth(found.outcomes[name]).mean())
+    names = sorted((r.name for r in ranks), key=lambda name: -settings.worth(answers.outcomes[name]).mean())
     return Robustness(
         list(columns),
         ranks,
-        [_pair(found, (a, b), options.margin, wrong, settings) for a, b in combinations(names, 2)],
-        [_noisy(found, name, wrong, settings) for name in names] if wrong else [],
+        [_pair(answers, (a, b), options.margin, wrong, settings) for a, b in combinations(names, 2)],
+        [_noisy(answers, name, wrong, settings) for name in names] if wrong else [],
         (1 - wrong[0], 1 - wrong[2], 1 - wrong[1]) if wrong else None,
     )
 
 
 def wrong_labels(text: str) -> tuple[float, float, float]:
-    """The share of wrong labels among those that were read, "4/100", with Wilson's interval."""
+    """Return the share of wrong labels among those checked, given as "4/100", with Wilson's interval."""
     wrong, _, read = text.partition("/")
     if not (wrong.isdigit() and read.isdigit() and 0 <= int(wrong) <= int(read) and int(read)):
         raise UsageError(f"`wrong={text!r}` is not a count of labels", hint="write wrong/read, as 4/100")
@@ -132,7 +138,9 @@ def wrong_labels(text: str) -> tuple[float, float, float]:
 
 
 def _choices(runs: Sequence[Run], found: Answers) -> dict[str, dict[str, float]]:
-    """Accuracies by choice and model: every tie rule, subsets weighed alike, and the other tasks that all runs have."""
+    """Return accuracies by choice and model: each tie rule, subsets weighted equally, and the other tasks that all runs
+    have.
+    """
     tied = any((o == TIE).any() for o in found.outcomes.values())
     rules = TIE_RULES if tied else TIE_RULES[:1]
     columns = {
@@ -151,19 +159,19 @@ def _choices(runs: Sequence[Run], found: Answers) -> dict[str, dict[str, float]]
 def _accuracies(
     outcomes: Mapping[str, np.ndarray], how: MetricSettings, groups: np.ndarray | None = None, only: str = ""
 ) -> dict[str, float]:
-    """The mean over groups of every model's accuracy; of one group where it is named."""
-    found = {}
-    for model, own in outcomes.items():
-        covered = own != VOID
-        labels = np.zeros(len(own)) if groups is None else groups
+    """Return each model's accuracy, averaged over groups, or of the group `only`."""
+    accuracies = {}
+    for model, values in outcomes.items():
+        covered = values != VOID
+        labels = np.zeros(len(values)) if groups is None else groups
         names = [only] if only else np.unique(labels[covered]).tolist()
-        parts = [how.worth(own[covered & (labels == name)]) for name in names]
-        found[model] = float(np.mean([part.mean() if len(part) else math.nan for part in parts]))
-    return found
+        parts = [how.worth(values[covered & (labels == name)]) for name in names]
+        accuracies[model] = float(np.mean([part.mean() if len(part) else math.nan for part in parts]))
+    return accuracies
 
 
 def _leaking(found: Answers, blind: Sequence[str]) -> np.ndarray:
-    """Which items one of these runs gets right."""
+    """Return a mask of the items that at least one of these runs gets right."""
     leaking = np.zeros(len(found.right), dtype=bool)
     keys = item_keys(found.first.table)
     for run in map(load_run, blind):
@@ -189,15 +197,15 @@ def _pair(
     return PairRobustness(names[0], names[1], same.difference, *ends, reversing, survives)
 
 
-def _noisy(found: Answers, name: str, wrong: tuple[float, float, float], settings: MetricSettings) -> NoisyAccuracy:
-    """The accuracy as observed, and on right labels.
+def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], settings: MetricSettings) -> NoisyAccuracy:
+    """Return the observed accuracy, and the accuracy on correct labels.
 
-    Where wrong labels, a share e, turn answers round and fall on items that the model understands as on others,
-    the observed accuracy is a·(1 − e) + (1 − a)·e. The ends of both intervals taken together are wider than 95 %.
+    If a share e of the labels is wrong, independently of what the model understands, and a wrong label reverses the
+    outcome, the observed accuracy is a·(1 − e) + (1 − a)·e. Combining the ends of both intervals gives more than 95 %.
     """
-    own = found.outcomes[name]
-    right = settings.worth(own[own != VOID])
-    interval = share_interval(right, np.ones(len(right)), found.first.clusters[own != VOID], settings)
+    outcomes = answers.outcomes[name]
+    right = settings.worth(outcomes[outcomes != VOID])
+    interval = share_interval(right, np.ones(len(right)), answers.first.clusters[outcomes != VOID], settings)
     values = [float(right.mean()), interval.low, interval.high]
     turned = np.array([[(v - e) / (1 - 2 * e) if e < 0.5 else math.nan for e in wrong] for v in values]).clip(0, 1)
     on_right_labels = (float(turned[0, 0]), float(turned[1].min()), float(turned[2].max()))

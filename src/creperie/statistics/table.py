@@ -35,7 +35,7 @@ SUFFIXES = (".parquet", ".csv", ".tsv")
 
 
 def read_table(path: str | Path) -> pa.Table:
-    """A table from a file; its ending says what it is."""
+    """Read a table from a file, in the format that its extension names."""
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
@@ -48,8 +48,8 @@ def read_table(path: str | Path) -> pa.Table:
             check_columns(len(pq.read_schema(file).names), str(file))
             return pq.read_table(file)
         separator = "\t" if file.suffix == ".tsv" else ","
-        next(csv_rows(file, separator))  # refuses a header of too many columns, or of one twice
-        # R writes NA for what is missing; a caption in quotes may be any word
+        next(csv_rows(file, separator))  # refuses a header with too many or duplicate columns
+        # R writes NA for missing values; in quotes it is text
         convert = csv.ConvertOptions(
             strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=["", "NA", "NaN", "nan"]
         )
@@ -60,7 +60,7 @@ def read_table(path: str | Path) -> pa.Table:
 
 
 def write_table(table: pa.Table, path: str | Path) -> Path:
-    """Write a table: there whole, or not at all."""
+    """Write a table atomically, in the format that its extension names."""
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
 
@@ -85,7 +85,9 @@ WORTH = {"wrong": 0.0, "half": 0.5, "right": 1.0}
 
 @dataclass(frozen=True)
 class TableReading:
-    """How runs become rows. `task` empty: every caption against every foil; else one row per item, by that task."""
+    """How runs become rows. With an empty `task`, one row per pair of caption and foil; else one row per item, by that
+    task.
+    """
 
     task: str = ""
     ties: str = "wrong"
@@ -95,7 +97,7 @@ class TableReading:
 
 @dataclass(frozen=True)
 class LongTable:
-    """A long table, and what has to be said about it."""
+    """A long table, and notes about how it was made."""
 
     table: pa.Table
     notes: tuple[str, ...] = ()
@@ -103,7 +105,9 @@ class LongTable:
 
 @dataclass(frozen=True, eq=False)
 class _RunRows:
-    """Comparisons of a run: item, image row, caption and foil columns, score difference; −1 where there is no one."""
+    """The comparisons of a run: item, image row, caption and foil columns, score difference. −1 stands for a missing
+    index.
+    """
 
     item: np.ndarray
     row: np.ndarray
@@ -120,7 +124,7 @@ def long_table(
     reading: TableReading | None = None,
     progress: Progress = silent,
 ) -> LongTable:
-    """Runs, and the benchmarks that they are on, as one table."""
+    """Return runs and the benchmarks that they scored as one long table."""
     if not runs:
         raise UsageError("there is no run to read")
     reading = reading or TableReading()
@@ -141,7 +145,7 @@ def long_table(
 
 
 def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progress = silent) -> pa.Table:
-    """The table with the column `grammaticality`, where a scorer is given."""
+    """Return the table with the column `grammaticality` added, if a scorer is given."""
     if grammar is None:
         return table
     if not {"caption", "foil"} <= set(table.column_names):
@@ -153,7 +157,7 @@ def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progres
 
 
 def _check_twins(runs: Sequence[Run]) -> None:
-    """One run per model and benchmark, or rows would count twice."""
+    """Raise an error if a model has several runs on a benchmark: its rows would count twice."""
     seen: dict[tuple[str, str], str] = {}
     for run in runs:
         if (run.model, run.hash) in seen:
@@ -165,7 +169,7 @@ def _check_twins(runs: Sequence[Run]) -> None:
 
 
 def _bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
-    """The benchmark that was scored; where only some of its items were, those items."""
+    """Return the benchmark that a run scored, reduced to the items that were scored."""
     for bench in benches:
         if bench.hash == run.hash:
             return bench
@@ -181,7 +185,7 @@ def _bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
 
 
 def item_keys(table: pa.Table) -> list[tuple[Any, ...]]:
-    """Subset, id and match matrix of every item."""
+    """Return subset, id and match matrix of every item."""
     columns = (table.column(name).to_pylist() for name in ("subset", "id", "match"))
     return [(subset, id_, tuple(match)) for subset, id_, match in zip(*columns, strict=True)]
 
@@ -190,7 +194,7 @@ def item_keys(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
-    """Every true caption of an image against every false one."""
+    """Return one row per pair of a true and a false caption of an image."""
     needs: Input = "image_text" if "image_text" in run.inputs else "text"
     if needs not in run.inputs:
         raise UsageError(
@@ -205,7 +209,7 @@ def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
                 for b in np.flatnonzero(~line):
                     one, other = cells[base + a], cells[base + b]
                     same = [np.full(len(group.items), v) for v in (r, a, b)]
-                    # float32 decides; the difference is only shown
+                    # outcomes are decided in float32; the difference is for display only
                     parts.append((group.items, *same, one.astype(float) - other, one > other, one == other))
     if not parts:
         raise DataError("no item has both a true and a false caption for an image", where=run.name)
@@ -217,7 +221,7 @@ def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
 
 
 def _task_rows(run: Run, reading: TableReading) -> _RunRows:
-    """One row per item: its outcome by a task, and its smallest lead."""
+    """Return one row per item: its outcome by a task, and its smallest margin."""
     chosen_task = find_task(reading.task)
     if chosen_task.needs not in run.inputs:
         raise UsageError(
@@ -244,7 +248,7 @@ def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: TableRe
     take = pa.array(rows.item)
     subset, id_ = (run.table.column(name).take(take) for name in ("subset", "id"))
     size = reading.sizes.get(run.model, run.document["model"].get("parameters"))
-    found: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "run": _same(run.name, n),
         "model": _same(run.model, n),
         "size": pa.array(np.full(n, np.nan if size is None else float(size)), from_pandas=True),
@@ -258,10 +262,10 @@ def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: TableRe
     }
     if not reading.task:
         labels = [f"{a + 1}-{b + 1}" for a, b in zip(*_slots(run, rows))]
-        found["comparison"] = pa.array(labels)
+        columns["comparison"] = pa.array(labels)
     if bench is not None:
-        found |= _of_benchmark(bench, run, rows, reading)
-    return pa.table(found)
+        columns |= _of_benchmark(bench, run, rows, reading)
+    return pa.table(columns)
 
 
 def _same(value: str, n: int) -> pa.Array:
@@ -269,7 +273,7 @@ def _same(value: str, n: int) -> pa.Array:
 
 
 def _images(run: Run, rows: _RunRows) -> pa.Array:
-    """The image of every row, without its crop; null where the item has none."""
+    """Return the image of every row, without its crop; null if the item has no image."""
     lists = run.table.column("images").combine_chunks()
     counts = pc.list_value_length(lists).to_numpy()
     starts = np.cumsum(counts) - counts
@@ -280,17 +284,19 @@ def _images(run: Run, rows: _RunRows) -> pa.Array:
 
 
 def _slots(run: Run, rows: _RunRows) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the true, and which of the false captions of its image row each row compares."""
+    """Return, for every row, the position of its caption among the true captions of the image row, and of its foil
+    among the false ones.
+    """
     first, second = np.zeros(len(rows.item), int), np.zeros(len(rows.item), int)
     kind = np.zeros(len(run), int)
     for k, group in enumerate(run.layout.groups):
         kind[group.items] = k
     for k, group in enumerate(run.layout.groups):
-        mine = kind[rows.item] == k
+        of_kind = kind[rows.item] == k
         true = group.match.cumsum(axis=1) - 1
         false = (~group.match).cumsum(axis=1) - 1
-        first[mine] = true[rows.row[mine], rows.caption[mine]]
-        second[mine] = false[rows.row[mine], rows.foil[mine]]
+        first[of_kind] = true[rows.row[of_kind], rows.caption[of_kind]]
+        second[of_kind] = false[rows.row[of_kind], rows.foil[of_kind]]
     return first, second
 
 
@@ -301,13 +307,13 @@ def _of_benchmark(bench: Benchmark, run: Run, rows: _RunRows, reading: TableRead
     foil = texts.take(pa.array(offsets[rows.item] + rows.foil, mask=~there))
     words, others = words_of(caption), words_of(foil)
     longer = np.where(words > others, "caption", np.where(words < others, "foil", "equal"))
-    found: dict[str, Any] = {"caption": caption, "foil": foil, "length": pa.array(words), "longer": pa.array(longer)}
+    columns: dict[str, Any] = {"caption": caption, "foil": foil, "length": pa.array(words), "longer": pa.array(longer)}
     take = pa.array(rows.item)
     tags = {name: bench.column(name).take(take) for name in bench.columns if name.startswith(TAG_PREFIX)}
-    own = tags.get(f"{TAG_PREFIX}source")
-    found["source"] = own.cast(pa.string()) if own is not None else _same(bench.name, len(rows.item))
+    source = tags.get(f"{TAG_PREFIX}source")
+    columns["source"] = source.cast(pa.string()) if source is not None else _same(bench.name, len(rows.item))
     construction = tags.get(f"{TAG_PREFIX}construction")
     if construction is not None:
         slots = _slots(run, rows) if not reading.task else None
-        found |= construction_columns(construction.cast(pa.string()).to_pylist(), slots)
-    return found | tags
+        columns |= construction_columns(construction.cast(pa.string()).to_pylist(), slots)
+    return columns | tags

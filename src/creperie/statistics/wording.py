@@ -1,4 +1,4 @@
-"""What a comparison's captions say about themselves: length, construction, and which of them a scorer prefers."""
+"""Properties of the captions of a comparison: length, construction, and which of the two a scorer prefers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINK_GRAMMAR = "link-grammar"
 
 @dataclass(frozen=True)
 class WordingPreference:
-    """A text scorer that says which of two captions is better. Scores no farther apart than `equal` are equal."""
+    """A text scorer used to compare two captions. Scores that differ by at most `equal` count as equal."""
 
     score: Callable[[Sequence[str]], np.ndarray]
     name: str
@@ -31,7 +31,7 @@ class WordingPreference:
 
 
 def load_preference(name: str, *, equal: float = 0.0, device: str = "auto") -> WordingPreference:
-    """A scorer by name: `link-grammar`, or the URI of any model that gives captions a number."""
+    """Load a scorer by name: `link-grammar`, or the URI of any model that scores captions."""
     if equal < 0:
         raise UsageError(f"scores cannot be {equal} apart")
     if name == LINK_GRAMMAR:
@@ -51,7 +51,7 @@ def load_preference(name: str, *, equal: float = 0.0, device: str = "auto") -> W
 def preferred(
     captions: pa.ChunkedArray, foils: pa.ChunkedArray, preference: WordingPreference, progress: Progress = silent
 ) -> pa.Array:
-    """caption, foil or equal for every pair; each distinct text is scored once. Null where a text is missing."""
+    """Return caption, foil or equal for every pair, null if a text is missing; each distinct text is scored once."""
     both = pa.chunked_array([*captions.chunks, *foils.chunks], pa.string()).combine_chunks().dictionary_encode()
     texts = both.dictionary.to_pylist()
     order = sorted(range(len(texts)), key=lambda k: (len(texts[k]), texts[k]))
@@ -65,15 +65,15 @@ def preferred(
         missing = texts[int(np.flatnonzero(np.isnan(scores))[0])]
         raise ModelError(f"gives no score for the caption {missing[:60]!r}", where=preference.name)
     code = both.indices.fill_null(0).to_numpy()
-    known = ~np.asarray(both.indices.is_null())
+    present = ~np.asarray(both.indices.is_null())
     n = len(captions)
     apart = scores[code[:n]] - scores[code[n:]]
     answer = np.where(np.abs(apart) <= preference.equal, "equal", np.where(apart > 0, "caption", "foil"))
-    return pa.array(answer, mask=~(known[:n] & known[n:]))
+    return pa.array(answer, mask=~(present[:n] & present[n:]))
 
 
 def words_of(texts: pa.Array) -> np.ndarray:
-    """How many words each text has."""
+    """Return the number of words of each text."""
     counted = pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(texts.fill_null(""))))
     empty = pc.equal(pc.utf8_trim_whitespace(texts.fill_null("")), "")
     return np.where(np.asarray(empty), 0, np.asarray(counted)).astype(np.int64)
@@ -82,11 +82,11 @@ def words_of(texts: pa.Array) -> np.ndarray:
 def construction_columns(
     constructions: Sequence[str | None], slots: tuple[np.ndarray, np.ndarray] | None
 ) -> dict[str, pa.Array]:
-    """The construction of every row's caption, and whether caption and foil name their arguments in the same order.
+    """Return the construction of every row's caption, and whether caption and foil name their arguments in the same
+    order.
 
-    A foil exchanges the arguments of the caption in its own construction. So against that foil the order is
-    different, and against the other construction's foil it is alike: "a ball is hit by a player", "a ball hits a
-    player".
+    A foil exchanges the arguments of the caption and keeps its construction. So the order differs against that foil,
+    and is the same against the foil of the other construction: "a ball is hit by a player", "a ball hits a player".
     """
     types: list[str | None] = []
     orders: list[str | None] = []

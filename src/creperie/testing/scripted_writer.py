@@ -1,7 +1,7 @@
-"""A stand-in for a language model where none is at hand: it answers the prompt that asks for richer captions.
+"""A stand-in for a language model: it answers only the prompt that asks for richer captions (`llm:enrich`).
 
-`lm:pkg:creperie.testing.scripted_writer` in a recipe's small profile. It knows no language: every caption gets the same
-details, which are true of all pictures of the built-in world.
+The small profile of a recipe uses it as `lm:pkg:creperie.testing.scripted_writer`. It knows no language: every caption
+gets the same details, which are true of all images of the built-in world.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DETAILS = ", drawn in flat colours with clean edges on one plain background"
 
 
 class ScriptedWriter:
-    """A generator that answers `llm:enrich` alone."""
+    """A generator that answers only the prompts of `llm:enrich`."""
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -35,5 +35,5 @@ class ScriptedWriter:
 
 
 def language_model() -> ScriptedWriter:
-    """What `lm:pkg:` looks for in a module that holds no weights."""
+    """Return the model; `lm:pkg:` calls this function in a module that holds no weights."""
     return ScriptedWriter()

@@ -24,7 +24,7 @@ Folder = Path | str
 
 
 def tiny_bert(folder: Folder, seed: int = 0) -> Path:
-    """A BERT text encoder."""
+    """Write a BERT text encoder into a folder and return the folder."""
     from transformers import BertConfig, BertModel
 
     tokenizer = tokenizers.wordpiece_tokenizer(128)
@@ -35,7 +35,7 @@ def tiny_bert(folder: Folder, seed: int = 0) -> Path:
 
 
 def tiny_sentence_encoder(folder: Folder, seed: int = 0, *, pooling: str = "mean", max_length: int = 64) -> Path:
-    """A sentence-transformers folder: a small BERT, pooling, normalisation."""
+    """Write a sentence-transformers model (a small BERT, pooling, normalisation) and return its folder."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer import modules
 
@@ -52,7 +52,7 @@ def tiny_sentence_encoder(folder: Folder, seed: int = 0, *, pooling: str = "mean
 def tiny_clip(
     folder: Folder, seed: int = 0, *, activation: str = "quick_gelu", context: int = 77, legacy_eos: bool = False
 ) -> Path:
-    """A CLIP model. `legacy_eos` writes the configuration of old checkpoints, where the end token is called 2."""
+    """Write a CLIP model and return its folder. `legacy_eos`: the end token has the id 2, as in old checkpoints."""
     from transformers import CLIPConfig, CLIPModel
 
     tokenizer = tokenizers.clip_tokenizer(context)
@@ -85,7 +85,7 @@ def clip_processor(size: int = IMAGE) -> Any:
 
 
 def enliven(model: Any, seed: int) -> Any:
-    """Seeded weights large enough that different inputs give clearly different outputs."""
+    """Return the model with seeded random weights, large enough that different inputs give different outputs."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -101,7 +101,7 @@ def enliven(model: Any, seed: int) -> Any:
 
 
 def save(folder: Path, model: Any, *processors: Any) -> Path:
-    """Write a model and what belongs to it as `save_pretrained` does."""
+    """Write a model and its processors by `save_pretrained` and return the folder."""
     from creperie.models import quiet_libraries
 
     with quiet_libraries():
@@ -112,7 +112,7 @@ def save(folder: Path, model: Any, *processors: Any) -> Path:
 
 
 def tiny_flava(folder: Folder, seed: int = 0) -> Path:
-    """A FLAVA pre-training model: contrastive projections and matching head."""
+    """Write a FLAVA pre-training model (contrastive projections, matching head) and return its folder."""
     from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageProcessorPil
 
     tokenizer = tokenizers.wordpiece_tokenizer(80)

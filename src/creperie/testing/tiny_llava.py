@@ -1,4 +1,4 @@
-"""A tiny LLaVA checkpoint, and the parts that its kin are put together from."""
+"""A tiny LLaVA checkpoint, and the parts that related checkpoints share with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from creperie.testing.tiny import IMAGE, LAYERS, VISION, WIDTH, Folder, clip_pro
 
 PATCH = 8
 CELLS = (IMAGE // PATCH) ** 2  #: image tokens of one picture
-#: the shape of LLaVA 1.5's dialogue: the answer follows a blank
+#: the dialogue format of LLaVA 1.5: the answer follows a space
 DIALOGUE = (
     "{% for m in messages %}{{ m.role | upper }}: {% for part in m.content %}"
     "{% if part.type == 'image' %}<image>\n{% else %}{{ part.text }}{% endif %}{% endfor %} {% endfor %}"
@@ -19,7 +19,9 @@ DIALOGUE = (
 
 
 def tiny_llava(folder: Folder, seed: int = 0) -> Path:
-    """LLaVA 1.5: CLIP's tower, a Llama with its SentencePiece-like tokenizer, a fixed number of image tokens."""
+    """Write a LLaVA 1.5 model and return its folder: CLIP's image tower, a Llama with a SentencePiece-like tokenizer,
+    and a fixed number of image tokens.
+    """
     from transformers import LlavaConfig, LlavaForConditionalGeneration, LlavaProcessor
 
     tokenizer = llama_tokenizer(["<image>", "<pad>"])
@@ -38,7 +40,7 @@ def tiny_llava(folder: Folder, seed: int = 0) -> Path:
 
 
 def llama_tokenizer(special: list[str]) -> Any:
-    """Pieces that begin with a blank, which is also put before the first word, as in Llama 1 and 2."""
+    """Return a tokenizer whose words begin with a space, also the first word of a text, as in Llama 1 and 2."""
     from transformers import LlamaTokenizer
 
     letters = sorted({*tokenizers.LETTERS, "▁", "\n"})

@@ -1,4 +1,4 @@
-"""Small tokenizers of the families' own kinds, made from a handful of sentences."""
+"""Small tokenizers of several families, built from a few sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,'\"!?
 
 
 def clip_tokenizer(context: int = 77) -> Any:
-    """Byte-level BPE with end-of-word marks; start and end tokens have the highest ids, as in CLIP."""
+    """Return a byte-level BPE tokenizer as in CLIP: end-of-word marks, start and end tokens with the highest ids."""
     from transformers import CLIPTokenizer
 
     words, merges = byte_pairs("</w>")
@@ -27,7 +27,7 @@ def clip_tokenizer(context: int = 77) -> Any:
 
 
 def wordpiece_tokenizer(context: int = 128) -> Any:
-    """Lower-casing WordPiece with [CLS] and [SEP], as in BERT."""
+    """Return a lower-casing WordPiece tokenizer with [CLS] and [SEP], as in BERT."""
     from transformers import BertTokenizer
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -42,8 +42,11 @@ def sentence_words() -> list[str]:
 
 
 def byte_pairs(suffix: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """The pieces and merges of a byte-level BPE that joins the sentences' words from the left. Not trained by a
-    library, whose ties fall differently in every run. Without a suffix a word is marked by the blank before it."""
+    """Return the pieces and merges of a byte-level BPE that joins the words of the sentences from the left.
+
+    It is not trained by a library, because libraries break ties differently in every run. Without a suffix, a word is
+    marked by the space before it.
+    """
     from tokenizers.pre_tokenizers import ByteLevel
 
     alphabet = sorted(ByteLevel.alphabet())

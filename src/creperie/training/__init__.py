@@ -1,4 +1,4 @@
-"""Hard-negative training and fine-tuning, to see whether a gain survives an honest benchmark."""
+"""Training and fine-tuning with hard negatives, to test whether a gain persists on an unbiased benchmark."""
 
 from creperie.core.doors import front_door
 

@@ -29,7 +29,6 @@ from creperie.training.settings import TrainingSettings as TrainingSettings
 from creperie.training.settings import Tuning as Tuning
 from creperie.training.student import open_student as open_student
 from creperie.training.study import run_study as run_study
-from creperie.training.study import study_small as study_small
 from creperie.training.tables import GAIN_MARK as GAIN_MARK
 from creperie.training.tables import MARKED_GAIN as MARKED_GAIN
 from creperie.training.tables import STUDY_FILE as STUDY_FILE

@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA) by peft, beside the attention weights of a model of any library."""
+"""Low-rank adapters (LoRA) from peft, added to the attention layers of a model of any library."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from torch import nn
 
 from creperie.core import missing_extra
 
-#: other names of the same layers
+#: alternative names of the same layers
 ALIASES = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
 THIRDS = {"q_proj", "k_proj", "v_proj"}
-#: linear layers that hold queries, keys and values one below the other
+#: linear layers with the weights of queries, keys and values stacked
 STACKED = "qkv"
 
 
 def add_adapters(model: nn.Module, targets: Collection[str], rank: int, alpha: float) -> Any:
-    """Freeze a model, put adapters into the layers that `targets` names, and return peft's tuner; None if no layer
-    has such a name. Where queries, keys and values share one layer, the whole layer is adapted."""
+    """Freeze a model, add adapters to the layers named in `targets`, and return peft's tuner; None if no layer matches.
+
+    If queries, keys and values share one layer, the whole layer is adapted.
+    """
     try:
         from peft import LoraConfig, LoraModel
     except ModuleNotFoundError as e:

@@ -1,4 +1,4 @@
-"""The towers of a small CLIP, its tokenizer of whole words, and networks of both towers in one forward pass."""
+"""The towers and the word tokenizer of a small CLIP, and networks that run both towers in one forward pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def split_words(text: str) -> list[str]:
-    """Return words and marks in lower case.
+    """Return the words and punctuation marks of a text in lower case.
 
     >>> split_words("There is no cat.")
     ['there', 'is', 'no', 'cat', '.']
@@ -34,7 +34,7 @@ def split_words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Words:
-    """A vocabulary of whole words. A caption is <start>, its words, <end>; what does not fit is cut before <end>.
+    """A tokenizer with a vocabulary of whole words. A caption becomes <start>, its words, <end>; excess words are cut.
 
     >>> words = vocabulary_of(["a red cat", "a dog"], context=5)
     >>> words(["a red dog sits"])[0].ids.tolist(), words(["a red dog sits"])[0].cut
@@ -61,29 +61,29 @@ class Words:
 
 
 def vocabulary_of(captions: Iterable[str], context: int) -> Words:
-    """Return the words of some captions, in alphabetical order."""
+    """Return a tokenizer with the words of the captions, in alphabetical order."""
     counted = Counter(word for caption in captions for word in split_words(caption))
     return Words((*SPECIAL, *sorted(counted)), context)
 
 
 @dataclass(frozen=True)
 class SmallConfig:
-    """A small CLIP: convolutions that halve the picture, a transformer over what is left, and a causal text tower."""
+    """The size of a small CLIP: a convolutional image tower with a transformer on top, and a causal text tower."""
 
-    vocabulary: int = 0  #: words; set from the training captions
-    size: int = 64  #: width and height of pictures
-    channels: tuple[int, ...] = (48, 96, 160)  #: the first stage goes down by four, each other one by two
-    vision_layers: int = 1  #: transformer layers over the last stage's cells
-    residual: bool = False  #: a residual block after every stage: a ResNet's tower
+    vocabulary: int = 0  #: number of words; set from the training captions
+    size: int = 64  #: width and height of images
+    channels: tuple[int, ...] = (48, 96, 160)  #: the first stage downsamples by four, each other one by two
+    vision_layers: int = 1  #: transformer layers over the cells of the last stage
+    residual: bool = False  #: add a residual block after every stage, as in a ResNet
     text_width: int = 128
     text_layers: int = 1
     heads: int = 4
     joint: int = 128  #: dimensions of the shared space
-    context: int = 48  #: tokens of a caption
+    context: int = 48  #: maximum number of tokens in a caption
 
     @property
     def shrink(self) -> int:
-        """How many pixels across become one cell."""
+        """The downsampling factor of the image tower: the width of a cell in pixels."""
         return int(2 ** (len(self.channels) + 1))
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ class SmallConfig:
 
 
 class TransformerBlock(nn.Module):
-    """A transformer layer, normalised before."""
+    """A transformer layer with normalisation before attention and MLP (pre-norm)."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class TransformerBlock(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions beside a shortcut, as in a ResNet."""
+    """Two convolutions with a shortcut, as in a ResNet."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -132,12 +132,12 @@ class ResidualBlock(nn.Module):
 
 
 class ImageTower(nn.Module):
-    """Convolutions, a transformer over the cells with places, and a learned weighing of cells."""
+    """An image tower: convolutions, a transformer over the cells with position embeddings, and attention pooling."""
 
     def __init__(self, config: SmallConfig) -> None:
         super().__init__()
         first, *others = config.channels
-        # the first stage goes down by four at once: at full width a convolution costs more than all that follows
+        # The first stage downsamples by four: at full resolution a convolution would cost more than all that follows.
         stages: list[nn.Module] = [nn.Conv2d(3, first, 6, stride=4, padding=1), nn.BatchNorm2d(first), nn.ReLU()]
         before = first
         for channels in others:
@@ -163,7 +163,7 @@ class ImageTower(nn.Module):
 
 
 class SmallTextTower(nn.Module):
-    """A causal transformer, read at the end token: what stands behind it changes nothing."""
+    """A causal transformer whose output is read at the end token, so that padding has no effect."""
 
     def __init__(self, config: SmallConfig) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ class SmallTextTower(nn.Module):
 
 
 class SmallClip(nn.Module):
-    """Both towers and the temperature."""
+    """A dual encoder with both towers and the temperature."""
 
     def __init__(self, config: SmallConfig) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ class SmallClip(nn.Module):
         self.logit_scale = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
 
     def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Pictures as bytes, (n, size, size, 3), to vectors."""
+        """Return the vectors of images given as bytes, (n, size, size, 3)."""
         scaled = pixels.permute(0, 3, 1, 2).to(self.logit_scale.dtype) / 127.5 - 1.0
         return self.image(scaled)
 
@@ -204,7 +204,7 @@ class SmallClip(nn.Module):
 
 
 def plain_state(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Return the weights by name, each in memory of its own, as safetensors files want them."""
+    """Return the weights by name as contiguous copies on the CPU, as safetensors requires."""
     return {name: tensor.detach().cpu().clone().contiguous() for name, tensor in model.state_dict().items()}
 
 
@@ -212,13 +212,13 @@ Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class TrainedNetwork(nn.Module):
-    """What the trainer moves, wraps and calls. `model` is what is saved."""
+    """The base class of networks that the trainer moves, wraps and calls. `model` is the part that is saved."""
 
     model: Any
-    adapters: tuple[Any, ...] = ()  #: peft's tuner, where there is one; in a tuple, so that it is not a part of this
+    adapters: tuple[Any, ...] = ()  #: peft's tuner, if any; in a tuple, so that it does not become a submodule
 
     def merged(self) -> Any:
-        """Return the model; where it has adapters, a copy with their weights merged."""
+        """Return the model; if it has adapters, a copy with their weights merged."""
         return copy.deepcopy(self.adapters[0]).merge_and_unload() if self.adapters else self.model
 
     @property
@@ -227,7 +227,7 @@ class TrainedNetwork(nn.Module):
         return scale
 
     def rate_of(self, name: str) -> float:
-        """Return the learning rate of a weight, as a share of the training's."""
+        """Return the learning rate of a weight as a multiple of the training's rate."""
         return 1.0
 
 
@@ -241,8 +241,10 @@ class SmallNetwork(TrainedNetwork):
 
 
 class DualNetwork(TrainedNetwork):
-    """`model` is one of transformers or of open_clip; its towers are asked as its adapter
-    asks them. `pad` is the padding that a tower must be told about."""
+    """A network around a model of transformers or open_clip, whose towers are called through its adapter.
+
+    `pad` is the id of the padding token, for towers that need a mask.
+    """
 
     def __init__(self, model: Any, towers: Towers, pad: int | None = None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The folder of a training. Checkpoints are whole or not there.
+"""The folder of a training run. Checkpoints are written atomically.
 
 out/mine/
   train.json               what is trained, on what, how; at the end the result
@@ -25,17 +25,17 @@ def checkpoint_path(out: Path, step: int) -> Path:
 
 
 def steps_kept(out: Path) -> list[int]:
-    """Return the steps of the checkpoints that are there, in order."""
+    """Return the steps of the existing checkpoints, in ascending order."""
     return sorted(int(path.stem.removeprefix("step-")) for path in (out / FOLDER).glob("step-*.pt"))
 
 
 def write_checkpoint(out: Path, step: int, state: dict[str, Any]) -> None:
-    """Write the state of a training at a step. A full disk leaves the earlier checkpoints alone."""
+    """Write the checkpoint of a step; raise a DataError if this fails. Earlier checkpoints are not touched."""
     import torch
 
     path = checkpoint_path(out, step)
     try:
-        with draft_of(path) as draft, draft.open("wb") as file:  # given a path, torch forgets why it failed
+        with draft_of(path) as draft, draft.open("wb") as file:  # if given a path, torch hides the cause of a failure
             torch.save(state, file)
     except (OSError, RuntimeError) as e:
         steps = steps_kept(out)
@@ -59,19 +59,22 @@ def read_checkpoint(out: Path, step: int) -> dict[str, Any]:
 
 
 def remove_old(out: Path, keep: int) -> None:
-    """Remove all but the newest checkpoints."""
+    """Delete all checkpoints except the newest `keep`."""
     for step in steps_kept(out)[:-keep]:
         checkpoint_path(out, step).unlink(missing_ok=True)
 
 
 def _sweep_drafts(out: Path) -> None:
-    """Remove what a killed training left half written."""
+    """Delete the partial files of a training that was killed."""
     for path in (*out.glob(".model.*"), *(out / FOLDER).glob(".step-*")):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
-    """Return the document of a training: the one that is there, if it is of the same job, else a new one."""
+    """Return the document of a training: the existing one if it is of the same job, else a new one.
+
+    Raise a UsageError if the folder holds something else, or another training and `force` is not given.
+    """
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):
         if not path.is_file():
@@ -79,27 +82,21 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
             raise UsageError(what, where=str(out), hint="choose another, or empty it yourself")
         if force:
             shutil.rmtree(out)
-    if not path.is_file() or _nothing_to_lose(out, job):
+    document = _read_document(path) if path.is_file() else {}
+    before, now = document.get("job", {}), json.loads(json.dumps(job))
+    same = before == now
+    if not document or not (same or document.get("finished") or steps_kept(out)):
+        # Nothing is lost: a training that ended before its first checkpoint, for example because of wrong settings.
         out.mkdir(parents=True, exist_ok=True)
-        document: dict[str, Any] = {"creperie": VERSION, "kind": "training", "job": job, "finished": False}
+        document = {"creperie": VERSION, "kind": "training", "job": job, "finished": False}
         write_document(out, document)
         return document
-    document = _read_document(path)
-    before: dict[str, Any] = document["job"]
-    now: dict[str, Any] = json.loads(json.dumps(job))
-    if before != now:
+    if not same:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
         hint = "choose another folder, or pass `force=True` to start over"
         raise UsageError(f"this folder holds another training: {', '.join(changed)} differ", where=str(out), hint=hint)
     _sweep_drafts(out)
     return document
-
-
-def _nothing_to_lose(out: Path, job: dict[str, Any]) -> bool:
-    """Return True for another training that ended before its first checkpoint, as one does whose settings were
-    wrong."""
-    document = _read_document(out / DOCUMENT)
-    return document["job"] != json.loads(json.dumps(job)) and not document.get("finished") and not steps_kept(out)
 
 
 def _read_document(path: Path) -> dict[str, Any]:
@@ -114,7 +111,7 @@ def write_document(out: Path, document: dict[str, Any]) -> None:
 
 
 def read_metrics(out: Path) -> list[dict[str, Any]]:
-    """Return the lines of metrics.jsonl; a last line that a kill cut short is left out."""
+    """Return the lines of metrics.jsonl as dictionaries; a truncated last line is left out."""
     path = out / METRICS
     lines = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
@@ -126,6 +123,6 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
 
 
 def keep_metrics(out: Path, steps: int) -> None:
-    """Remove what was logged after a step: it will be logged again."""
+    """Delete the metrics logged after a step; the resumed training logs them again."""
     lines = [line for line in read_metrics(out) if line["step"] <= steps]
     write_text(out / METRICS, "".join(json.dumps(line) + "\n" for line in lines))

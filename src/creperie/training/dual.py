@@ -1,4 +1,4 @@
-"""Dual encoders of other libraries in training."""
+"""Training of dual encoders from other libraries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DualStudent:
-    """A dual encoder in training, whose adapter prepares images and captions."""
+    """A dual encoder in training; its adapter prepares images and captions."""
 
     def __init__(self, encoder: DualEncoder) -> None:
         from creperie.training.architecture import DualNetwork
@@ -46,7 +46,7 @@ class DualStudent:
 
 
 class ClipStudent(DualStudent):
-    """A CLIP or FLAVA of transformers in training, saved with its own tokenizer and image processor."""
+    """A CLIP or FLAVA model of transformers in training, saved with its tokenizer and image processor."""
 
     kind = "hf"
 
@@ -66,7 +66,7 @@ class ClipStudent(DualStudent):
 
 
 def open_transformers(uri: str) -> ClipStudent:
-    """Return the CLIP or FLAVA that an `hf:` URI names, ready to be trained."""
+    """Return the CLIP or FLAVA model of an `hf:` URI, ready to be trained."""
     from creperie.models import Folder, load_model, model_folder
 
     parsed = parse_uri(uri)

@@ -1,4 +1,4 @@
-"""What a training sees: pictures with captions, foils and second wordings."""
+"""Training examples: images with captions, foils and paraphrases."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from dataclasses import dataclass, replace
 
 from PIL import Image
 
-from creperie.bench import Benchmark
+from creperie.bench import Benchmark, Item
 from creperie.core import DataError
 
-#: from an image's key to the picture
+#: a function from an image key to the image
 Open = Callable[[str], Image.Image]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingExample:
-    """One picture to learn from. `key` names the record it came from; `alternatives` are other pictures' keys, of
-    which the caption is not true."""
+    """A training example: an image and a true caption.
+
+    `key` names the record that it came from; `alternatives` are keys of other images, of which the caption is not true.
+    """
 
     key: str
     image: str
@@ -30,7 +32,7 @@ class TrainingExample:
 
 @dataclass(frozen=True)
 class TrainSet:
-    """Examples and the way to their pictures."""
+    """A list of training examples, and a function that opens their images."""
 
     name: str
     examples: tuple[TrainingExample, ...]
@@ -41,12 +43,12 @@ class TrainSet:
 
     @property
     def with_foils(self) -> int:
-        """How many examples have at least one foil."""
+        """The number of examples that have at least one foil."""
         return sum(bool(e.foils) for e in self.examples)
 
     @property
     def digest(self) -> str:
-        """The same for the same examples in the same order: a training resumes only on what it began with."""
+        """The hash of the examples in their order. A training resumes only on the data it started with."""
         whole = hashlib.sha256()
         for e in self.examples:
             parts = (e.key, e.image, e.caption, e.paraphrase, *e.foils, "|", *e.alternatives)
@@ -54,7 +56,7 @@ class TrainSet:
         return whole.hexdigest()
 
     def captions(self) -> Iterable[str]:
-        """Return every text of the set."""
+        """Yield all texts of the set: captions, paraphrases and foils."""
         for e in self.examples:
             yield e.caption
             if e.paraphrase:
@@ -62,19 +64,25 @@ class TrainSet:
             yield from e.foils
 
 
+def told_apart(item: Item, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the true and the false captions of one image of an item; `row` is the index of the image."""
+    pairs = list(zip(item.captions, item.match[row], strict=True))
+    return tuple(c for c, holds in pairs if holds), tuple(c for c, holds in pairs if not holds)
+
+
 def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
-    """Return a benchmark's items as examples: one for each image of an item, with its first true caption, its second
-    one as the paraphrase, and its false captions as foils. The other images of the item are alternatives. Of an item
-    that has only true captions, and more than two, each caption is an example of its own."""
+    """Return the items of a benchmark as training examples, one per image of an item.
+
+    The first true caption is the caption, the second the paraphrase, and the false captions are the foils. The other
+    images of the item are alternatives. If an image has more than two captions and all are true, each becomes an
+    example.
+    """
     from creperie.bench import open_image
 
     examples = []
     for item in bench:
-        if not item.images:
-            continue
         for row, image in enumerate(item.images):
-            true = [c for c, holds in zip(item.captions, item.match[row], strict=True) if holds]
-            false = tuple(c for c, holds in zip(item.captions, item.match[row], strict=True) if not holds)
+            true, false = told_apart(item, row)
             if not true:
                 continue
             others = tuple(
@@ -94,6 +102,6 @@ def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
 
 
 def with_foils(data: TrainSet, foils: Sequence[tuple[str, ...]]) -> TrainSet:
-    """Return the same pictures and captions with other foils, one tuple per example."""
+    """Return the data with other foils, one tuple per example."""
     pairs = zip(data.examples, foils, strict=True)
     return replace(data, examples=tuple(replace(e, foils=own) for e, own in pairs))

@@ -1,4 +1,4 @@
-"""Batches: the same for the same seed and step, made ready beside the model."""
+"""Batches of training data, determined by seed and step, and prepared in a background thread."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ from creperie.training.student import Student
 if TYPE_CHECKING:
     import torch
 
-AHEAD = 4  #: batches made ready before they are asked for
+AHEAD = 4  #: number of batches prepared in advance
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs on the device. Texts stand in the order: captions, paraphrases (one each, or none), foils; pictures: those
-    of the examples, then the alternatives."""
+    """The inputs of one batch on the device.
+
+    Texts are in the order captions, paraphrases (one each, or none), foils. Images are those of the examples, then the
+    alternatives.
+    """
 
     number: int
     size: int
@@ -38,14 +41,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class RaggedIds:
-    """Lists of numbers, one per example, end to end."""
+    """Lists of integers, one per example, stored end to end."""
 
     starts: np.ndarray
     counts: np.ndarray
     values: np.ndarray
 
     def of(self, rows: np.ndarray) -> np.ndarray:
-        """Return all numbers of some examples, one after the other."""
+        """Return the concatenated lists of some examples."""
         counts = self.counts[rows]
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
@@ -54,7 +57,8 @@ class RaggedIds:
 
 
 def _ragged(lists: Sequence[Sequence[int]]) -> RaggedIds:
-    """
+    """Return lists of integers in one array.
+
     >>> _ragged([[5], [], [7, 8]]).of(np.array([2, 1, 0])).tolist()
     [7, 8, 5]
     """
@@ -64,8 +68,8 @@ def _ragged(lists: Sequence[Sequence[int]]) -> RaggedIds:
 
 
 def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
-    """Return the same examples, so that each image comes once before any comes twice: in a batch, a second caption of
-    the same image would count as a wrong one.
+    """Return the examples in an order in which each image appears once before any appears twice: in a batch, a second
+    caption of the same image would count as a wrong one.
 
     >>> _spread(np.array([0, 1, 2, 3]), np.array([7, 7, 8, 8])).tolist()
     [0, 2, 1, 3]
@@ -80,8 +84,11 @@ def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
 
 
 class Feed:
-    """A training set as batches. Texts are tokenised once; pictures are prepared when they are first seen. A batch is
-    then a few gathers, so that the model's own thread is not held up."""
+    """A training set as batches.
+
+    Texts are tokenised once, and images are prepared on first use. A batch is then only gathered from arrays, so that
+    the thread that runs the model does not wait.
+    """
 
     def __init__(
         self,
@@ -104,7 +111,7 @@ class Feed:
     # -- texts and pictures as numbers ---------------------------------------------------------------------------
 
     def _number_texts(self, truncate: bool) -> None:
-        """All texts as one padded table of ids; each example's captions and foils as rows of it."""
+        """Tokenise all texts into one padded table, and store each example's captions and foils as row numbers."""
         examples = self.data.examples
         texts = list(dict.fromkeys(self.data.captions()))
         tokens = self.student.prepare_texts(texts)
@@ -142,7 +149,7 @@ class Feed:
     # -- batches -------------------------------------------------------------------------------------------------
 
     def rows(self, number: int) -> np.ndarray:
-        """Return the examples of batch `number`. Every epoch has an order of its own."""
+        """Return the indices of the examples in batch `number`. Every epoch has a different order."""
         per_epoch = max(1, len(self.data) // self.size)
         epoch, place = divmod(number, per_epoch)
         if self._order[0] != epoch:
@@ -151,7 +158,7 @@ class Feed:
         return np.asarray(self._order[1][place * self.size : (place + 1) * self.size])
 
     def keys(self, number: int) -> list[str]:
-        """Return where the examples of a batch came from, for messages."""
+        """Return the keys of the examples in a batch, for error messages."""
         return [self.data.examples[i].key for i in self.rows(number).tolist()]
 
     def batch(self, number: int) -> Batch:
@@ -164,7 +171,7 @@ class Feed:
         return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils))
 
     def _drawn_foils(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Return a foil of every example of a batch that has some, drawn again in every epoch."""
+        """Return one random foil for each example of a batch that has foils. The draw differs between epochs."""
         if self.settings.objective == "clip":
             return np.zeros(0, dtype=np.int64)
         draws = np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(len(rows))
@@ -173,7 +180,9 @@ class Feed:
         return np.asarray(self._foils.values[chosen[counts > 0]])
 
     def _gathered(self, texts: np.ndarray, shown: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return ids and pictures on the device. Causal towers need no more than the longest caption of the batch."""
+        """Return token ids and images on the device. For causal towers, ids are cut at the longest caption of the
+        batch.
+        """
         import torch
 
         longest = int(self._lengths[texts].max()) if self.student.trims else self._ids.shape[1]
@@ -182,7 +191,7 @@ class Feed:
         return moved(ids, self.device), moved(pixels, self.device)
 
     def stream(self, start: int, stop: int) -> Generator[Batch, None, None]:
-        """Yield batches `start` to `stop`, made ready by a thread beside the caller."""
+        """Yield the batches from `start` up to `stop`, prepared in a background thread."""
         ahead: deque[Future[Batch]] = deque()
         with ThreadPoolExecutor(1, thread_name_prefix="batches") as maker:
             for number in range(start, stop):
@@ -197,12 +206,12 @@ class Feed:
 
 
 def moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
-    """Return a tensor on the device, moved from pinned memory where that is a GPU."""
+    """Return a tensor on the device; if that is a GPU, it is copied from pinned memory."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
 
 
 def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
-    """Does the data have what the objective contrasts?"""
+    """Raise an error if the data lack what the objective needs: examples, paraphrases or foils."""
     if len(data) < 2:
         raise DataError(f"{len(data)} examples are not enough to train on", where=data.name)
     lacking = next((e for e in data.examples if not e.paraphrase), None)

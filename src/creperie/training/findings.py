@@ -1,4 +1,4 @@
-"""What a study finds: the exams of models that were trained with different foils."""
+"""The results of a study: test accuracies of models that were trained with different foils."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from creperie.core import unknown
+from creperie.metrics import student_quantile
 from creperie.training.scenes import TYPES
 
-#: arms: the types of foils that are trained with, and whether they were refined
+#: arms of a study: the types of foils to train with, and whether these are refined
 ARMS: dict[str, tuple[tuple[str, ...], bool]] = {
     "none": ((), False),
     **{name: ((name,), False) for name in TYPES},
@@ -23,7 +24,7 @@ EVERY = "every"
 
 
 def wanted_arms(arms: Sequence[str]) -> tuple[str, ...]:
-    """Return the arms by name, the one without foils first: all others are compared with it.
+    """Return the wanted arms; the arm without foils comes first, since all others are compared with it.
 
     >>> wanted_arms(["negate", "none"])
     ('none', 'negate')
@@ -38,20 +39,20 @@ def wanted_arms(arms: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ExamResult:
-    """One model's exam."""
+    """The test results of one trained model."""
 
     arm: str
     seed: int
-    values: dict[str, float]  #: "clean swap" → percent
-    kinds: dict[str, float]  #: every kind → percent
-    foils: int  #: examples with foils in its training
+    values: dict[str, float]  #: "clean swap" → accuracy in percent
+    kinds: dict[str, float]  #: kind of foils → accuracy in percent
+    foils: int  #: number of training examples with foils
     seconds: float
     model: str  #: URI
 
 
 @dataclass(frozen=True)
 class TrainingStudy:
-    """A grid of trainings and their exams, whole or as far as it has come."""
+    """The results of a grid of trainings, complete or so far."""
 
     preset: str
     arms: tuple[str, ...]
@@ -61,16 +62,16 @@ class TrainingStudy:
     seconds: float
     columns: tuple[str, ...]  #: "biased swap", "clean swap", …
     notes: tuple[str, ...] = field(default_factory=tuple)
-    scratch: bool = False  #: every arm begins with fresh weights, not with a trained model
+    scratch: bool = False  #: every arm starts from fresh weights, not from a trained model
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The arms with at least one exam."""
+        """The arms with at least one result."""
         return tuple(arm for arm in self.arms if any(s.arm == arm for s in self.sat))
 
     @property
     def size(self) -> int:
-        """Trainings in all, without the bases."""
+        """The total number of trainings, without the bases."""
         return len(self.arms) * len(self.seeds)
 
     @property
@@ -81,7 +82,7 @@ class TrainingStudy:
         return [s.values[column] for s in self.sat if s.arm == arm]
 
     def gains(self, arm: str, column: str) -> list[float]:
-        """Against the continuation without foils, seed by seed."""
+        """Return, for each seed, the gain of an arm over the training without foils."""
         plain = {s.seed: s.values[column] for s in self.sat if s.arm == "none"}
         return [s.values[column] - plain[s.seed] for s in self.sat if s.arm == arm and s.seed in plain]
 
@@ -94,26 +95,16 @@ class TrainingStudy:
 
 
 def read_study(document: dict[str, Any]) -> TrainingStudy:
-    """From what `Study.document` wrote, and JSON kept."""
-    return TrainingStudy(
-        preset=document["preset"],
-        arms=tuple(document["arms"]),
-        seeds=tuple(document["seeds"]),
-        sat=tuple(ExamResult(**own) for own in document["sat"]),
-        base=tuple(ExamResult(**own) for own in document["base"]),
-        seconds=document["seconds"],
-        columns=tuple(document["columns"]),
-        notes=tuple(document["notes"]),
-        scratch=document.get("scratch", False),
-    )
-
-
-#: Student's t, 97.5 %, for 2 to 9 degrees of freedom
-_T = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+    """Return the study of a `document` that was read from JSON."""
+    parts: dict[str, Any] = {name: document[name] for name in ("preset", "seconds")}
+    parts |= {name: tuple(document[name]) for name in ("arms", "seeds", "columns", "notes")}
+    parts |= {name: tuple(ExamResult(**own) for own in document[name]) for name in ("sat", "base")}
+    return TrainingStudy(**parts, scratch=document.get("scratch", False))
 
 
 def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return mean and 95 % interval over seeds by Student's t; with two seeds, where that says nothing, their range.
+    """Return the mean and the 95 % interval over seeds by Student's t; for fewer than three seeds, the mean and the
+    range.
 
     >>> [round(x, 2) for x in seed_interval([50.0, 52.0, 54.0])]
     [52.0, 47.03, 56.97]
@@ -125,12 +116,12 @@ def seed_interval(values: Sequence[float]) -> tuple[float, float, float]:
     if n < 3:
         return mean, min(values), max(values)
     spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
-    half = spread * (_T[n - 3] if n - 3 < len(_T) else 1.96)
+    half = spread * student_quantile(0.975, n - 1)
     return mean, mean - half, mean + half
 
 
 def seed_share_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the same of percentages, which end at 0 and at 100.
+    """Return the result of `seed_interval` for percentages, clipped to 0 and 100.
 
     >>> [round(x, 2) for x in seed_share_interval([98.0, 99.0, 100.0])]
     [99.0, 96.52, 100.0]

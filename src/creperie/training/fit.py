@@ -1,4 +1,4 @@
-"""`creperie.train`: train a model on a benchmark with images in one call."""
+"""The function `creperie.train`: train a model on a benchmark with images."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def train(
     engine: Engine | None = None,
     progress: Progress | None = automatic,
 ) -> Trained:
-    """Train a model on a benchmark with images and return where the trained model is: its `uri`.
+    """Train a model on a benchmark with images and return the result, whose `uri` names the trained model.
 
     `model` is the URI of a model to continue from, or a small model to train from scratch (`SmallConfig`, or the name
-    of a preset such as "small"); None joins the two towers that are named. Makers named as
-    negatives run on the engine. Called again with the same arguments, it resumes.
+    of a preset such as "small"); with None, the two named towers are joined. Makers named as negatives run on the
+    engine. A repeated call with the same arguments resumes.
     """
     progress = progress or silent
     foils = tuple(name for name in options.negatives if name != "none")
-    if settings.steps is not None and settings.warmup >= settings.steps:  # a warm-up that would not end
+    if settings.steps is not None and settings.warmup >= settings.steps:  # the warm-up would not end: shorten it
         settings = replace(settings, warmup=settings.steps // 10)
-    if not foils and settings.objective == "negclip":  # without foils NegCLIP's loss is CLIP's
+    if not foils and settings.objective == "negclip":  # without foils, NegCLIP's loss equals CLIP's
         settings = replace(settings, objective="clip")
     refinement = FoilRefinement() if options.refined else None
     examples = training_data(as_benchmark(data), Negatives(foils, refinement, settings.seed), progress, engine)
@@ -56,7 +56,7 @@ def train(
 
 
 def _start(model: str | TowersConfig | SmallConfig | None, towers: TowerOptions) -> str | TowersConfig | SmallConfig:
-    """Return what to start from: a model, or two towers to join."""
+    """Return the model to start from, or the configuration of two towers to join."""
     if towers.image_tower or towers.text_tower:
         if model is not None:
             raise UsageError("`model=` and `image_tower=` exclude each other", hint="leave out one of them")

@@ -1,5 +1,6 @@
-"""Joined towers in training. Features of a frozen tower are computed once and kept in the store; a tower that is
-trained too reads pixels and tokens like any other model."""
+"""Training of joined towers. The features of a frozen tower are computed once and cached; a tower that is trained too
+gets pixels and tokens like any other model.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +23,15 @@ from creperie.training.examples import Open
 from creperie.training.towers import JoinedHeads, TowerPair, TowersConfig, load_heads, mean_view, new_heads, save_heads
 from creperie.training.vision import random_crops
 
-BATCH = 32  #: images or captions that a frozen tower sees at once
+BATCH = 32  #: images or captions per batch of a frozen tower
 READERS = 4  #: threads that decode images
 _LAST_SET: dict[str, np.ndarray] = {}
 
 
 class TowersNetwork(TrainedNetwork):
-    """The heads, and the towers that are trained with them. Frozen towers are not part of it: their features come in
-    place of pixels and ids."""
+    """The heads and the towers that are trained with them. For a frozen tower, the inputs are its features instead of
+    pixels or ids.
+    """
 
     def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:
         super().__init__()
@@ -38,7 +40,7 @@ class TowersNetwork(TrainedNetwork):
         trained = heads.config.trained
         self.image_tower = towers.image.model if "image" in trained else None
         self.text_tower = towers.text.library if "text" in trained else None
-        self.texts = torch.zeros(0)  #: features of captions by number, where the text tower is frozen
+        self.texts = torch.zeros(0)  #: features of captions by number, if the text tower is frozen
 
     def rate_of(self, name: str) -> float:
         return self.model.config.tower_rate if name.startswith(("image_tower.", "text_tower.")) else 1.0
@@ -47,8 +49,10 @@ class TowersNetwork(TrainedNetwork):
         return self.embed_images(pixels), self.embed_texts(ids), self.logit_scale.exp()
 
     def embed_images(self, shown: torch.Tensor) -> torch.Tensor:
-        """Views of images, as pixels or features. A training looks at one view, drawn for each image; else it is the
-        mean over all."""
+        """Return the vectors of images from their views, given as pixels or features.
+
+        In training, one random view of each image is used; otherwise the vector is the mean over all views.
+        """
         n, count = shown.shape[:2]
         if not self.training:
             flat = shown.reshape(n * count, *shown.shape[2:])
@@ -78,7 +82,7 @@ class TowersNetwork(TrainedNetwork):
 
 
 class TowersStudent:
-    """Joined towers, as the trainer sees them."""
+    """Joined towers in training."""
 
     kind = "towers"
     trims = True
@@ -111,8 +115,10 @@ class TowersStudent:
         return self.towers.image_features(views[None])[0] if self.frozen_images else views
 
     def features_of(self, keys: Sequence[str], open_image: Open, progress: Progress = silent) -> np.ndarray:
-        """Return the features of all images of a set, (n, views, width). The last set is remembered: a study trains
-        many models on the same images."""
+        """Return the features of all images of a set, (n, views, width).
+
+        Those of the last set are cached, because a study trains many models on the same images.
+        """
         name = hashlib.sha256("\0".join([self.towers.fingerprint.key, *keys]).encode()).hexdigest()
         if name in _LAST_SET:
             return _LAST_SET[name]
@@ -140,7 +146,7 @@ class TowersStudent:
         return [Tokens(np.array([self._numbers[text]]), whole.cut) for text, whole in zip(texts, tokens, strict=True)]
 
     def _learn(self, texts: Sequence[str], tokens: Sequence[Tokens]) -> None:
-        """Features of captions that were not seen before, numbered in the order in which they come."""
+        """Compute the features of captions that were not seen before, and number these in order of appearance."""
         fresh = [i for i, text in enumerate(texts) if text not in self._numbers]
         fresh = list({texts[i]: i for i in reversed(fresh)}.values())[::-1]
         if not fresh:
@@ -169,7 +175,7 @@ class TowersStudent:
     # -- folders -----------------------------------------------------------------------------------------------------
 
     def save(self, folder: Path) -> None:
-        """Trained towers are written beside the heads, frozen ones stay where they are."""
+        """Write the heads and the trained towers; frozen towers are only referred to."""
         config = self.config
         with quiet_libraries():
             if "image" in config.trained:
@@ -183,7 +189,7 @@ class TowersStudent:
 
 
 def open_towers(folder: Path, trained: tuple[str, ...] | None = None) -> TowersStudent:
-    """Return the joined towers in a folder, to go on with; `trained` says which towers are trained."""
+    """Return the joined towers in a folder, ready to be trained further; `trained` names the towers to train."""
     heads = load_heads(folder)
     if trained is not None:
         heads.config = replace(heads.config, trained=trained)
@@ -191,6 +197,6 @@ def open_towers(folder: Path, trained: tuple[str, ...] | None = None) -> TowersS
 
 
 def new_towers(config: TowersConfig, seed: int) -> TowersStudent:
-    """Fresh heads on two towers."""
+    """Return two towers joined by new heads."""
     towers = TowerPair(config, find_place())
     return TowersStudent(new_heads(config, towers, seed), towers)

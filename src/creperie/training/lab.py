@@ -1,4 +1,4 @@
-"""The study on the built-in world: what all its trainings share, and how one of them goes."""
+"""The study on the built-in world: the data that all its trainings share, and how each one is trained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from creperie.training.small import load_small
 from creperie.training.student import SmallStudent, new_small
 from creperie.world import World, make_world
 
-#: columns of the table: which benchmark, which kinds are averaged
+#: columns of the table: benchmark → column → kinds of foils that are averaged
 COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
     "biased": {
         **{kind: TYPES[kind] for kind in ("replace", "swap", "negate")},
@@ -33,35 +33,35 @@ COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
         "negation": ("negation",),
     },
 }
-#: with fewer pictures than this, starting processes takes longer than they save
+#: with fewer images than this, starting processes takes longer than they save
 FEW = 50_000
-#: what refinement left of the foils, so that it is done once
+#: the file with the refined foils, so that refinement runs once
 REFINED = "refined.json"
 
 
-def world_columns() -> tuple[str, ...]:
-    return tuple(f"{bench} {name}" for bench, names in COLUMNS.items() for name in names)
-
-
 class Lab:
-    """The data, the exam, the folder."""
+    """The training data, test benchmark and folder of a study on the built-in world."""
+
+    own_bases = True
 
     def __init__(
         self, preset: TrainingPreset, out: Path, device: str, refinement: FoilRefinement, progress: Progress
     ) -> None:
         self.preset, self.out, self.device, self.progress = preset, out, device, progress
-        self.refinement = refinement
+        self.refinement, self.name, self.scratch = refinement, preset.name, preset.scratch
         size = preset.model.size
-        # all pictures are drawn before the first training: processes are best started before a GPU is
+        # Draw all images before the first training: processes should be started before a GPU is used.
         workers = os.cpu_count() or 1 if preset.pairs > FEW else 1
         self.pairs = scene_pairs(preset.pairs, 1, size, workers=workers, progress=progress)
         spoilt = spoilt_scenes(preset.scenes, 2, size, progress)
         self.spoilt: Spoilt = replace(spoilt, data=with_drawn(spoilt.data, size, workers, progress))
         self.exam = save(world_exam(preset), out / "exam", copy_images=True, force=True, progress=progress)
-        self.kept: Mapping[str, tuple[str, ...]] = {}
+        self.refined: Mapping[str, tuple[str, ...]] = {}
 
     def base(self, seed: int) -> ExamResult:
-        """Return the model that all arms of a seed begin with: CLIP's loss on true captions, or fresh weights."""
+        """Train the base model of a seed (or, if the preset is `scratch`, only initialise it) and return its test
+        result.
+        """
         settings = replace(self.preset.base, seed=seed)
         words = [*self.pairs.captions(), *self.spoilt.data.captions()]
         words += [text for texts in self.spoilt.foils.values() for text in texts]
@@ -73,7 +73,7 @@ class Lab:
         return self._train(job, "base", seed)
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Go on from the base with one type of foils; without any, with CLIP's loss on the same pictures."""
+        """Train the base further with one type of foils, or with CLIP's loss and none, and return the test result."""
         types, refined = ARMS[arm]
         spoilt = replace(self.spoilt, foils=self.refine()) if refined else self.spoilt
         data = spoilt.with_types(types)
@@ -96,43 +96,34 @@ class Lab:
         return ExamResult(arm, seed, values, kinds, foils, time.monotonic() - start, done.uri)
 
     def refine(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the foils that refinement leaves, from the study's folder if it is noted there."""
-        if self.kept:
-            return self.kept
+        """Return the foils that remain after refinement, from the study's folder if they are stored there."""
+        if self.refined:
+            return self.refined
         path = self.out / REFINED
         of = {"data": self.spoilt.with_types(tuple(TYPES)).digest, **self.refinement.document}
         noted = read_json(path) if path.is_file() else {}
-        if noted.get("of") != of:
+        if noted.get("of") != of or "foils" not in noted:
             captions = [e.caption for e in self.spoilt.data.examples]
-            refined = keep_refined(self.spoilt.foils, captions, self.refinement, self.progress)
-            stay = {name: [i for i, text in enumerate(texts) if text] for name, texts in refined.items()}
-            noted = {"of": of, "stay": stay}
+            noted = {"of": of, "foils": keep_refined(self.spoilt.foils, captions, self.refinement, self.progress)}
             self.out.mkdir(parents=True, exist_ok=True)
             write_json(path, noted, indent=None)
-        self.kept = {name: _only(texts, noted["stay"][name]) for name, texts in self.spoilt.foils.items()}
-        return self.kept
+        self.refined = {name: tuple(texts) for name, texts in noted["foils"].items()}
+        return self.refined
 
     def notes(self) -> tuple[str, ...]:
-        """Return what refinement left of the foils."""
-        if not self.kept:
+        """Return a sentence with the number of foils that remain after refinement, if there was any."""
+        if not self.refined:
             return ()
-        counts = {name: sum(map(bool, texts)) for name, texts in self.kept.items()}
-        before = {name: sum(map(bool, texts)) for name, texts in self.spoilt.foils.items()}
-        counted = ", ".join(f"{name} {counts[name]} of {before[name]}" for name in counts)
+        before, left = (
+            {name: sum(map(bool, texts)) for name, texts in foils.items()}
+            for foils in (self.spoilt.foils, self.refined)
+        )
+        counted = ", ".join(f"{name} {left[name]} of {before[name]}" for name in left)
         return (f"foils that refinement against {' and '.join(self.refinement.chosen)} left: {counted}",)
 
 
-def _only(texts: Sequence[str], rows: Sequence[int]) -> tuple[str, ...]:
-    """
-    >>> _only(["a", "b", "c"], [0, 2])
-    ('a', '', 'c')
-    """
-    stay = frozenset(rows)
-    return tuple(text if i in stay else "" for i, text in enumerate(texts))
-
-
 def world_exam(preset: TrainingPreset, extra: Sequence[str] = ()) -> Benchmark:
-    """Return items of every kind in the table, and of further kinds, from the split `test`."""
+    """Return a benchmark of the kinds of foils in the table, and of `extra` kinds, from the split `test`."""
     listed = [k for names in COLUMNS.values() for members in names.values() for k in members]
     return make_world(World(preset.items, tuple(dict.fromkeys([*listed, *extra])), size=preset.model.size))
 

@@ -1,7 +1,6 @@
-"""The training loop, on accelerate: the same bits for the same seed on a CPU, resumable after a kill, stopped before a
-bad step is saved.
+"""The training loop, on accelerate: reproducible on a CPU, resumable, and stopped before a diverged step is saved.
 
-accelerate accumulates gradients over batches and clips them. The checkpoint is ours: one file, written whole.
+accelerate accumulates and clips gradients. Checkpoints are written by creperie, each as one file.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from creperie.training.student import HIGHEST_SCALE, Student
 if TYPE_CHECKING:
     import torch
 
-#: steps whose losses are read together from a GPU, which waits for each reading
+#: steps whose losses are read together from a GPU, which has to wait for each read
 READ_EVERY = 20
 
 
 class DivergedError(CreperieError):
-    """The loss is not a finite number."""
+    """Raised when the loss is not finite."""
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """What to train, on what, how. `base` names the model that is started from, for the record."""
+    """The model to train, the data and the settings. `base` names the model that was started from, for the record."""
 
     student: Student
     data: TrainSet
@@ -76,10 +75,10 @@ class Trained:
 
 @dataclass
 class _TrainingState:
-    """The part of a checkpoint that is neither weights nor optimiser."""
+    """The part of a checkpoint that is neither weights nor optimiser state."""
 
     step: int = 0
-    bare: int = 0  #: batches without any foil
+    bare: int = 0  #: number of batches without any foil
 
 
 def train_job(
@@ -90,7 +89,9 @@ def train_job(
     force: bool = False,
     progress: Progress = silent,
 ) -> Trained:
-    """Train, or resume a killed training of the same job. The model is in `out`/model."""
+    """Train, or resume an interrupted training of the same job, and return the result. The model is written to
+    `out`/model.
+    """
     folder = Path(out)
     accelerator = open_accelerator(job.settings)
     with locked(folder.parent / f".{folder.name}.training", "another process is training this", where=folder):
@@ -103,8 +104,9 @@ def train_job(
 
 
 def open_accelerator(settings: TrainingSettings) -> Any:
-    """Return accelerate's part of a training in one process, whose device is ours to choose: accelerate would keep the
-    first device of a process for all its trainings."""
+    """Return an Accelerator that leaves the choice of device to creperie. (accelerate would use the first device of a
+    process for all its trainings.)
+    """
     try:
         from accelerate import Accelerator
     except ModuleNotFoundError as e:
@@ -113,7 +115,7 @@ def open_accelerator(settings: TrainingSettings) -> Any:
 
 
 class _TrainingRun:
-    """One training under way."""
+    """A training in progress."""
 
     def __init__(self, job: TrainingJob, out: Path, accelerator: Any, device: str, progress: Progress) -> None:
         self.job, self.out, self.accelerator, self.settings = job, out, accelerator, job.settings
@@ -133,7 +135,7 @@ class _TrainingRun:
         self.samples, self.seconds, self.waited = 0, 0.0, 0.0
 
     def complete(self, progress: Progress) -> dict[str, Any]:
-        """Train to the end, write the model, and return the result."""
+        """Train to the end, write the model, and return the results for the record."""
         with closing(self.feed):
             self.resume()
             self.go(progress)
@@ -143,7 +145,7 @@ class _TrainingRun:
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
     def resume(self) -> None:
-        """Take up the newest checkpoint, if there is one."""
+        """Load the newest checkpoint, if there is one."""
         import torch
 
         torch.manual_seed(self.settings.seed)
@@ -157,7 +159,7 @@ class _TrainingRun:
         checkpoints.keep_metrics(self.out, self.state.step)
 
     def save(self) -> None:
-        """Write a checkpoint of the step that was just done; only of steps whose losses are known to be good."""
+        """Write a checkpoint of the current step, after checking that all losses so far are finite."""
         import torch
 
         self.read_losses()
@@ -174,7 +176,7 @@ class _TrainingRun:
     # -- training ------------------------------------------------------------------------------------------------
 
     def go(self, progress: Progress) -> None:
-        """Train from the last checkpoint to the end."""
+        """Train from the current step to the end."""
         batches = self.settings.accumulate
         epoch = self.settings.epoch(len(self.job.data))
         save_every = self.settings.save_every or epoch
@@ -190,7 +192,7 @@ class _TrainingRun:
         self.read_losses()
 
     def step(self, stream: Iterator[Batch]) -> None:
-        """Take one optimiser step over one or several batches."""
+        """Make one optimiser step over one or more batches."""
         import torch
 
         start = time.perf_counter()
@@ -233,7 +235,7 @@ class _TrainingRun:
     # -- what is written down ------------------------------------------------------------------------------------
 
     def read_losses(self) -> None:
-        """Log the losses that were not read yet; one that is not a number ends the training."""
+        """Log the losses that have not been read yet; raise a DivergedError if one is not finite."""
         import torch
 
         if not self.unread:

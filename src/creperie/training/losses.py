@@ -1,7 +1,7 @@
-"""Losses as small pure functions of vectors.
+"""Losses as pure functions of vectors.
 
-Vectors come in rows, of any length; every function brings them to length one itself. `scale` is what cosines are
-multiplied by before the softmax (CLIP's exp(logit_scale)).
+Vectors are rows of any length; every function normalises them. `scale` is the factor of the cosines before the softmax
+(CLIP's exp(logit_scale)).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def negclip_loss(
     scale: torch.Tensor | float,
     alternatives: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """NegCLIP's: foils are further columns that no picture may choose, alternative pictures further rows that no
-    caption may choose. Without either it is CLIP's loss.
+    """Return NegCLIP's loss. Foils are additional candidate captions, and alternative images additional candidate
+    images; none of them is a correct answer. Without either it is CLIP's loss.
 
     >>> import torch
     >>> apart = torch.eye(2)
@@ -40,7 +40,7 @@ def negclip_loss(
 
 
 def ranking_loss(anchors: torch.Tensor, candidates: torch.Tensor, scale: torch.Tensor | float) -> torch.Tensor:
-    """Anchor i must choose candidate i among all candidates: sentence-transformers' multiple-negatives ranking."""
+    """Return the multiple-negatives ranking loss: among all candidates, candidate i is the correct one for anchor i."""
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -51,8 +51,11 @@ def ranking_loss(anchors: torch.Tensor, candidates: torch.Tensor, scale: torch.T
 def triple_loss(
     images: torch.Tensor, first: torch.Tensor, second: torch.Tensor, foils: torch.Tensor, scale: torch.Tensor | float
 ) -> torch.Tensor:
-    """(P1, P2, N): the picture must choose either positive, and P1 must choose P2, among the batch's positives of that
-    sort and all foils. The mean of the three."""
+    """Return the loss of (P1, P2, N): the mean of three ranking losses.
+
+    The image must choose P1, the image must choose P2, and P1 must choose P2; the candidates are the positives of that
+    kind in the batch and all foils.
+    """
     import torch
 
     parts = (
@@ -72,7 +75,7 @@ def unit(vectors: torch.Tensor) -> torch.Tensor:
 def batch_loss(
     settings: TrainingSettings, batch: Batch, images: torch.Tensor, texts: torch.Tensor, scale: torch.Tensor
 ) -> torch.Tensor:
-    """Return the loss that the settings name."""
+    """Return the loss of a batch for the objective in the settings."""
     n, second = batch.size, batch.paraphrases
     shown, alternatives = images[:n], images[n:]
     captions, paraphrases, foils = texts[:n], texts[n : n + second], texts[n + second :]
@@ -82,7 +85,7 @@ def batch_loss(
 
 
 def train_mode(network: torch.nn.Module) -> None:
-    """Put a network into training mode; parts that are not trained stay in eval mode, with their running statistics."""
+    """Put a network into training mode; frozen parts stay in eval mode and keep their running statistics."""
     network.train()
     for part in network.modules():
         own = list(part.parameters(recurse=False))
@@ -91,7 +94,7 @@ def train_mode(network: torch.nn.Module) -> None:
 
 
 def make_optimiser(network: TrainedNetwork, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """AdamW; gains, biases and the temperature do not decay, as in CLIP."""
+    """Return an AdamW optimiser; gains, biases and the temperature have no weight decay, as in CLIP."""
     import torch
 
     named = [(name, w) for name, w in network.named_parameters() if w.requires_grad]
@@ -101,7 +104,7 @@ def make_optimiser(network: TrainedNetwork, settings: TrainingSettings) -> torch
         decayed, others = [w for w in own if w.ndim >= 2], [w for w in own if w.ndim < 2]
         groups.append({"params": decayed, "weight_decay": settings.weight_decay, "share": rate})
         groups.append({"params": others, "weight_decay": 0.0, "share": rate})
-    if not named:  # frozen: an optimiser must hold something
+    if not named:  # frozen: an optimiser needs at least one parameter
         groups = [{"params": [torch.nn.Parameter(torch.zeros(1))], "weight_decay": 0.0, "share": 1.0}]
     fused = all(w.is_cuda for w in network.parameters())
     return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=1e-6, fused=fused)

@@ -1,9 +1,10 @@
-"""Where hard negatives come from: the items themselves, makers, or benchmarks that were made before."""
+"""Sources of hard negatives: the items themselves, makers, or other benchmarks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,24 +13,28 @@ from creperie.auditing import AttackerModels
 from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.core import CreperieError, Progress, UsageError, silent
 from creperie.engine import Engine, Local
-from creperie.training.examples import TrainSet, train_set, with_foils
+from creperie.training.examples import TrainSet, told_apart, train_set, with_foils
 
 OWN = "own"
 Key = tuple[str, str]  #: an image and its true caption
+Written = Mapping[Key, tuple[str, ...]]  #: foils
 
 
 @dataclass(frozen=True)
 class FoilRefinement:
-    """How training foils are refined: by the published grid. SugarCrepe (appendix D.3) refines them as its benchmark,
-    against a model of plausibility and one of grammar; without `attackers` these two, by the models at hand."""
+    """How training foils are refined, with the published grid.
+
+    SugarCrepe (appendix D.3) refines training foils like its benchmark, against a plausibility and a grammar model.
+    Without `attackers`, these two are used, as far as models for them are available.
+    """
 
     attackers: tuple[str, ...] = ()
-    bins: int | None = None  #: per sign of a gap; the grid's 50 where not given
+    bins: int | None = None  #: per sign of a gap; default: 50, as in the published grid
     models: AttackerModels = field(default_factory=AttackerModels)
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The attackers by name. Where no Vera checkpoint is named, a language model judges plausibility."""
+        """The names of the attackers. Without a Vera checkpoint, a language model judges plausibility."""
         if self.attackers:
             return self.attackers
         plausibility = "plausibility" if self.models.plausibility else "lm-mean" if self.models.lm_uri else ""
@@ -45,7 +50,7 @@ class FoilRefinement:
 
 
 def _parses() -> bool:
-    """True if link-grammar is installed."""
+    """Return whether link-grammar is installed."""
     from creperie.lang import grammaticalities
 
     try:
@@ -56,7 +61,7 @@ def _parses() -> bool:
 
 @dataclass(frozen=True)
 class Negatives:
-    """Which foils to train with. Names are `own` (the items' false captions), makers (`rules:swap`), or benchmarks."""
+    """The foils to train with. Names are `own` (the items' false captions), makers (`rules:swap`), or benchmarks."""
 
     names: tuple[str, ...] = (OWN,)
     refinement: FoilRefinement | None = None
@@ -66,10 +71,12 @@ class Negatives:
 def training_data(
     bench: Benchmark, negatives: Negatives, progress: Progress = silent, engine: Engine | None = None
 ) -> TrainSet:
-    """Return a benchmark's pictures and true captions with the foils that were asked for. Makers run where the engine
-    says; what they make does not depend on it."""
+    """Return the images and true captions of a benchmark with the foils that `negatives` names.
+
+    Makers run on the engine; their output does not depend on it.
+    """
     data = train_set(bench)
-    made = _Kitchen(bench, negatives.seed, engine or Local(), progress)
+    made = partial(_made, bench=bench, seed=negatives.seed, engine=engine or Local(), progress=progress)
     foils = [_foils_of(name, data, made) for name in negatives.names]
     if negatives.refinement is not None and negatives.names:
         by_name = dict(zip(negatives.names, foils, strict=True))
@@ -81,57 +88,47 @@ def training_data(
     return with_foils(data, rows)
 
 
-def _foils_of(name: str, data: TrainSet, kitchen: _Kitchen) -> list[tuple[str, ...]]:
+def _foils_of(name: str, data: TrainSet, make: Callable[[str], Written]) -> list[tuple[str, ...]]:
     if name == OWN:
         return [e.foils for e in data.examples]
-    made = kitchen.made(name) if _is_maker(name) else _from_benchmark(name)
-    return [made.get((e.image, e.caption), ()) for e in data.examples]
+    written = make(name) if _is_maker(name) else _from_benchmark(name)
+    return [written.get((e.image, e.caption), ()) for e in data.examples]
 
 
 def _is_maker(name: str) -> bool:
-    """Is it a maker's name, or a misspelt name of a maker's family? All else names a benchmark."""
+    """Return whether a name is that of a maker, or starts with a family of makers. Any other name is a benchmark."""
     from creperie.making import MAKERS
 
     families = {maker.partition(":")[0] for maker in MAKERS if ":" in maker}
     return name in MAKERS or name.partition(":")[0] in families
 
 
-@dataclass(frozen=True)
-class _Kitchen:
-    """Where makers work: on which captions, with which seed, in which processes."""
+def _made(name: str, *, bench: Benchmark, seed: int, engine: Engine, progress: Progress) -> Written:
+    """Return the foils that a maker writes for the captions of a benchmark."""
+    from creperie.making import MakerOptions, build_maker, captions_of, kept_outcomes, make_parts
 
-    bench: Benchmark
-    seed: int
-    engine: Engine
-    progress: Progress
-
-    def made(self, name: str) -> Mapping[Key, tuple[str, ...]]:
-        """Return what one maker makes of every picture's true captions."""
-        from creperie.making import MakerOptions, build_maker, captions_of, kept_outcomes, make_parts
-
-        captions = captions_of(self.bench)
-        # All that a template makes, as the papers trained with: what gives foils away is for the study to ask.
-        maker = build_maker(name, MakerOptions(seed=self.seed, matched=False), captions)
-        foils: dict[Key, tuple[str, ...]] = {}
-        with TemporaryDirectory(prefix="creperie-foils-") as place:
-            make_parts(maker, captions.sources, Path(place), self.engine, self.progress)
-            outcomes = kept_outcomes(maker, captions.sources, Path(place))
-            for source, outcome in zip(captions.sources, outcomes, strict=True):
-                texts = tuple(c.text for c in outcome.accepted if c.role == "negative")
-                if texts and source.images:
-                    foils[source.images[0], source.text] = texts
-        return foils
+    captions = captions_of(bench)
+    # Keep everything that a template makes, as the papers did: which foils give themselves away is the question.
+    maker = build_maker(name, MakerOptions(seed=seed, matched=False), captions)
+    foils: dict[Key, tuple[str, ...]] = {}
+    with TemporaryDirectory(prefix="creperie-foils-") as place:
+        make_parts(maker, captions.sources, Path(place), engine, progress)
+        outcomes = kept_outcomes(maker, captions.sources, Path(place))
+        for source, outcome in zip(captions.sources, outcomes, strict=True):
+            texts = tuple(c.text for c in outcome.accepted if c.role == "negative")
+            if texts and source.images:
+                foils[source.images[0], source.text] = texts
+    return foils
 
 
-def _from_benchmark(spec: str) -> Mapping[Key, tuple[str, ...]]:
-    """Return the false captions of another benchmark's items, by picture and true caption."""
+def _from_benchmark(spec: str) -> Written:
+    """Return the false captions of another benchmark's items, by image and true caption."""
     from creperie.bench import load
 
     foils: dict[Key, tuple[str, ...]] = {}
     for item in load(spec):
         for row, image in enumerate(item.images):
-            true = [c for c, holds in zip(item.captions, item.match[row], strict=True) if holds]
-            false = tuple(c for c, holds in zip(item.captions, item.match[row], strict=True) if not holds)
+            true, false = told_apart(item, row)
             for caption in true:
                 foils[image, caption] = (*foils.get((image, caption), ()), *false)
     return foils
@@ -140,7 +137,7 @@ def _from_benchmark(spec: str) -> Mapping[Key, tuple[str, ...]]:
 def _refined(
     data: TrainSet, foils: Mapping[str, Sequence[tuple[str, ...]]], refinement: FoilRefinement, progress: Progress
 ) -> list[list[tuple[str, ...]]]:
-    """Return what is left of the foils. Refinement looks at one foil per caption: the first of each name."""
+    """Return the foils that remain, by name and example. Only the first foil of each name and caption is considered."""
     firsts = {name: tuple(own[0] if own else "" for own in rows) for name, rows in foils.items()}
     left = keep_refined(firsts, [e.caption for e in data.examples], refinement, progress)
     return [[(text,) if text else () for text in left[name]] for name in foils]
@@ -160,7 +157,7 @@ def keep_refined(
     }
 
 
-#: measured before and after, for the record
+#: attackers that are measured before and after refinement, for the record
 HELD_OUT = ("length-chars",)
 
 

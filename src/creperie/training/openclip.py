@@ -1,4 +1,4 @@
-"""Models of the open_clip library in training: saved as folders that `open_clip:local-dir:FOLDER` loads."""
+"""Training of open_clip models, which are saved as folders that `open_clip:local-dir:FOLDER` loads."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from creperie.models import OPENCLIP_PLACES, OPENCLIP_RANDOM, DualEncoder, parse
 from creperie.training.dual import DualStudent
 
 CONFIG, WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
-#: tokenizers that come back from such a folder: the library's own, and those of transformers, saved beside the weights
+#: tokenizers that such a folder can restore: open_clip's own, and those of transformers, saved beside the weights
 TOKENIZERS = ("SimpleTokenizer", "HFTokenizer")
 
 
 class OpenClipStudent(DualStudent):
-    """A model of open_clip in training. The library's own modules are trained, not a conversion of them."""
+    """An open_clip model in training. The library's own modules are trained, not a conversion of them."""
 
     kind = "open_clip:local-dir"
 
@@ -24,7 +24,7 @@ class OpenClipStudent(DualStudent):
         self._config = config
 
     def is_text(self, name: str) -> bool:
-        """Return True for the text tower, whose parts the library puts beside the image tower, or under `text`."""
+        """Return whether a weight belongs to the text tower, whose parts are beside the image tower or under `text`."""
         return not name.startswith(("model.visual.", "model.logit_"))
 
     def save(self, folder: Path) -> None:
@@ -41,7 +41,7 @@ class OpenClipStudent(DualStudent):
 
 
 def is_untrained(uri: str) -> bool:
-    """Does a URI name an architecture with fresh weights?
+    """Return whether a URI names an architecture with random weights.
 
     >>> is_untrained("open_clip:RN50/random?seed=3"), is_untrained("open_clip:RN50-quickgelu/openai")
     (True, False)
@@ -50,7 +50,7 @@ def is_untrained(uri: str) -> bool:
 
 
 def open_open_clip(uri: str, seed: int = 0) -> OpenClipStudent:
-    """Return the model that an `open_clip:` URI names; fresh weights are those of the seed."""
+    """Return the model of an `open_clip:` URI, ready to be trained; random weights are determined by the seed."""
     from creperie.models import load_model
 
     parsed = parse_uri(uri)

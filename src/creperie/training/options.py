@@ -1,4 +1,4 @@
-"""The options of `creperie train`, which torch need not be imported for."""
+"""The options of `creperie train`, in a module that does not import torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOWERS = ("image", "text")
 
 @dataclass(frozen=True)
 class TrainOptions(DeviceOptions):
-    """Which foils a model is trained with, and what of it is trained."""
+    """Options that name the foils to train with and the part of the model to train."""
 
     negatives: tuple[str, ...] = option(
         ("own",), "own (the items' false captions), makers, benchmarks, or none; by comma."
@@ -28,7 +28,7 @@ class TrainOptions(DeviceOptions):
 
 @dataclass(frozen=True)
 class TowerOptions:
-    """Two pretrained towers that are joined, in place of a model."""
+    """Options that name two pretrained towers to join, in place of a model."""
 
     image_tower: str = option("", "Join two towers: a vision model (hf:).", metavar="URI")
     text_tower: str = option("", "Join two towers: a sentence encoder (st: or hf:).", metavar="URI")
@@ -38,7 +38,7 @@ class TowerOptions:
 
 @dataclass(frozen=True)
 class TuneOptions(DeviceOptions):
-    """Which ways of tuning are compared, on which share of a benchmark."""
+    """Options of a comparison of tuning methods: which ones, and the share of a benchmark to train on."""
 
     ways: tuple[str, ...] = option(("frozen", "full", "lora"), "Ways of tuning, by comma.", choices=tuple(WAYS))
     share: float = option(0.4, "Share of each subset to train on.")
@@ -50,7 +50,7 @@ class TuneOptions(DeviceOptions):
 
 @dataclass(frozen=True)
 class StudyOptions(DeviceOptions):
-    """Which trainings a study of hard negatives consists of: on the built-in world, or on data of one's own."""
+    """Options of a study of hard negatives, on the built-in world or on the user's data."""
 
     preset: str = option("small", "World: small (minutes on two cores), demo, large (a GPU).")
     seeds: int = option(2, "Number of seeds.", minimum=1)

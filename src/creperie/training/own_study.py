@@ -1,4 +1,4 @@
-"""The study on data of one's own: every arm trains one model, with foils that makers write for the captions."""
+"""The study on the user's data: every arm trains the same model, with foils that makers write for the captions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from creperie.bench import Benchmark
-from creperie.core import Progress, UsageError, silent
+from creperie.core import Progress, silent
 from creperie.engine import Engine
 from creperie.training.examples import TrainSet
 from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
@@ -17,21 +17,24 @@ from creperie.training.loop import TrainingJob, train_job
 from creperie.training.negatives import FoilRefinement, Negatives, training_data
 from creperie.training.openclip import is_untrained
 from creperie.training.settings import TrainingSettings, Tuning
-from creperie.training.student import open_student
-from creperie.training.study import Tell
+from creperie.training.student import Student, open_student
+from creperie.training.study import Tell, run_grid
 
 
 @dataclass(frozen=True)
 class StudyQuestion:
-    """What is trained on what, and tested on what: fine-tuned, or from scratch where the model has fresh weights."""
+    """The model, the training data and the two test benchmarks of a study.
+
+    The model is fine-tuned, or trained from scratch if it has random weights.
+    """
 
     model: str
     data: Benchmark
     biased: Benchmark
     clean: Benchmark
     settings: TrainingSettings
-    engine: Engine | None = None  #: where makers write the foils
-    refinement: FoilRefinement = field(default_factory=FoilRefinement)  #: of the arms that are refined
+    engine: Engine | None = None  #: where makers run
+    refinement: FoilRefinement = field(default_factory=FoilRefinement)  #: for the refined arms
 
 
 def study_of(
@@ -44,69 +47,64 @@ def study_of(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train with every type of foils and without, and test on both benchmarks. Called again, it resumes."""
+    """Train with every type of foils and without, test on both benchmarks, and return the results. A repeated call
+    resumes.
+    """
     wanted = wanted_arms(arms)
-    if not seeds:
-        raise UsageError("a study needs at least one seed")
-    start = time.monotonic()
-    room = _Exams(question, device, progress)
-    scratch = is_untrained(question.model) or question.model.endswith(".json")
-    bases = {seed: _base(question, room, wanted, Path(out), seed) for seed in seeds}
-    before = [replace(room.sit("base", seed, bases[seed]), foils=0) for seed in seeds[:1]]
-    sat: list[ExamResult] = []
-
-    def so_far() -> TrainingStudy:
-        seconds = time.monotonic() - start
-        columns = tuple(before[0].values)
-        return TrainingStudy("own", wanted, tuple(seeds), tuple(sat), tuple(before), seconds, columns, scratch=scratch)
-
-    for seed in seeds:
-        for arm in wanted:
-            data = room.data(arm)
-            objective = "negclip" if data.with_foils else "clip"
-            settings = replace(question.settings, seed=seed, objective=objective)
-            job = TrainingJob(open_student(bases[seed], seed), data, settings, base=question.model, truncate=True)
-            done = train_job(job, Path(out) / f"seed-{seed}" / arm, device=device, progress=progress)
-            sat.append(replace(room.sit(arm, seed, done.uri), foils=data.with_foils))
-            tell(so_far())
-    return so_far()
+    return run_grid(_OwnLab(question, Path(out), wanted, device, progress), wanted, seeds, tell)
 
 
-def _base(question: StudyQuestion, room: _Exams, arms: Sequence[str], out: Path, seed: int) -> str:
-    """Return the URI of the model that the arms of a seed begin with; settings in a JSON file become fresh weights,
-    with the words of all arms."""
-    if not question.model.endswith(".json"):
-        return question.model
-    captions = [text for arm in arms for text in room.data(arm).captions()]
-    student = open_student(question.model, seed, captions)
-    settings = replace(question.settings, seed=seed, objective="clip")
-    job = TrainingJob(student, room.data("none"), settings, Tuning("frozen"), base=question.model, truncate=True)
-    return train_job(job, out / f"seed-{seed}" / "base", device=room.device, progress=room.progress).uri
+class _OwnLab:
+    """The training data and tests of a study on the user's data; the data of an arm are made on first use."""
 
+    name = "own"
 
-class _Exams:
-    """The exams, and the training data of the arms, made when it is first asked for."""
-
-    def __init__(self, question: StudyQuestion, device: str, progress: Progress) -> None:
-        self.question, self.device, self.progress = question, device, progress
+    def __init__(
+        self, question: StudyQuestion, out: Path, arms: Sequence[str], device: str, progress: Progress
+    ) -> None:
+        self.question, self.out, self.arms, self.device, self.progress = question, out, arms, device, progress
+        self.own_bases = question.model.endswith(".json")
+        self.scratch = self.own_bases or is_untrained(question.model)
         self._data: dict[str, TrainSet] = {}
+
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    def base(self, seed: int) -> ExamResult:
+        """Return the test result of the model before training. A JSON file with settings becomes a model with random
+        weights and a vocabulary of the words of all arms.
+        """
+        uri = self.question.model
+        if self.own_bases:
+            captions = [text for arm in self.arms for text in self.data(arm).captions()]
+            student = open_student(uri, seed, captions)
+            uri = self._train(student, self.data("none"), "base", seed, Tuning("frozen"))
+        return self._exam("base", seed, uri, 0)
+
+    def arm(self, arm: str, seed: int, base: str) -> ExamResult:
+        data = self.data(arm)
+        uri = self._train(open_student(base, seed), data, arm, seed, Tuning())
+        return self._exam(arm, seed, uri, data.with_foils)
+
+    def _train(self, student: Student, data: TrainSet, arm: str, seed: int, tuning: Tuning) -> str:
+        objective = "negclip" if data.with_foils else "clip"
+        settings = replace(self.question.settings, seed=seed, objective=objective)
+        job = TrainingJob(student, data, settings, tuning, base=self.question.model, truncate=True)
+        return train_job(job, self.out / f"seed-{seed}" / arm, device=self.device, progress=self.progress).uri
 
     def data(self, arm: str) -> TrainSet:
         if arm not in self._data:
             types, refined = ARMS[arm]
             names = tuple(f"rules:{name}" for name in types)
-            self._data[arm] = training_data(
-                self.question.data,
-                Negatives(names, self.question.refinement if refined else None),
-                self.progress,
-                self.question.engine,
-            )
+            negatives = Negatives(names, self.question.refinement if refined else None)
+            self._data[arm] = training_data(self.question.data, negatives, self.progress, self.question.engine)
         return self._data[arm]
 
-    def sit(self, arm: str, seed: int, uri: str) -> ExamResult:
+    def _exam(self, arm: str, seed: int, uri: str, foils: int) -> ExamResult:
         start = time.monotonic()
-        values: dict[str, float] = {}
-        for name, bench in (("biased", self.question.biased), ("clean", self.question.clean)):
-            percents = exam_percents(bench, uri, self.device)
-            values |= {f"{name} {subset}": percent for subset, percent in percents.items()}
-        return ExamResult(arm, seed, values, dict(values), 0, time.monotonic() - start, uri)
+        values = {
+            f"{name} {subset}": percent
+            for name, bench in (("biased", self.question.biased), ("clean", self.question.clean))
+            for subset, percent in exam_percents(bench, uri, self.device).items()
+        }
+        return ExamResult(arm, seed, values, dict(values), foils, time.monotonic() - start, uri)

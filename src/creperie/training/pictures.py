@@ -1,4 +1,4 @@
-"""Prepared pictures by number: made when they are first seen, kept while there is room."""
+"""Prepared images by number, made on first use and cached up to a size limit."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from creperie.core import Progress, silent
 from creperie.training.examples import Open
 from creperie.training.student import Student
 
-#: prepared pictures are kept up to so many bytes
+#: maximum size of the cache in bytes
 ROOM = 4 * 2**30
-READERS = 4  #: threads that decode pictures
+READERS = 4  #: threads that decode images
 
 
 @runtime_checkable
 class FrozenImages(Protocol):
-    """A model whose image tower is not trained: the features of a whole set are computed once."""
+    """A model whose image tower is frozen, so that the features of a whole set are computed once."""
 
     @property
     def frozen_images(self) -> bool: ...
@@ -28,11 +28,11 @@ class FrozenImages(Protocol):
 
 
 class TrainingPictures:
-    """The pictures of a training set, as the student wants them."""
+    """The images of a training set, prepared for the model in training."""
 
     def __init__(self, keys: Sequence[str], open_picture: Open, student: Student, progress: Progress = silent) -> None:
         self._keys, self._open, self._student = keys, open_picture, student
-        self._kept: np.ndarray | None = None  #: pictures by number, as many as there is room for
+        self._kept: np.ndarray | None = None  #: images by number, as many as fit
         self._seen = np.zeros(len(keys), dtype=bool)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="pictures")
         if isinstance(student, FrozenImages) and student.frozen_images:
@@ -40,7 +40,7 @@ class TrainingPictures:
             self._seen[:] = True
 
     def prepared(self, numbers: np.ndarray) -> np.ndarray:
-        """Return pictures by number: from the array of those seen before, or made now."""
+        """Return prepared images by number, from the cache or prepared now."""
         fresh = self._read(np.unique(numbers[~self._seen[numbers]]).tolist())
         assert self._kept is not None
         if not fresh:
@@ -48,7 +48,7 @@ class TrainingPictures:
         return np.stack([fresh[k] if k in fresh else self._kept[k] for k in numbers.tolist()])
 
     def _read(self, missing: Sequence[int]) -> dict[int, np.ndarray]:
-        """Prepare some pictures and return those that there is no room to keep."""
+        """Prepare some images, cache those that fit, and return the others."""
         if not missing:
             return {}
         shares = [missing[k::READERS] for k in range(READERS)]

@@ -1,4 +1,4 @@
-"""How large a study of the built-in world is: by name, or with some numbers changed."""
+"""Sizes of studies on the built-in world: presets by name, which can be changed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from creperie.training.settings import TrainingSettings
 
 @dataclass(frozen=True)
 class TrainingPreset:
-    """How large a study is: the model, the base training, the continuations, the exam."""
+    """The size of a study: the model, the training of the base and of the arms, and the number of test items."""
 
     model: SmallConfig
     base: TrainingSettings
     arm: TrainingSettings
-    pairs: int  #: examples of the base training
-    scenes: int  #: examples of the continuations
-    items: int  #: of every kind in the exam
+    pairs: int  #: number of examples for the base
+    scenes: int  #: number of examples for the arms
+    items: int  #: test items of each kind
     name: str = "own"
-    certified: bool = False  #: train the base with the clean kinds' certified foils as well
-    scratch: bool = False  #: arms begin with fresh weights and take the base's settings
+    certified: bool = False  #: train the base with the certified foils of the clean kinds as well
+    scratch: bool = False  #: arms start from fresh weights and use the settings of the base
 
 
 def _preset(name: str, model: dict[str, Any], base: dict[str, Any], arm: dict[str, Any], **more: Any) -> TrainingPreset:
@@ -47,7 +47,7 @@ def changed_preset(
     pairs: int | None = None,
     items: int | None = None,
 ) -> TrainingPreset:
-    """Return a preset with other numbers; its name says which. A warm-up that would not end is shortened to a tenth.
+    """Return a preset with other numbers, which are added to its name. A warm-up that is too long is cut to a tenth.
 
     >>> short = changed_preset(PRESETS["small"], steps=100, items=50)
     >>> short.name, short.base.steps, short.base.warmup, short.items

@@ -1,4 +1,4 @@
-"""Retrieval among the images and captions of a caption collection: recall at 1, 5 and 10, both ways."""
+"""Recall at 1, 5 and 10 in image-to-text and text-to-image retrieval within a collection of captions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK = 64
 
 @dataclass(frozen=True)
 class RecallRow:
-    """Shares in percent with 95 % intervals. Captions of one image are resampled together."""
+    """A recall in percent with its 95 % interval. Captions of the same image are resampled together."""
 
     direction: str
     at: int
@@ -31,7 +31,7 @@ class RecallRow:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """A model's recalls on a collection. `tied` counts queries whose answer shares its score with a wrong one."""
+    """The recalls of a model on a collection. `tied` is the number of queries whose answer is tied with a wrong one."""
 
     model: str
     bench: str
@@ -44,12 +44,11 @@ class Retrieval:
     def document(self) -> dict[str, Any]:
         return asdict(self)
 
-    def percent(self, direction: str, at: int) -> float:
-        return next(r.percent for r in self.rows if (r.direction, r.at) == (direction, at))
-
 
 def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Progress = silent) -> Retrieval:
-    """Return recall both ways: images find one of their captions among all captions, captions their image among all."""
+    """Return the recall in both directions: finding a caption of an image among all captions, and the image of a
+    caption.
+    """
     encoder: Any = load_model(model, device=device)
     if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):
         raise ModelError("retrieval needs a dual encoder", where=model, hint="name a model that encodes both sides")
@@ -58,17 +57,14 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
         raise DataError("no item has an image", where=bench.name)
     owner = np.repeat(np.arange(len(items)), [sum(item.match[0]) for item in items])
     texts = [t for item in items for t, holds in zip(item.captions, item.match[0], strict=True) if holds]
-    images, captions = [], []
+    images = []
     with progress("encode images", len(items), "images") as advance:
         for k in range(0, len(items), CHUNK):
             part = items[k : k + CHUNK]
             images.append(encoder.encode_images([open_image(bench.images, item.images[0]) for item in part]))
             advance(len(part))
-    with progress("encode captions", len(texts), "captions") as advance:
-        for k in range(0, len(texts), CHUNK):
-            captions.append(encoder.encode_texts(texts[k : k + CHUNK]))
-            advance(len(captions[-1]))
-    scores = np.concatenate(images) @ np.concatenate(captions).T
+    captions = np.concatenate([encoder.encode_texts(texts[k : k + CHUNK]) for k in range(0, len(texts), CHUNK)])
+    scores = np.concatenate(images) @ captions.T
     forth, back = image_ranks(scores, owner), caption_ranks(scores, owner)
     rows = (*_rows("image to text", forth, None), *_rows("text to image", back, owner))
     tied = int((forth % 1 > 0).sum() + (back % 1 > 0).sum())
@@ -76,8 +72,8 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
 
 
 def image_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """Return the rank of each image's best caption; wrong captions with the same score count as before it (and add a
-    half, so that ties can be seen).
+    """Return the rank of each image's best caption. Wrong captions with the same score count as ranked before it, and
+    add 0.5 to the rank, so that ties can be recognised.
 
     >>> image_ranks(np.array([[0.9, 0.1, 0.5], [0.2, 0.3, 0.3]]), np.array([0, 0, 1])).tolist()
     [1.0, 2.5]
@@ -91,7 +87,7 @@ def image_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
 
 
 def caption_ranks(scores: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """Return the rank of each caption's image, by the same rule."""
+    """Return the rank of each caption's image, with ties as in `image_ranks`."""
     right = scores[owner, np.arange(len(owner))]
     before, same = (scores >= right).sum(axis=0), (scores == right).sum(axis=0)
     return np.asarray(before + 0.5 * (same > 1))

@@ -1,4 +1,4 @@
-"""Training data from the built-in world: true captions, and the biased foils of older benchmarks for the same ones."""
+"""Training data from the built-in world: true captions, and biased foils for them like those of older benchmarks."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from creperie.world import (
     training_pairs,
 )
 
-#: hard negatives by type, as the template foils of ARO and CREPE: the biased kinds of the world that make them
+#: types of hard negatives, like the template foils of ARO and CREPE: the biased kinds of the world that make them
 TYPES: dict[str, tuple[str, ...]] = {
     "replace": ("replace_ungrammatical", "replace_rare"),
     "swap": ("swap_implausible",),
     "negate": ("negate_there", "negate_relation"),
 }
-#: where the scenes come from; about half of them show somebody doing something, which swaps need
+#: the sources of scenes; about half of them show somebody doing something, which swaps need
 _SOURCES = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "spatial", "active_passive")
 
 
 @dataclass(frozen=True)
 class Spoilt:
-    """Examples without foils, and the foils of each type for each of them ("" where a type has none)."""
+    """Examples without foils, and for each type of foils one per example ("" if there is none)."""
 
     data: TrainSet
     foils: Mapping[str, tuple[str, ...]]
 
     def with_types(self, types: Sequence[str]) -> TrainSet:
-        """Return the examples with the foils of these types; an example may have one of each."""
+        """Return the examples with the foils of these types; an example has at most one of each type."""
         for name in types:
             if name not in self.foils:
                 raise unknown("type of foils", name, self.foils)
@@ -52,7 +52,7 @@ class Spoilt:
         return with_foils(self.data, [tuple(text for text in row if text) for row in rows])
 
 
-PART = 4096  #: examples that one process draws at a time; the examples do not depend on the number of processes
+PART = 4096  #: examples that a process draws at a time; the examples do not depend on the number of processes
 
 
 def scene_pairs(
@@ -64,8 +64,9 @@ def scene_pairs(
     workers: int = 1,
     progress: Progress = silent,
 ) -> TrainSet:
-    """Pictures and captions of clean kinds from the split `train`; paraphrases, certified foils and the twin's picture
-    come along."""
+    """Return images and captions of clean kinds from the split `train`, with paraphrases, certified foils and the image
+    of the twin as an alternative.
+    """
     parts = [(min(PART, n - k), seed * 100_003 + k // PART, size, tuple(kinds)) for k in range(0, n, PART)]
     examples: list[TrainingExample] = []
     shown: dict[str, np.ndarray] = {}
@@ -86,7 +87,7 @@ def _draw_part(part: tuple[int, int, int, tuple[str, ...]]) -> Drawn:
     pairs = list(training_pairs(n, seed, "train", size=size, kinds=kinds))
     drawn: Drawn = []
     for k, e in enumerate(pairs):
-        twin = pairs[k ^ 1] if k ^ 1 < len(pairs) else None  # twins come one after the other
+        twin = pairs[k ^ 1] if k ^ 1 < len(pairs) else None  # twins are adjacent
         others = (image_key(twin.scene),) if twin is not None else ()
         drawn.append(
             ((e.kind, TrainingExample("", image_key(e.scene), e.caption, e.paraphrase, (e.foil,), others)), e.image)
@@ -106,7 +107,7 @@ def _processes(workers: int) -> Iterator[Callable[..., Iterable[Any]]]:
 
 
 def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent) -> Spoilt:
-    """Scenes of the split `train` with a caption each, and what the biased kinds make of that caption."""
+    """Return scenes of the split `train` with a caption each, and the foils that the biased kinds make of it."""
     dice = Dice(seed, key_of("spoilt train"))
     examples: list[TrainingExample] = []
     foils: dict[str, list[str]] = {name: [] for name in TYPES}
@@ -120,21 +121,22 @@ def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
             for name, text in own.items():
                 foils[name].append(text)
             advance(1)
-    data = TrainSet(f"world-train-spoilt-{seed}", tuple(examples), _Drawer(size))
+    data = TrainSet(
+        f"world-train-spoilt-{seed}", tuple(examples), lambda key: Image.fromarray(render(scene_of(key), size))
+    )
     return Spoilt(data, {name: tuple(texts) for name, texts in foils.items()})
 
 
-def draw(keys: Iterable[str], size: int, workers: int = 1, progress: Progress = silent) -> dict[str, np.ndarray]:
-    """Return the pictures that keys name, drawn once each."""
-    unique = list(dict.fromkeys(keys))
-    part = 256
-    parts = [(unique[k : k + part], size) for k in range(0, len(unique), part)]
+def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress = silent) -> TrainSet:
+    """Return the same examples with all images drawn now, because several trainings will use them."""
+    keys = list(dict.fromkeys(e.image for e in data.examples))
+    parts = [(keys[k : k + 256], size) for k in range(0, len(keys), 256)]
     drawn: dict[str, np.ndarray] = {}
-    with progress("draw pictures", len(unique), "pictures") as advance, _processes(workers) as run:
+    with progress("draw pictures", len(keys), "pictures") as advance, _processes(workers) as run:
         for (own, _), pictures in zip(parts, run(_draw_keys, parts), strict=True):
             drawn |= zip(own, pictures, strict=True)
             advance(len(own))
-    return drawn
+    return replace(data, open=lambda key: Image.fromarray(drawn[key]))
 
 
 def _draw_keys(part: tuple[Sequence[str], int]) -> list[np.ndarray]:
@@ -142,24 +144,8 @@ def _draw_keys(part: tuple[Sequence[str], int]) -> list[np.ndarray]:
     return [render(scene_of(key), size) for key in keys]
 
 
-def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress = silent) -> TrainSet:
-    """Return the same examples, their pictures drawn now: several trainings will ask for them."""
-    drawn = draw((e.image for e in data.examples), size, workers, progress)
-    return replace(data, open=lambda key: Image.fromarray(drawn[key]))
-
-
-@dataclass(frozen=True)
-class _Drawer:
-    """Draws the picture that a key names, whenever it is asked for."""
-
-    size: int
-
-    def __call__(self, key: str) -> Image.Image:
-        return Image.fromarray(render(scene_of(key), self.size))
-
-
 def _spoil(shown: Shown, kinds: Sequence[str], dice: Dice) -> str:
-    """Return a foil of one of these kinds, or "" where none applies to the caption."""
+    """Return a foil of one of these kinds, or "" if none applies to the caption."""
     for kind in dice.shuffled(kinds):
         texts = BIASED[kind].spoil(shown, dice)
         if texts is not None and texts[1] != shown.text and is_false(texts[1], shown.graph):

@@ -1,4 +1,4 @@
-"""How to train, and what of a model: nothing, all of it, the text tower, or low-rank adapters."""
+"""Training settings, and which part of a model is trained: nothing, all of it, the text tower, or low-rank adapters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The defaults are those published with NegCLIP and SugarCrepe. `steps`, where set, ends a training earlier."""
+    """The settings of a training; the defaults are those of NegCLIP and SugarCrepe. `steps`, if given, limits the
+    epochs.
+    """
 
     objective: str = option("negclip", "The loss: CLIP's, with foils, or of (P1, P2, N).", choices=tuple(OBJECTIVES))
     epochs: int = option(30, "Times that every example is seen.", minimum=1)
@@ -34,7 +36,7 @@ class TrainingSettings:
     accumulate: int = option(1, "Batches per optimiser step; contrasts stay within a batch.", minimum=1)
     precision: str = option("float32", "Of the arithmetic.", choices=PRECISIONS)
     save_every: int = option(0, "Steps between checkpoints; 0: one epoch.", minimum=0)
-    keep: int = 2  #: checkpoints that stay
+    keep: int = 2  #: number of checkpoints to keep
     seed: int = option(0, "Seed of weights, order and dropout.", minimum=0)
 
     def __post_init__(self) -> None:
@@ -43,12 +45,12 @@ class TrainingSettings:
             raise UsageError(f"`lr={self.lr}` must be above 0")
 
     def total(self, examples: int) -> int:
-        """Return the total number of steps for this number of examples."""
+        """Return the total number of optimiser steps for this number of examples."""
         whole = self.epochs * self.epoch(examples)
         return whole if self.steps is None else min(whole, self.steps)
 
     def epoch(self, examples: int) -> int:
-        """Steps per epoch; a last batch that is not full is left out, because it has fewer contrasts."""
+        """Return the optimiser steps per epoch; an incomplete last batch is dropped, as it has fewer contrasts."""
         size = min(self.batch, examples)
         return max(1, examples // (size * self.accumulate))
 
@@ -58,7 +60,7 @@ class TrainingSettings:
 
 
 def learning_rate(step: int, total: int, settings: TrainingSettings) -> float:
-    """Linear warm-up, then a half cosine down to nothing; `step` counts from 0.
+    """Return the learning rate of a step, counted from 0: linear warm-up, then cosine decay to zero.
 
     >>> s = TrainingSettings(lr=1.0, warmup=2)
     >>> [round(learning_rate(k, 4, s), 3) for k in range(4)]
@@ -83,7 +85,7 @@ TARGETS = ("q_proj", "v_proj")
 
 @dataclass(frozen=True)
 class Tuning:
-    """A way of tuning. Rank 2 is that of the published LoRA results."""
+    """A tuning method with its LoRA parameters. Rank 2 is that of the published LoRA results."""
 
     way: str = "full"
     rank: int = 2
@@ -102,7 +104,7 @@ class Tuning:
 
 
 def prepare(student: Student, tuning: Tuning, seed: int = 0) -> int:
-    """Freeze what is not trained, add adapters where asked for; the number of trained weights."""
+    """Freeze the weights that are not trained, add adapters if requested, and return the number of trained weights."""
     if tuning.way == "lora":
         _add_adapters(student, tuning, seed)
     else:

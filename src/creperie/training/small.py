@@ -1,7 +1,7 @@
-"""A small CLIP of our own: a convolutional image tower and a causal text tower, for worlds of drawn scenes.
+"""creperie's small CLIP: a convolutional image tower and a causal text tower, for worlds of drawn scenes.
 
-transformers' CLIP knows only vision transformers, which learn slowly on a CPU. A `SmallClip` lies in a folder of three
-files (config.json, model.safetensors, vocab.json) and is named `small:/path/to/folder` wherever a model URI is taken.
+The CLIP of transformers has only vision transformers, which learn slowly on a CPU. A `SmallClip` is stored as a folder
+of three files (config.json, model.safetensors, vocab.json); its model URI is `small:/path/to/folder`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from PIL import Image
@@ -29,11 +29,14 @@ from creperie.models import (
 )
 from creperie.training.architecture import SmallClip, SmallConfig, Words, plain_state
 
+if TYPE_CHECKING:
+    from torch import nn
+
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"
 
 
 class SmallEncoder:
-    """A SmallClip behind the protocols of the models room."""
+    """A SmallClip with the interface of `creperie.models`: an encoder of images and texts."""
 
     trims = True
 
@@ -69,7 +72,7 @@ class SmallEncoder:
 
 
 def prepare_image(image: Image.Image, size: int) -> np.ndarray:
-    """RGB bytes of the model's size, (size, size, 3)."""
+    """Return an image as RGB bytes of the model's size, (size, size, 3)."""
     shown = image if image.mode == "RGB" else image.convert("RGB")
     if shown.size != (size, size):
         shown = shown.resize((size, size), Image.Resampling.BICUBIC)
@@ -77,7 +80,7 @@ def prepare_image(image: Image.Image, size: int) -> np.ndarray:
 
 
 def save_small(folder: Path, model: SmallClip, words: Words) -> None:
-    """Write the three files into a folder that exists."""
+    """Write config.json, vocab.json and model.safetensors into an existing folder."""
     from safetensors.torch import save_file
 
     write_json(folder / CONFIG, {"model_type": "creperie-small", **asdict(model.config)})
@@ -86,13 +89,10 @@ def save_small(folder: Path, model: SmallClip, words: Words) -> None:
 
 
 def load_small(folder: Path) -> tuple[SmallClip, Words]:
-    """Return the model and the vocabulary that lie in a folder."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
+    """Return the model and the tokenizer in a folder."""
     if not (folder / CONFIG).is_file():
         raise ModelError("no small model in this folder", where=str(folder), hint=f"it needs {CONFIG}")
-    config = read_config(folder / CONFIG)
+    config = read_config(folder / CONFIG, SmallConfig)
     vocabulary = read_json(folder / VOCABULARY)
     if not isinstance(vocabulary, list) or not all(isinstance(word, str) for word in vocabulary):
         raise DataError("expected a list of words", where=str(folder / VOCABULARY))
@@ -100,44 +100,46 @@ def load_small(folder: Path) -> tuple[SmallClip, Words]:
         what = f"the model has {config.vocabulary} words and its vocabulary {len(vocabulary)}"
         raise ModelError(what, where=str(folder), hint="the files do not belong together")
     model = SmallClip(config)
-    try:
-        model.load_state_dict(load_file(folder / WEIGHTS))
-    except (OSError, RuntimeError, ValueError, SafetensorError) as e:
-        raise ModelError(f"the weights do not fit ({str(e).splitlines()[0][:100]})", where=str(folder / WEIGHTS)) from e
+    load_weights(model, folder / WEIGHTS)
     return model, Words(tuple(vocabulary), config.context)
 
 
-def read_config(path: Path) -> SmallConfig:
-    """Return the configuration in a JSON file; names that it does not know are errors."""
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Load the weights in a file into a model of the same shape; raise a ModelError if they do not fit."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        model.load_state_dict(load_file(path))
+    except (OSError, RuntimeError, ValueError, SafetensorError) as e:
+        raise ModelError(f"the weights do not fit ({str(e).splitlines()[0][:100]})", where=str(path)) from e
+
+
+Config = TypeVar("Config")
+
+
+def read_config(path: Path, kind: type[Config]) -> Config:
+    """Return the settings in a JSON file as an instance of a dataclass; unknown names are errors."""
     document = read_json(path)
     if not isinstance(document, dict):
         raise DataError("expected an object with settings", where=str(path))
-    document.pop("model_type", None)
-    names = {f.name for f in fields(SmallConfig)}
-    for name in document:
-        if name not in names:
-            raise UsageError(f"unknown setting {name!r}", where=str(path), hint=f"known: {', '.join(sorted(names))}")
+    names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    for name in document.keys() - names - {"model_type", "widths"}:
+        raise UsageError(f"unknown setting {name!r}", where=str(path), hint=f"known: {', '.join(sorted(names))}")
     try:
-        if "channels" in document:
-            document["channels"] = tuple(document["channels"])
-        return SmallConfig(**document)
+        return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in document.items() if k in names})
     except (TypeError, ValueError, ArithmeticError) as e:
         raise DataError(f"a setting has the wrong type ({e})", where=str(path)) from None
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SmallEncoder:
-    """`small:/path/to/folder`: the entry point of the models room."""
+    """Return the model of a URI `small:/path/to/folder`; the entry point that `creperie.models` calls."""
     if options:
         raise UsageError(f"a small model takes no option {next(iter(options))!r}", where=str(uri))
-    return small_encoder(str(uri), place)
-
-
-def small_encoder(uri: str, place: Place) -> SmallEncoder:
-    """Return the model that lies in the folder of a `small:` URI."""
-    folder = Path(uri.removeprefix("small:")).expanduser()
+    folder = Path(uri.name).expanduser()
     model, words = load_small(folder)
     fingerprint = Fingerprint(
-        uri=uri,
+        uri=str(uri),
         architecture=f"SmallClip({json.dumps(asdict(model.config), sort_keys=True)})",
         weights=hash_files([folder / WEIGHTS, folder / VOCABULARY]),
         preprocessing={"size": model.config.size, "resample": "bicubic"},

@@ -1,4 +1,4 @@
-"""Models that can be trained: what the trainer needs of them, and how a URI becomes one."""
+"""Models in training: the interface that the trainer needs, and how a URI is opened as one."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from creperie.training.architecture import SmallClip, SmallConfig, TrainedNetwork, Words
     from creperie.training.towers import TowersConfig
 
-#: the highest temperature that CLIP trainings allow: exp(logit_scale) ≤ 100
+#: the upper limit of the temperature in CLIP trainings: exp(logit_scale) ≤ 100
 HIGHEST_SCALE = 4.6052
 
 
 class Student(Protocol):
-    """A model in training. `network` maps (pixels, ids) to image vectors, text vectors and the scale."""
+    """A model in training (protocol). `network` maps (pixels, ids) to image vectors, text vectors and the scale."""
 
     @property
     def kind(self) -> str:
@@ -36,11 +36,11 @@ class Student(Protocol):
 
     @property
     def trims(self) -> bool:
-        """May captions be cut at the longest of a batch?"""
+        """True if the token ids of a batch may be cut at its longest caption."""
         ...
 
     def is_text(self, name: str) -> bool:
-        """Does a weight of the network belong to the text tower or its projection?"""
+        """Return whether a weight of the network belongs to the text tower or its projection."""
         ...
 
     def prepare_image(self, image: Image.Image) -> np.ndarray: ...
@@ -48,13 +48,13 @@ class Student(Protocol):
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
 
     def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
-        """Return stacked prepared pictures as the network takes them, on the device where they lie."""
+        """Return stacked prepared images in the form that the network takes, on the same device."""
         ...
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor: ...
 
     def save(self, folder: Path) -> None:
-        """Write the model, whole, into a folder that exists."""
+        """Write the complete model into an existing folder."""
         ...
 
 
@@ -99,25 +99,26 @@ class SmallStudent:
 
 
 def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str] = ()) -> Student:
-    """Return the model that a URI names, ready to be trained: hf: for CLIP and FLAVA, open_clip: for models of that
-    library (ARCHITECTURE/random has fresh weights), small: for our own, towers: for joined towers, or a JSON file with
-    the settings of a small model or of joined towers. The vocabulary of a new small model comes from `captions`. Two
-    towers to join may also be given as a TowersConfig."""
+    """Return the model of a URI, ready to be trained.
+
+    `hf:` names CLIP and FLAVA models, `open_clip:` models of that library (ARCHITECTURE/random has random weights),
+    `small:` creperie's small models, and `towers:` joined towers. A JSON file holds the settings of a small model,
+    whose vocabulary comes from `captions`, or of joined towers. Two towers to join may also be given as a TowersConfig.
+    """
     if not isinstance(uri, str):
         from creperie.training.joining import new_towers
 
         return new_towers(uri, seed)
     path = Path(uri)
     if path.suffix == ".json":
-        from creperie.training.towers import is_towers, read_towers
+        from creperie.training.small import read_config
+        from creperie.training.towers import TowersConfig, is_towers
 
         if is_towers(path):
-            from creperie.training.joining import new_towers
+            return open_student(read_config(path, TowersConfig), seed)
+        from creperie.training.architecture import SmallConfig
 
-            return new_towers(read_towers(path), seed)
-        from creperie.training.small import read_config
-
-        return new_small(read_config(path), captions, seed)
+        return new_small(read_config(path, SmallConfig), captions, seed)
     parsed = parse_uri(uri)
     if parsed.kind == "small":
         from creperie.training.small import load_small
@@ -141,16 +142,12 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
 
 
 def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallStudent:
-    """Return a small model with fresh weights, the same for the same seed, and the words of the captions."""
+    """Return a small model with the words of the captions and with random weights determined by the seed."""
     import torch
 
     from creperie.training.architecture import SmallClip, vocabulary_of
 
     words = vocabulary_of(captions, config.context)
-    state = torch.random.get_rng_state()
-    torch.manual_seed(seed)
-    try:
-        model = SmallClip(replace(config, vocabulary=len(words.vocabulary)))
-    finally:
-        torch.random.set_rng_state(state)
-    return SmallStudent(model, words)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return SmallStudent(SmallClip(replace(config, vocabulary=len(words.vocabulary))), words)

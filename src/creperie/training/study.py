@@ -1,22 +1,60 @@
-"""Does a gain from hard negatives survive an honest benchmark? One base per seed, one arm per type of foils."""
+"""The study of hard negatives: does a gain persist on an unbiased benchmark? One base per seed, arms by foil type."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from creperie.core import Progress, UsageError, silent
 from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
 from creperie.training.negatives import FoilRefinement
 from creperie.training.presets import TrainingPreset, find_preset
 
-__all__ = ["TrainingStudy", "run_study", "study_small"]
-
-#: bins per sign for refining the foils of a study, whose few thousand foils would leave most of the paper's cells empty
+#: bins per sign for refining the foils of a study: a few thousand foils would leave most of the paper's cells empty
 STUDY_BINS = 5
-#: is told of the study whenever there is something new
+#: a callback that gets the study after every new result
 Tell = Callable[[TrainingStudy], None]
+
+
+class StudyLab(Protocol):
+    """The interface that a study needs: it trains and tests models."""
+
+    name: str
+    scratch: bool  #: arms start from fresh weights
+    own_bases: bool  #: every seed has its own base
+
+    def base(self, seed: int) -> ExamResult:
+        """Return the test result of the model that the arms of a seed start from."""
+        ...
+
+    def arm(self, arm: str, seed: int, base: str) -> ExamResult:
+        """Return the test result of a model trained from a base with one type of foils."""
+        ...
+
+    def notes(self) -> tuple[str, ...]: ...
+
+
+def run_grid(lab: StudyLab, arms: Sequence[str], seeds: Sequence[int], tell: Tell) -> TrainingStudy:
+    """Train and test every arm with every seed, report after every test, and return the results."""
+    if not seeds:
+        raise UsageError("a study needs at least one seed")
+    start = time.monotonic()
+    base: list[ExamResult] = []
+    sat: list[ExamResult] = []
+
+    def so_far() -> TrainingStudy:
+        whole = (lab.name, tuple(arms), tuple(seeds), tuple(sat), tuple(base), time.monotonic() - start)
+        return TrainingStudy(*whole, tuple(base[0].values), lab.notes(), lab.scratch)
+
+    for seed in seeds:
+        if lab.own_bases or not base:
+            base.append(lab.base(seed))
+        for arm in arms:
+            sat.append(lab.arm(arm, seed, base[-1].model))
+            tell(so_far())
+    return so_far()
 
 
 def run_study(
@@ -30,36 +68,15 @@ def run_study(
     progress: Progress = silent,
     tell: Tell = lambda so_far: None,
 ) -> TrainingStudy:
-    """Train and test the whole grid, and report after every test. If it is killed, the same call resumes with what
-    is not done yet."""
-    from creperie.training.lab import Lab, world_columns
+    """Train and test all arms on the built-in world, report after every test, and return the results.
+
+    If the study was interrupted, the same call resumes it.
+    """
+    from creperie.training.lab import Lab
 
     chosen = find_preset(preset) if isinstance(preset, str) else preset
     wanted = wanted_arms(arms)
-    if not seeds:
-        raise UsageError("a study needs at least one seed")
-    start = time.monotonic()
     lab = Lab(chosen, Path(out), device, refinement or FoilRefinement(bins=STUDY_BINS), progress)
     if any(ARMS[arm][1] for arm in wanted):
-        lab.refine()  # what is missing for that should be known before hours of training
-    base: list[ExamResult] = []
-    sat: list[ExamResult] = []
-
-    def so_far() -> TrainingStudy:
-        seconds = time.monotonic() - start
-        facts = (chosen.name, wanted, tuple(seeds), tuple(sat), tuple(base), seconds, world_columns(), lab.notes())
-        return TrainingStudy(*facts, scratch=chosen.scratch)
-
-    for seed in seeds:
-        base.append(lab.base(seed))
-        for arm in wanted:
-            sat.append(lab.arm(arm, seed, base[-1].model))
-            tell(so_far())
-    return so_far()
-
-
-def study_small(
-    out: str | Path, *, seed: int = 0, arms: Sequence[str] = ("negate",), progress: Progress = silent
-) -> TrainingStudy:
-    """Return a glimpse of the study in about a minute: one seed, few steps, for demonstrations."""
-    return run_study("demo", out, seeds=(seed,), arms=arms, device="cpu", progress=progress)
+        lab.refine()  # fails early if something is missing, not after hours of training
+    return run_grid(lab, wanted, seeds, tell)

@@ -1,4 +1,4 @@
-"""The tables of a study, in the shape of the papers': Table 5 and 10 of SugarCrepe, Table 13 of SugarCrepe++."""
+"""The tables of a study, in the form of the papers': Tables 5 and 10 of SugarCrepe, Table 13 of SugarCrepe++."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from creperie.training.findings import ARMS, TrainingStudy, seed_interval, seed_
 from creperie.training.tuning_study import TuningComparison
 
 STUDY_FILE = "study.json"
-MARKED_GAIN = 10.0  #: points above the training without foils from which a cell is marked
+MARKED_GAIN = 10.0  #: gain in points over the training without foils above which a cell is marked
 GAIN_MARK = "▲"
 
 NAMES = {"none": "none", "all": "replace + swap + negate", "refined": "replace + swap + negate, refined"}
@@ -19,7 +19,7 @@ NAMES = {"none": "none", "all": "replace + swap + negate", "refined": "replace +
 
 @dataclass(frozen=True)
 class TextTable:
-    """Cells as text, and a line that says how to read them."""
+    """A table of text cells, with a note on how to read them."""
 
     title: str
     columns: tuple[str, ...]
@@ -28,19 +28,19 @@ class TextTable:
 
 
 def study_tables(study: TrainingStudy) -> list[TextTable]:
-    """Return all tables that a study has something for."""
+    """Return all tables for which the study has results."""
     return [t for t in (table_5(study), gains_table(study), table_10(study)) if t is not None]
 
 
 def write_study(study: TrainingStudy, out: Path) -> dict[str, Any]:
-    """study.json in the study's folder, whole at any time; what was written."""
+    """Write study.json into the study's folder, atomically, and return its content."""
     document = {**study.document, "tables": [vars(t) for t in study_tables(study)]}
     write_json(out / STUDY_FILE, document)
     return document
 
 
 def table_5(study: TrainingStudy) -> TextTable:
-    """Foils used in training × what is tested, biased and clean; gains of more than ten points are marked."""
+    """Return the table of foils in training × biased and clean test foils; gains of more than ten points are marked."""
     names = study.columns
     rows = [("before", *[_cell([s.values[c] for s in study.base]) for c in names])]
     for arm in study.done:
@@ -57,7 +57,7 @@ def table_5(study: TrainingStudy) -> TextTable:
 
 
 def gains_table(study: TrainingStudy) -> TextTable:
-    """Return the gains over the training without foils."""
+    """Return the table of gains over the training without foils."""
     names = study.columns
     rows = []
     for arm in study.done:
@@ -69,7 +69,9 @@ def gains_table(study: TrainingStudy) -> TextTable:
 
 
 def table_10(study: TrainingStudy) -> TextTable | None:
-    """Template foils beside refined ones, tested on clean foils; None where no arm was refined."""
+    """Return the table that compares template foils with refined ones, tested on clean foils; None if no arm was
+    refined.
+    """
     if not any(ARMS[arm][1] for arm in study.done):
         return None
     names = [name for name in study.columns if name.startswith("clean ")]
@@ -87,19 +89,19 @@ def table_10(study: TrainingStudy) -> TextTable | None:
     )
 
 
-def table_13(found: TuningComparison) -> TextTable:
-    """Subsets × ways of tuning; below, the recall on held-out pairs: what was forgotten."""
-    names = ("", "test items", *[row.way for row in found.rows])
+def table_13(comparison: TuningComparison) -> TextTable:
+    """Return the table of subsets × tuning methods, and the recall on held-out pairs, which shows forgetting."""
+    names = ("", "test items", *[row.way for row in comparison.rows])
     rows = []
-    for subset in found.subsets:
-        mark = "" if subset in found.trained_on else " (not trained on)"
-        cells = [f"{r.accuracy[subset]:.2f}" if subset in r.accuracy else "–" for r in found.rows]
-        rows.append((subset + mark, str(found.sizes[subset][1]), *cells))
-    for measure in found.rows[0].recall:
-        rows.append((f"recall {measure}", "", *[f"{r.recall[measure]:.2f}" for r in found.rows]))
-    rows.append(("trained weights", "", *[f"{r.trained_weights:,}" for r in found.rows]))
+    for subset in comparison.subsets:
+        mark = "" if subset in comparison.trained_on else " (not trained on)"
+        cells = [f"{r.accuracy[subset]:.2f}" if subset in r.accuracy else "–" for r in comparison.rows]
+        rows.append((subset + mark, str(comparison.sizes[subset][1]), *cells))
+    for measure in comparison.rows[0].recall:
+        rows.append((f"recall {measure}", "", *[f"{r.recall[measure]:.2f}" for r in comparison.rows]))
+    rows.append(("trained weights", "", *[f"{r.trained_weights:,}" for r in comparison.rows]))
     note = "Image-to-text accuracy in percent on the items that were not trained on; no image is on both sides."
-    return TextTable(f"Ways of tuning {found.model}", names, tuple(rows), note)
+    return TextTable(f"Ways of tuning {comparison.model}", names, tuple(rows), note)
 
 
 def arm_name(arm: str) -> str:
@@ -115,7 +117,7 @@ def _cell(values: list[float], sign: bool = False) -> str:
 
 
 def _seeds(study: TrainingStudy) -> str:
-    """Return how to read the intervals, and what is still missing."""
+    """Return a note on how to read the intervals, and on what is still missing."""
     n = len(study.seeds)
     seeds = (
         "One seed." if n == 1 else f"Mean of {n} seeds [{'lowest, highest' if n == 2 else '95 % interval over seeds'}]."

@@ -1,7 +1,7 @@
 """Two pretrained towers joined by heads: any vision model and any sentence encoder become a dual encoder.
 
-A folder holds config.json (which towers, which heads), model.safetensors (the heads) and, for towers that were trained
-too, their own folders `image` and `text`. It is named `towers:/path/to/folder` wherever a model URI is taken.
+A folder contains config.json (towers and heads), model.safetensors (the heads) and, for towers that were trained too,
+the subfolders `image` and `text`. Its model URI is `towers:/path/to/folder`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,30 +33,31 @@ from creperie.models import (
     unit_vectors,
 )
 from creperie.scoring import ResultStore, VectorShelf
+from creperie.training.architecture import plain_state
+from creperie.training.small import CONFIG, WEIGHTS, load_weights, read_config
 from creperie.training.vision import ViewRule, VisionTower
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
 MODEL_TYPE = "creperie-towers"
-HEADS = {"linear": "one linear map", "mlp": "one hidden layer", "residual": "both, added"}
 TOWERS = ("image", "text")
+HEADS = {"linear": "one linear map", "mlp": "one hidden layer", "residual": "both, added"}
 
 
 @dataclass(frozen=True)
 class TowersConfig:
-    """Which towers are joined, and how. `trained` names the towers whose own weights are trained too."""
+    """The towers to join and the size of the heads. `trained` names the towers whose own weights are trained too."""
 
     image: str = ""  #: URI of a vision model
     text: str = ""  #: URI of a sentence encoder
     head: str = "residual"
     hidden: int = 1024
     joint: int = 512  #: dimensions of the shared space
-    dropout: float = -1.0  #: below 0: 0.3 where a tower is trained, which learns by heart, else 0.1
-    layers: int = 4  #: of the image tower whose class tokens are read
+    dropout: float = -1.0  #: below 0: 0.3 if a tower is trained, which tends to overfit, else 0.1
+    layers: int = 4  #: number of layers of the image tower whose class tokens are used
     views: tuple[str, ...] = ("whole", "mirrored", "centre")
     size: int = 224
     trained: tuple[str, ...] = ()
-    tower_rate: float = 0.02  #: learning rate of trained towers, as a share of the heads'
-    crop: float = 0.5  #: smallest share of an image that a trained image tower is shown
+    tower_rate: float = 0.02  #: learning rate of trained towers as a multiple of that of the heads
+    crop: float = 0.5  #: smallest share of an image in the random crops for a trained image tower
 
     def __post_init__(self) -> None:
         if self.dropout < 0:
@@ -76,7 +77,7 @@ class TowersConfig:
 
 
 class ProjectionHead(nn.Module):
-    """From a tower's features into the shared space."""
+    """A projection from the features of a tower into the shared space."""
 
     def __init__(self, width: int, config: TowersConfig) -> None:
         super().__init__()
@@ -99,7 +100,7 @@ class ProjectionHead(nn.Module):
 
 
 class JoinedHeads(nn.Module):
-    """Both heads and the temperature: what every training of two towers trains."""
+    """Both heads and the temperature, which every training of joined towers trains."""
 
     def __init__(self, config: TowersConfig, image_width: int, text_width: int) -> None:
         super().__init__()
@@ -114,7 +115,7 @@ class JoinedHeads(nn.Module):
 
 
 class TowerPair:
-    """The two towers that a configuration names, opened when they are first used."""
+    """The two towers of a configuration, loaded on first use."""
 
     def __init__(self, config: TowersConfig, place: Place, base: Path | None = None) -> None:
         self.config, self.place, self.base = config, place, base
@@ -135,18 +136,19 @@ class TowerPair:
         return model
 
     def _uri(self, uri: str) -> str:
-        """Towers that lie in the model's own folder are named relative to it."""
+        """Return the URI of a tower; one in the model's own folder is stored relative to it."""
         kind, _, name = uri.partition(":")
         return f"{kind}:{self.base / name[2:]}" if self.base and name.startswith("./") else uri
 
     @cached_property
     def shelf(self) -> VectorShelf:
-        """Where features of images are kept: by the bytes of the views, so that the same image is seen once."""
+        """The store of image features; the key is the hash of the views, so that each image is encoded once."""
         return ResultStore().shelf(self.fingerprint, "image")
 
     def image_features(self, views: np.ndarray) -> np.ndarray:
-        """Return features, (n, views, width), of (n, views, size, size, 3): from the store, or computed now and
-        stored."""
+        """Return the features, (n, views, width), of views (n, views, size, size, 3): stored ones, or computed now and
+        stored.
+        """
         n, count = views.shape[:2]
         features = np.zeros((n, count, self.image.width), np.float32)
         names = np.stack([np.frombuffer(hashlib.sha256(v.tobytes()).digest(), np.uint8) for v in views])
@@ -165,7 +167,7 @@ class TowerPair:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """The fingerprint of the image features, for the store."""
+        """The fingerprint of the image features, the key of their store."""
         views = self.config.views_rule
         return Fingerprint(
             uri=self.config.image,
@@ -176,7 +178,7 @@ class TowerPair:
 
 
 class TowersEncoder:
-    """Joined towers behind the protocols of the models room. The vector of an image is the mean over its views."""
+    """Joined towers with the interface of `creperie.models`. The vector of an image is the mean over its views."""
 
     trims = True
 
@@ -211,7 +213,7 @@ class TowersEncoder:
 
 
 def mean_view(vectors: torch.Tensor) -> torch.Tensor:
-    """(n, views, d) to (n, d): the mean of unit vectors."""
+    """Return the mean of the unit vectors of each image's views: (n, views, d) to (n, d)."""
     return nn.functional.normalize(vectors.float(), dim=-1).mean(dim=1)
 
 
@@ -219,61 +221,42 @@ def mean_view(vectors: torch.Tensor) -> torch.Tensor:
 
 
 def new_heads(config: TowersConfig, towers: TowerPair, seed: int) -> JoinedHeads:
-    """Fresh heads, the same for the same seed."""
+    """Return new heads with random weights determined by the seed."""
     width = towers.text.encode_texts(["a"]).shape[1]
-    state = torch.random.get_rng_state()
-    torch.manual_seed(seed)
-    try:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
         return JoinedHeads(config, towers.image.width, width)
-    finally:
-        torch.random.set_rng_state(state)
 
 
 def save_heads(folder: Path, heads: JoinedHeads, config: TowersConfig) -> None:
+    """Write the heads and the configuration of the towers into an existing folder."""
     from safetensors.torch import save_file
 
-    document = {"model_type": MODEL_TYPE, "widths": list(heads.widths), **asdict(config)}
-    write_json(folder / CONFIG, document)
-    save_file({k: v.detach().cpu().contiguous() for k, v in heads.state_dict().items()}, folder / WEIGHTS)
+    write_json(folder / CONFIG, {"model_type": MODEL_TYPE, "widths": list(heads.widths), **asdict(config)})
+    save_file(plain_state(heads), folder / WEIGHTS)
 
 
 def load_heads(folder: Path) -> JoinedHeads:
-    """Return the heads that lie in a folder; their configuration says which towers they join."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    config = read_towers(folder / CONFIG)
-    widths = read_json(folder / CONFIG).get("widths", ())
-    try:
-        heads = JoinedHeads(config, *widths)
-        heads.load_state_dict(load_file(folder / WEIGHTS))
-    except (OSError, RuntimeError, TypeError, ValueError, SafetensorError) as e:
-        raise ModelError(f"the weights do not fit ({str(e).splitlines()[0][:100]})", where=str(folder / WEIGHTS)) from e
+    """Return the heads in a folder; their configuration names the towers that they join."""
+    path = folder / CONFIG
+    if not path.is_file():
+        raise ModelError("no joined towers in this folder", where=str(folder), hint=f"it needs {CONFIG}")
+    config, widths = read_config(path, TowersConfig), read_json(path).get("widths", ())
+    if not isinstance(widths, list) or [*map(type, widths)] != [int, int]:
+        raise DataError("the widths of both towers are missing", where=str(path))
+    heads = JoinedHeads(config, *widths)
+    load_weights(heads, folder / WEIGHTS)
     return heads
 
 
 def is_towers(path: Path) -> bool:
-    """Does a JSON file hold the settings of joined towers?"""
+    """Return whether a JSON file holds the settings of joined towers."""
     document = read_json(path) if path.is_file() else None
     return isinstance(document, dict) and document.get("model_type") == MODEL_TYPE
 
 
-def read_towers(path: Path) -> TowersConfig:
-    if not path.is_file():
-        raise ModelError("no joined towers in this folder", where=str(path.parent), hint=f"it needs {CONFIG}")
-    document = read_json(path)
-    known = {f.name for f in fields(TowersConfig)}
-    for name in document.keys() - known - {"model_type", "widths"}:
-        raise UsageError(f"unknown setting {name!r}", where=str(path), hint=f"known: {', '.join(sorted(known))}")
-    settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in document.items() if k in known}
-    try:
-        return TowersConfig(**settings)
-    except TypeError as e:
-        raise DataError(f"a setting has the wrong type ({e})", where=str(path)) from None
-
-
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> TowersEncoder:
-    """`towers:/path/to/folder`: the entry point of the models room."""
+    """Return the model of a URI `towers:/path/to/folder`; the entry point that `creperie.models` calls."""
     if options:
         raise UsageError(f"joined towers take no option {next(iter(options))!r}", where=str(uri))
     folder = Path(uri.name).expanduser()

@@ -1,4 +1,4 @@
-"""Ways of tuning side by side: trained on a share of every subset, tested on the rest, and what was forgotten."""
+"""A comparison of tuning methods: trained on a share of every subset, tested on the rest and on what was forgotten."""
 
 from __future__ import annotations
 
@@ -23,46 +23,36 @@ def split_by_image(bench: Benchmark, share: float = 0.4, seed: int = 0) -> tuple
     """Return two benchmarks: about `share` of the items of every subset, and the others. Items that share an image,
     directly or through other items, stay together, across subsets too.
 
-    Groups are dealt out in random order, the largest first, each to the side that lacks more of the group's subsets.
+    Groups are assigned in random order, the largest first; a group goes to the first benchmark if that brings its
+    subsets closer to their share.
     """
     if not 0 < share < 1:
         raise UsageError(f"`share={share}` is out of range", hint="use a number between 0 and 1, such as 0.4")
     starts, images = bench.ragged("images")
     clusters = clusters_of(np.diff(starts), images.to_pylist())
-    subsets, names = _codes(bench.column("subset").to_pylist())
-    groups = _groups(clusters)
-    counts = np.stack([np.bincount(subsets[rows], minlength=len(names)) for rows in groups])
+    names, subsets = np.unique(bench.column("subset").to_pylist(), return_inverse=True)
+    groups, group = np.unique(clusters, return_inverse=True)
+    counts = np.zeros((len(groups), len(names)))
+    np.add.at(counts, (group, subsets), 1)
     wanted = share * counts.sum(axis=0)
     order = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups))
     order = order[np.argsort(-counts[order].sum(axis=1), kind="stable")]
-    taken = np.zeros(len(names))
-    mask = np.zeros(len(bench), dtype=bool)
+    taken, chosen = np.zeros(len(names)), np.zeros(len(groups), dtype=bool)
     for k in order.tolist():
         own = counts[k] > 0
-        # taken if that brings the subsets of the group nearer to what they should have
+        # taken if that brings the subsets of the group closer to their share
         with_it = np.abs(taken + counts[k] - wanted)[own].sum()
         if with_it < np.abs(taken - wanted)[own].sum():
             taken += counts[k]
-            mask[groups[k]] = True
+            chosen[k] = True
+    mask = chosen[group]
     why = f"share {share:g} of every subset, grouped by image, seed {seed}"
     return bench.filter(mask, why=f"train: {why}"), bench.filter(~mask, why=f"test: the rest of {why}")
 
 
-def _codes(labels: list[str]) -> tuple[np.ndarray, list[str]]:
-    names = list(dict.fromkeys(labels))
-    number = {name: i for i, name in enumerate(names)}
-    return np.asarray([number[label] for label in labels], dtype=np.int64), names
-
-
-def _groups(clusters: np.ndarray) -> list[np.ndarray]:
-    order = np.argsort(clusters, kind="stable")
-    _, begins = np.unique(clusters[order], return_index=True)
-    return np.split(order, begins[1:])
-
-
 @dataclass(frozen=True)
 class TuningResult:
-    """One way of tuning: accuracy by subset in percent, recall on held-out images, what was trained."""
+    """The result of one tuning method: accuracy by subset in percent, recall on held-out images, number of weights."""
 
     way: str
     accuracy: dict[str, float]
@@ -75,12 +65,12 @@ class TuningResult:
 
 @dataclass(frozen=True)
 class TuningComparison:
-    """All ways on one split."""
+    """The results of all tuning methods on the same split."""
 
     model: str
     subsets: tuple[str, ...]
     trained_on: tuple[str, ...]
-    sizes: dict[str, tuple[int, int]]  #: subset → items in training, in the test
+    sizes: dict[str, tuple[int, int]]  #: subset → number of training items and of test items
     rows: tuple[TuningResult, ...]
 
     @property
@@ -98,11 +88,11 @@ def tune(
     settings: TrainingSettings,
     progress: Progress = silent,
 ) -> TuningComparison:
-    """Tune a model in several ways on the same examples and test all of them on the same items."""
+    """Tune a model with several methods on the same examples, test all on the same items, and return the comparison."""
     from creperie.scoring import ScoreOptions, score
 
     for name in options.train_on:
-        bench.only([name])  # an unknown subset is an error before any work
+        bench.only([name])  # raises an error for an unknown subset before any work is done
     learn, test = split_by_image(bench, options.share, settings.seed)
     trained_on = options.train_on or tuple(bench.subsets)
     if not len(learn) or not len(test):
@@ -134,7 +124,7 @@ def tune(
 
 
 def limited_pairs(bench: Benchmark, most: int) -> Benchmark:
-    """Return the first items that have different images and different captions, for retrieval among them."""
+    """Return the first `most` items that have no image or caption in common, for retrieval among them."""
     seen: set[str] = set()
     chosen: list[bool] = []
     for item in bench:

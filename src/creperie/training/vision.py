@@ -1,4 +1,4 @@
-"""Image towers: views of an image to features, by a vision model of transformers."""
+"""Image towers: features of views of an image, computed by a vision model of transformers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from torch.nn.functional import affine_grid, grid_sample, interpolate
 from creperie.core import UsageError
 from creperie.models import Folder, Place, hash_files, model_folder, parse_uri
 
-#: how an image becomes a square: the whole image resized, the same mirrored, or the centre
+#: ways to make an image square: the whole image resized, the same mirrored, or the centre
 VIEWS = ("whole", "mirrored", "centre")
-#: share of the shorter side that the centre view keeps, as ImageNet models are tested
+#: share of the shorter side in the centre view, as in tests of ImageNet models
 CENTRE = 224 / 256
 
 
 @dataclass(frozen=True)
 class ViewRule:
-    """Which squares of an image are shown to the tower, and their width in pixels."""
+    """The square views of an image that a tower gets, and their width in pixels."""
 
     names: tuple[str, ...] = ("whole",)
     size: int = 224
@@ -33,7 +33,7 @@ class ViewRule:
             raise UsageError(f"unknown view among {list(self.names)}", hint=f"known: {', '.join(VIEWS)}")
 
     def __call__(self, image: Image.Image) -> np.ndarray:
-        """RGB bytes, (views, size, size, 3).
+        """Return the views of an image as RGB bytes, (views, size, size, 3).
 
         >>> ViewRule(("whole", "mirrored"), 28)(Image.new("L", (50, 40))).shape
         (2, 28, 28, 3)
@@ -52,8 +52,11 @@ class ViewRule:
 
 
 class VisionTower:
-    """Pixels to features: the class tokens of the last `layers` layers and the mean of the patches. Of a model without
-    a class token it is the pooled output, of a dual encoder the vector of the image."""
+    """A vision model as a function from pixels to features.
+
+    The features are the class tokens of the last `layers` layers and the mean of the patches. For a model without a
+    class token they are the pooled output, for a dual encoder the vector of the image.
+    """
 
     def __init__(self, uri: str, layers: int, place: Place) -> None:
         from transformers import AutoModel
@@ -81,11 +84,11 @@ class VisionTower:
         self.side, self.width = None, config.hidden_size * (layers + 1)
 
     def scaled(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Return bytes (n, h, w, 3) as the numbers that the tower was trained on."""
+        """Return bytes (n, h, w, 3) as pixels (n, 3, h, w), normalised and resized as the tower expects them."""
         return scaled(pixels, self.processor.image_mean, self.processor.image_std, self.side)
 
     def features(self, scaled: torch.Tensor) -> torch.Tensor:
-        """Return features, (n, width), of pixels, (n, 3, h, w)."""
+        """Return the features, (n, width), of pixels, (n, 3, h, w)."""
         if self.norm is None:
             output = getattr(self.model, "get_image_features", self.model)(pixel_values=scaled)
             return getattr(output, "pooler_output", output).flatten(1).float()
@@ -99,7 +102,7 @@ class VisionTower:
 
 
 def scaled(pixels: torch.Tensor, mean: Sequence[float], std: Sequence[float], side: int | None = None) -> torch.Tensor:
-    """Return bytes (n, h, w, 3) as (n, 3, side, side), normalised."""
+    """Return bytes (n, h, w, 3) as normalised pixels (n, 3, h, w), resized to (side, side) if `side` is given."""
     shift, scale = (torch.tensor(list(v), device=pixels.device) for v in (mean, std))
     normalised = ((pixels.float() / 255 - shift) / scale).permute(0, 3, 1, 2)
     if side is None or side == normalised.shape[-1]:
@@ -108,8 +111,11 @@ def scaled(pixels: torch.Tensor, mean: Sequence[float], std: Sequence[float], si
 
 
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:
-    """Return each image (n, 3, h, w) cropped to a random window of at least `smallest` of its area and mirrored at
-    random, which keeps a tower in training from learning its few images by heart."""
+    """Return each image (n, 3, h, w) cropped to a random window of at least `smallest` of its area, and mirrored at
+    random.
+
+    This keeps a tower in training from overfitting to few images.
+    """
     n = len(images)
     area, shape, x, y, side = torch.rand(5, n)
     edge, stretch = (smallest + (1 - smallest) * area).sqrt(), torch.exp((2 * shape - 1) * 0.16)

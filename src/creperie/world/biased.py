@@ -1,8 +1,8 @@
-"""The biased kinds: foils as older benchmarks make them, with the give-aways that they have.
+"""The biased kinds: foils as older benchmarks make them, with the same give-aways.
 
 The positives are ordinary captions of the world. The negatives come from a template, so something in the text alone
-tells them: `cue` says what. They are false all the same: every claim is put to the scene graph, and a text that is
-no sentence of the world claims nothing.
+gives them away; `cue` says what. They are still certain to be false: every claim is checked against the scene graph,
+and a text that is not a sentence of the world claims nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Shown:
 
     @classmethod
     def of(cls, twins: Twins, dice: Dice) -> Shown:
-        """One of two twins, with a caption in one of the ways to say it."""
+        """Return one of the two twins, at random, with a caption in a random construction."""
         side = dice.roll(2)
         style = draw_style(twins, dice)
         options = [c for c in sayable(twins.forms[side]) if style.article == "a" or "there" not in c]
@@ -52,7 +52,7 @@ Spoil = Callable[[Shown, Dice], tuple[str, str] | None]
 
 @dataclass(frozen=True, slots=True)
 class BiasedKind:
-    """A kind of biased foil: whose it is, what it does, what gives it away, and which scenes it starts from."""
+    """A kind of biased foil: whose it is, what it does, its give-away, and the clean kinds it starts from."""
 
     family: str
     says: str
@@ -65,7 +65,7 @@ class BiasedKind:
 
 
 def negate_there(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """ "There is no cat on a box.", or the caption with "There is no cat." after it."""
+    """Return the caption and a foil: "There is no cat on a box.", or "There is no cat." after the caption."""
     form = shown.form
     if dice.coin() and not form.absent and form.facts[0].relation not in GIVING and len(form.things) == 2:
         there = write_sentence(form, replace(shown.plan, construction="there", article="a", frame=0, finish=0))
@@ -77,7 +77,7 @@ def negate_there(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def negate_relation(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """ "not" before the relation."""
+    """Return the caption and a foil with "not" before the relation; None if the construction does not allow it."""
     fact = shown.form.facts[0]
     if fact.relation in GIVING or shown.plan.construction not in ("plain", "turned"):
         return None
@@ -91,7 +91,7 @@ def negate_relation(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def shuffle_trigrams(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """Groups of three words change places."""
+    """Return the caption and a foil in which its groups of three words are shuffled."""
     text = write_sentence(shown.form, replace(shown.plan, finish=1))
     tokens = re.findall(r"\w+|,", text)
     groups = dice.shuffled([tokens[k : k + 3] for k in range(0, len(tokens), 3)])
@@ -105,7 +105,7 @@ _LIVELY = ("pushes", "pulls", "carries", "holds", "follows", "faces")
 
 
 def swap_implausible(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """The two noun phrases change places whatever they mean: "a box pushes a robot"."""
+    """Return the caption and a foil with the two noun phrases exchanged against sense: "a box pushes a robot"."""
     fact, things = shown.form.facts[0], shown.form.things
     a, b = (KINDS[things[k].kind] for k in fact.args[:2])
     odd = fact.relation in (*_LIVELY, *GIVING) and a.animate and not b.animate
@@ -117,7 +117,7 @@ def swap_implausible(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def replace_ungrammatical(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """The relation's words give way to the bare stem of another verb: "a cat is push a box"."""
+    """Return the caption and a foil with the bare stem of another verb as its relation: "a cat is push a box"."""
     fact = shown.form.facts[0]
     verb = dice.pick(_LIVELY[:5])
     claim = replace(shown.form, facts=(Fact(verb, fact.args[:2]),), absent=())
@@ -133,7 +133,7 @@ _RARE: tuple[str, ...] = TABLES["rare"]["nouns"]
 
 
 def replace_rare(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """A noun gives way to one that no caption of the world ever has."""
+    """Return the caption and a foil in which a noun is replaced by one that no caption of the world contains."""
     kind = shown.form.things[dice.roll(len(shown.form.facts[0].args))].kind
     rare = dice.pick(_RARE)
     if shown.text.count(f" {kind}") > 1:
@@ -147,7 +147,7 @@ def replace_rare(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def add_obj_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """The foil says more: a further thing, which is not there."""
+    """Return the caption and a longer foil that adds a thing which is not in the scene."""
     kinds = {thing.kind for thing in shown.graph.things}
     extra = Desc(dice.pick([n for n in NAMES if n not in kinds]), dice.pick(COLOURS) if dice.coin() else None)
     longer = replace(shown.form, things=(*shown.form.things, extra))
@@ -155,7 +155,7 @@ def add_obj_longer(shown: Shown, dice: Dice) -> tuple[str, str] | None:
 
 
 def replace_restyled(shown: Shown, dice: Dice) -> tuple[str, str] | None:
-    """The caption as people leave it, the foil always tidy: capital letter, full stop, no blank at the end."""
+    """Return an untidy caption and a tidy foil (capital letter, full stop, no trailing space) with another thing."""
     fact = shown.form.facts[0]
     k = dice.roll(len(fact.args))
     kinds = {thing.kind for thing in shown.graph.things}
@@ -189,7 +189,7 @@ BIASED: dict[str, BiasedKind] = {
 
 
 def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
-    """An endless stream of items of one biased kind."""
+    """Yield items of one biased kind, without end."""
     dice = Dice(seed, key_of(f"{kind} {split}"))
     rule = BIASED[kind]
     seen: set[tuple[str, str]] = set()
@@ -204,7 +204,7 @@ def biased_items(kind: str, split: str, seed: int) -> Iterator[MadeItem]:
 
 
 def is_false(text: str, graph: Graph) -> bool:
-    """A sentence of the world must be false; anything else claims nothing that could be true."""
+    """Return whether a text is not true of the scene: false, or not a sentence of the world, which claims nothing."""
     claim = parse(text)
     return claim is None or evaluate(claim, graph) is False
 

@@ -1,4 +1,4 @@
-"""Twins to items: which scene is shown is a fair coin, and so is everything else that could tell."""
+"""Items from twins: which of the two scenes is shown is a fair coin, and so is everything else that could be a cue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from creperie.world.wording import one_wording, say, two_wordings
 
 @dataclass(frozen=True, slots=True)
 class MadeItem:
-    """An item before it has an id: scenes instead of pictures."""
+    """An item without an id, with scenes in place of images."""
 
     scenes: tuple[Scene, ...]
     captions: tuple[str, ...]
@@ -26,7 +26,7 @@ class MadeItem:
 
 
 def clean_items(kind: str, form: str, split: str, seed: int) -> Iterator[MadeItem]:
-    """An endless stream of items of one kind in one form; captions repeat only where new ones are hard to find."""
+    """Yield items of one kind in one form, without end; captions repeat only after 50 draws without a new one."""
     dice = Dice(seed, key_of(f"{kind} {form} {split}"))
     seen: set[frozenset[str]] = set()
     repeats = 0
@@ -59,7 +59,7 @@ def _quad(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
 
 
 def _in_two_wordings(kind: str, twins: Twins, dice: Dice, form: str, foils: tuple[int, ...]) -> MadeItem | None:
-    """Two true captions, and foils in these of the two wordings."""
+    """Return an item with two true captions, and foils in the wordings whose indices are `foils`."""
     wordings = two_wordings(kind, twins, dice)
     shown = dice.roll(2)
     captions = *(say(twins, shown, plans) for plans in wordings), *(say(twins, 1 - shown, wordings[k]) for k in foils)
@@ -69,7 +69,7 @@ def _in_two_wordings(kind: str, twins: Twins, dice: Dice, form: str, foils: tupl
 
 
 def _half(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    """Half-truths: a short true caption, and the same with a true and with a false detail."""
+    """Return an item of half-truths: a short true caption, and the same with a true and with a false detail."""
     plans = one_wording(twins, dice)
     shown = dice.roll(2)
     assert twins.base is not None
@@ -79,13 +79,13 @@ def _half(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
 
 
 def _winoground(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    """Both scenes and both captions, which have the same words."""
+    """Return an item of both scenes and both captions, which consist of the same words; None if they do not."""
     made = _twins(kind, twins, dice, WINOGROUND)
     return made if made and _bag(made.captions[0]) == _bag(made.captions[1]) else None
 
 
 def _twins(kind: str, twins: Twins, dice: Dice, form: str = TWINS) -> MadeItem | None:
-    """Both scenes and both captions: each caption is once true and once false, and so is each picture."""
+    """Return an item of both scenes and both captions: each caption is true of one scene and false of the other."""
     plans = one_wording(twins, dice)
     first = dice.roll(2)
     sides = (first, 1 - first)

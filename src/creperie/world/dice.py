@@ -1,4 +1,4 @@
-"""Random numbers that are the same on every machine: whole numbers from PCG64's raw stream, nothing else."""
+"""Random numbers that are the same on every machine: integers from PCG64's raw stream, nothing else."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _BLOCK = 1024
 
 
 def key_of(name: str) -> int:
-    """A number for a name, to seed with: adding names never changes the streams of the others."""
+    """Return a number for a name, as part of a seed: adding names never changes the streams of the others."""
     return zlib.crc32(name.encode())
 
 
 class Dice:
-    """A stream of chance.
+    """A stream of random integers, determined by its key.
 
     >>> dice = Dice(0, key_of("swap_obj"))
     >>> [dice.roll(6) for _ in range(8)] == [Dice(0, key_of("swap_obj")).roll(6)] + [dice.roll(6) for _ in range(7)]
@@ -37,7 +37,7 @@ class Dice:
         return self._block
 
     def roll(self, n: int) -> int:
-        """A whole number from 0 to n − 1."""
+        """Return an integer from 0 to n − 1."""
         block = self._block or self._refill()
         return (block.pop() * n) >> 32
 
@@ -48,7 +48,7 @@ class Dice:
         return self.roll(100) < percent
 
     def between(self, low: int, high: int) -> int:
-        """A whole number from low to high, both included."""
+        """Return an integer from low to high, both included."""
         return low + self.roll(high - low + 1)
 
     def pick(self, options: Sequence[T]) -> T:
@@ -61,17 +61,17 @@ class Dice:
             rest[i], rest[j] = rest[j], rest[i]
         return rest
 
-    def tape(self, length: int = 256) -> Tape:
-        """The next rolls, recorded: they can be played several times, with the same outcome."""
-        return Tape([self.roll(1 << 32) for _ in range(length)])
+    def tape(self) -> Tape:
+        """Return the next numbers as a tape, which can be replayed any number of times."""
+        return Tape([self.roll(1 << 32) for _ in range(256)])
 
 
 class TapeEnd(Exception):  # noqa: N818  (no error: the player gives up and the caller draws again)
-    """A tape was played to its end."""
+    """Raised when all numbers of a tape are used up."""
 
 
 class Tape(Dice):
-    """Recorded rolls. Two pictures laid out with the same tape differ only in what they show."""
+    """Recorded random numbers. Two scenes that are laid out with the same tape differ only in their content."""
 
     def __init__(self, values: list[int]) -> None:
         self._values = values
@@ -81,5 +81,5 @@ class Tape(Dice):
         raise TapeEnd
 
     def replay(self) -> Tape:
-        """The same tape, from its beginning."""
+        """Return the same tape, from its beginning."""
         return Tape(self._values)

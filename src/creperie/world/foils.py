@@ -1,7 +1,7 @@
-"""The clean kinds: what makes two scenes, and with them two captions, differ.
+"""The clean kinds: how the two scenes of a pair, and so the two captions, differ.
 
-Each function proposes a pair of drafts and claims, or None when chance dealt it nothing to work with. Certification
-(twins.py) decides afterwards; nothing here needs to be right, only promising.
+Each function proposes a pair of drafts and claims, or returns None if the random choices leave nothing to work with.
+Certification (twins.py) decides afterwards, so proposals need not be valid, only promising.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ONE_WAY = ("left", "right", "above", "below", "front", "behind", "pushes", "pul
 
 @dataclass(frozen=True, slots=True)
 class CleanKind:
-    """A kind of clean foil: who introduced it, what it does, and in which forms it comes."""
+    """A kind of clean foil: the benchmark that introduced it, what it does, and the forms in which it comes."""
 
     family: str
     says: str
@@ -32,15 +32,15 @@ class CleanKind:
     forms: tuple[str, ...] = (CHOICE, TRIPLE, QUAD, TWINS)
 
 
-def claim(draft: SceneDraft, mentions: Sequence[Mention], relation: str | None = None) -> LogicalForm:
-    """What the draft shows, as far as it is mentioned: the things in the relation, and the relation."""
+def claim(draft: SceneDraft, mentions: Sequence[Mention]) -> LogicalForm:
+    """Return the claim that a draft makes true: its main things with their mentioned attributes, and the relation."""
     n = draft.arity
     things = tuple(describe(look, mention) for look, mention in zip(draft.looks[:n], mentions[:n], strict=True))
-    return LogicalForm(things, (Fact(relation or draft.relation, tuple(range(n))),))
+    return LogicalForm(things, (Fact(draft.relation, tuple(range(n))),))
 
 
 def _any_relation(sampler: Sampler) -> str:
-    """Spatial relations and actions half and half; sometimes something is handed over or thrown."""
+    """Return a random relation: spatial relations and actions equally often, in 7 % giving (handing over, throwing)."""
     dice = sampler.dice
     if dice.chance(7):
         return dice.pick(GIVING)
@@ -66,12 +66,12 @@ def replace_obj(sampler: Sampler) -> TwinDrafts | None:
 
 
 def _free_colours(sampler: Sampler, draft: SceneDraft, kind: str) -> list[str]:
-    """Return the colours that a thing of this kind may have and nothing in the scene has; a crowd may leave none."""
+    """Return the colours that a thing of this kind may have and nothing in the scene has; possibly none."""
     return [colour for colour in sampler.colours(kind) if all(colour != look.colour for look in draft.looks)]
 
 
 def _other_value(sampler: Sampler, draft: SceneDraft, k: int, attribute: str) -> dict[str, str] | None:
-    """Another value for an attribute of a thing, that the picture can show; None where it has no choice."""
+    """Return another value for an attribute of a thing, if the image can show it, else None."""
     look = draft.looks[k]
     if attribute == "colour":
         colours = _free_colours(sampler, draft, look.kind)
@@ -107,7 +107,7 @@ def replace_rel(sampler: Sampler) -> TwinDrafts | None:
 
 
 def _changed_relation(sampler: Sampler, draft: SceneDraft, relation: str) -> TwinDrafts:
-    """The same things in another relation; sizes and patterns that one of the pictures cannot show go unsaid."""
+    """Return twins of the same things in two relations; sizes and patterns, which may not show, are left out."""
     mentions = [replace(m, pattern=False, size=False) for m in sampler.mentions(draft)]
     size = "small" if len(draft.looks) > 3 else None
     other = SceneDraft(tuple(replace(x, size=size, pattern="plain") for x in draft.looks), relation)
@@ -127,7 +127,7 @@ def _exchange_in(*relations: str) -> Propose:
 
 
 def _role_exchange(sampler: Sampler, relation: str) -> TwinDrafts | None:
-    """The two main things change places: "a cat pushes a dog", "a dog pushes a cat"."""
+    """Propose twins in which the two main things are exchanged: "a cat pushes a dog", "a dog pushes a cat"."""
     pool = tuple(n for n in ROLES[relation][0] if n in ROLES[relation][1])
     draft = sampler.draft(relation, (pool, pool))
     if draft is None:
@@ -141,7 +141,7 @@ def _role_exchange(sampler: Sampler, relation: str) -> TwinDrafts | None:
 
 
 def swap_att(sampler: Sampler) -> TwinDrafts | None:
-    """The two main things change an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
+    """Propose twins whose main things exchange an attribute: "a red cat and a blue dog", "a blue cat and a red dog"."""
     draft = sampler.draft(_any_relation(sampler))
     if draft is None or draft.looks[0].kind == draft.looks[1].kind:
         return None
@@ -168,7 +168,7 @@ def _both_patterned(a: Look, b: Look) -> bool:
 
 
 def add_obj(sampler: Sampler) -> TwinDrafts | None:
-    """Both captions say the same and add a third thing; the true one adds what is there."""
+    """Propose twins whose captions differ only in the third thing that they add, each naming that of its scene."""
     draft = sampler.draft(_any_relation(sampler), bystander=100)
     if draft is None or draft.relation in GIVING:
         return None
@@ -185,7 +185,7 @@ def add_obj(sampler: Sampler) -> TwinDrafts | None:
 
 
 def add_att(sampler: Sampler) -> TwinDrafts | None:
-    """Both captions say the same and add an attribute, to the same thing or to different ones."""
+    """Propose twins whose captions are the same but for an added attribute, of the same thing or of different ones."""
     draft = sampler.draft(_any_relation(sampler))
     if draft is None or draft.looks[0].kind == draft.looks[1].kind:
         return None
@@ -215,7 +215,7 @@ def add_att(sampler: Sampler) -> TwinDrafts | None:
 
 
 def spatial(sampler: Sampler) -> TwinDrafts | None:
-    """The same things in another place: mostly the opposite one, else any other."""
+    """Propose twins with the same things in another spatial relation, mostly the opposite one."""
     relation = sampler.dice.pick(SPATIAL)
     draft = sampler.draft(relation)
     if draft is None:
@@ -231,7 +231,7 @@ def spatial(sampler: Sampler) -> TwinDrafts | None:
 
 
 def dative(sampler: Sampler) -> TwinDrafts | None:
-    """The giver and the taker change places."""
+    """Propose twins in which the giver and the taker are exchanged."""
     draft = sampler.draft(sampler.dice.pick(GIVING), bystander=25)
     if draft is None:
         return None
@@ -241,7 +241,7 @@ def dative(sampler: Sampler) -> TwinDrafts | None:
 
 
 def negation(sampler: Sampler) -> TwinDrafts | None:
-    """What is there and what is not, or a relation that does not hold: both captions deny something."""
+    """Propose twins that differ in what is absent, or in a relation that does not hold: both captions are negated."""
     if sampler.dice.chance(35):
         return _denied_relation(sampler)
     draft = sampler.draft(sampler.dice.pick(SPATIAL))
@@ -268,7 +268,7 @@ def _denied_relation(sampler: Sampler) -> TwinDrafts | None:
 
 
 def depth(sampler: Sampler) -> TwinDrafts | None:
-    """Three things, each hiding a part of the next: two of them change places."""
+    """Propose twins of three things that partly hide each other, with two of them exchanged."""
     draft = sampler.draft("depth", bystander=25)
     if draft is None:
         return None
@@ -280,7 +280,7 @@ def depth(sampler: Sampler) -> TwinDrafts | None:
 
 
 def text(sampler: Sampler) -> TwinDrafts | None:
-    """Signs: two of them exchange their words, or one says something else."""
+    """Propose twins with signs: two signs exchange their words, or one has another word."""
     dice = sampler.dice
     relation = dice.pick(("left", "right", "near"))
     kinds = ["sign", "sign" if dice.coin() else dice.pick(UNWRITTEN)]
@@ -294,7 +294,7 @@ def text(sampler: Sampler) -> TwinDrafts | None:
 
 
 def count(sampler: Sampler) -> TwinDrafts | None:
-    """Two kinds of things, so many of each: the numbers are exchanged, or one of them is another."""
+    """Propose twins with counts of two kinds of things: the counts are exchanged, or one of them differs."""
     dice = sampler.dice
     a, b = dice.shuffled(UNWRITTEN)[:2]
     n, m = dice.shuffled((2, 3, 4))[:2]
@@ -308,9 +308,9 @@ def count(sampler: Sampler) -> TwinDrafts | None:
 
 
 def confusion(sampler: Sampler) -> TwinDrafts | None:
-    """Six things of three kinds in three colours, each kind and each colour twice: two exchange their colours.
+    """Propose twins of six things, of three kinds and three colours twice each: two of them exchange their colours.
 
-    All words of both captions fit something in the picture; only who has which colour tells them apart.
+    All words of both captions fit something in either scene; only the binding of colour to thing differs.
     """
     a, b, c = sampler.dice.shuffled(UNWRITTEN)[:3]
     free = [x for x in sampler.colours(a) if x in sampler.colours(b) and x in sampler.colours(c)]

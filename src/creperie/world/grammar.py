@@ -1,8 +1,8 @@
-"""From a claim to a sentence.
+"""Sentences from claims.
 
 A `SentencePlan` fixes everything about the wording that is not meaning: construction, article, synonyms, frame, finish.
-Two claims written with one plan differ only where their meanings differ; one claim written with two plans is said twice
-in other words.
+Two claims written with one plan differ only where their meanings differ; one claim written with two plans gives two
+paraphrases.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from creperie.world.words import AT, ITS, NUMBERS, VERBS, noun_phrase
 
 @dataclass(frozen=True, slots=True)
 class SentencePlan:
-    """How to say it. Numbers choose among what the construction offers."""
+    """The wording of a sentence. Numbers are indices into the options of the construction."""
 
     construction: str = "plain"
     article: str = "a"
@@ -38,29 +38,29 @@ FINISHES = 3
 FLAVOURS = 12
 TAILS = 6
 
-#: Constructions that say first what the relation says first, and those that turn it round.
+#: Constructions that begin with the relation's first argument, and those that begin with its second.
 DIRECT = ("plain", "there", "fronted", "bare", "seen")
 TURNED = ("turned", "turned there", "turned bare", "with", "has")
 DATIVE = ("to", "to bare")
 DOUBLE = ("double", "double bare")
 GIVING_TURNED = ("theme passive", "taker passive")
-#: Lists of things, turned where they begin with the last.
+#: Constructions of lists of things; the turned ones reverse the list.
 LISTING = ("plain", "bare", "turned", "turned bare")
-#: No whole clause: no frame before them, and tails without a verb.
+#: Constructions that are not a full clause: no frame before them, and tails without a verb.
 BARE = frozenset({"bare", "turned bare", "with", "to bare", "double bare"})
-#: Only with "a": "there is the cat" would say something else.
+#: Constructions only with "a": "there is the cat" would mean something else.
 INDEFINITE = frozenset({"there", "turned there"})
 
 
 def family(relation: str) -> str:
-    """Which constructions a relation takes: spatial, action, giving or depth."""
+    """Return the family of a relation, which determines its constructions: spatial, action, giving or depth."""
     if relation == "depth":
         return relation
     return "spatial" if relation in AT else "giving" if relation in GIVING else "action"
 
 
 def constructions(relation: str, negated: bool = False) -> tuple[str, ...]:
-    """All constructions that can say this relation.
+    """Return all constructions that can express this relation.
 
     >>> constructions("on")
     ('plain', 'there', 'fronted', 'bare', 'seen', 'with', 'has')
@@ -77,7 +77,7 @@ def constructions(relation: str, negated: bool = False) -> tuple[str, ...]:
 
 
 def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
-    """A caption for a claim.
+    """Return a caption that expresses a claim.
 
     >>> claim = LogicalForm((Desc("cat", "red"), Desc("box")), (Fact("left", (0, 1)),))
     >>> write_sentence(claim, SentencePlan())
@@ -97,7 +97,7 @@ def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
 
 
 def finish(text: str, plan: SentencePlan) -> str:
-    """Frame, capital letter and full stop as the plan wants them."""
+    """Return the text with the frame, capital letter and full stop of the plan."""
     if plan.frame and plan.construction not in BARE:
         text = FRAMES[plan.frame] + text
     if plan.finish == 1:
@@ -107,7 +107,7 @@ def finish(text: str, plan: SentencePlan) -> str:
 
 
 def _clause(form: LogicalForm, fact: Fact, plan: SentencePlan) -> str:
-    """The first fact of a claim in the construction of the plan, by the templates of tables.toml."""
+    """Return the first fact of a claim in the construction of the plan, by the templates of tables.toml."""
     names = [noun_phrase(form.things[k], plan.article, plan.flavour) for k in fact.args]
     kind, relation, construction = family(fact.relation), fact.relation, plan.construction
     if kind == "spatial" and construction.startswith("turned"):
@@ -129,7 +129,7 @@ def _chosen(options: Sequence[T], number: int) -> T:
 
 
 def _existence(form: LogicalForm, plan: SentencePlan) -> str:
-    """A claim without relations: what is there, how much of it, and what is not."""
+    """Return the text of a claim without relations: what is there, how many, and what is not."""
     names = [noun_phrase(desc, "a", plan.flavour) for desc in form.things]
     names += [noun_phrase(desc, f"exactly {NUMBERS[n - 2]}", plan.flavour) for desc, n in form.counts]
     if len(names) > 1 or not form.absent:
@@ -144,7 +144,8 @@ def _existence(form: LogicalForm, plan: SentencePlan) -> str:
 
 
 def join_names(names: list[str]) -> str:
-    """
+    """Return the names as a list in English.
+
     >>> join_names(["a cat", "a dog", "a cup"])
     'a cat, a dog and a cup'
     """
@@ -154,7 +155,7 @@ def join_names(names: list[str]) -> str:
 
 
 def _tails(form: LogicalForm, plan: SentencePlan, said: tuple[int, ...]) -> str:
-    """What the claim says beyond its first fact: another thing, where it is, what is absent."""
+    """Return what the claim says beyond its first fact: another thing, where it is, what is absent."""
     text = ""
     bare = plan.construction in BARE
     for k, desc in enumerate(form.things):
@@ -174,7 +175,7 @@ def _tails(form: LogicalForm, plan: SentencePlan, said: tuple[int, ...]) -> str:
 
 
 def back_reference(form: LogicalForm, k: int) -> str:
-    """A thing named before, as briefly as it can be told from the others."""
+    """Return the shortest noun phrase that refers unambiguously to a thing named before."""
     desc = form.things[k]
     twins = [d for d in form.things if d.kind == desc.kind]
     return noun_phrase(Desc(desc.kind) if len(twins) == 1 else desc, "the", 0)

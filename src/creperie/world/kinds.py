@@ -1,4 +1,4 @@
-"""The things of the world: what they can do, what can be done with them, and how big they are."""
+"""The kinds of things in the world: what they can do, what can be done with them, and how big they are."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from creperie.world.sprites import COLOURS as _RGB
 from creperie.world.sprites import EXTENT, WORDS
 from creperie.world.sprites import THINGS as THINGS_DRAWN
 
-CANVAS = 256  #: units across; pictures of any size show the same units
+CANVAS = 256  #: width and height in units; an image of any size shows the same units
 
 
 @dataclass(frozen=True, slots=True)
 class ThingKind:
-    """A kind of thing. Places on the drawing are in its own units (hundredths of its size)."""
+    """A kind of thing. Coordinates of its parts are in the units of its drawing (hundredths of its size)."""
 
     name: str
     animate: bool = False
@@ -23,9 +23,9 @@ class ThingKind:
     surface: tuple[int, int, int, int] | None = None  #: left and right end of the place where things stand
     interior: tuple[int, int, int, int] | None = None  #: left, top, right, bottom of the inside
     patterned: bool = True  #: has room for stripes and spots
-    foot: int = 70  #: width of what it stands on, in hundredths of its width
+    foot: int = 70  #: width of its base, in hundredths of its width
     floats: bool = False  #: stays in the air by itself
-    written: bool = False  #: carries a word
+    written: bool = False  #: has a word on it
 
 
 _DRAWN = ("extent", "parts", "front")
@@ -47,7 +47,7 @@ MOVED = tuple(n for n in NAMES if KINDS[n].moved)
 SUPPORTS = tuple(n for n in NAMES if KINDS[n].surface)
 CONTAINERS = tuple(n for n in NAMES if KINDS[n].interior)
 
-#: Width and height in canvas units of every kind in every size.
+#: Width and height in canvas units, by kind and size.
 MEASURES: dict[tuple[str, str], tuple[int, int]] = {
     (name, size): (EXTENT[name][0] * units // 100, EXTENT[name][1] * units // 100)
     for name in NAMES

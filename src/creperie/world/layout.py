@@ -1,7 +1,7 @@
-"""From what a scene should show to where everything stands.
+"""Layout: a scene with positions from a draft of what it should show.
 
-Two drafts laid out with the same tape of chance differ only in what they were asked to show, so the two pictures of
-a foil and its truth are as alike as they can be.
+Two drafts laid out with the same tape of random numbers differ only in what they should show, so the scenes of a
+caption and its foil are as similar as possible.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from creperie.world.scene import BACKDROPS, GIVING, Scene, Thing, area_of
 
 EDGE = 5
 ROOM = CANVAS - 2 * EDGE
+CLEARANCE = 9  #: between a bystander and anything else
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a thing looks like; the size is left to the layout where it is None."""
+    """The appearance of a thing; if its size is None, the layout chooses it."""
 
     kind: str
     colour: str
@@ -29,19 +30,19 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class SceneDraft:
-    """What to show: the first looks stand in the relation, in the order of its roles; the others stand by."""
+    """A scene without positions: the first looks are the arguments of the relation, in order; others stand by."""
 
     looks: tuple[Look, ...]
     relation: str
 
     @property
     def arity(self) -> int:
-        """How many things stand in the relation; a crowd just stands there."""
+        """The number of things in the relation; 0 for a crowd."""
         return {"crowd": 0, "depth": 3}.get(self.relation, 3 if self.relation in GIVING else 2)
 
 
 def lay_out(draft: SceneDraft, tape: Tape) -> Scene | None:
-    """A scene for the draft, or None where this tape leads to none."""
+    """Return a scene for the draft; None if this tape of random numbers gives none."""
     try:
         scene = PLACERS[draft.relation](draft, tape)
         for look in draft.looks[draft.arity :]:
@@ -54,7 +55,7 @@ def lay_out(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _in_picture(thing: Thing) -> bool:
-    """Whole, and with room for the small moves that put a scene into its split."""
+    """Return whether a thing is whole in the image, with room for the small moves that put a scene into its split."""
     left, top, right, bottom = thing.box
     return min(left, top, CANVAS - 1 - right, CANVAS - 1 - bottom) >= 4
 
@@ -78,7 +79,7 @@ def _facing(tape: Tape) -> int:
 def _row(
     looks: Sequence[Look], sizes: Sequence[str], gaps: Sequence[int], tape: Tape, margin: int = 0
 ) -> list[int] | None:
-    """Middles of things side by side, from left to right, somewhere in the picture."""
+    """Return the middles of things in a row, from left to right, at a random position; None if they do not fit."""
     widths = [_wide(look, size) for look, size in zip(looks, sizes, strict=True)]
     spare = ROOM - sum(widths) - sum(gaps) - 2 * margin
     if spare < 0:
@@ -98,7 +99,7 @@ def _ground(tape: Tape) -> int:
 def _beside(gap_low: int, gap_high: int, first_left: bool | None) -> Callable[[SceneDraft, Tape], Scene | None]:
     def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         a, b = draft.looks[:2]
-        usual = "small" if gap_low >= 90 else "medium"  # only small things leave so much room between them
+        usual = "small" if gap_low >= 90 else "medium"  # only small things fit with so wide a gap
         sizes = (a.size or usual, b.size or usual)
         left = tape.coin() if first_left is None else first_left
         spare = ROOM - _wide(a, sizes[0]) - _wide(b, sizes[1])
@@ -161,7 +162,7 @@ def _on(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[SceneDraft, Tape], Scene | None]:
-    """Side by side on the ground, at work: the agent looks at the patient, but turns its back to pull."""
+    """Return a function that puts agent and patient side by side; the agent faces the patient, except to pull."""
 
     def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         agent, patient = draft.looks[:2]
@@ -185,7 +186,7 @@ def _acting(action: str, gap_low: int, gap_high: int) -> Callable[[SceneDraft, T
 
 def _carrying(draft: SceneDraft, tape: Tape) -> Scene | None:
     agent, load = draft.looks[:2]
-    half = max(_wide(agent, "medium"), _wide(load, "small")) // 2 + 12  # the arms stand out on both sides
+    half = max(_wide(agent, "medium"), _wide(load, "small")) // 2 + 12  # the arms extend on both sides
     x, y, facing = tape.between(EDGE + half, CANVAS - EDGE - half), _ground(tape) + 4, _facing(tape)
     carrier = _thing(agent, "medium", x, y, facing)
     top = carrier.box[1] - 7
@@ -193,7 +194,7 @@ def _carrying(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _giving(draft: SceneDraft, tape: Tape) -> Scene | None:
-    """The gift is between the two, in the hand of the giver or, thrown, above their heads."""
+    """Return a scene with the gift between giver and taker: in the giver's hand or, if thrown, above their heads."""
     agent, gift, taker = draft.looks[:3]
     sizes = ("medium", "small", "medium")
     agent_left = tape.coin()
@@ -213,7 +214,7 @@ def _giving(draft: SceneDraft, tape: Tape) -> Scene | None:
 
 
 def _in_depth(front_first: bool) -> Callable[[SceneDraft, Tape], Scene | None]:
-    """Things behind each other: each hides a part of the next."""
+    """Return a function that puts things behind each other, each hiding a part of the next."""
 
     def place(draft: SceneDraft, tape: Tape) -> Scene | None:
         looks = draft.looks[: draft.arity] if front_first else draft.looks[draft.arity - 1 :: -1]
@@ -260,11 +261,11 @@ PLACERS: dict[str, Callable[[SceneDraft, Tape], Scene | None]] = {
 
 
 def _add_bystander(scene: Scene, look: Look, arity: int, tape: Tape) -> Scene | None:
-    """One more thing, wherever there is room for it: on the ground or above it, on a stand or in the air."""
+    """Return the scene with one more thing where there is room: on the ground, on a stand or in the air."""
     boxes = [thing.box for thing in scene.things]
     if scene.action or arity == 3:
         left, top, right, bottom = _hull(boxes[:arity])
-        boxes[:arity] = [(left - 10, top - 6, right + 10, bottom)]  # arms and arrows stand out
+        boxes[:arity] = [(left - 10, top - 6, right + 10, bottom)]  # room for arms and arrows
     for attempt in range(16):
         size = look.size or ("medium" if attempt < 4 and arity else "small")
         wide, high = MEASURES[look.kind, size]
@@ -281,5 +282,5 @@ def _hull(boxes: Sequence[tuple[int, int, int, int]]) -> tuple[int, int, int, in
     return min(lefts), min(tops), max(rights), max(bottoms)
 
 
-def _clear(a: tuple[int, int, int, int], b: tuple[int, int, int, int], margin: int = 9) -> bool:
-    return a[2] + margin <= b[0] or b[2] + margin <= a[0] or a[3] + margin <= b[1] or b[3] + margin <= a[1]
+def _clear(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> bool:
+    return max(b[0] - a[2], a[0] - b[2], b[1] - a[3], a[1] - b[3]) >= CLEARANCE

@@ -1,4 +1,4 @@
-"""The world as a benchmark and as endless pairs for training, and the store that draws images when they are read."""
+"""The world as a benchmark, as an endless stream of training pairs, and as an image store that renders on demand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 from PIL import Image
 
-from creperie.bench import Benchmark, ImageError, Info, Item, ProvenanceStep, from_items
+from creperie.bench import ERROR, Benchmark, Finding, ImageError, Info, Item, ProvenanceStep, from_items
 from creperie.core import DataError, Progress, UsageError, check_options, option, silent, unknown
 from creperie.world.biased import BIASED, biased_items
 from creperie.world.clean_items import MadeItem, clean_items
@@ -26,17 +26,17 @@ from creperie.world.wording import say, two_wordings
 
 
 def image_key(scene: Scene) -> str:
-    """The name of a scene's picture."""
+    """Return the file name of a scene's image."""
     return f"{scene.code}.png"
 
 
 def scene_of(key: str) -> Scene:
-    """The scene that a picture shows, read from its name; DataError where the name spells none."""
+    """Return the scene that an image shows, decoded from its name; raise a DataError if the name is not a scene."""
     return decode(key.rsplit("/", 1)[-1].partition(".")[0])
 
 
 class SceneImages:
-    """An image store that draws. Its PNG files hold the same pixels on every machine.
+    """An image store that renders scenes on demand. Its PNG files hold the same pixels on every machine.
 
     >>> from creperie.world.scene import Thing
     >>> cat, dog = (Thing(kind, "red", "plain", "small", x, 220) for kind, x in (("cat", 60), ("dog", 170)))
@@ -65,12 +65,12 @@ class SceneImages:
         return key in self._keys
 
     def keys(self) -> Iterator[str]:
-        """The pictures of the benchmark that the store was made for."""
+        """Return the images of the benchmark that the store was made for."""
         return iter(self._keys)
 
 
 ALL_KINDS = (*CLEAN, *BIASED)
-#: Names for several kinds at once.
+#: Names of groups of kinds.
 GROUPS: dict[str, tuple[str, ...]] = {
     "all": ALL_KINDS,
     "clean": tuple(CLEAN),
@@ -84,7 +84,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What to make: how many items of each kind and form, from which split, how drawn."""
+    """The settings of a generated world: items per kind and form, split, seed, and size of the images."""
 
     items: int = option(200, "Items of each kind and form.", minimum=1)
     kinds: tuple[str, ...] = option(("all",), "Kinds or groups, by comma: see `creperie world kinds`.")
@@ -104,22 +104,22 @@ class World:
             raise UsageError(f"no kind that was asked for comes in the form {forms}", hint="see `creperie world kinds`")
 
     def subsets(self) -> list[tuple[str, str, str]]:
-        """(subset, kind, form) of all that is asked for. The subset of a choice is its kind, others add the form."""
-        wanted = []
-        for kind in self.kinds:
-            for form in FORMS:
-                if form in self.forms and form in forms_of(kind):
-                    wanted.append((kind if form == CHOICE else f"{kind}_{form}", kind, form))
-        return wanted
+        """Return (subset, kind, form) for each subset: the kind's name, with the form unless it is choice."""
+        return [
+            (kind if form == CHOICE else f"{kind}_{form}", kind, form)
+            for kind in self.kinds
+            for form in FORMS
+            if form in self.forms and form in forms_of(kind)
+        ]
 
 
 def forms_of(kind: str) -> tuple[str, ...]:
-    """The forms that a kind comes in."""
+    """Return the forms in which a kind comes."""
     return CLEAN[kind].forms if kind in CLEAN else (CHOICE,)
 
 
 def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
-    """Kinds from their names and the names of groups.
+    """Return the kinds that names of kinds and of groups refer to, without duplicates.
 
     >>> kinds_named(["hit-or-be-hit", "swap_obj"])
     ('active_passive', 'dative', 'swap_obj')
@@ -133,7 +133,7 @@ def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def make_world(world: World | None = None, progress: Progress = silent) -> Benchmark:
-    """A benchmark of the rendered world. Its pictures are drawn when they are read; saving writes them.
+    """Return a benchmark of the rendered world. Its images are rendered when they are read; saving writes them.
 
     >>> bench = make_world(World(items=2, kinds=("swap_obj", "dative"), forms=("choice", "winoground")))
     >>> bench.subsets
@@ -159,7 +159,7 @@ def make_world(world: World | None = None, progress: Progress = silent) -> Bench
 
 
 def stream_items(kind: str, form: str, split: str, seed: int) -> Iterator[MadeItem]:
-    """An endless stream of items; the first n are the same however many are taken."""
+    """Yield items without end; the first n are the same however many are taken."""
     return clean_items(kind, form, split, seed) if kind in CLEAN else biased_items(kind, split, seed)
 
 
@@ -179,22 +179,14 @@ INFO = Info(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WorldFinding:
-    """Something that is not as its item says."""
-
-    code: str
-    subset: str
-    item: str
-    message: str
-
-
-def check_world(bench: Benchmark, progress: Progress = silent) -> list[WorldFinding]:
-    """Every caption against every picture of its item. An empty list: all truths hold."""
-    findings: list[WorldFinding] = []
+def check_world(bench: Benchmark, progress: Progress = silent) -> list[Finding]:
+    """Check every caption against every image of its item; return the items whose image or caption contradicts their
+    match matrix, or cannot be read.
+    """
+    findings: list[Finding] = []
     with progress("check the world", len(bench), "items") as advance:
         for item in bench:
-            findings += [WorldFinding(code, item.subset, item.id, message) for code, message in _check_item(item)]
+            findings += [Finding(code, ERROR, item.subset, item.id, message) for code, message in _check_item(item)]
             advance(1)
     return findings
 
@@ -222,7 +214,7 @@ def _word(verdict: bool | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorldExample:
-    """One picture for training: two true captions in different words, and a hard negative (a certified foil)."""
+    """One training image with two true captions in different words, and a hard negative (a certified foil)."""
 
     image: np.ndarray  #: (size, size, 3) uint8
     caption: str
@@ -235,7 +227,7 @@ class WorldExample:
 def training_pairs(
     n: int, seed: int = 0, split: str = "train", *, size: int = 64, kinds: Sequence[str] = tuple(CLEAN)
 ) -> Iterator[WorldExample]:
-    """n examples, the same for the same seed and split. Twins come one after the other: batches hold both.
+    """Yield n examples, the same for the same seed and split. Twins follow each other, so that batches hold both.
 
     >>> first, second = training_pairs(2, seed=1)
     >>> first.image.shape, first.caption == second.foil

@@ -1,7 +1,7 @@
-"""From a sentence back to its claim: the second, independent road from text to truth.
+"""Claims from sentences: the second path from text to truth, independent of the grammar.
 
-The grammar writes from claims; this reads nothing but the text, with patterns of its own, so that what was written
-can be checked by someone who did not write it. Text that is not a sentence of the world has no claim (None).
+The grammar writes sentences from claims; this parser reads nothing but the text, with its own patterns, so that it
+checks the grammar's output independently. Text that is not a sentence of the world has no claim (None).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Build = Callable[[re.Match[str], list[Any]], LogicalForm | None]
 
 
 def parse(text: str) -> LogicalForm | None:
-    """The claim that a caption makes; None where it is not a sentence of the world.
+    """Return the claim that a caption makes; None if it is not a sentence of the world.
 
     >>> parse("In this picture, the red cat is left of the box, but there is no dog.")
     LogicalForm(things=(Desc(kind='cat', colour='red', pattern=None, size=None),
@@ -38,8 +38,7 @@ def parse(text: str) -> LogicalForm | None:
          absent=(Desc(kind='dog', colour=None, pattern=None, size=None),), denied=False, counts=())
     >>> parse("cat the left red of box is")
     """
-    text = text.rstrip(" ")
-    sentences = (text[:-1] if text.endswith(".") else text).split(". ")
+    sentences = text.rstrip(" ").removesuffix(".").split(". ")
     claim = _parse_sentence(sentences[0])
     for more in sentences[1:]:
         extra = _parse_sentence(more)
@@ -68,7 +67,7 @@ def _parse_sentence(sentence: str) -> LogicalForm | None:
 
 
 class _BadArticleError(Exception):
-    """ "a umbrella" is not a noun phrase."""
+    """Raised for a noun phrase with the wrong article, such as "a umbrella"."""
 
 
 @cache
@@ -102,7 +101,7 @@ def _either(words: Iterable[str]) -> str:
 
 @cache
 def _mains() -> tuple[tuple[re.Pattern[str], Build], ...]:
-    """Patterns of whole sentences and how each becomes a claim, the special before the general."""
+    """Return patterns of whole sentences with a function from match to claim, specific patterns before general ones."""
     at, its = _either(_AT), _either(_ITS)
     patterns: list[tuple[str, Build]] = [
         (rf"@ (?:is|can be seen) {at} @", _placed(False)),
@@ -216,7 +215,7 @@ def _read_tails(claim: LogicalForm, rest: Skeleton, names: list[Any]) -> Logical
 
 
 def _referent(things: tuple[Desc, ...], name: Desc) -> int | None:
-    """Which of the things named before is meant; None where that is not clear."""
+    """Return the index of the thing that a description refers to; None if it fits none or several."""
     fits = [
         k
         for k, thing in enumerate(things)

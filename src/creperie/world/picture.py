@@ -1,4 +1,4 @@
-"""Scenes to pixels: uint8 arrays, the same on every machine."""
+"""Rendering of scenes to pixels: uint8 arrays, the same on every machine."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from creperie.world.sprites import (
     sprite,
 )
 
-#: Sky above and below, ground above and below.
+#: Colours at the top and bottom of the sky, and at the top and bottom of the ground.
 _PALETTES: tuple[tuple[Rgb, Rgb, Rgb, Rgb], ...] = TABLES["backdrops"]["palettes"]
 SMALLEST, LARGEST = 32, 1024
-#: Colour, width of the pen, points on the canvas, and whether it has an outline.
+#: Strokes: colour, pen width, points on the canvas, and whether it has an outline.
 Strokes = list[tuple[tuple[int, int, int, int], int, tuple[int, ...], bool]]
 
 
 def render(scene: Scene, size: int = 64) -> np.ndarray:
-    """The picture of a scene: (size, size, 3) uint8."""
+    """Return the image of a scene: (size, size, 3) uint8."""
     if not SMALLEST <= size <= LARGEST:
         raise UsageError(f"pictures are {SMALLEST} to {LARGEST} pixels wide, not {size}")
     picture = backdrop(scene.backdrop, size).copy()
@@ -50,7 +50,7 @@ def render(scene: Scene, size: int = 64) -> np.ndarray:
 
 
 def unsupported(scene: Scene) -> list[Thing]:
-    """Things above the ground that neither float nor rest in, on or in the hands of another: they get a stand."""
+    """Return things above the ground that neither float nor are in, on or held by another: they need a stand."""
     places, _ = pair_places(scene.things, scene.action)
     return [
         thing
@@ -63,7 +63,7 @@ def unsupported(scene: Scene) -> list[Thing]:
 
 
 def _stand(thing: Thing) -> Strokes:
-    """A board under a thing, on a post."""
+    """Return the strokes of a stand: a board under a thing, on a post."""
     left, _, right, foot = thing.box
     wood = (156, 110, 68, 255)
     return [
@@ -73,7 +73,7 @@ def _stand(thing: Thing) -> Strokes:
 
 
 def painting_order(scene: Scene) -> list[tuple[Thing, bool]]:
-    """From back to front: what stands lower is nearer; what is on or in another comes right after it."""
+    """Return (thing, only its front part) from back to front: lower things are nearer, contents follow containers."""
     things = scene.things
     places, _ = pair_places(things, scene.action)
     depth = [2 * thing.y for thing in things]
@@ -99,7 +99,7 @@ def _sprite_of(thing: Thing, size: int, front: bool) -> Sprite:
 
 
 def _paste(picture: np.ndarray, patch: Sprite, thing: Thing, size: int, foot: bool = False) -> None:
-    """Lay a sprite over the picture so that its foot and middle are where the thing is; cut at the edges."""
+    """Draw a sprite onto the image with its foot and middle at the thing's position, clipped at the edges."""
     high, wide = patch.rgb.shape[:2]
     left = (2 * thing.x * size // CANVAS - wide + 1) // 2
     bottom = thing.y * size // CANVAS + patch.pad if not foot else thing.y * size // CANVAS + high // 2
@@ -122,7 +122,7 @@ def _blend(picture: np.ndarray, patch: Sprite, left: int, top: int) -> None:
 
 @lru_cache(maxsize=256)
 def _shadow(px: int) -> Sprite:
-    """A soft dark oval for things that stand on the ground."""
+    """Return the shadow of a thing on the ground, a soft dark ellipse."""
     wide, high = px, max(3, px // 5)
     x = np.arange(wide, dtype=np.int64)[None, :] * 2 + 1 - wide
     y = np.arange(high, dtype=np.int64)[:, None] * 2 + 1 - high
@@ -134,8 +134,8 @@ def _shadow(px: int) -> Sprite:
 
 @lru_cache(maxsize=512)
 def backdrop(number: int, size: int) -> np.ndarray:
-    """Sky and ground."""
-    sky_top, sky_low, ground_top, ground_low = (np.array(c, dtype=np.int64) for c in _PALETTES[number % 8])
+    """Return the sky and ground of a backdrop."""
+    sky_top, sky_low, ground_top, ground_low = (np.array(c, np.int64) for c in _PALETTES[number % 8])
     horizon = (148 + 4 * (number // 8)) * size // CANVAS
     rows = np.arange(size, dtype=np.int64)[:, None]
     sky = sky_top + (sky_low - sky_top) * np.minimum(rows, horizon) // max(1, horizon)
@@ -148,7 +148,7 @@ def backdrop(number: int, size: int) -> np.ndarray:
 
 
 def strokes_of(scene: Scene) -> tuple[list[Strokes], list[Strokes]]:
-    """What the action adds to the picture: strokes behind the things, and strokes before them."""
+    """Return the strokes that show the action: those behind the things, and those in front of them."""
     if not scene.action:
         return [], []
     agent, patient, *others = scene.things
@@ -180,7 +180,7 @@ def _shoulder(agent: Thing) -> tuple[int, int]:
 
 
 def _reach(agent: Thing, patient: Thing, spread: int) -> Strokes:
-    """Arms stretched out to the near side of the patient."""
+    """Return arms that reach to the near side of the patient."""
     x0, y0 = _shoulder(agent)
     left, top, right, bottom = patient.box
     x1 = left + 3 if agent.facing > 0 else right - 3
@@ -191,7 +191,7 @@ def _reach(agent: Thing, patient: Thing, spread: int) -> Strokes:
 
 
 def _flight(agent: Thing, gift: Thing) -> Strokes:
-    """An arm raised towards what it threw, and the way that this has come."""
+    """Return an arm raised towards the thrown gift, and dots along the gift's path."""
     x, y = _shoulder(agent)
     hand = (x + 20 * agent.facing, y - 26)
     edge = (gift.box[0] - 4 if agent.facing > 0 else gift.box[2] + 4), gift.y - 14
@@ -237,7 +237,7 @@ def _speed_lines(thing: Thing) -> Strokes:
 
 
 def _motion(gift: Thing, taker: Thing) -> Strokes:
-    """An arrow over the gift, to the one who gets it."""
+    """Return an arrow above the gift that points to the taker."""
     x, y = gift.x, gift.box[1] - 14
     side = 1 if taker.x > gift.x else -1
     grey = (96, 94, 108, 255)
@@ -249,7 +249,7 @@ def _motion(gift: Thing, taker: Thing) -> Strokes:
 
 
 def _draw_strokes(picture: np.ndarray, strokes: Strokes, size: int) -> None:
-    """Paint strokes over the picture; `border` is half the widest pen and its outline, in pixels."""
+    """Draw strokes onto the image; `border` is half the widest pen and its outline, in pixels."""
     border, steps, times = 1 + 10 * size // CANVAS, CANVAS * UNIT, 4 if size <= 128 else 3
     starts, spans = [], []
     for k in (0, 1):
@@ -259,7 +259,7 @@ def _draw_strokes(picture: np.ndarray, strokes: Strokes, size: int) -> None:
     x, y = (
         sample_points(n * times, n * steps // size, at * steps // size) for n, at in zip(spans, starts, strict=True)
     )
-    labels = np.zeros((spans[1] * times, spans[0] * times), dtype=np.uint8)
+    labels = np.zeros((spans[1] * times, spans[0] * times), np.uint8)
     paints = [(*INK, 255), *(rgba for rgba, _, _, _ in strokes)]
     for label, (_, width, points, outlined) in enumerate(strokes, 2):
         distance = path_distance(x[None, :], y[:, None], [p * UNIT for p in points])
@@ -268,7 +268,7 @@ def _draw_strokes(picture: np.ndarray, strokes: Strokes, size: int) -> None:
             labels[distance <= (reach + _OUTLINE) ** 2] = 1
         labels[distance <= reach * reach] = label
     used, counts = count_labels(labels, times)
-    weights = np.array([(r * a, g * a, b * a, a) for r, g, b, a in paints], dtype=np.int64)
+    weights = np.array([(r * a, g * a, b * a, a) for r, g, b, a in paints], np.int64)
     _blend(picture, pixels_from_sums(counts @ weights[used - 1], times * times, 0), starts[0], starts[1])
 
 

@@ -1,9 +1,9 @@
-"""How two things are placed relative to each other, and which words are then true, false, or better left unsaid.
+"""Spatial relations: how two things are placed relative to each other, and which words are true, false or undecided.
 
-The geometry gives every ordered pair one *place* (`LEFT`, `ON`, …). A table then says for every spatial word whether
-it is true there (1), false (0) or undecided (2). Borderline places are undecided for every word that a person could
-defend, so neither a true caption nor a foil is ever made of them. Left and right are the viewer's. "In front of" and
-"behind" are the viewer's too, by what hides what; beside something with a front of its own they are undecided.
+The geometry gives every ordered pair one *place* (`LEFT`, `ON`, …). A table then says for every spatial word whether it
+is true there (1), false (0) or undecided (2). Borderline places are undecided for every word that a person could
+defend, so they are used neither for a true caption nor for a foil. Left and right are the viewer's. "In front of" and
+"behind" are the viewer's too, by what hides what; for things with a front of their own they are undecided.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from creperie.world.sprites import TABLES
 Verdict = bool | None
 
 SPATIAL = ("left", "right", "above", "below", "inside", "on", "front", "behind")
-#: place of a to b → verdict of each word of SPATIAL about (a, b)
+#: place of a relative to b → verdict of each word of SPATIAL on (a, b)
 _VERDICT: dict[str, Verdict] = {"0": False, "1": True, "2": None}
 TABLE: dict[str, dict[str, Verdict]] = {
     place: {word: _VERDICT[v] for word, v in zip(SPATIAL, row.split())} for place, row in TABLES["places"].items()
 }
-#: Seen from the other side; for places where things touch, and for the others.
+#: place of a relative to b → place of b relative to a, if they touch, and in general
 _CONTACT: dict[str, str] = TABLES["contact"]
 CONTACT = frozenset(_CONTACT)
 _BACK: dict[str, str] = _CONTACT | TABLES["apart"]
-LIFTING = ("carries", "holds", *GIVING)  #: actions in which the agent has the patient in its hands, or just had
+LIFTING = ("carries", "holds", *GIVING)  #: actions in which the agent holds the patient, or just did
 
-NEAR, NOT_NEAR = 18, 72  #: widest gap called near; narrowest that is surely not
-FAR, NOT_FAR = 92, 56  #: narrowest gap called far; widest that is surely not
+NEAR, NOT_NEAR = 18, 72  #: largest gap called near; smallest gap that is certainly not
+FAR, NOT_FAR = 92, 56  #: smallest gap called far; largest gap that is certainly not
 DEEP = 14  #: how much lower a foot must be for "in front of"
-GROUND = 176  #: what has its foot here or lower stands on the ground
+GROUND = 176  #: a thing whose foot is here or lower stands on the ground
 
 Box = tuple[int, int, int, int]
 
 
 def pair_places(things: Sequence[Thing], action: str) -> tuple[list[list[str]], list[list[int]]]:
-    """The place of every thing relative to every other, and the squared gap between them (0 where they touch)."""
+    """Return the place of each thing relative to each other, and the squared gap between them (0 if they touch)."""
     n = len(things)
     boxes = [thing.box for thing in things]
     places = [[""] * n for _ in range(n)]
@@ -62,7 +62,9 @@ def _place(things: Sequence[Thing], boxes: list[Box], i: int, j: int, action: st
 
 
 def _apart(a: Box, b: Box, gap_x: int, gap_y: int) -> str:
-    """Level or upright neighbours share at least half of the smaller one's height or width; others lie askew."""
+    """Return the place of two things that do not touch. Neighbours beside or above each other overlap by at least half
+    of the smaller one's height or width; others get a diagonal place.
+    """
     if gap_x >= 6 and -2 * gap_y >= min(a[3] - a[1], b[3] - b[1]):
         return "LEFT" if a[2] <= b[0] else "RIGHT"
     if gap_y >= 8 and -2 * gap_x >= min(a[2] - a[0], b[2] - b[0]):
@@ -102,7 +104,7 @@ def _stands_on(a: Thing, b: Thing) -> bool:
 
 
 def _covers(front: Thing, back: Thing, box_f: Box, box_b: Box, gap_x: int, gap_y: int) -> bool:
-    """The nearer thing stands clearly lower and hides a good part of the other, but not most of it."""
+    """Return whether the front thing stands clearly lower and hides 15 to 55 % of the other."""
     width, height = MEASURES[back.kind, back.size]
     hidden = -gap_x * -gap_y * 100 if gap_x < 0 and gap_y < 0 else 0
     tall = MEASURES[front.kind, front.size][1]
@@ -110,16 +112,16 @@ def _covers(front: Thing, back: Thing, box_f: Box, box_b: Box, gap_x: int, gap_y
 
 
 def has_front(thing: Thing) -> bool:
-    """Does it have a face, or a bonnet: can one stand before it from its own point of view?"""
+    """Return whether a thing has a front of its own, such as a face or a bonnet."""
     return KINDS[thing.kind].animate or thing.kind in ("car", "boat", "house")
 
 
 def spatial(word: str, place: str, gap: int, a: Thing, b: Thing) -> Verdict:
-    """Is the word true of two things that lie so? Converse words agree: front of (a, b) is behind of (b, a)."""
+    """Return whether a word is true of two things so placed. Converses agree: front of (a, b), behind of (b, a)."""
     if word in ("front", "behind") and place not in CONTACT and place not in ("ABOVE", "BELOW"):
         return None if has_front(a) or has_front(b) else False
     if word == "near":
-        if place in CONTACT or gap < NOT_NEAR * NOT_NEAR:  # "next to" is not overhead
+        if place in CONTACT or gap < NOT_NEAR * NOT_NEAR:  # "next to" does not mean overhead
             return True if place in ("LEFT", "RIGHT") and gap <= NEAR * NEAR else None
         return False
     if word == "far":

@@ -1,7 +1,7 @@
-"""Shapes to masks with integers alone, so that a picture has the same pixels on every machine.
+"""Rasterisation of shapes to masks with integers only, so that an image has the same pixels on every machine.
 
-A drawing is made on a grid of 100 units. Inside, a unit is 64 steps: every coordinate fits in 14 bits, and the
-products that the tests below need fit in 64.
+Drawings use a grid of 100 units. Internally a unit is 64 steps: every coordinate fits in 14 bits, and the products that
+the tests below need fit in 64.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ Ints = np.ndarray
 
 
 def sample_points(count: int, span: int, start: int) -> Ints:
-    """The middles of `count` samples that cover `span` steps from `start` on."""
+    """Return the centres of `count` samples that cover `span` steps from `start` on."""
     at = np.arange(count, dtype=np.int64)
     return start + ((2 * at + 1) * span) // (2 * count)
 
 
 def ellipse(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """Centre x, y and the two radii."""
+    """Return the mask of an ellipse; `args` are the centre x, y and the two radii."""
     cx, cy, rx, ry = (a * UNIT for a in args)
     a, b = rx + grow, ry + grow
     return (x - cx) ** 2 * (b * b) + (y - cy) ** 2 * (a * a) <= a * a * b * b
 
 
 def dome(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """The upper half of an ellipse."""
+    """Return the mask of the upper half of an ellipse."""
     return ellipse(x, y, args, grow) & (y <= args[1] * UNIT + grow)
 
 
 def box(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """Left, top, right, bottom, and the radius of the corners."""
+    """Return the mask of a box; `args` are left, top, right, bottom, and the radius of the corners."""
     left, top, right, bottom, radius = (a * UNIT for a in args)
     radius += grow
     dx = np.maximum(np.maximum(left - grow + radius - x, x - (right + grow - radius)), 0)
@@ -43,7 +43,7 @@ def box(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
 
 
 def _segment(x: Ints, y: Ints, ends: Sequence[int]) -> Ints:
-    """The squared distance to a line between two points."""
+    """Return the squared distance to a line segment."""
     x0, y0, x1, y1 = ends
     dx, dy = x1 - x0, y1 - y0
     from_x, from_y = x - x0, y - y0
@@ -61,7 +61,7 @@ def _segment(x: Ints, y: Ints, ends: Sequence[int]) -> Ints:
 
 
 def path_distance(x: Ints, y: Ints, points: Sequence[int]) -> Ints:
-    """The squared distance to a path through points, all in steps."""
+    """Return the squared distance to a path through points, in steps."""
     distance = _segment(x, y, points[:4])
     for k in range(2, len(points) - 2, 2):
         distance = np.minimum(distance, _segment(x, y, points[k : k + 4]))
@@ -69,15 +69,15 @@ def path_distance(x: Ints, y: Ints, points: Sequence[int]) -> Ints:
 
 
 def line(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """The pen's width, then the points of a path."""
+    """Return the mask of a line; `args` are the pen's width, then the points of a path."""
     reach = args[0] * UNIT // 2 + grow
     return path_distance(x, y, [a * UNIT for a in args[1:]]) <= reach * reach
 
 
 def polygon(x: Ints, y: Ints, args: Sequence[int], grow: int) -> Mask:
-    """The corners, in order."""
+    """Return the mask of a polygon; `args` are its corners, in order."""
     points = [a * UNIT for a in args]
-    mask = np.zeros(np.broadcast_shapes(x.shape, y.shape), dtype=bool)
+    mask = np.zeros(np.broadcast_shapes(x.shape, y.shape), bool)
     edge = np.zeros_like(mask)
     for i in range(0, len(points), 2):
         x0, y0 = points[i : i + 2]

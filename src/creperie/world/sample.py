@@ -1,4 +1,4 @@
-"""Random drafts: which things, in which colours, in which relation, and what a caption mentions of them."""
+"""Random drafts: which things, in which colours and relation, and which attributes a caption mentions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from creperie.world.truth import Desc
 Pools = tuple[Sequence[str], ...]
 
 _BODIES = tuple(n for n in UNWRITTEN if n not in ("cage", "tent", "house"))
-#: Who can stand in which role of a relation.
+#: Kinds that can fill each role of a relation.
 ROLES: dict[str, Pools] = {
     **dict.fromkeys(("left", "right", "above", "below", "near", "far", "front", "behind"), (UNWRITTEN, UNWRITTEN)),
     "inside": (_BODIES, CONTAINERS),
@@ -44,16 +44,16 @@ ROLES: dict[str, Pools] = {
 SPATIAL = ("left", "right", "above", "below", "inside", "on", "front", "behind", "near", "far")
 ACTIONS = ("pushes", "pulls", "carries", "holds", "follows", "faces")
 RELATIONS = SPATIAL + ACTIONS
-#: Relations whose picture leaves room for a big and a small thing.
+#: Relations whose image has room for a big and a small thing.
 SIZABLE = frozenset({"left", "right", "above", "below", "near", "front", "behind", "faces"})
-#: Roles that the layout fills with small things; these are too small for patterns.
+#: Roles that the layout fills with small things, which are too small for patterns.
 SMALL_ROLES = {"far": (0, 1), "inside": (0,), **dict.fromkeys(("holds", "carries", *GIVING), (1,))}
 BIG_ROLES = {"inside": (1,)}
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """What a caption says of a thing besides its kind."""
+    """Which attributes of a thing a caption mentions, besides its kind."""
 
     colour: bool = False
     pattern: bool = False
@@ -61,7 +61,7 @@ class Mention:
 
 
 def describe(look: Look, mention: Mention) -> Desc:
-    """The description of a look, as far as it is mentioned."""
+    """Return the description of a look, with the attributes that are mentioned."""
     return Desc(
         look.kind,
         look.colour if mention.colour else None,
@@ -70,23 +70,23 @@ def describe(look: Look, mention: Mention) -> Desc:
     )
 
 
+@dataclass(frozen=True)
 class Sampler:
-    """Random choices; `seen` draws only combinations that training may show."""
+    """Random choices for drafts; with `seen`, only combinations that training may show."""
 
-    def __init__(self, dice: Dice, seen: bool) -> None:
-        self.dice = dice
-        self.seen = seen
+    dice: Dice
+    seen: bool
 
     def colour(self, kind: str, used: Sequence[str]) -> str:
-        """A colour for a thing of this kind that no other thing has."""
+        """Return a random colour for a thing of this kind that is not in `used`."""
         return self.dice.pick([c for c in self.colours(kind) if c not in used])
 
     def colours(self, kind: str) -> Sequence[str]:
-        """The colours that things of this kind may have."""
+        """Return the colours that things of this kind may have."""
         return SEEN_COLOURS[kind] if self.seen else COLOURS
 
     def kind(self, pool: Sequence[str], used: Sequence[str]) -> str:
-        """A kind from the pool that is not used yet."""
+        """Return a random kind from the pool that is not in `used`."""
         return self.dice.pick([name for name in pool if name not in used])
 
     def pattern(self, kind: str, small: bool) -> str:
@@ -95,7 +95,7 @@ class Sampler:
         return self.dice.pick(PATTERNS[1:])
 
     def draft(self, relation: str, pools: Pools | None = None, bystander: int = 45) -> SceneDraft | None:
-        """Things in a relation, and with some chance (in percent) others beside them, up to eight in all."""
+        """Return a draft of things in a relation; in `bystander` percent of cases with others, up to eight in all."""
         dice = self.dice
         kinds: list[str] = []
         for pool in pools or ROLES[relation]:
@@ -128,7 +128,7 @@ class Sampler:
         return tuple(looks)
 
     def mentions(self, draft: SceneDraft) -> list[Mention]:
-        """What to say of each thing; twins of one kind are always told apart by their colours."""
+        """Return what to mention of each thing; two main things of one kind are always distinguished by colour."""
         dice = self.dice
         sized = {look.size for look in draft.looks[:2]} == {"small", "big"} and dice.coin()
         twins = draft.looks[0].kind == draft.looks[1].kind
@@ -147,7 +147,7 @@ class Sampler:
 
 
 def change(draft: SceneDraft, k: int, **values: str) -> SceneDraft:
-    """The same draft with one thing looking different."""
+    """Return the draft with the appearance of one thing changed."""
     looks = list(draft.looks)
     looks[k] = replace(looks[k], **values)
     return replace(draft, looks=tuple(looks))

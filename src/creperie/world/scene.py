@@ -1,7 +1,7 @@
-"""A scene: two to eight things at their places, and at most one action that the first of them take part in.
+"""A scene: two to eight things at their positions, and at most one action of the first of them.
 
-A scene is small enough to be its own name. `scene.code` spells it, `decode` reads it back, and a picture whose file
-is named so can be checked against its captions without any other record.
+A scene is small enough to be its own name: `scene.code` encodes it and `decode` reads it back, so that an image named
+after its scene can be checked against its captions without any other record.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from creperie.world.kinds import COLOURS, KINDS, MARKINGS, MEASURES, NAMES, SIZE
 
 GIVING = ("hands", "throws")
 ACTIONS = ("pushes", "pulls", "carries", "holds", "follows", *GIVING)
-MOST = 8  #: things in a scene
+MOST = 8  #: maximum number of things in a scene
 BACKDROPS = 64
-_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: hard to misread, and the same in any letter case
+_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: hard to misread, and independent of letter case
 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One thing: `x` is its middle and `y` its foot, in canvas units; `facing` is 1 (right) or −1 (left).
+    """A thing in a scene: `x` is its middle and `y` its foot, in canvas units; `facing` is 1 (right) or −1 (left).
 
     The `pattern` of a sign is the word that is written on it.
     """
@@ -36,13 +36,13 @@ class Thing:
 
     @property
     def box(self) -> tuple[int, int, int, int]:
-        """Left, top, right, bottom."""
+        """The bounding box: left, top, right, bottom."""
         width, height = MEASURES[self.kind, self.size]
         left = self.x - width // 2
         return left, self.y - height, left + width, self.y
 
     def spot(self, across: int, down: int) -> tuple[int, int]:
-        """A point of the drawing, given in the drawing's hundredths, on the canvas."""
+        """Return the canvas position of a point that is given in hundredths of the drawing."""
         left, top, right, _ = self.box
         units = SIZES[self.size]
         shift = across * units // 100
@@ -51,7 +51,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """Things, and what the first of them do: the first thing acts on the second, and gives it to the third."""
+    """Things and an action: the first thing acts on the second and, when giving, hands it to the third."""
 
     things: tuple[Thing, ...]
     action: str = ""
@@ -59,12 +59,12 @@ class Scene:
 
     @property
     def roles(self) -> tuple[int, ...]:
-        """The numbers of the things that take part in the action."""
+        """The indices of the things that take part in the action."""
         return tuple(range(participants(self.action)))
 
     @cached_property
     def code(self) -> str:
-        """The scene in letters, some seven for each thing.
+        """The scene encoded as text, about seven characters per thing.
 
         >>> cat, box = Thing("cat", "red", "plain", "medium", 60, 220), Thing("box", "blue", "plain", "small", 170, 224)
         >>> scene = Scene((cat, box))
@@ -80,7 +80,7 @@ class Scene:
 
 
 def participants(action: str) -> int:
-    """How many things take part in an action."""
+    """Return how many things take part in an action."""
     return 3 if action in GIVING else 2 if action else 0
 
 
@@ -88,7 +88,7 @@ _FIELDS = ((NAMES, 32), (COLOURS, 16), (MARKINGS, 16), (tuple(SIZES), 4))
 
 
 def content_number(scene: Scene) -> int:
-    """Everything but the backdrop, as one number."""
+    """Return everything but the backdrop encoded as one number."""
     number = len(scene.things) - 1
     for thing in scene.things:
         for (names, room), value in zip(_FIELDS, (thing.kind, thing.colour, thing.pattern, thing.size), strict=True):
@@ -98,7 +98,7 @@ def content_number(scene: Scene) -> int:
 
 
 def decode(code: str) -> Scene:
-    """The scene that a code spells; DataError where it spells none."""
+    """Return the scene that a code stands for; raise a DataError if it is not valid."""
     number = 0
     for letter in code:
         digit = _DIGITS.find(letter)
@@ -137,7 +137,7 @@ def _not_a_scene(code: str) -> DataError:
 
 
 def area_of(thing: Thing, part: str) -> tuple[int, int, int, int] | None:
-    """Left, top, right, bottom of a part: the `surface` on which things can stand, or the `interior`."""
+    """Return (left, top, right, bottom) of a part: the `surface` on which things can stand, or the `interior`."""
     place = getattr(KINDS[thing.kind], part)
     if place is None:
         return None

@@ -1,4 +1,4 @@
-"""Contact sheets: pictures with their captions, for people to look at."""
+"""Contact sheets: images with their captions, for people to look at."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GAP = 10
 
 
 def contact_sheet(bench: Benchmark, items: Sequence[Item], *, columns: int = 4, size: int = 200) -> Image.Image:
-    """Items as tiles: the picture, what is true of it in green, what is not in red."""
+    """Return items as tiles: the image, with its true captions in green and its false ones in red."""
     if not items:
         raise UsageError("there are no items to show", where=bench.name)
     font = ImageFont.load_default(size=max(10, size // 15))
@@ -47,13 +47,12 @@ def _tile(bench: Benchmark, item: Item, size: int, font: ImageFont.ImageFont | I
 
 
 def _lines(item: Item, width: int) -> list[tuple[str, tuple[int, int, int]]]:
-    """Captions cut into lines; with two pictures a caption's colour is that of the picture it belongs to."""
+    """Return (line, colour) of the wrapped captions; with two images, each is marked left or right."""
     lines = []
     for column, caption in enumerate(item.captions):
         true = any(row[column] for row in item.match)
         mark = "+" if true else "x"
         if len(item.images) > 1:
             mark = "left:" if item.match[0][column] else "right:"
-        for part in textwrap.wrap(f"{mark} {caption}", width):
-            lines.append((part, _TRUE if true else _FALSE))
+        lines += [(part, _TRUE if true else _FALSE) for part in textwrap.wrap(f"{mark} {caption}", width)]
     return lines

@@ -1,13 +1,13 @@
 """Train, validation and test: different scenes, and in test also combinations that training never shows.
 
-Scenes are dealt out by a checksum of their content: no scene of one split ever appears in another. Two families of
-combinations are held out from `train` and `val`, pictures and captions alike:
+Scenes are assigned by a checksum of their content: no scene of one split ever appears in another. Two families of
+combinations are held out from `train` and `val`, in images and captions:
 
 - *colour and kind*: each kind lacks two of the ten colours, each colour about a fifth of the kinds;
 - *who, relation, whom*: about one in eleven (kind, relation, kind) triples.
 
-Both are Latin-square rules, so every kind, colour and relation is seen in training, with many partners. In `test`,
-half of the items show held-out combinations (tag `combination` = "novel"), the others none ("seen").
+Both are Latin-square rules, so every kind, colour and relation is seen in training, with many partners. In `test`, half
+of the items show held-out combinations (tag `combination` = "novel"), the others none ("seen").
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from creperie.world.kinds import COLOURS, NAMES
 from creperie.world.scene import ACTIONS, Scene, content_number
 from creperie.world.truth import Graph
 
-#: Which of 16 shares of all scenes belong to a split.
+#: split → which of the 16 shares of all scenes belong to it.
 SHARES = {"train": range(11), "val": range(11, 13), "test": range(13, 16)}
 SPLITS = tuple(SHARES)
 
@@ -33,12 +33,12 @@ _PLACE = {"LEFT": "left", "ABOVE": "above", "FRONT": "front", "IN": "inside", "O
 
 
 def novel_colour(kind: str, colour: str) -> bool:
-    """Is this colour of this kind kept for the test?"""
+    """Return whether this combination of kind and colour is held out for the test split."""
     return (_KIND[kind] + _COLOUR[colour]) % 5 == 0
 
 
 def novel_triple(subject: str, relation: str, thing: str) -> bool:
-    """Is this triple kept for the test? Converse relations are named by left, above and front."""
+    """Return whether this triple is held out for the test split. Of converse relations, use left, above and front."""
     return (3 * _KIND[subject] + 5 * _KIND[thing] + 7 * _RELATION[relation]) % 11 == 0
 
 
@@ -46,7 +46,7 @@ SEEN_COLOURS = {kind: tuple(c for c in COLOURS if not novel_colour(kind, c)) for
 
 
 def triples(graph: Graph) -> Iterator[tuple[str, str, str]]:
-    """The (kind, relation, kind) triples that a scene shows."""
+    """Yield the (kind, relation, kind) triples that a scene shows."""
     things = graph.things
     if graph.action:
         yield things[0].kind, graph.action, things[graph.roles[-1]].kind
@@ -62,23 +62,23 @@ def triples(graph: Graph) -> Iterator[tuple[str, str, str]]:
 
 
 def is_novel(graph: Graph) -> bool:
-    """Does the scene show any held-out combination?"""
+    """Return whether the scene shows any held-out combination."""
     if any(novel_colour(thing.kind, thing.colour) for thing in graph.things):
         return True
     return any(novel_triple(*triple) for triple in triples(graph))
 
 
 def _share(scene: Scene) -> int:
-    """0 to 15. The product spreads the checksum: alone, it changes too regularly under small moves."""
+    """Return the scene's share, 0 to 15. The checksum alone would change too regularly under small moves."""
     return ((zlib.crc32(content_number(scene).to_bytes(40, "big")) * 0x9E3779B1) & 0xFFFFFFFF) >> 28
 
 
-#: Small moves of the whole scene, nearest first: they change no relation.
+#: Small moves of the whole scene, shortest first: they change no relation.
 _NUDGES = sorted(((dx, dy) for dx in range(-3, 4) for dy in range(-3, 4)), key=lambda d: (d[0] ** 2 + d[1] ** 2, d))
 
 
 def settle(scene: Scene, split: str) -> Scene | None:
-    """The scene, moved slightly into the split; None where no small move leads there."""
+    """Return the scene, moved slightly so that it falls into the split; None if no small move does so."""
     if split not in SHARES:
         raise unknown("split", split, SHARES)
     for dx, dy in _NUDGES:

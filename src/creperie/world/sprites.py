@@ -1,6 +1,6 @@
-"""Drawings to small pictures with transparency, painted once for each size, colour and pattern and then cached.
+"""Sprites: small images of things with transparency, painted once for each size, colour and pattern, then cached.
 
-The tables of the world are read here: what every kind of thing looks like (drawings.toml), colours and words
+This module reads the tables of the world: what every kind of thing looks like (drawings.toml), colours and words
 (tables.toml).
 """
 
@@ -19,7 +19,7 @@ Part = tuple[str, str, tuple[int, ...]]
 
 
 def _read(name: str) -> dict[str, Any]:
-    """A table with tuples where TOML has arrays."""
+    """Return a table with tuples in place of TOML's arrays."""
     return _frozen(packaged_toml("creperie.world", name))
 
 
@@ -35,12 +35,12 @@ def _parts(rows: tuple[Any, ...]) -> tuple[Part, ...]:
 
 THINGS: dict[str, Any] = _read("drawings.toml")
 TABLES: dict[str, Any] = _read("tables.toml")
-#: Width and height of each drawing on the grid.
+#: Width and height of each drawing on the grid, by kind.
 EXTENT: dict[str, tuple[int, int]] = {name: thing["extent"] for name, thing in THINGS.items()}
 DRAWINGS: dict[str, tuple[Part, ...]] = {name: _parts(thing["parts"]) for name, thing in THINGS.items()}
-#: Parts painted after what the container holds.
+#: Front parts of containers, painted after their content.
 FRONTS: dict[str, tuple[Part, ...]] = {name: _parts(t["front"]) for name, t in THINGS.items() if "front" in t}
-#: What can be written on a sign.
+#: Words on signs.
 WORDS: tuple[str, ...] = TABLES["words"]["written"]
 
 Rgb = tuple[int, int, int]
@@ -51,33 +51,33 @@ FIXED: dict[str, tuple[int, int, int, int]] = TABLES["paints"]
 OWN = ("main", "shade", "tint", "deep")
 PAINTS = ("", "mark", *OWN, *FIXED)
 LABEL = {name: i for i, name in enumerate(PAINTS)}
-#: Marks on these colours are dark, on the others light.
+#: Pale colours: patterns on them are dark, on others light.
 PALE = frozenset({"yellow", "pink", "white", "orange"})
 
 
 @dataclass(frozen=True, slots=True)
 class Sprite:
-    """A painted thing: colours already weighted by their opacity, what shines through, and where it hangs."""
+    """The image of a thing: colours multiplied by their opacity, transparency, and the margin for its outline."""
 
     rgb: np.ndarray  #: (h, w, 3) uint16, colour × alpha / 255
     through: np.ndarray  #: (h, w, 1) uint16, 255 − alpha
-    pad: int  #: pixels that the outline stands out on every side
+    pad: int  #: pixels by which the outline extends on every side
 
 
 def oversampling(canvas: int) -> int:
-    """Samples per pixel and direction: about 384 per picture, at least 3."""
+    """Return the samples per pixel in each direction: about 384 per image side, from 3 to 8."""
     return max(3, min(8, 384 // canvas))
 
 
 @cache
 def label_map(kind: str, word: str, front: bool, px: int, canvas: int) -> np.ndarray:
-    """Which paint lies on every sample of a drawing whose 100 units are `px` pixels."""
+    """Return the label of the paint on every sample of a drawing; 100 units of the drawing are `px` pixels."""
     parts = FRONTS[kind] if front else DRAWINGS[kind]
     return paint_parts((*parts, *_lettering(word)), EXTENT[kind], px, canvas)
 
 
 def _lettering(word: str) -> tuple[Part, ...]:
-    """The letters of a word on the board of a sign."""
+    """Return the letters of a word as parts of the drawing of a sign."""
     paths = [(16 + 29 * k, TABLES["letters"][letter]) for k, letter in enumerate(word)]
     return tuple(
         ("ink!", "line", (7, *(p + (15 if i % 2 else left) for i, p in enumerate(path)))) for left, path in paths
@@ -89,15 +89,17 @@ def pad_pixels(canvas: int) -> int:
 
 
 def paint_parts(parts: tuple[Part, ...], extent: tuple[int, int], px: int, canvas: int) -> np.ndarray:
-    """Paint parts over each other on the sample grid; each has an outline unless it says otherwise."""
+    """Return the labels of parts painted over each other on the sample grid; a part has an outline unless marked with
+    "!".
+    """
     times, pad = oversampling(canvas), pad_pixels(canvas)
     steps = 100 * UNIT
     margin = pad * steps // px
     wide, high = (-(-side * px // 100) + 2 * pad for side in extent)
     x = sample_points(wide * times, wide * steps // px, -margin)[None, :]
-    top = extent[1] * UNIT - (high - 2 * pad) * steps // px  # whole pixels hang from the foot
+    top = extent[1] * UNIT - (high - 2 * pad) * steps // px  # whole pixels are aligned to the foot
     y = sample_points(high * times, high * steps // px, top - margin)[:, None]
-    labels = np.zeros((high * times, wide * times), dtype=np.uint8)
+    labels = np.zeros((high * times, wide * times), np.uint8)
     stroke = canvas * 100 * UNIT // (px * 80)
     for paint, shape, numbers in parts:
         draw = SHAPES[shape]
@@ -113,7 +115,7 @@ def paint_parts(parts: tuple[Part, ...], extent: tuple[int, int], px: int, canva
 
 
 def pattern_marks(pattern: str, shape: tuple[int, int], canvas: int) -> np.ndarray | None:
-    """Where the marks of a pattern lie on the sample grid; their size depends on the canvas alone."""
+    """Return the mask of a pattern's marks on the sample grid; their size depends on the canvas alone."""
     if pattern == "plain":
         return None
     unit = oversampling(canvas) * canvas  # 64 units are 64 pixels of a 64-pixel canvas
@@ -129,7 +131,7 @@ def pattern_marks(pattern: str, shape: tuple[int, int], canvas: int) -> np.ndarr
 
 
 def sister(colour: Rgb, percent: int) -> Rgb:
-    """A darker (under 100) or lighter (over 100) shade."""
+    """Return a darker (under 100) or lighter (over 100) shade of a colour."""
     if percent <= 100:
         return tuple(c * percent // 100 for c in colour)  # type: ignore[return-value]
     return tuple(c + (255 - c) * (percent - 100) // 100 for c in colour)  # type: ignore[return-value]
@@ -144,10 +146,10 @@ def mark_colour(colour: str) -> Rgb:
 
 @cache
 def weighted_palette(colour: str) -> np.ndarray:
-    """For every paint, on a thing of this colour: red, green and blue times alpha, and alpha."""
+    """Return for each paint, on a thing of this colour, red, green and blue times alpha, and alpha."""
     base = COLOURS[colour]
     own = {"main": base, "shade": sister(base, 78), "tint": sister(base, 130), "deep": sister(base, 46)}
-    table = np.zeros((len(PAINTS), 4), dtype=np.int64)
+    table = np.zeros((len(PAINTS), 4), np.int64)
     table[LABEL["mark"]] = (*mark_colour(colour), 255)
     for name, rgb in own.items():
         table[LABEL[name]] = (*rgb, 255)
@@ -158,10 +160,10 @@ def weighted_palette(colour: str) -> np.ndarray:
 
 
 def count_labels(labels: np.ndarray, times: int) -> tuple[np.ndarray, np.ndarray]:
-    """The labels that occur (0 aside), and how many of the times × times samples of every pixel carry each."""
+    """Return the labels that occur (0 excluded), and how many of the times × times samples of each pixel have each."""
     high, wide = labels.shape[0] // times, labels.shape[1] // times
     used = np.flatnonzero(np.bincount(labels.ravel(), minlength=2)[1:]) + 1
-    counts = np.zeros((high, wide, len(used)), dtype=np.int64)
+    counts = np.zeros((high, wide, len(used)), np.int64)
     for k, label in enumerate(used):
         marked = (labels == label).view(np.uint8).reshape(high, times, wide, times)
         counts[:, :, k] = marked.sum(axis=3, dtype=np.uint8).sum(axis=1, dtype=np.uint8)
@@ -169,7 +171,7 @@ def count_labels(labels: np.ndarray, times: int) -> tuple[np.ndarray, np.ndarray
 
 
 def pixels_from_sums(sums: np.ndarray, area: int, pad: int) -> Sprite:
-    """Pixels from the sums of colour × alpha and of alpha over the samples of each."""
+    """Return a sprite from the sums of colour × alpha and of alpha over the samples of each pixel."""
     rgb = (sums[:, :, :3] + area * 255 // 2) // (area * 255)
     opacity = (sums[:, :, 3:] + area // 2) // area
     return Sprite(rgb.astype(np.uint16), (255 - opacity).astype(np.uint16), pad)
@@ -179,7 +181,7 @@ def pixels_from_sums(sums: np.ndarray, area: int, pad: int) -> Sprite:
 def coverage(
     kind: str, pattern: str, px: int, canvas: int, mirrored: bool, front: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The paints of a drawing, and how many samples of every pixel each of them covers. Colours come later."""
+    """Return the paints of a drawing, and how many samples of each pixel they cover; independent of the colour."""
     word = pattern if pattern in WORDS else ""
     labels = label_map(kind, word, front, px, canvas)
     if mirrored and not word:
@@ -192,7 +194,7 @@ def coverage(
 
 @lru_cache(maxsize=32_768)
 def sprite(kind: str, colour: str, pattern: str, px: int, canvas: int, mirrored: bool, front: bool = False) -> Sprite:
-    """A thing, painted. `px` is the size of its 100 units in pixels."""
+    """Return the sprite of a thing. `px` is the size of 100 units of the drawing in pixels."""
     used, counts = coverage(kind, pattern, px, canvas, mirrored, front)
     sums = counts @ weighted_palette(colour)[used]
     high = counts.shape[0]

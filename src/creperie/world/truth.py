@@ -1,8 +1,8 @@
-"""What a caption claims, and whether a scene bears it out.
+"""What a caption claims, and whether it is true of a scene.
 
-A claim (`LogicalForm`) names things by descriptions, states facts about them and may say what is absent. It is true
-when distinct things of the scene fit the descriptions and the facts. Every judgement has three values: True, False, and
-None where the picture does not settle it. A caption is emitted as true only on True, as a foil only on False.
+A claim (`LogicalForm`) lists things by description, states facts about them and may say what is absent. It is true if
+distinct things of the scene fit the descriptions and the facts. Every verdict has three values: True, False, and None
+if the image does not decide it. A caption is used as true only on True, as a foil only on False.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from creperie.world.scene import GIVING, Scene, Thing
 
 @dataclass(frozen=True, slots=True)
 class Desc:
-    """A description: a kind, and what else is said of it."""
+    """A description of a thing: its kind, and the attributes that are mentioned."""
 
     kind: str
     colour: str | None = None
@@ -29,7 +29,7 @@ class Desc:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A relation between the described things, by their numbers; `negated` for "is not"."""
+    """A relation between described things, given by their indices; `negated` for "is not"."""
 
     relation: str
     args: tuple[int, ...]
@@ -38,20 +38,20 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class LogicalForm:
-    """The logical form of a caption: there are such things, so related, none of the absent, so many of some."""
+    """The logical form of a caption: described things, facts about them, absent things, and exact counts."""
 
     things: tuple[Desc, ...]
     facts: tuple[Fact, ...] = ()
     absent: tuple[Desc, ...] = ()
-    denied: bool = False  #: "there is no cat on the box": the whole claim is said to be false
-    counts: tuple[tuple[Desc, int], ...] = ()  #: exactly so many things of this description
+    denied: bool = False  #: "there is no cat on the box": the whole claim is negated
+    counts: tuple[tuple[Desc, int], ...] = ()  #: exact number of things of a description
 
 
-#: Relations that are the same seen from the other side.
+#: relation → its converse, with the arguments exchanged.
 CONVERSE = {"left": "right", "right": "left", "above": "below", "below": "above", "front": "behind", "behind": "front"}
 SYMMETRIC = frozenset({"near", "far"})
 
-#: Actions that the shown action leaves open between its agent and its patient; all others are false there.
+#: shown action → actions between its agent and patient that are undecided; all others are false.
 _OPEN: dict[str, frozenset[str]] = {
     "pushes": frozenset({"holds", "follows"}),
     "pulls": frozenset({"holds"}),
@@ -63,7 +63,7 @@ _OPEN: dict[str, frozenset[str]] = {
 
 
 class Graph:
-    """The scene graph: every relation that holds, worked out from where things are and what they do."""
+    """The scene graph: all relations between things, computed from their positions and the action."""
 
     def __init__(self, scene: Scene) -> None:
         self.things = scene.things
@@ -76,7 +76,7 @@ class Graph:
         return frozenset(thing.size for thing in self.things)
 
     def holds(self, relation: str, args: tuple[int, ...]) -> Verdict:
-        """Is this relation true of these things?"""
+        """Return whether this relation is true of these things; None if that is undecided."""
         if relation in GIVING:
             return self._gives(relation, args)
         if relation == "depth":  # from front to back
@@ -89,7 +89,7 @@ class Graph:
         return spatial(relation, self.places[a][b], self.gaps[a][b], self.things[a], self.things[b])
 
     def _gives(self, action: str, args: tuple[int, ...]) -> Verdict:
-        """What is thrown is also passed, so one way to give does not rule out the other."""
+        """Return whether giver, gift and taker do this; None for the other way to give, as throwing is also handing."""
         if self.action == "holds" and self.roles == args[:2]:
             return None
         if self.action not in GIVING or self.roles != args:
@@ -100,11 +100,11 @@ class Graph:
         if self.action and (a, b) == (0, 1):
             return True if self.action == action else None if action in _OPEN[self.action] else False
         if self.action == "pulls" and action == "follows" and (a, b) == (1, 0):
-            return None  # what is pulled along comes after
+            return None  # what is pulled may be called a follower
         return self._might_follow(a, b) if action == "follows" else False
 
     def _might_follow(self, a: int, b: int) -> Verdict:
-        """One behind the other, both looking the same way: nobody can tell whether they walk."""
+        """Return None (undecided) if both face the same way, one behind the other, as if they walked, else False."""
         if not KINDS[self.things[b].kind].animate or self.things[a].facing != self.things[b].facing:
             return False
         return False if self._faces(a, b) is False else None
@@ -126,7 +126,7 @@ class Graph:
         return any(low < t.x < high and t.y > level for t in others)
 
     def fits(self, desc: Desc, thing: Thing) -> Verdict:
-        """Does the description fit? Big and small are said only where the scene shows both."""
+        """Return whether a description fits a thing. Big and small are decided only if the scene has both."""
         if desc.kind != thing.kind or (desc.colour or thing.colour) != thing.colour:
             return False
         if (desc.pattern or thing.pattern) != thing.pattern:
@@ -139,7 +139,7 @@ class Graph:
 
 
 def evaluate(form: LogicalForm, graph: Graph) -> Verdict:
-    """The verdict on a claim.
+    """Return whether a claim is true of a scene; None if that is undecided.
 
     >>> from creperie.world.scene import Scene, Thing
     >>> cat, box = Thing("cat", "red", "plain", "medium", 60, 220), Thing("box", "blue", "plain", "medium", 170, 224)
@@ -159,7 +159,9 @@ def evaluate(form: LogicalForm, graph: Graph) -> Verdict:
 
 
 def _some_assignment(form: LogicalForm, graph: Graph) -> Verdict:
-    """True if some distinct things bear everything out, False if none can. A negated fact must hold for all."""
+    """Return True if some assignment of distinct things satisfies all facts, False if none can. A negated fact must
+    hold for every assignment.
+    """
     candidates: list[Sequence[tuple[int, Verdict]]] = []
     for desc in form.things:
         fitting = [(k, v) for k, thing in enumerate(graph.things) if (v := graph.fits(desc, thing)) is not False]
@@ -177,12 +179,12 @@ def _some_assignment(form: LogicalForm, graph: Graph) -> Verdict:
             best = best or (verdict if all(v for _, v in assignment) else None)
     if best is False or not denials:
         return best
-    # "A cat is not left of a box": true when it is of no such pair, false when it is of every such pair.
+    # "A cat is not left of a box": true if no such pair is left of, false if every such pair is.
     return None if len(denials) > 1 else _and(best, denials.pop())
 
 
 def _bears_out(form: LogicalForm, graph: Graph, chosen: list[int], denials: set[Verdict]) -> Verdict:
-    """Do these things stand in all asserted relations? What is denied of them goes to `denials`."""
+    """Return whether these things satisfy all asserted facts; verdicts on negated facts are added to `denials`."""
     result: Verdict = True
     denied: list[Verdict] = []
     for fact in form.facts:

@@ -1,8 +1,8 @@
 """Twins: two claims and two scenes, each claim true of its own scene and false of the other.
 
-This is why the clean kinds are clean. A foil is not a spoilt caption: it is the true caption of a twin scene, made
-in the same way. A fair coin says which of the two scenes is shown, so for every pair of texts (a, b) "a true, b
-false" is exactly as likely as the reverse, and nothing in the text can tell.
+This is why the clean kinds are clean. A foil is not a corrupted caption: it is the true caption of a twin scene, made
+in the same way. A fair coin decides which of the two scenes is shown, so for every pair of texts (a, b) "a true, b
+false" is exactly as likely as the reverse, and nothing in the text gives the answer away.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ TAIL_RELATIONS = ("left", "right", "above", "below", "near", "far")
 
 @dataclass(frozen=True, slots=True)
 class TwinDrafts:
-    """What a clean kind proposes: two drafts, and what is claimed of each. `note` says how they differ."""
+    """A proposal of a clean kind: two drafts, and a claim about each. `note` says how they differ."""
 
     drafts: tuple[SceneDraft, SceneDraft]
     forms: tuple[LogicalForm, LogicalForm]
     note: str
-    base: LogicalForm | None = None  #: what both scenes show, for kinds that add to it
-    tails: bool = True  #: may the captions say more, in the same words
+    base: LogicalForm | None = None  #: the claim without the addition, for kinds that add something
+    tails: bool = True  #: whether the same additions may be made to both captions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Twins:
     scenes: tuple[Scene, Scene]
     note: str
     novel: bool
-    definite: bool  #: does "the" name one thing at most, in both scenes
+    definite: bool  #: whether "the" is unambiguous in both scenes
     base: LogicalForm | None = None
 
 
@@ -48,7 +48,7 @@ Propose = Callable[[Sampler], TwinDrafts | None]
 
 
 def find_twins(propose: Propose, dice: Dice, split: str) -> Twins:
-    """Draw until a proposal is certified. Rejected proposals are rejected as a pair, so the coin stays fair."""
+    """Draw proposals until one is certified and return it. Proposals are rejected as a pair, so the coin stays fair."""
     while True:
         novel = split == "test" and dice.coin()
         for _ in range(200):
@@ -59,7 +59,7 @@ def find_twins(propose: Propose, dice: Dice, split: str) -> Twins:
 
 
 def certify(pair: TwinDrafts, dice: Dice, split: str, novel: bool) -> Twins | None:
-    """Lay both drafts out and let the scene graphs judge; None unless all verdicts are as they must be."""
+    """Lay both drafts out and return twins; None unless each claim is true of its own scene, false of the other."""
     tape = dice.tape()
     scenes: list[Scene] = []
     graphs: list[Graph] = []
@@ -84,9 +84,9 @@ def certify(pair: TwinDrafts, dice: Dice, split: str, novel: bool) -> Twins | No
 
 
 def with_tails(pair: TwinDrafts, graphs: list[Graph], dice: Dice) -> tuple[LogicalForm, LogicalForm]:
-    """Both claims with the same addition, true of both scenes: the third thing, where it is, what is absent.
+    """Return both claims with the same addition, true of both scenes: a third thing, where it is, or what is absent.
 
-    This puts "no" and "not" into true captions and foils of every clean kind alike.
+    This puts "no" and "not" into true captions and foils of every clean kind equally.
     """
     first, second = pair.forms
     third = len(first.things)
@@ -108,7 +108,7 @@ def with_tails(pair: TwinDrafts, graphs: list[Graph], dice: Dice) -> tuple[Logic
 
 
 def _shared_desc(graphs: list[Graph], dice: Dice) -> Desc | None:
-    """The third thing, described as it is in both scenes."""
+    """Return a description of the third thing that fits in both scenes; None if its kind differs."""
     a, b = (graph.things[2] for graph in graphs)
     if a.kind != b.kind:
         return None
@@ -116,7 +116,7 @@ def _shared_desc(graphs: list[Graph], dice: Dice) -> Desc | None:
 
 
 def _shared_fact(graphs: list[Graph], dice: Dice) -> Fact | None:
-    """A place of the third thing that holds in both scenes."""
+    """Return a spatial fact about the third thing that holds in both scenes; None if there is none."""
     found = [
         Fact(relation, (2, k))
         for k in (0, 1)

@@ -1,4 +1,4 @@
-"""How twins are put into words: one plan for both sides, so that only the meaning differs."""
+"""Sentence plans for twins: one plan for both claims, so that only the meaning differs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from creperie.world.grammar import (
 from creperie.world.truth import LogicalForm
 from creperie.world.twins import Twins
 
-#: The two ways of saying one thing that a kind is about; other kinds take any two.
+#: kind → the two groups of constructions that it contrasts; other kinds take any two.
 TWO_WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "spatial": (DIRECT, TURNED),
     "active_passive": (DIRECT, TURNED),
@@ -38,14 +38,14 @@ PlanPair = tuple[SentencePlan, SentencePlan]
 
 
 def sayable(form: LogicalForm) -> tuple[str, ...]:
-    """The constructions that can say a claim."""
+    """Return the constructions that can express a claim."""
     if not form.facts:
         return LISTING if len(form.things + form.counts) > 1 else tuple(PRESENCE)
     return constructions(form.facts[0].relation, form.facts[0].negated)
 
 
 def draw_style(twins: Twins, dice: Dice) -> SentencePlan:
-    """Everything of a plan but its construction."""
+    """Return a plan with everything but its construction drawn at random."""
     return SentencePlan(
         article="the" if twins.definite and twins.forms[0].facts and dice.chance(40) else "a",
         flavour=dice.roll(FLAVOURS),
@@ -56,12 +56,15 @@ def draw_style(twins: Twins, dice: Dice) -> SentencePlan:
 
 
 def one_wording(twins: Twins, dice: Dice) -> PlanPair:
-    """A plan for each side: the same, as far as both can be said so."""
+    """Return a plan for each of the two claims, with the same construction if both can use it."""
     return _pair(twins, draw_style(twins, dice), DIRECT + TURNED + DATIVE + DOUBLE + GIVING_TURNED, (), dice)
 
 
 def two_wordings(kind: str, twins: Twins, dice: Dice) -> tuple[PlanPair, PlanPair]:
-    """Two plans for each side that use different constructions, in random order."""
+    """Return two pairs of plans, in random order; the pairs use different constructions where possible.
+
+    A pair has one plan for each claim; writing a claim by both pairs gives two paraphrases.
+    """
     ways = TWO_WAYS.get(kind) or tuple(dice.shuffled(_ROADS)[:2])
     first_style = draw_style(twins, dice)
     second_style = replace(first_style, flavour=dice.roll(FLAVOURS), tail=dice.roll(TAILS))
@@ -71,7 +74,10 @@ def two_wordings(kind: str, twins: Twins, dice: Dice) -> tuple[PlanPair, PlanPai
 
 
 def _pair(twins: Twins, style: SentencePlan, wanted: Sequence[str], taken: Sequence[str], dice: Dice) -> PlanPair:
-    """Plans for both sides: a wanted construction that both can use, else one for each."""
+    """Return a plan for each claim, with a wanted construction that both can use, else with different ones.
+
+    Constructions in `taken` are avoided if the claim allows another.
+    """
     barred = INDEFINITE if style.article == "the" else frozenset[str]()
     options = [
         [c for c in sayable(form) if c not in barred and c not in taken] or list(sayable(form)) for form in twins.forms
@@ -85,5 +91,5 @@ def _pair(twins: Twins, style: SentencePlan, wanted: Sequence[str], taken: Seque
 
 
 def say(twins: Twins, side: int, plans: PlanPair) -> str:
-    """One side of the twins, written."""
+    """Return the caption of one side (0 or 1) of the twins."""
     return write_sentence(twins.forms[side], plans[side])

@@ -20,7 +20,7 @@ NUMBERS = ("two", "three", "four")  #: from two on
 
 
 def article(word: str) -> str:
-    """a or an.
+    """Return "a" or "an" for a word.
 
     >>> article("orange"), article("cat")
     ('an', 'a')
@@ -30,7 +30,7 @@ def article(word: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def noun_phrase(desc: Desc, determiner: str, flavour: int) -> str:
-    """A description in words. The determiner is "a", "the", "no" or a number; flavours choose among synonyms.
+    """Return a description as a noun phrase. `determiner` is "a", "the", "no" or a number; `flavour` selects synonyms.
 
     >>> noun_phrase(Desc("umbrella", "red", "spotted", "big"), "a", 1)
     'a large dotted red umbrella'

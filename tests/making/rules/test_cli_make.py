@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from creperie.bench import load
-from creperie.cli.app import main
 
 
-def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(["make", *args])
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
+@pytest.fixture
+def make(command: Any) -> Any:
+    return partial(command, "make")
 
 
 @pytest.fixture
@@ -33,12 +31,8 @@ def captions(tmp_path: Path, parser: str, dictionary: None) -> str:
     return str(file)
 
 
-def test_a_preview_shows_candidates_and_writes_nothing(
-    captions: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    code, out, _ = run(
-        capsys, "grammar:passive", "--captions", captions, "--limit", "2", "--show", "--json", "--as-published"
-    )
+def test_a_preview_shows_candidates_and_writes_nothing(captions: str, make: Any, tmp_path: Path) -> None:
+    code, out, _ = make("grammar:passive", "--captions", captions, "--limit", "2", "--show", "--json", "--as-published")
     document: dict[str, Any] = json.loads(out)
     assert code == 0
     assert (document["made"], document["rejected"], document["reasons"], document["calls"]) == (6, 0, {}, 0)
@@ -54,13 +48,9 @@ def test_a_preview_shows_candidates_and_writes_nothing(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["captions.txt"]
 
 
-def test_a_folder_is_written_with_all_that_happened(
-    captions: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_folder_is_written_with_all_that_happened(captions: str, make: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code, shown, _ = run(
-        capsys, "grammar:passive", "--captions", captions, "--out", str(out), "--seed", "7", "--as-published"
-    )
+    code, shown, _ = make("grammar:passive", "--captions", captions, "--out", out, "--seed", "7", "--as-published")
     assert code == 0
     assert "skipped: empty" in shown
     bench = load(out)
@@ -68,7 +58,7 @@ def test_a_folder_is_written_with_all_that_happened(
     assert bench.provenance[-1].args["settings"]["seed"] == 7
     rows = pq.read_table(out / "candidates.parquet").to_pylist()
     assert [r["status"] for r in rows] == ["made"] * 6 + ["skipped"] * 2
-    code, _, err = run(capsys, "grammar:passive", "--captions", captions, "--out", str(out))
+    code, _, err = make("grammar:passive", "--captions", captions, "--out", out)
     assert (code, "not empty" in err) == (2, True)
 
 
@@ -80,30 +70,24 @@ def test_a_folder_is_written_with_all_that_happened(
         (["grammar:passive", "--show", "--parser", "en_none"], "'en_none' is not installed"),
     ],
 )
-def test_mistakes_are_told_in_one_line(
-    args: list[str], words: str, captions: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, err = run(capsys, *args, "--captions", captions)
+def test_mistakes_are_told_in_one_line(args: list[str], words: str, captions: str, make: Any) -> None:
+    code, out, err = make(*args, "--captions", captions)
     assert (code, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1
 
 
-def test_where_nothing_comes_out_it_is_told_why_and_what_to_do(
-    captions: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = run(capsys, "rules:swap", "--captions", captions, "--limit", "5", "--show")
+def test_where_nothing_comes_out_it_is_told_why_and_what_to_do(captions: str, make: Any) -> None:
+    code, out, _ = make("rules:swap", "--captions", captions, "--limit", "5", "--show")
     assert code == 3
     assert "no two things that could change places" in out
     assert "creperie make all" in out
     assert "only the shipped word lists are used" in " ".join(out.split())
 
 
-def test_all_kinds_are_made_with_reasons_for_those_that_are_not(
-    captions: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_all_kinds_are_made_with_reasons_for_those_that_are_not(captions: str, make: Any, tmp_path: Path) -> None:
     Path(captions).write_text("A goat chases a girl.\nA man eats a chip.\nA red cup stands on a blue table.\n")
-    code, out, _ = run(capsys, "all", "--captions", captions, "--show", "--json")
+    code, out, _ = make("all", "--captions", captions, "--show", "--json")
     document = json.loads(out)
     assert code == 0
     rows = document["candidates"]
@@ -113,28 +97,28 @@ def test_all_kinds_are_made_with_reasons_for_those_that_are_not(
     why = {(c["source"], c["kind"]): c["missing"] for c in rows if "missing" in c}
     assert "roles cannot be exchanged" in why["A man eats a chip.", "grammar:passive"]
     folder = tmp_path / "all"
-    assert run(capsys, "all", "--captions", captions, "--out", str(folder))[0] == 0
+    assert make("all", "--captions", captions, "--out", folder)[0] == 0
     items = {(i.id, i.subset): i for i in load(folder)}
     assert items["2", "passive"].captions == ("A man eats a chip.", "A chip is eaten by a man.")
     assert items["2", "passive"].match == ((True, True),)  # a second positive, no foil
     assert len(items["1", "passive"].negatives) == 2
 
 
-def test_a_missing_file_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, _, err = run(capsys, "rules:swap", "--captions", str(tmp_path / "none.txt"), "--show")
+def test_a_missing_file_is_told(make: Any, tmp_path: Path) -> None:
+    code, _, err = make("rules:swap", "--captions", tmp_path / "none.txt", "--show")
     assert code == 2
     assert "none.txt" in err
 
 
 def test_missing_wordnet_is_told_with_the_way_to_get_it(
-    captions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    captions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any
 ) -> None:
     from creperie.lang.wordnet import open_wordnet
 
     monkeypatch.setenv("CREPERIE_WORDNET", str(tmp_path))
     open_wordnet.cache_clear()
     try:
-        code, _, err = run(capsys, "rules:replace", "--captions", captions, "--show")
+        code, _, err = make("rules:replace", "--captions", captions, "--show")
     finally:
         open_wordnet.cache_clear()
     assert code == 2
@@ -145,7 +129,7 @@ def test_missing_wordnet_is_told_with_the_way_to_get_it(
 def test_killed_and_started_again_it_loses_and_doubles_nothing(tmp_path: Path, parser: str, dictionary: None) -> None:
     file = tmp_path / "captions.txt"
     file.write_text(
-        "".join(f"A {c} dog chases a white cat over {n} fences.\n" for n in range(2, 802) for c in ("black", "brown"))
+        "".join(f"A {c} dog chases a white cat over {n} fences.\n" for n in range(2, 542) for c in ("black", "brown"))
     )
     start = [sys.executable, "-c", "from creperie.cli import main; main()"]
     command = [*start, "make", "rules:swap", "--captions", str(file), "--workers", "1"]
@@ -170,12 +154,10 @@ def test_killed_and_started_again_it_loses_and_doubles_nothing(tmp_path: Path, p
     assert not parts.exists()
 
 
-def test_a_contact_sheet_shows_what_was_made(
-    tmp_path: Path, parser: str, dictionary: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_contact_sheet_shows_what_was_made(tmp_path: Path, parser: str, dictionary: None, make: Any) -> None:
     captions, page = tmp_path / "captions.txt", tmp_path / "sheet.html"
     captions.write_text("A dog chases a cat.\nA dog sleeps.\nA cat watches a dog & a cow.\n")
-    code, _, err = run(capsys, "rules:swap", "--captions", str(captions), "--sample", "3", "--html", str(page))
+    code, _, err = make("rules:swap", "--captions", captions, "--sample", "3", "--html", page)
     assert code == 0, err
     text = page.read_text()
     assert re.sub(r"</?mark>", "", text).count("A cat chases a dog.") == 1

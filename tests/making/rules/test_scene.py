@@ -39,6 +39,8 @@ SYMMETRIC = (
     "A red bus is near a blue bus.",
     "A girl faces a boy.",
     "A man in a blue cap plays chess with a man in a red cap.",
+    "A large dog plays in the sand with a small dog.",
+    "The big dog is looking through the fence at the small dog.",
 )
 DIRECTED = (
     ("A dog chases a cat.", "A cat chases a dog."),

@@ -1,8 +1,8 @@
-"""How alembic runs our migrations: on the connection that `creperie.annotation.database` hands it."""
+"""How alembic runs our migrations: on the connection that `creperie.annotation.database` passes to it."""
 
 from alembic import context
 
-# Alembic runs this file with a context; whoever merely imports it has none.
+# Alembic runs this file with a context; a plain import has none.
 if hasattr(context, "config"):
     context.configure(connection=context.config.attributes["connection"])
     with context.begin_transaction():

@@ -1,4 +1,4 @@
-"""The tasks that people can be given."""
+"""The annotation tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TASKS = {task.name: task for task in (*CHECKS, *PERFORMANCES, *PREFERENCES)}
 
 
 def task_named(name: str) -> StudyTask:
-    """The task of this name.
+    """Return the task with this name.
 
     >>> task_named("foil-check").words["title"]
     'Foil check'

@@ -1,4 +1,4 @@
-"""What a question looks like on the page, and how what comes back from the page is checked."""
+"""The form of a question on the page, and the check of what the page sends back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 from creperie.core import DataError
 
+#: A JSON object.
+Json = dict[str, Any]
 #: The longest caption that an annotator can write.
 LONGEST = 2000
 
 
 class AnswerError(DataError):
-    """An answer that does not fit its question."""
+    """Raised for an answer that does not fit its question."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class AnswerOption:
 
 @dataclass(frozen=True)
 class Field:
-    """Something to be filled in. `when` names the field and the value that make it needed.
+    """A field to be filled in. `when` names the field and the value that make it required.
 
     Kinds: `choice` of one option, `text`, or `scale` from `low` to `high`.
     """
@@ -51,15 +53,15 @@ class PageForm:
     ask: str
     fields: tuple[Field, ...]
     texts: tuple[tuple[str, str], ...] = ()
-    pictures: tuple[str, ...] = ()  #: a label each; the page asks for them by number
+    pictures: tuple[str, ...] = ()  #: one label per picture; the page requests them by number
 
 
-def read_form(form: PageForm, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The checked fields of an answer; AnswerError where it does not fit."""
+def read_form(form: PageForm, given: Mapping[str, Any]) -> Json:
+    """Return the checked fields of an answer; raise an AnswerError if it does not fit."""
     known = {f.name for f in form.fields}
     if extra := sorted(set(given) - known):
         raise AnswerError(f"the question has no field {extra[0][:40]!r}")
-    read: dict[str, Any] = {}
+    read: Json = {}
     for field in form.fields:
         if field.when is not None and read.get(field.when[0]) != field.when[1]:
             continue
@@ -93,7 +95,7 @@ _READERS = {"choice": _read_choice, "text": _read_text, "scale": _read_scale}
 
 
 def is_storable(text: str) -> bool:
-    """Text that every database can hold: no NUL, no unpaired surrogate.
+    """Return True for text that every database can hold: no NUL, no unpaired surrogate.
 
     >>> is_storable("crêpe"), is_storable("a\\0b"), is_storable("\\ud800")
     (True, False, False)

@@ -1,20 +1,21 @@
-"""Tasks that measure how well people do: find the negative, choose the caption. Scored like models."""
+"""Tasks that measure how well people do: find the negative, choose the caption. They are scored like models."""
 
 from __future__ import annotations
 
-from creperie.annotation.tasks.form import Field, PageForm
+from collections.abc import Iterator
+
+from creperie.annotation.tasks.form import Field, Json, PageForm
 from creperie.annotation.tasks.task import (
     Dimension,
-    Material,
     Order,
     Payload,
-    QuestionDraft,
     StudyTask,
     Value,
+    caption_code,
     captions_as_options,
-    one_row,
     texts,
 )
+from creperie.bench import Item
 
 FIND, CHOOSE = "find-negative", "choose-caption"
 
@@ -22,20 +23,12 @@ FIND, CHOOSE = "find-negative", "choose-caption"
 # -- find the negative -----------------------------------------------------------------------------------------------
 
 
-def _draft_odd(material: Material) -> list[QuestionDraft]:
-    """One question for every item with one false caption among several true ones."""
-    drafts = []
-    for item in material.items:
-        row = one_row(item)
-        if row and sum(row) >= 2 and len(row) - sum(row) == 1 and (item.images or not material.with_image):
-            images = list(item.images) if material.with_image else []
-            payload = {"images": images, "captions": list(item.captions), "odd": row.index(False)}
-            drafts.append(QuestionDraft(material.source, item.subset, item.id, payload))
-    return drafts
-
-
-def _captions(payload: Payload) -> int:
-    return len(payload["captions"])
+def _ask_odd(item: Item, with_image: bool) -> Iterator[Json]:
+    """Yield one question for an item with one false caption among several true ones."""
+    row = item.match[0]
+    if len(item.match) == 1 and sum(row) >= 2 and row.count(False) == 1 and (item.images or not with_image):
+        images = list(item.images) if with_image else []
+        yield {"images": images, "captions": list(item.captions), "odd": row.index(False)}
 
 
 def _show_odd(payload: Payload, order: Order) -> PageForm:
@@ -47,24 +40,15 @@ def _show_odd(payload: Payload, order: Order) -> PageForm:
 # -- choose the caption ----------------------------------------------------------------------------------------------
 
 
-def _draft_choice(material: Material) -> list[QuestionDraft]:
-    """One question for every item with one true caption per image, and false ones."""
-    drafts = []
-    for item in material.items:
-        if item.images and len(item.captions) >= 2 and all(sum(row) == 1 for row in item.match):
-            truth = [row.index(True) for row in item.match]
-            payload = {"images": list(item.images), "captions": list(item.captions), "truth": truth}
-            drafts.append(QuestionDraft(material.source, item.subset, item.id, payload))
-    return drafts
-
-
-def _images_and_captions(payload: Payload) -> int:
-    """Pictures change places too; with one picture only the captions do."""
-    return len(payload["captions"]) * len(payload["images"])
+def _ask_choice(item: Item, with_image: bool) -> Iterator[Json]:
+    """Yield one question for an item with one true caption per image, and false ones."""
+    if item.images and len(item.captions) >= 2 and all(sum(row) == 1 for row in item.match):
+        truth = [row.index(True) for row in item.match]
+        yield {"images": list(item.images), "captions": list(item.captions), "truth": truth}
 
 
 def _places(payload: Payload, order: Order) -> tuple[list[int], list[int]]:
-    """The order of the pictures and of the captions, from one permutation of both."""
+    """Return the order of the pictures and of the captions, from one permutation of both."""
     width = len(payload["captions"])
     captions = list(dict.fromkeys(place % width for place in order))
     images = list(dict.fromkeys(place // width for place in order))
@@ -73,23 +57,17 @@ def _places(payload: Payload, order: Order) -> tuple[list[int], list[int]]:
 
 def _show_choice(payload: Payload, order: Order) -> PageForm:
     images, captions = _places(payload, order)
+    letters = [""] if len(images) == 1 else [f" {chr(65 + n)}" for n in range(len(images))]
+    labels = [f"Caption of picture{letter}" if letter else "The caption" for letter in letters]
     options = captions_as_options(payload["captions"], captions)
-    if len(images) == 1:
-        return PageForm(
-            texts()[CHOOSE]["ask"], (Field("image0", "choice", "The caption", options),), pictures=("Picture",)
-        )
-    labels = tuple(f"Picture {chr(65 + n)}" for n in range(len(images)))
-    fields = tuple(
-        Field(f"image{n}", "choice", f"Caption of picture {chr(65 + n)}", options) for n in range(len(labels))
-    )
-    return PageForm(texts()[CHOOSE]["ask_pair"], fields, pictures=labels)
+    fields = tuple(Field(f"image{n}", "choice", label, options) for n, label in enumerate(labels))
+    ask = texts()[CHOOSE]["ask" if len(images) == 1 else "ask_pair"]
+    return PageForm(ask, fields, pictures=tuple(f"Picture{letter}" for letter in letters))
 
 
 def picture_order(payload: Payload, order: Order) -> list[int]:
-    """Which image of the item stands at each place of the page."""
-    if "truth" in payload:
-        return _places(payload, order)[0]
-    return list(range(len(payload["images"])))
+    """Return the index of the item's image at each place of the page."""
+    return _places(payload, order)[0] if "truth" in payload else list(range(len(payload["images"])))
 
 
 def _mean_choice(payload: Payload, order: Order, read: Value) -> Value:
@@ -100,32 +78,27 @@ def _mean_choice(payload: Payload, order: Order, read: Value) -> Value:
     return {"captions": chosen}
 
 
-def _code_choice(payload: Payload, value: Value) -> float:
-    width = len(payload["captions"])
-    return float(sum(j * width**n for n, j in enumerate(value["captions"])))
-
-
 PERFORMANCES = (
     StudyTask(
         FIND,
-        _draft_odd,
-        _captions,
+        "run",
+        _ask_odd,
         _show_odd,
-        lambda payload, order, read: {"caption": order[int(read["caption"])]},
         lambda payload, value: payload["captions"][value["caption"]],
         lambda own, other: [(dict(own), {"caption": own["odd"]})],
-        (Dimension("caption", lambda payload, value: float(value["caption"])),),
-        "run",
+        (Dimension("caption", lambda payload, value: caption_code(payload, [value["caption"]])),),
+        lambda payload: len(payload["captions"]),
+        lambda payload, order, read: {"caption": order[int(read["caption"])]},
     ),
     StudyTask(
         CHOOSE,
-        _draft_choice,
-        _images_and_captions,
+        "run",
+        _ask_choice,
         _show_choice,
-        _mean_choice,
         lambda payload, value: " / ".join(payload["captions"][j] for j in value["captions"]),
         lambda own, other: [(dict(own), {"captions": list(own["truth"])})],
-        (Dimension("captions", _code_choice),),
-        "run",
+        (Dimension("captions", lambda payload, value: caption_code(payload, value["captions"])),),
+        lambda payload: len(payload["captions"]) * len(payload["images"]),  # pictures are shuffled, too
+        _mean_choice,
     ),
 )

@@ -1,29 +1,27 @@
-"""Tasks that compare texts without knowing where they come from: which foil is better, bias rating."""
+"""Tasks that compare texts of undisclosed source: which foil is better, bias rating."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Any
 
-from creperie.annotation.tasks.form import Field, PageForm
+from creperie.annotation.tasks.form import Field, Json, PageForm
 from creperie.annotation.tasks.task import (
     Dimension,
-    Material,
+    KnownAnswers,
     Order,
     Payload,
     QuestionDraft,
     StudyTask,
     Value,
+    choice_of,
     label_of,
-    one_row,
     options_of,
     texts,
 )
 from creperie.auditing import kind_of, pair_foils
 from creperie.bench import Item
-from creperie.core import UsageError
 
 FOILS, BIAS = "better-foil", "bias-rating"
 TIE = "tie"
@@ -33,28 +31,33 @@ STRONGEST = 5
 # -- which foil is better --------------------------------------------------------------------------------------------
 
 
-def _draft_foil_pairs(material: Material) -> list[QuestionDraft]:
-    """Two foils of one true caption: from two benchmarks, or the first two of an item that differ."""
-    pairs = _across(material) if material.others else _within(material.source, material.items)
-    return list(pairs)
+def _ask_foils(item: Item, with_image: bool) -> Iterator[Json]:
+    """Yield one question about the first two foils of an item that differ."""
+    foils = list(dict.fromkeys(item.negatives))
+    if len(item.match) == 1 and item.positives and len(foils) >= 2:
+        yield _pair(item.positives[0], foils[:2], ["foil 1", "foil 2"])
 
 
-def _across(material: Material) -> Iterable[QuestionDraft]:
-    """Foils of both benchmarks that have the same true caption and are of the same kind. Equal foils are not asked."""
-    asked: set[tuple[str, str]] = set()
-    trues = {(i.subset, i.id): i.positives[0] for i in material.items if i.positives}
-    for pair in pair_foils(material.items, material.others):
-        key = (pair.subset, pair.item)
-        if key not in asked and pair.first.split() != pair.second.split():
-            asked.add(key)
-            true = trues[key]
-            sources = [material.source, material.other_source]
-            payload = {"images": [], "true": true, "foils": [pair.first, pair.second], "sources": sources}
-            yield QuestionDraft(material.source, pair.subset, pair.item, payload)
+def _pair(true: str, foils: list[str], sources: list[str]) -> Value:
+    return {"images": [], "true": true, "foils": foils, "sources": sources}
+
+
+def foil_pairs(
+    source: str, items: Sequence[Item], other_source: str, others: Sequence[Item]
+) -> Iterator[QuestionDraft]:
+    """Yield questions about foils of two benchmarks with the same true caption and kind. Equal foils are left out."""
+    trues = {(i.subset, i.id): i.positives[0] for i in items if i.positives}
+    for pair in pair_foils(items, others):
+        foils = [pair.first, pair.second]
+        if (
+            pair.first.split() != pair.second.split()
+            and (true := trues.pop((pair.subset, pair.item), None)) is not None
+        ):
+            yield QuestionDraft(source, pair.subset, pair.item, _pair(true, foils, [source, other_source]))
 
 
 def by_kind(drafts: list[QuestionDraft], most: int, seed: int) -> list[QuestionDraft]:
-    """Draw equally many questions of every kind of foil; what one kind lacks, the others give."""
+    """Draw equally many questions of every kind of foil; if a kind has too few, the others fill up."""
     piles: dict[str, list[int]] = {}
     for k, draft in enumerate(drafts):
         piles.setdefault(kind_of(draft.subset), []).append(k)
@@ -63,128 +66,91 @@ def by_kind(drafts: list[QuestionDraft], most: int, seed: int) -> list[QuestionD
     return [drafts[k] for k in sorted([k for deal in dealt for k in deal if k is not None][:most])]
 
 
-def _within(source: str, items: Iterable[Item]) -> Iterable[QuestionDraft]:
-    for item in items:
-        pair = _true_and_foils(item)
-        foils = list(dict.fromkeys(pair[1])) if pair else []
-        if pair and len(foils) >= 2:
-            payload = {"images": [], "true": pair[0], "foils": foils[:2], "sources": ["foil 1", "foil 2"]}
-            yield QuestionDraft(source, item.subset, item.id, payload)
-
-
-def _true_and_foils(item: Item) -> tuple[str, list[str]] | None:
-    row = one_row(item)
-    if not row or not any(row) or all(row):
-        return None
-    return item.captions[row.index(True)], [c for c, fits in zip(item.captions, row) if not fits]
-
-
-def _show_foil_pair(payload: Payload, order: Order) -> PageForm:
+def _show_foils(payload: Payload, order: Order) -> PageForm:
     words = texts()[FOILS]
     shown = [("Caption", payload["true"])]
     shown += [(label, payload["foils"][j]) for label, j in zip(("First variation", "Second variation"), order)]
-    options = options_of(FOILS)
-    fields = tuple(Field(name, "choice", label, options) for name, label in words["fields"].items())
+    fields = tuple(Field(name, "choice", label, options_of(FOILS)) for name, label in words["fields"].items())
     return PageForm(words["ask"], fields, tuple(shown))
 
 
-def _say_foil_pair(payload: Payload, value: Value) -> str:
+def _say_foils(payload: Payload, value: Value) -> str:
     labels = texts()[FOILS]["fields"]
-    return "; ".join(
-        f"{labels[name]}: {label_of(options_of(FOILS), v) if v == TIE else payload['foils'][int(v)]}"
-        for name, v in value.items()
-    )
+    chosen = {k: label_of(v, FOILS) if v == TIE else payload["foils"][int(v)] for k, v in value.items()}
+    return "; ".join(f"{labels[name]}: {text}" for name, text in chosen.items())
 
 
-def _known_foil_pair(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any], Value]]:
-    """A foil against itself with its words in disorder: sense and grammar of the first are better."""
-    first = own["foils"][0]
-    broken = in_disorder(first)
-    return [({**own, "foils": [first, broken]}, {"sense": "0", "grammar": "0"})] if broken != first else []
+def _known_foils(own: Payload, other: Payload | None) -> KnownAnswers:
+    """Return a foil and a copy with its words in disorder: the first is better in sense and grammar."""
+    return [({**own, "foils": pair}, {"sense": "0", "grammar": "0"}) for pair in _and_disorder(own["foils"][0])]
 
 
-def in_disorder(text: str) -> str:
-    """A sentence with its words exchanged two by two.
+def _and_disorder(text: str) -> list[list[str]]:
+    """Return a sentence with a copy whose words are swapped two by two; nothing if the two are equal.
 
-    >>> in_disorder("a dog bites a man.")
-    'dog a a bites man.'
+    >>> _and_disorder("a dog bites a man.")
+    [['a dog bites a man.', 'dog a a bites man.']]
     """
     words = text.split()
     for n in range(0, len(words) - 1, 2):
         words[n], words[n + 1] = words[n + 1], words[n]
-    return " ".join(words)
-
-
-def _code_preference(name: str) -> Dimension:
-    values = [o.value for o in options_of(FOILS)]
-    return Dimension(name, lambda payload, value: float(values.index(value[name])))
+    broken = " ".join(words)
+    return [[text, broken]] if broken != text else []
 
 
 # -- bias rating -----------------------------------------------------------------------------------------------------
 
 
-def _draft_bias(material: Material) -> list[QuestionDraft]:
-    """The first true caption against the first foil; items of two benchmarks are mixed, sources hidden."""
-    parts = [(material.source, material.items), (material.other_source, material.others)]
-    drafts = []
-    for source, items in parts:
-        for item in items:
-            pair = _true_and_foils(item) or _paired(item)
-            if pair:
-                payload = {"images": [], "captions": [pair[0], pair[1][0]]}
-                drafts.append(QuestionDraft(source, item.subset, item.id, payload))
-    if material.others and material.source == material.other_source:
-        raise UsageError(f"both benchmarks are called {material.source!r}", hint="rename one of them")
-    return drafts
+def _ask_bias(item: Item, with_image: bool) -> Iterator[Json]:
+    """Yield one question about the first true caption and the first foil.
 
-
-def _paired(item: Item) -> tuple[str, list[str]] | None:
-    """The two captions of an item with two images: neither is a foil, so the first stands for the true one."""
-    return (item.captions[0], [item.captions[1]]) if len(item.captions) == 2 else None
+    In an item with two images neither caption is a foil, so the first is taken as the true one.
+    """
+    if len(item.match) == 1 and item.positives and item.negatives:
+        yield {"images": [], "captions": [item.positives[0], item.negatives[0]]}
+    elif len(item.captions) == 2:
+        yield {"images": [], "captions": list(item.captions)}
 
 
 def _show_bias(payload: Payload, order: Order) -> PageForm:
-    left, right = (payload["captions"][j] for j in order)
-    field = Field(
-        "rating", "scale", "Your rating", low=-STRONGEST, high=STRONGEST, ends=("First sentence", "Second sentence")
-    )
-    return PageForm(texts()[BIAS]["ask"], (field,), (("First sentence", left), ("Second sentence", right)))
+    ends = ("First sentence", "Second sentence")
+    field = Field("rating", "scale", "Your rating", low=-STRONGEST, high=STRONGEST, ends=ends)
+    shown = tuple((label, payload["captions"][j]) for label, j in zip(ends, order))
+    return PageForm(texts()[BIAS]["ask"], (field,), shown)
 
 
 def _mean_bias(payload: Payload, order: Order, read: Value) -> Value:
-    """Above zero: the true caption is the more reasonable text."""
+    """Return the rating of the true caption: above zero, it is the more reasonable text."""
     return {"rating": read["rating"] if order[0] == 1 else -read["rating"]}
 
 
-def _known_bias(own: Payload, other: Payload | None) -> list[tuple[dict[str, Any], Value]]:
-    """A caption against itself with its words in disorder."""
-    caption = own["captions"][0]
-    broken = in_disorder(caption)
-    return [({**own, "captions": [caption, broken]}, {"rating": STRONGEST})] if broken != caption else []
+def _known_bias(own: Payload, other: Payload | None) -> KnownAnswers:
+    """Return a caption and a copy of it with its words in disorder."""
+    return [({**own, "captions": pair}, {"rating": STRONGEST}) for pair in _and_disorder(own["captions"][0])]
 
 
 PREFERENCES = (
     StudyTask(
         FOILS,
-        _draft_foil_pairs,
-        lambda payload: 2,
-        _show_foil_pair,
-        lambda payload, order, read: {k: TIE if at == TIE else str(order[int(at)]) for k, at in read.items()},
-        _say_foil_pair,
-        _known_foil_pair,
-        (_code_preference("sense"), _code_preference("grammar")),
         "rate",
+        _ask_foils,
+        _show_foils,
+        _say_foils,
+        _known_foils,
+        (choice_of("sense", FOILS), choice_of("grammar", FOILS)),
+        lambda payload: 2,
+        lambda payload, order, read: {k: TIE if at == TIE else str(order[int(at)]) for k, at in read.items()},
     ),
     StudyTask(
         BIAS,
-        _draft_bias,
-        lambda payload: 2,
+        "rate",
+        _ask_bias,
         _show_bias,
-        _mean_bias,
         lambda payload, value: f"{value['rating']:+d} for “{payload['captions'][0]}”",
         _known_bias,
         (Dimension("rating", lambda payload, value: float(value["rating"]), "interval"),),
-        "rate",
+        lambda payload: 2,
+        _mean_bias,
         lambda given, known: given["rating"] * known["rating"] > 0,
     ),
 )

@@ -1,47 +1,46 @@
-"""What a task is: how items become questions, how a question is shown, and what an answer means."""
+"""The definition of a task: how items become questions, how a question is shown, and what an answer means."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
 import yaml
 
-from creperie.annotation.tasks.form import AnswerOption, PageForm
+from creperie.annotation.tasks.form import AnswerOption, Json, PageForm
 from creperie.bench import Item
 
 Payload = Mapping[str, Any]
-Value = dict[str, Any]
+#: What an answer means.
+Value = Json
 Order = Sequence[int]
+#: Questions with their known answers.
+KnownAnswers = list[tuple[Json, Value]]
 
 
 @dataclass(frozen=True)
 class QuestionDraft:
-    """A question that is not stored yet."""
+    """A question that has not been stored yet."""
 
     source: str
     subset: str
     item: str
-    payload: dict[str, Any]
+    payload: Json
+    kind: str = "main"
+    expected: Json | None = None  #: the known answer, for practice and checks
 
-
-@dataclass(frozen=True)
-class Material:
-    """What questions are made of: a benchmark's items, for comparisons another one's, and whether images are shown."""
-
-    source: str
-    items: Sequence[Item]
-    other_source: str = ""
-    others: Sequence[Item] = ()
-    with_image: bool = True
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.source, self.subset, self.item
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """One thing that annotators can agree on: how an answer becomes a number."""
+    """A dimension on which agreement is measured: how an answer becomes a number."""
 
     name: str
     code: Callable[[Payload, Value], float]
@@ -50,55 +49,73 @@ class Dimension:
 
 @dataclass(frozen=True)
 class StudyTask:
-    """A task as data: the functions say how it differs from the others."""
+    """A task as data: its functions define how it differs from other tasks."""
 
     name: str
-    draft: Callable[[Material], list[QuestionDraft]]
-    #: how many things stand in random order
-    shuffled: Callable[[Payload], int]
+    #: what `apply` makes of the answers: "check" changes the benchmark, "run" makes human runs, "rate" makes ratings
+    makes: Literal["check", "run", "rate"]
+    #: the questions about an item; the second argument says whether its picture is shown
+    questions: Callable[[Item, bool], Iterable[Json]]
     show: Callable[[Payload, Order], PageForm]
-    #: what the fields of an answer mean, whatever order they were shown in
-    mean: Callable[[Payload, Order, Value], Value]
     #: an answer in words
     say: Callable[[Payload, Value], str]
     #: questions whose answer is known, made of a real item and of another one whose captions contradict it: one for
     #: each answer that can be told apart
-    known: Callable[[Payload, Payload | None], list[tuple[dict[str, Any], Value]]]
+    known: Callable[[Payload, Payload | None], KnownAnswers]
     dimensions: tuple[Dimension, ...]
-    #: what `apply` makes of the answers: "check" changes the benchmark, "run" makes human runs, "rate" makes ratings
-    makes: Literal["check", "run", "rate"]
-    #: whether a given answer passes a check with a known one
-    right: Callable[[Value, Value], bool] = field(default=lambda given, known: given == known)
+    #: the number of things to shuffle
+    shuffled: Callable[[Payload], int] = lambda payload: 0
+    #: from the fields of an answer to its value, independent of the order shown
+    mean: Callable[[Payload, Order, Value], Value] = lambda payload, order, read: dict(read)
+    #: True if a given answer agrees with the known one
+    right: Callable[[Value, Value], bool] = lambda given, known: given == known
 
     @property
     def words(self) -> Mapping[str, Any]:
         return texts()[self.name]
+
+    def draft(self, source: str, items: Iterable[Item], with_image: bool = True) -> list[QuestionDraft]:
+        """Return the questions about the items of a benchmark that have the form this task needs."""
+        asked = ((item, payload) for item in items for payload in self.questions(item, with_image))
+        return [QuestionDraft(source, item.subset, item.id, payload) for item, payload in asked]
 
 
 @cache
 def texts() -> Mapping[str, Mapping[str, Any]]:
     """Return the texts of the pages, by task."""
     path = resources.files("creperie.annotation.tasks") / "texts.yaml"
-    words: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    words: dict[str, Json] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return words
 
 
 @cache
 def options_of(task: str, key: str = "options") -> tuple[AnswerOption, ...]:
-    """The fixed options of a task."""
+    """Return the fixed answer options of a task."""
     return tuple(AnswerOption(**o) for o in texts()[task][key])
 
 
-def label_of(options: Sequence[AnswerOption], value: str) -> str:
-    """Return the label of an option on the page."""
-    return next((o.label for o in options if o.value == value), value)
+def label_of(value: str, task: str, key: str = "options") -> str:
+    """Return the label of an answer option on the page."""
+    return next((o.label for o in options_of(task, key) if o.value == value), value)
+
+
+def choice_of(name: str, task: str) -> Dimension:
+    """Return the dimension of a field whose options are those of a task."""
+    values = [o.value for o in options_of(task)]
+    return Dimension(name, lambda payload, value: float(values.index(value[name])))
 
 
 def captions_as_options(captions: Sequence[str], order: Order) -> tuple[AnswerOption, ...]:
-    """Captions in the order shown. Their values are their places on the page, which say nothing about truth."""
+    """Return captions as options, in the order shown. Their values are places on the page, which reveal nothing."""
     return tuple(AnswerOption(str(place), captions[j], quote=True) for place, j in enumerate(order))
 
 
-def one_row(item: Item) -> tuple[bool, ...] | None:
-    """The match row of an item with at most one image."""
-    return item.match[0] if len(item.match) == 1 else None
+def caption_code(payload: Payload, chosen: Sequence[int]) -> float:
+    """Return a number for the captions that were chosen: their places in a permutation specific to the question.
+
+    In the order of a benchmark the false caption may always be the last one. Everybody who is right would then give the
+    same answer everywhere, and a coefficient of agreement would attribute that to chance.
+    """
+    captions = payload["captions"]
+    digests = [hashlib.sha256("\0".join((text, *captions)).encode()).digest() for text in captions]
+    return float(sum(sorted(digests).index(digests[j]) * len(captions) ** n for n, j in enumerate(chosen)))

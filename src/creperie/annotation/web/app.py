@@ -1,4 +1,4 @@
-"""The application: routes, guard, and what an error looks like to a browser or a script."""
+"""The application: routes, guard, and the form of errors for browsers and scripts."""
 
 from __future__ import annotations
 
@@ -17,42 +17,38 @@ from starlette.staticfiles import StaticFiles
 from creperie.annotation.answers import WorkError
 from creperie.annotation.crowd import EntryError
 from creperie.annotation.database import BusyError
-from creperie.annotation.links import DeniedError, TooManyError
+from creperie.annotation.plans import LOOPBACK
 from creperie.annotation.state import StateError
 from creperie.annotation.tasks.form import AnswerError
 from creperie.annotation.web import annotator, entry, owner
 from creperie.annotation.web.guard import HEADERS, Guard, busy
-from creperie.annotation.web.site import Site, SiteHere, message, static_folder
+from creperie.annotation.web.site import Site, SiteHere, message
 from creperie.core import CreperieError, __version__
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def create_app(site: Site, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
-    """The server's application. `hosts` are the names it answers to; none means any."""
+    """Return the server's application. `hosts` are the host names it accepts; empty means any."""
     app = FastAPI(
         title="creperie people",
         version=__version__,
-        docs_url=None,  # the usual pages load scripts from elsewhere
+        docs_url=None,  # the default pages load scripts from other sites
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
     app.state.site = site
     for routes in (annotator.router, entry.router, owner.router, router):
         app.include_router(routes)
-    app.mount("/static", StaticFiles(directory=static_folder()), name="static")
+    app.mount("/static", StaticFiles(packages=[("creperie.annotation", "static")]), name="static")
     app.add_middleware(Guard, hosts=tuple(hosts))
     _explain_errors(app)
     return app
 
 
-#: The status that says an error to a browser; the first class that fits counts.
+#: The HTTP status of each error class; the first class that matches counts.
 STATUS: dict[type[CreperieError], int] = {
     WorkError: 409,
     StateError: 409,
     AnswerError: 422,
-    TooManyError: 429,
-    DeniedError: 404,
     EntryError: 403,
     BusyError: 503,
     CreperieError: 400,
@@ -80,7 +76,7 @@ def _explain_errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     def broken(request: Request, error: Exception) -> Response:
         response = _say(request, 500, "The server made a mistake. It has been logged; nothing that you did is lost.")
-        response.headers.update(HEADERS)  # this answer does not pass the guard
+        response.headers.update(HEADERS)  # this response does not pass through the guard
         return response
 
     @app.exception_handler(StarletteHTTPException)
@@ -89,8 +85,8 @@ def _explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:
-        detail = [{"loc": list(e["loc"]), "msg": e["msg"], "type": e["type"]} for e in error.errors()]
-        return JSONResponse({"detail": detail}, 422)  # without the input, which may be what was wrong with it
+        detail = [{k: e[k] for k in ("loc", "msg", "type")} for e in error.errors()]
+        return JSONResponse({"detail": detail}, 422)  # without the input, which may itself be the problem
 
 
 def _wants_page(request: Request) -> bool:
@@ -98,7 +94,7 @@ def _wants_page(request: Request) -> bool:
 
 
 def _say(request: Request, status: int, text: str, headers: Any = None) -> Response:
-    """An error as a page for people, as JSON for scripts."""
+    """Return an error as a page for people, or as JSON for scripts."""
     if not _wants_page(request):
         return JSONResponse({"detail": text}, status, headers=headers)
     titles = {401: "Please open your link", 403: "Not allowed", 404: "Not found", 409: "Not possible now"}
@@ -110,7 +106,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/health")
 def health(site: SiteHere) -> Response:
-    """200 while the database answers."""
+    """Return status 200 if the database responds."""
     with site.db.read() as session:
         session.execute(text("SELECT 1"))
     return JSONResponse({"status": "ok"})

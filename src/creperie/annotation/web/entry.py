@@ -1,4 +1,4 @@
-"""How people get in and out: personal links, the shared address of a crowd, consent, withdrawal, own data."""
+"""How people enter and leave: personal links, the shared address of a crowd, consent, withdrawal, own data."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import Annotated
 from fastapi import APIRouter, Form, HTTPException, Path, Request
 from fastapi.responses import JSONResponse, Response
 
-from creperie.annotation.crowd import enter, entrant_of, study_of_address, worker_hash
+from creperie.annotation.crowd import enter, entrant_of, study_of_address
 from creperie.annotation.links import (
     ENTRIES,
     LASTS,
     WRONG_LINKS,
-    DeniedError,
     Invitation,
     Participant,
-    TooManyError,
     Visitor,
     end_visit,
     link_of,
@@ -32,6 +30,7 @@ from creperie.annotation.web.site import (
     SESSION,
     AnnotatorHere,
     SiteHere,
+    base_url,
     client_address,
     cookie,
     current_visitor,
@@ -52,19 +51,19 @@ Consent = Annotated[str, Form(max_length=16)]
 
 
 def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
-    """Return whose link this is. Links that do not exist are counted, and only so many can be tried."""
+    """Return the visitor to whom a link belongs. Attempts with unknown links are counted and limited."""
     with site.db.read() as session:
         who = link_of(session, token)
     if who is None:
         if not site.limiter.hit(WRONG_LINKS, client_address(request)):
-            raise TooManyError("too many attempts; please try again later")
-        raise DeniedError("this link has ended, or it is incomplete")
+            raise HTTPException(429, "Too many attempts; please try again later.")
+        raise HTTPException(404, "This link has ended, or it is incomplete.")
     return who
 
 
 @router.get("/join/{token}")
 def join_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """Show what an invitation is about. Programs that preview links see it too, so it changes nothing. Owners go in."""
+    """Show what an invitation is about. Link previews fetch this page too, so it changes nothing. Owners are let in."""
     who = _linked(request, site, token)
     if not isinstance(who, Participant):
         return _let_in(request, site, who)
@@ -83,7 +82,7 @@ def _entry_page(
 
 @router.post("/join/{token}")
 def join(request: Request, site: SiteHere, token: Token, consent: Consent = "") -> Response:
-    """Begin: the link is exchanged for a cookie."""
+    """Exchange the link for a session cookie."""
     who = _linked(request, site, token)
     if isinstance(who, Participant) and not _consents(site, who, consent):
         return _entry_page(request, who.study, f"/join/{token}", name=who.annotator.pseudonym, refused=True)
@@ -91,7 +90,7 @@ def join(request: Request, site: SiteHere, token: Token, consent: Consent = "") 
 
 
 def _consents(site: SiteHere, who: Participant, given: str) -> bool:
-    """True if the consent text of the moment was accepted, now or before; what is accepted now is stored."""
+    """Return True if the current consent text was accepted, now or before; acceptance is stored."""
     wanted = settings_of(who.study.settings).consent_version
     if wanted in ("", who.annotator.consent_version):
         return True
@@ -104,7 +103,7 @@ def _consents(site: SiteHere, who: Participant, given: str) -> bool:
 
 
 def _let_in(request: Request, site: SiteHere, who: Visitor, response: Response | None = None) -> Response:
-    """Set the cookie of a visit, which ends when its link does."""
+    """Set the session cookie, which expires with the link."""
     with site.db.write() as session:
         token = open_visit(session, who.link)
     mine = who.link.kind == ANNOTATOR
@@ -126,27 +125,27 @@ def _crowd_study(site: SiteHere, token: str) -> StudyRow:
 
 @router.get("/crowd/{token}")
 def crowd_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """Show those who are signed or listed what a study is about. Nothing is stored before they consent."""
+    """Show signed or listed workers what a study is about. Nothing is stored before they consent."""
     study = _crowd_study(site, token)
     here = current_visitor(request, SESSION)
     with site.db.read() as session:
-        who = entrant_of(session, study, request.query_params)
-    if isinstance(here, Participant) and here.annotator.worker == worker_hash(study, who.worker):
+        worker, _ = entrant_of(session, study, request.query_params)
+    if isinstance(here, Participant) and here.annotator.worker == worker:
         return to("/work")
     return _entry_page(request, study, f"/crowd/{token}?{request.url.query}")
 
 
 @router.post("/crowd/{token}")
 def enter_by_address(request: Request, site: SiteHere, token: Token, consent: Consent = "") -> Response:
-    """Exchange a signed or listed id for a personal link, and show the link: it is the way back."""
+    """Exchange a signed or listed id for a personal link, and show the link, with which the worker can return."""
     study = _crowd_study(site, token)
     wanted = settings_of(study.settings).consent_version
     if wanted and consent != wanted:
         return _entry_page(request, study, f"/crowd/{token}?{request.url.query}", refused=True)
     if not site.limiter.hit(ENTRIES, client_address(request)):
-        raise TooManyError("too many people entered from here; please try again later")
-    annotator, made = enter(site.db, study.id, request.query_params)
-    link = Invitation(annotator.pseudonym, made).link(site.url or str(request.base_url))
+        raise HTTPException(429, "Too many people entered from here; please try again later.")
+    annotator, made = enter(site.db, study.name, request.query_params)
+    link = Invitation(annotator.pseudonym, made).link(base_url(request))
     shown = page(request, "entered.html", name=annotator.pseudonym, link=link)
     return _let_in(request, site, _linked(request, site, made), shown)
 
@@ -165,7 +164,7 @@ def home(request: Request) -> Response:
 
 @router.get("/work")
 def work_page(request: Request, who: AnnotatorHere) -> Response:
-    """The page on which everything happens; the consent text first, where it has changed."""
+    """Show the page on which annotators work; if the consent text has changed, show that first."""
     settings = settings_of(who.study.settings)
     if settings.consent_version not in ("", who.annotator.consent_version):
         return _entry_page(request, who.study, "/consent", name=who.annotator.pseudonym)
@@ -183,7 +182,7 @@ def accept_consent(request: Request, site: SiteHere, who: AnnotatorHere, consent
 
 @router.post("/withdraw")
 def withdraw_now(request: Request, site: SiteHere, who: AnnotatorHere) -> Response:
-    """Leave the study for good: what the annotator said is erased."""
+    """Leave the study for good: the annotator's answers are erased."""
     withdraw(site.db, who.study.name, who.annotator.pseudonym, "annotator")
     text = "Your answers have been erased and count in no result. Thank you."
     response = message(request, "You have withdrawn", text)
@@ -193,7 +192,7 @@ def withdraw_now(request: Request, site: SiteHere, who: AnnotatorHere) -> Respon
 
 @router.get("/my-data")
 def my_data(site: SiteHere, who: AnnotatorHere) -> Response:
-    """Everything that is stored about the caller, in the terms of their own pages."""
+    """Return everything that is stored about the caller, described as their pages showed it."""
     with site.db.read() as session:
         document = data_of(session, who.study, session.get_one(Annotator, who.annotator.id))
     return JSONResponse(document, headers={"Content-Disposition": 'attachment; filename="my-data.json"'})
@@ -202,7 +201,7 @@ def my_data(site: SiteHere, who: AnnotatorHere) -> Response:
 @router.post("/leave")
 @router.post("/owner/logout")
 def leave(request: Request, site: SiteHere) -> Response:
-    """End the visit of this browser; the link opens it again."""
+    """End the session of this browser; the link starts a new one."""
     area = OWNED if request.url.path.startswith("/owner") else SESSION
     end_visit(site.db, cookie(request, area))
     response = to("/")

@@ -1,4 +1,4 @@
-"""What holds for every request: who may call from where, how much may be sent, what a browser may do with a page."""
+"""Rules for every request: allowed hosts and origins, size and speed of bodies, security headers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # with none at all, browsers hide the origin of our own forms from us
+    "Referrer-Policy": "same-origin",  # with "no-referrer", browsers would not send the origin of our own forms
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
@@ -30,9 +30,9 @@ BODY_SECONDS = 20.0
 
 
 class Guard:
-    """Refuses foreign hosts, foreign origins and large or slow bodies; adds the headers.
+    """ASGI middleware that refuses foreign hosts, foreign origins and large or slow bodies, and adds security headers.
 
-    A body is read as a whole before a thread works on the request, so nobody who sends slowly keeps others from theirs.
+    A body is read completely before a thread works on the request, so a slow sender does not block a thread.
     """
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
@@ -64,7 +64,7 @@ class Guard:
         host, length = headers.get("host", ""), headers.get("content-length", "0")
         origin = headers.get("origin") if scope["method"] not in _SAFE else None
         if self.hosts and _parsed(f"//{host}").hostname not in self.hosts:
-            # Another name that leads here is a page of somebody else's that had its name pointed at us.
+            # Protects against DNS rebinding: another site's name that points at this server.
             return PlainTextResponse("unknown host", 400)
         if origin is not None and _parsed(origin).netloc.lower() != host.lower():
             return PlainTextResponse("requests from other sites are refused", 403)
@@ -84,7 +84,7 @@ def _add_headers(scope: Scope, headers: MutableHeaders) -> None:
 
 
 async def _read(receive: Receive) -> bytes:
-    """The whole body, or the first part of one that is too large."""
+    """Return the whole body, or the first part of a body that is too large."""
     body = b""
     while len(body) <= MAX_BODY:
         message = await receive()
@@ -95,7 +95,7 @@ async def _read(receive: Receive) -> bytes:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """The body that was read, once more, for the application."""
+    """Return a `receive` that passes the body, which was already read, to the application."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -105,12 +105,12 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 def busy() -> Response:
-    """The page tries again by itself."""
+    """Return a response after which the page retries by itself."""
     return JSONResponse({"detail": "the server is busy; try again in a moment"}, 503, headers={"Retry-After": "2"})
 
 
 def _parsed(url: str) -> SplitResult:
-    """The parts of an address; none of what is not one."""
+    """Return the parts of a URL; all of them are empty if it is not valid."""
     try:
         return urlsplit(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Pictures as annotators get them: decoded, cropped and re-encoded, so neither names nor metadata say anything."""
+"""Pictures for annotators: decoded, cropped and re-encoded, so that neither names nor metadata reveal anything."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Picture:
 
 
 class StudyPictures:
-    """Encoded pictures of several image stores; the last ones stay in memory."""
+    """A cache of encoded pictures from several image stores, with the most recent ones in memory."""
 
     def __init__(self) -> None:
         self._cached = lru_cache(KEPT)(_read)
         # One at a time, in one thread: six large pictures decoded at once would need gigabytes, and what one thread
-        # has freed is not there for the next one.
+        # frees is not available to the others.
         self._decoder = ThreadPoolExecutor(1, "creperie-pictures")
 
     def get(self, location: str, reference: str) -> Picture:
-        """The picture of a reference; ImageError where there is none."""
+        """Return the picture with this reference; raise an ImageError if there is none."""
         return self._decoder.submit(self._cached, location, reference).result()
 
 
@@ -46,15 +46,15 @@ def _read(location: str, reference: str) -> Picture:
 
 
 def store_at(location: str) -> ImageStore:
-    """The images of a study. Links never lead out of their folder, whoever named it."""
+    """Return the images of a study. Symbolic links out of their folder are not followed, whoever named it."""
     return open_store(location, follow_links=False) if location else NO_IMAGES
 
 
 def encode(picture: Image.Image) -> Picture:
-    """A picture as a browser likes it, with nothing but its pixels."""
+    """Return a picture in a format for browsers, without metadata."""
     if max(picture.size) > LONGEST_SIDE:
         picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
-    picture.info = {}  # comments and profiles of the file would travel along
+    picture.info = {}  # drop comments and profiles of the file
     kind = "PNG" if picture.width * picture.height <= LOSSLESS else "JPEG"
     buffer = io.BytesIO()
     picture.save(buffer, kind, quality=90)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
 from time import gmtime, strftime
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Request
 from fastapi import Path as PathParameter
 from fastapi.responses import HTMLResponse, RedirectResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 from markupsafe import Markup
@@ -22,30 +19,31 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from creperie.annotation.database import Database
-from creperie.annotation.links import Participant, Visitor, csrf_token, is_csrf_token, visitor, visitor_named
+from creperie.annotation.links import Participant, Visitor, csrf_token, visitor, visitor_named
 from creperie.annotation.schema import ADJUDICATOR, OWNER, StudyRow
-from creperie.annotation.tasks.form import is_storable
+from creperie.annotation.tasks.form import Json, is_storable
 from creperie.annotation.web.pictures import StudyPictures
+from creperie.core import render
 
-#: Annotators and owners have cookies of their own: an owner who opens an invitation stays an owner.
+#: Annotators and owners have separate cookies: an owner who opens an invitation stays an owner.
 SESSION, OWNED, FORM = "creperie_session", "creperie_owner", "creperie_form"
 
 
 @dataclass(frozen=True)
 class Site:
-    """What a server serves. `secure` says that people reach it over TLS."""
+    """The state of a server. `secure` says that people reach it over TLS."""
 
     db: Database
     secure: bool = False
     url: str = ""
-    trusted_header: str = ""  #: in which an identity proxy names who is calling; the server removes it from strangers
+    trusted_header: str = ""  #: the header in which an identity proxy names the caller; removed from all other requests
     pictures: StudyPictures = field(default_factory=StudyPictures)
-    #: counts attempts by address of the network, in memory
+    #: counts attempts by network address, in memory
     limiter: MovingWindowRateLimiter = field(default_factory=lambda: MovingWindowRateLimiter(MemoryStorage()))
-    shown_links: dict[str, Any] = field(default_factory=dict)  #: new links by form, so that a reload shows them again
+    shown_links: Json = field(default_factory=dict)  #: new links by form, so that a reload shows them again
 
 
-async def site_of(request: Request) -> Site:  # as a coroutine it needs no thread of its own
+async def site_of(request: Request) -> Site:  # as a coroutine it needs no thread
     site: Site = request.app.state.site
     return site
 
@@ -64,17 +62,8 @@ Name = Annotated[str, PathParameter(pattern=r"^[a-z0-9][a-z0-9._-]{0,47}$")]
 # -- pages -------------------------------------------------------------------------------------------------------------
 
 
-@cache
-def templates() -> Environment:
-    """The templates. Captions and comments are data, never markup."""
-    loader = PackageLoader("creperie.annotation", "templates")
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.globals |= {"prose": prose, "when": _when}
-    return made
-
-
 def prose(text: str) -> Markup:
-    """Markdown as HTML: no markup of its own, no pictures, no scripts in links.
+    """Return Markdown as HTML, without raw HTML, pictures or scripts in links.
 
     >>> prose("**Look** <b>well</b>")
     Markup('<p><strong>Look</strong> &lt;b&gt;well&lt;/b&gt;</p>\\n')
@@ -91,16 +80,17 @@ def _when(at: float | None) -> str:
 
 
 def page(request: Request, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
-    """A page whose forms carry a CSRF token."""
+    """Return a page whose forms carry a CSRF token."""
     secret = _secret(request) or secrets.token_urlsafe(32)
-    response = HTMLResponse(templates().get_template(template).render(csrf=csrf_token(secret), **values), status)
+    values |= {"csrf": csrf_token(secret), "prose": prose, "when": _when}
+    response = HTMLResponse(render("annotation", template, **values), status)
     if not _secret(request):
         set_cookie(response, request, FORM, secret)
     return response
 
 
 def message(request: Request, title: str, text: str, status: int = 200) -> HTMLResponse:
-    """A page that says one thing."""
+    """Return a page with one message."""
     return page(request, "message.html", status, title=title, text=text)
 
 
@@ -113,7 +103,7 @@ def to(place: str) -> RedirectResponse:
 
 
 def set_cookie(response: Response, request: Request, name: str, value: str, seconds: float | None = None) -> None:
-    """Set a cookie that scripts and other sites cannot read; with 0 seconds, remove it."""
+    """Set a cookie that scripts and other sites cannot read; 0 seconds remove it."""
     response.set_cookie(
         cookie_name(request, name),
         value,
@@ -125,7 +115,7 @@ def set_cookie(response: Response, request: Request, name: str, value: str, seco
 
 
 def cookie_name(request: Request, name: str) -> str:
-    """Over TLS, the prefix makes browsers refuse the cookie from anywhere but this very host."""
+    """Return a cookie's name. Over TLS, its prefix makes browsers refuse the cookie from any other host."""
     return f"__Host-{name}" if _is_secure(request) else name
 
 
@@ -138,12 +128,12 @@ def _is_secure(request: Request) -> bool:
 
 
 def _secret(request: Request) -> str:
-    """Return what the CSRF token is made from: the cookie of the visit, or one for those who have no visit yet."""
+    """Return the secret of the CSRF token: the session cookie, or a separate cookie before there is a session."""
     return cookie(request, OWNED if request.url.path.startswith("/owner") else SESSION) or cookie(request, FORM)
 
 
 async def posted(request: Request) -> dict[str, str]:
-    """The texts of a form."""
+    """Return the texts of a form."""
     form = await request.form()
     return {key: value for key, value in form.items() if isinstance(value, str)}
 
@@ -152,21 +142,23 @@ Posted = Annotated[dict[str, str], Depends(posted)]
 
 
 async def check_csrf(request: Request, form: Posted) -> None:
-    """Refuse what is posted without the token of one of our own pages, in the form or in a header."""
+    """Refuse a post without the CSRF token of one of our pages, in the form or in a header."""
     given = request.headers.get("x-csrf-token") or form.get("csrf", "")
-    if request.method == "POST" and not is_csrf_token(_secret(request), given):
+    secret = _secret(request)
+    wanted = csrf_token(secret) if secret else ""
+    if request.method == "POST" and not (wanted and secrets.compare_digest(wanted.encode(), given.encode())):
         raise HTTPException(403, "this form is out of date; load the page again")
 
 
-#: Every route that takes a form or an answer is behind this.
+#: The dependency of every route that accepts a form or an answer.
 CSRF = [Depends(check_csrf)]
 
 
-# -- who is calling ----------------------------------------------------------------------------------------------------
+# -- the caller --------------------------------------------------------------------------------------------------------
 
 
 def current_visitor(request: Request, area: str) -> Visitor | None:
-    """Return who is calling: by the cookie, or, among owners, by the name that the identity proxy gives."""
+    """Return the visitor behind a request: by the cookie or, for owners, by the name from the identity proxy."""
     site, token = request.app.state.site, cookie(request, area)
     name = request.headers.get(site.trusted_header, "") if site.trusted_header and area == OWNED else ""
     if not token and not name:
@@ -176,7 +168,7 @@ def current_visitor(request: Request, area: str) -> Visitor | None:
 
 
 def the_annotator(request: Request) -> Participant:
-    """Return the annotator who is calling; everybody else gets 401."""
+    """Return the annotator behind a request; respond with 401 if there is none."""
     who = current_visitor(request, SESSION)
     if not isinstance(who, Participant):
         raise HTTPException(401, "open your invitation link first")
@@ -184,7 +176,7 @@ def the_annotator(request: Request) -> Participant:
 
 
 def the_reader(request: Request) -> Visitor:
-    """Return the owner or adjudicator who is calling; everybody else gets 401."""
+    """Return the owner or adjudicator behind a request; respond with 401 if there is none."""
     who = current_visitor(request, OWNED)
     if who is None or isinstance(who, Participant):
         raise HTTPException(401, "open your owner's link first; `creperie annotate link NAME` makes one")
@@ -195,27 +187,53 @@ def client_address(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-def _allowed(kind: str) -> Callable[[Request, str], Visitor]:
-    """A dependency: who is calling, if their link allows this in the study that the address names."""
+def base_url(request: Request) -> str:
+    """Return the base URL of links: the address that the server was given, or the one in the request."""
+    return str(request.app.state.site.url or request.base_url).rstrip("/")
 
-    def check(request: Request, name: Name) -> Visitor:
+
+@dataclass(frozen=True)
+class StudyVisit:
+    """A request of an owner or adjudicator to a page of the study in the URL."""
+
+    request: Request
+    who: Visitor
+    study: StudyRow
+
+    @property
+    def site(self) -> Site:
+        site: Site = self.request.app.state.site
+        return site
+
+    @property
+    def name(self) -> str:
+        return self.study.name
+
+    def page(self, template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
+        return page(self.request, template, status, **{"who": self.who.link, "study": self.study, **values})
+
+    def to(self, part: str = "") -> RedirectResponse:
+        """Redirect to a page of the study."""
+        return to(f"/owner/studies/{self.name}{part}")
+
+
+def _allowed(kind: str) -> Callable[[Request, str], StudyVisit]:
+    """Return a dependency that gives the visit if the caller's link has this right in the study in the URL."""
+
+    def check(request: Request, name: Name) -> StudyVisit:
         who = the_reader(request)
         with request.app.state.site.db.read() as session:
-            study = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
-        if study is None or not who.may(ADJUDICATOR, study):  # whether it exists is nobody else's business
+            study = session.scalar(select(StudyRow).where(StudyRow.name == name))
+        if study is None or not who.may(ADJUDICATOR, study.id):  # do not reveal whether it exists
             raise HTTPException(404, "there is no such study")
-        if not who.may(kind, study):
+        if not who.may(kind, study.id):
             raise HTTPException(403, "only owners can do this")
-        return who
+        return StudyVisit(request, who, study)
 
     return check
 
 
 AnnotatorHere = Annotated[Participant, Depends(the_annotator)]
 ReaderHere = Annotated[Visitor, Depends(the_reader)]
-AdjudicatorHere = Annotated[Visitor, Depends(_allowed(ADJUDICATOR))]
-OwnerHere = Annotated[Visitor, Depends(_allowed(OWNER))]
-
-
-def static_folder() -> str:
-    return str(resources.files("creperie.annotation") / "static")
+AdjudicatorHere = Annotated[StudyVisit, Depends(_allowed(ADJUDICATOR))]
+OwnerHere = Annotated[StudyVisit, Depends(_allowed(OWNER))]

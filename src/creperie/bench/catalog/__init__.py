@@ -1,1 +1,1 @@
-"""Every benchmark creperie knows by name, and how to get it."""
+"""The catalog: the benchmarks that creperie knows by name, and how to get them."""

@@ -1,7 +1,7 @@
-"""One file over HTTP: resumed where it stopped, tried again after drops, checked before it counts as there.
+"""Download of one file over HTTP, with resumption, retries and a check of the content.
 
-While it comes in, a file is called `NAME.part`. It gets its name only when it is complete and what it should be, so a
-file with its name is never a half of one.
+A file is called `NAME.part` while it is downloaded. It is renamed to `NAME` only when it is complete and has passed the
+check, so a file called `NAME` is never partial.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class PartialDownload:
-    """The part of a file that has come in so far, and the server's name for its version."""
+    """The part of a file received so far, and the validator (ETag or date) of the version that it belongs to."""
 
     target: Path
     url: str
@@ -48,7 +48,7 @@ class PartialDownload:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def recall(self) -> None:
-        """Take up what an earlier run left."""
+        """Read the validator that an earlier run stored; it stays empty if there is none for this address."""
         try:
             left = json.loads(self.note.read_text(encoding="utf-8"))
             self.validator = str(left["validator"]) if left["url"] == self.url else ""
@@ -60,7 +60,7 @@ class PartialDownload:
         self.note.write_text(json.dumps({"url": self.url, "validator": validator}), encoding="utf-8")
 
     def drop(self) -> int:
-        """Forget what has come in; the number of bytes that were thrown away."""
+        """Delete the partial file and return the number of bytes that were discarded."""
         lost = self.size
         self.path.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
@@ -75,49 +75,49 @@ class PartialDownload:
         self.note.unlink(missing_ok=True)
 
 
-#: Answers that a later try may turn into a good one.
+#: Status codes of failures that are temporary: the request is retried.
 PASSING = {408, 425, 429, 500, 502, 503, 504}
-#: Answers that mean: not here. (Object stores answer 403 for what they don't have.)
+#: Status codes that mean that the file is not available there. (Object stores answer 403 for missing objects.)
 GONE = {401, 403, 404, 410}
 
-#: How an image file begins.
+#: The first bytes of image files.
 PICTURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How patient a download is. Seconds and bytes."""
+    """The timeouts, retries and size limits of a download, in seconds and bytes."""
 
     connect: float = 10.0
     read: float = 30.0
-    attempts: int = 5  # in a row without a single new byte
+    attempts: int = 5  # consecutive attempts without a single new byte
     pause: float = 0.5  # before the second attempt; doubles each time
     longest_pause: float = 120.0
-    slowest: float = 100.0  # bytes a second, over `patience` seconds: anything slower counts as dropped
+    slowest: float = 100.0  # bytes per second, averaged over `patience` seconds; a slower connection counts as dropped
     patience: float = 60.0
-    most: int = 4 << 30  # of one text file
+    most: int = 4 << 30  # bytes of one text file
     most_picture: int = 64 << 20
     workers: int = 8
-    give_up_after: int = 16  # files that failed in a row
+    give_up_after: int = 16  # consecutive failed files
 
     def most_of(self, file: File) -> int:
         return self.most_picture if file.picture else self.most
 
     def wait_before(self, attempt: int) -> float:
-        """Exponential, with jitter so that eight workers don't come back in step."""
+        """Return the seconds to wait: exponential backoff, with jitter so that the workers do not retry in step."""
         return min(self.pause * 2**attempt, self.longest_pause) * random.uniform(0.75, 1.25)
 
 
 class FetchError(DataError):
-    """A file that could not be fetched. `gone`: the server says it has no such file."""
+    """Raised when a file cannot be fetched; `gone` is True if the server says that it has no such file."""
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "", gone: bool = False) -> None:
+    def __init__(self, what: str, *, where: object = "", hint: str = "", gone: bool = False) -> None:
         self.gone = gone
         super().__init__(what, where=where, hint=hint)
 
 
 class _PassingError(Exception):
-    """A failed attempt that is worth another one, after `wait` seconds if the server asked for that."""
+    """Raised by a failed attempt that should be retried, after `wait` seconds if the server asked for a delay."""
 
     def __init__(self, what: str, wait: float | None = None) -> None:
         self.wait = wait
@@ -125,23 +125,23 @@ class _PassingError(Exception):
 
 
 class StoppedError(Exception):
-    """The user, or another worker's failure, ended the work."""
+    """Raised in a worker when the user or the failure of another worker has stopped the download."""
 
 
 @dataclass(frozen=True)
 class Received:
-    """A file that is there: where from, how large, what it is."""
+    """A file that is complete on disk: its path, address, size and checksum, and whether it was fetched just now."""
 
     path: Path
     url: str
     size: int
-    sha256: str  # empty for images, whose content nobody states
-    fetched: bool  # now, not earlier
+    sha256: str  # empty for images, for which no checksum is published
+    fetched: bool  # False if an earlier run fetched it
 
 
 @dataclass
 class Fetcher:
-    """Fetches files with one HTTP client, made when it is first needed; safe to use from several threads."""
+    """A downloader with one HTTP client, which is created on first use. It may be used from several threads."""
 
     limits: Limits
     mirror: str = ""
@@ -162,7 +162,7 @@ class Fetcher:
             return self.client
 
     def fetch(self, file: File, folder: Path, advance: Advance) -> Received:
-        """Return the file, from the first of its addresses that has it."""
+        """Download a file, unless it is already there, and return it. The addresses are tried in order."""
         target = safe_path(folder, file.saved_as)
         earlier = self._kept(file, target)
         if earlier is not None:
@@ -178,7 +178,7 @@ class Fetcher:
         raise FetchError("has no address", where=file.saved_as)
 
     def _kept(self, file: File, target: Path) -> Received | None:
-        """Return what an earlier run fetched, if it is still what it should be."""
+        """Return the file that an earlier run fetched; None if there is none or its checksum is wrong."""
         if not target.is_file() or target.stat().st_size == 0:
             return None
         digest = "" if file.picture else sha256_of(target)
@@ -194,7 +194,7 @@ class Fetcher:
         advance(part.size)
         fresh = self._complete(part, file, advance)
         if file.sha256 and fresh != file.sha256 and part.resumed:
-            # A part of an older version may have been completed with the end of a newer one: once more, from the start.
+            # The beginning may be from an older version of the file than the end: try again from the start.
             advance(-part.drop())
             fresh = self._complete(part, file, advance)
         self._accept(part, file, fresh)
@@ -205,7 +205,7 @@ class Fetcher:
         return Received(target, url, size, fresh, fetched=True)
 
     def _complete(self, part: PartialDownload, file: File, advance: Advance) -> str:
-        """Try until all of it is there; the sha256 of what came."""
+        """Retry until the file is complete and return its sha256 (an empty string for images)."""
         failed, tries = 0, 0
         while True:
             before = part.size
@@ -225,7 +225,7 @@ class Fetcher:
         import httpx
 
         if part.size and not part.validator and not file.sha256:
-            advance(-part.drop())  # nothing could tell whether the end that comes now belongs to this beginning
+            advance(-part.drop())  # without a validator or checksum, the rest might be of another version
         have = part.size
         if have and have == file.size:
             part.resumed = True
@@ -251,7 +251,9 @@ class Fetcher:
             raise FetchError(f"cannot be fetched ({e})", where=part.url) from None
 
     def _open_answer(self, answer: httpx.Response, part: PartialDownload, file: File, advance: Advance) -> int | None:
-        """Look at the head of an answer and make the part fit it; the length of the whole file, where it is said."""
+        """Check the headers of a response, drop the partial file if it does not fit, and return the size of the whole
+        file (None if the server does not state it).
+        """
         if answer.status_code == 416:
             advance(-part.drop())
             raise _PassingError("the server has fewer bytes than were already here", wait=0)
@@ -279,16 +281,16 @@ class Fetcher:
     def _take(
         self, answer: httpx.Response, part: PartialDownload, total: int | None, most: int, advance: Advance
     ) -> None:
-        """Append the body to the part."""
+        """Append the body of a response to the partial file."""
         most = most if total is None else total
         came, since = 0, time.monotonic()
         size = part.size
         encoded = answer.headers.get("Content-Encoding", "identity") not in ("", "identity")
         with part.path.open("ab") as out:
-            # Chunks as the network brings them: a fixed size would be collected first, and lost with the connection.
+            # Write chunks as they arrive: chunks of a fixed size would be buffered, and lost if the connection drops.
             for chunk in answer.iter_bytes() if encoded else answer.iter_raw():
                 if self.stop.is_set():
-                    raise StoppedError  # before the write: the next run may already be at work on this part
+                    raise StoppedError  # before the write: a new run may already be writing to this file
                 out.write(chunk)
                 advance(len(chunk))
                 size += len(chunk)
@@ -306,11 +308,14 @@ class Fetcher:
             raise FetchError(f"received more than {most:,} bytes", where=part.url, hint=_CHANGED)
 
     def _accept(self, part: PartialDownload, file: File, digest: str) -> None:
-        """A complete file that is not what it should be is removed, and said so."""
+        """Delete the file and raise a FetchError if its checksum is wrong, or if it should be an image and is not."""
         if file.sha256 and digest != file.sha256:
             part.drop()
-            what = f"its sha256 is {digest[:12]}…, the catalog says {file.sha256[:12]}…; the file was removed"
-            raise FetchError(what, where=part.url, hint=_CHANGED)
+            raise FetchError(
+                f"its sha256 is {digest[:12]}…, the catalog says {file.sha256[:12]}…; the file was removed",
+                where=part.url,
+                hint=_CHANGED,
+            )
         if file.picture and not is_picture(part.path):
             part.drop()
             raise FetchError("the server sent something that is not an image", where=part.url)
@@ -322,7 +327,7 @@ _CHANGED = "the published file has changed or was altered on the way; bring a co
 
 @contextmanager
 def open_fetcher(limits: Limits, mirror: str = "") -> Iterator[Fetcher]:
-    """A fetcher with its own connections, closed at the end."""
+    """Yield a fetcher; its connections are closed at the end of the block."""
     fetcher = Fetcher(limits, mirror)
     try:
         yield fetcher
@@ -332,7 +337,7 @@ def open_fetcher(limits: Limits, mirror: str = "") -> Iterator[Fetcher]:
 
 
 def mirrored(url: str, mirror: str) -> str:
-    """Return the address of a file below a mirror, which is laid out by host name.
+    """Return the address of a file on a mirror, whose top folders are host names; without a mirror, the address itself.
 
     >>> mirrored("https://example.org/a/b.json", "http://127.0.0.1:8000/")
     'http://127.0.0.1:8000/example.org/a/b.json'
@@ -344,14 +349,14 @@ def mirrored(url: str, mirror: str) -> str:
 
 
 def is_picture(path: Path) -> bool:
-    """Return whether a file begins like an image; a log-in page that answers 200 to everything doesn't."""
+    """Return whether a file starts like an image. (Some servers answer 200 with a login page.)"""
     with path.open("rb") as f:
         head = f.read(16)
     return head.startswith(PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP")
 
 
 def _says_complete(answer: httpx.Response, part: PartialDownload) -> bool:
-    """Return whether the server has no more to send than what is here, of the very same version."""
+    """Return whether the server says that the partial file is already complete and of the same version."""
     nothing_more = answer.status_code == 416 and bool(part.validator)
     return nothing_more and answer.headers.get("Content-Range", "") == f"bytes */{part.size}"
 
@@ -371,7 +376,7 @@ def _refuse(answer: httpx.Response, url: str, limits: Limits) -> None:
 
 
 def _version(answer: httpx.Response) -> str:
-    """Return a strong name of the version that the server sends, or nothing: weak ones must not be used to resume."""
+    """Return the strong validator (ETag or date) of a response, or "": a weak ETag must not be used to resume."""
     tag: str = answer.headers.get("ETag", "")
     name = tag if tag.startswith('"') else str(answer.headers.get("Last-Modified", ""))
     return name if name.isascii() and name.isprintable() else ""
@@ -384,7 +389,7 @@ def _length(answer: httpx.Response) -> int | None:
 
 
 def _content_range(value: str) -> tuple[int, int | None]:
-    """Return where a partial answer starts, and how long the whole is.
+    """Return the start offset and the total size in a Content-Range header.
 
     >>> _content_range("bytes 100-299/300"), _content_range("bytes 5-9/*"), _content_range("nonsense")
     ((100, 300), (5, None), (-1, None))

@@ -1,10 +1,10 @@
-"""The catalog as data: what every benchmark is, where it comes from, what it tests."""
+"""The catalog as data: the files, images, taxonomy and other facts of each benchmark."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ from creperie.core import packaged, unknown
 
 @dataclass(frozen=True)
 class File:
-    """One published file: the addresses to try in turn, the name it is kept under, and what is known of its content."""
+    """A published file: addresses to try in order, the name to save it under, and its size and checksum if known."""
 
     urls: tuple[str, ...]
     saved_as: str
@@ -26,7 +26,7 @@ class File:
 
 @dataclass(frozen=True)
 class ImageSource:
-    """Where single images can be fetched from, for the keys that match a pattern."""
+    """A place to fetch single images from, for the image keys that match `pattern`."""
 
     name: str
     folder: str
@@ -36,7 +36,7 @@ class ImageSource:
     mean_bytes: int
 
     def find(self, key: str) -> File | None:
-        """Return the file behind an image key, or None when the key does not belong to this source."""
+        """Return the file of an image key, or None if the key does not match the pattern of this source."""
         match = re.search(self.pattern, key)
         if match is None:
             return None
@@ -46,7 +46,10 @@ class ImageSource:
 
 @dataclass(frozen=True)
 class Images:
-    """Which images a benchmark needs. `inside`: they come with the text; `by_hand`: what no address exists for."""
+    """The images that a benchmark needs.
+
+    `inside` is True if they come with the text files; `by_hand` describes the images that have no address.
+    """
 
     sources: tuple[ImageSource, ...] = ()
     count: int | None = None
@@ -61,21 +64,17 @@ class Images:
         return next((file for source in self.sources if (file := source.find(key))), None)
 
     def bytes_of(self, count: int) -> int:
-        """About how large so many images are."""
+        """Return the approximate size in bytes of `count` images."""
         return count * max((s.mean_bytes for s in self.sources), default=0)
 
 
 @dataclass(frozen=True)
 class CatalogSource:
-    """Where a benchmark comes from. Without a commit it is not pinned."""
+    """The origin of a benchmark, pinned to a commit if one is stated."""
 
     repository: str = ""
     commit: str = ""
     mirror: str = ""
-
-    @property
-    def pinned(self) -> bool:
-        return bool(self.commit)
 
     @property
     def page(self) -> str:
@@ -86,14 +85,14 @@ class CatalogSource:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """A row of the taxonomy: which property of compositionality, by which minimal difference, in which phenomena."""
+    """A row of the taxonomy: the tested properties of compositionality, the minimal difference and the phenomena."""
 
     properties: Mapping[str, tuple[str, ...]]
     difference: str
     type: str
     phenomena: tuple[str, ...]
-    tabulated: bool  # in Table 1 of "Hit or Be Hit", not only here
-    tests: bool | None = None  # does its paper test differences statistically, as that table says
+    tabulated: bool  # listed in Table 1 of "Hit or Be Hit"
+    tests: bool | None = None  # whether its paper tests differences statistically, according to that table
 
     @property
     def tested(self) -> str:
@@ -102,12 +101,12 @@ class Taxonomy:
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """A benchmark that has a name."""
+    """A benchmark in the catalog."""
 
     name: str
     title: str
     items: int | None
-    counted: bool  # in the release; otherwise the number is what the authors state
+    counted: bool  # True if counted in the release; otherwise the number is the one the authors state
     shape: str
     licence: str
     chance: Mapping[str, float | None]
@@ -116,7 +115,7 @@ class CatalogEntry:
     taxonomy: Taxonomy
     images: Images
     files: tuple[File, ...] = ()
-    read: str = ""  # the file to read among them; empty for the folder
+    read: str = ""  # the file in `files` to read; empty to read the folder
     own_copy: str = ""
     paper: str = ""
     notes: tuple[str, ...] = ()
@@ -125,25 +124,31 @@ class CatalogEntry:
 
     @property
     def how(self) -> str:
-        """How a user gets it: `download`; `own copy`; or `import`, where creperie has no reader for it."""
+        """How a user gets the benchmark: `download`, `own copy`, or `import` if creperie has no reader for it."""
         if not self.format:
             return "import"
         return "download" if self.files and not self.own_copy else "own copy"
 
     @property
     def size(self) -> int | None:
-        """The size of the text, where every file's size is known."""
-        sizes = [f.size for f in self.files if not f.optional]
-        return None if None in sizes or not sizes else sum(s for s in sizes if s is not None)
+        """The size of the required files in bytes; None if a size is not known."""
+        required = [f for f in self.files if not f.optional]
+        return total_size(required) if required else None
+
+
+def total_size(files: Iterable[File]) -> int | None:
+    """Return the bytes of files together; None if a size is not known."""
+    sizes = [f.size for f in files]
+    return None if None in sizes else sum(s or 0 for s in sizes)
 
 
 def catalog_entries() -> tuple[CatalogEntry, ...]:
-    """Return every benchmark of the catalog, in its order."""
+    """Return all benchmarks of the catalog, in catalog order."""
     return tuple(_catalog().values())
 
 
 def find_entry(name: str) -> CatalogEntry:
-    """Return the benchmark of a name or of another spelling of it.
+    """Return the benchmark with this name or alias; raise an error if there is none.
 
     >>> find_entry("SugarCrepe_PP").name
     'sugarcrepe++'
@@ -172,7 +177,7 @@ def _catalog() -> Mapping[str, CatalogEntry]:
     return {name: _entry(name, e, rows.get(name, []), sources) for name, e in document["benchmarks"].items()}
 
 
-#: fields that benchmarks.yaml writes as they are
+#: fields that are copied from benchmarks.yaml unchanged
 _SAME = ("title", "items", "shape", "licence", "chance", "format", "read", "own_copy", "paper", "subsets")
 
 

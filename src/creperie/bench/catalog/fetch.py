@@ -1,4 +1,4 @@
-"""Many files at once, by a few workers: when one gives up the others stop, and every missing file is reported."""
+"""Parallel downloads by a few worker threads: a failure stops all of them, unless the file is optional or an image."""
 
 from __future__ import annotations
 
@@ -11,37 +11,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from creperie.bench.catalog.download import Fetcher, FetchError, Received
-from creperie.bench.catalog.entries import File
-from creperie.core import Advance, Progress, locked, silent
+from creperie.bench.catalog.entries import File, total_size
+from creperie.core import Advance, Progress, counted, locked, silent
 
-#: Seconds in which workers may come to their end after an interrupt.
+#: Seconds to wait for the workers to finish after an interrupt.
 LAST_WORDS = 1.0
 
 
 @dataclass
 class Fetched:
-    """The result of fetching a list of files; `missing` says why, by the name it would have had."""
+    """The result of fetching a list of files: `missing` maps the name of each missing file to the error."""
 
     received: dict[str, Received] = field(default_factory=dict)
     missing: dict[str, FetchError] = field(default_factory=dict)
 
 
 def fetch_files(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Fetch text files, with progress in bytes, and return what came. A required file that is missing ends the
-    download."""
-    sizes = [f.size for f in files]
-    known = sum(s for s in sizes if s is not None)
-    total = known if None not in sizes else None
-    with (
-        progress(f"download {len(files)} file{'s' * (len(files) != 1)}", total, "bytes") as advance,
-        fetching_into(folder),
-    ):
+    """Fetch text files, with progress in bytes, and return the result. A missing file that is required raises its
+    error.
+    """
+    label = f"download {counted(len(files), 'file')}"
+    with progress(label, total_size(files), "bytes") as advance, fetching_into(folder):
         return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 
 
 def fetch_images(fetcher: Fetcher, files: Sequence[File], folder: Path, progress: Progress = silent) -> Fetched:
-    """Fetch images, with progress in files, and return what came. A missing one is reported; the others are still
-    fetched."""
+    """Fetch images, with progress in files, and return the result. A missing image is recorded in it and the others are
+    still fetched.
+    """
     with progress("fetch images", len(files), "images") as advance, fetching_into(folder):
         return _run(fetcher, [_FetchJob(f, folder, advance) for f in files])
 
@@ -61,7 +58,7 @@ class _FetchJob:
             self.advance(1)
 
     def can_do_without(self, error: FetchError) -> bool:
-        """Any image; of the other files, those that a revision may lack."""
+        """Return whether the file is an image, or an optional file that the server does not have."""
         return self.file.picture or (self.file.optional and error.gone)
 
 
@@ -69,8 +66,10 @@ Outcome = tuple[_FetchJob, Received | BaseException]
 
 
 def _run(fetcher: Fetcher, jobs: Sequence[_FetchJob]) -> Fetched:
-    """Run every job by a few workers and return the results. Workers are daemons: nobody who interrupts waits for a
-    server that does not answer."""
+    """Run the jobs in a few worker threads and return the results.
+
+    The workers are daemon threads, so that an interrupt does not wait for a server that does not respond.
+    """
     todo, done = iter(jobs), queue.SimpleQueue[Outcome]()
     turn = threading.Lock()
 
@@ -117,7 +116,7 @@ def _collect(done: queue.SimpleQueue[Outcome], count: int, give_up_after: int) -
 
 
 def fetching_into(folder: Path) -> AbstractContextManager[None]:
-    """Keep other processes from fetching into this folder meanwhile."""
+    """Return a context manager that prevents other processes from fetching into the folder."""
     lock = folder.parent / f".{folder.name}.fetching"
     hint = "wait until it is done, then run the same command again"
     return locked(lock, "another creperie is fetching into this folder", where=folder, hint=hint)

@@ -1,4 +1,4 @@
-"""From a name to a benchmark folder: published files, read by their format, with images fetched or the user's."""
+"""Getting a benchmark by name: its files are downloaded or taken from the user's copy, read, and saved as a folder."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CatalogPictures:
-    """The store to use (None: the one that the format found), and how far it goes.
+    """The images of a benchmark: the store to use (None: the one the format found) and the number of images it has.
 
-    `missing` are the images that could not be fetched: why, and which items need them.
+    `missing` lists the images that could not be fetched, each with the reason and the items that need it.
     """
 
     store: ImageStore | None = None
@@ -37,7 +37,7 @@ class CatalogPictures:
 
 
 def own_images(bench: Benchmark, place: str) -> CatalogPictures:
-    """Return the images that the user has."""
+    """Return the images of a place that the user has named (a folder, zip or Parquet file)."""
     from creperie.bench.benchmark import image_keys
     from creperie.bench.stores import open_store
 
@@ -48,8 +48,7 @@ def own_images(bench: Benchmark, place: str) -> CatalogPictures:
 
 
 def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> CatalogPictures:
-    """Return the images that came with the text, if any; where they are wanted and not there, a note says how to get
-    them."""
+    """Return the images that came with the text. If they are wanted and incomplete, a note says how to get them."""
     from creperie.bench.benchmark import image_keys
 
     keys = image_keys(bench)
@@ -59,7 +58,7 @@ def images_beside(entry: CatalogEntry, bench: Benchmark, *, wanted: bool) -> Cat
 
 
 def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, File | None], list[File]]:
-    """Return the file behind each image key (None: no address is known), and those of the files that are not here."""
+    """Return the file of each image key (None: no address is known), and a list of those files that are not on disk."""
     from creperie.bench.benchmark import image_keys
 
     files = {key: entry.images.find(key) for key in image_keys(bench)}
@@ -70,7 +69,7 @@ def images_to_fetch(entry: CatalogEntry, bench: Benchmark) -> tuple[dict[str, Fi
 def fetch_pictures(
     fetcher: Fetcher, entry: CatalogEntry, bench: Benchmark, *, large_ok: bool, progress: Progress
 ) -> CatalogPictures:
-    """Fetch every image that the items name and that has an address, unless it is here already."""
+    """Fetch the images of all items that have an address and are not on disk yet, and return the result."""
     from creperie.bench.stores import open_store
 
     folder = images_folder(entry)
@@ -94,7 +93,7 @@ def fetch_pictures(
 
 
 def items_by_image(bench: Benchmark, keys: set[str]) -> dict[str, list[str]]:
-    """Return which items (subset/id) need each of these images."""
+    """Return the items (as subset/id) that need each of these images."""
     from creperie.bench.images import split_reference
 
     users: dict[str, list[str]] = {}
@@ -113,7 +112,7 @@ def _by_hand(entry: CatalogEntry, what: str, count: str = "the ") -> str:
 
 @dataclass(frozen=True)
 class DownloadOptions:
-    """How to get a benchmark."""
+    """Options of `get_benchmark`."""
 
     copy: Path | None = option(None, "Your own copy of the published files.", flags="--from", metavar="PATH")
     out: Path | None = option(None, "Where to write it, instead of the data home.", metavar="DIR")
@@ -126,7 +125,7 @@ class DownloadOptions:
 
 @dataclass(frozen=True)
 class Downloaded:
-    """The result of a download. It is complete when no image that has an address is missing."""
+    """The result of a download. It is complete if every image that has an address was fetched."""
 
     entry: CatalogEntry
     folder: Path
@@ -144,7 +143,7 @@ class Downloaded:
 
 
 def plan_download(name: str, wish: DownloadOptions | None = None) -> DownloadPlan:
-    """Return what `get_benchmark` would fetch; nothing is fetched or written."""
+    """Return what `get_benchmark` would fetch, without fetching or writing anything."""
     wish = wish or DownloadOptions()
     entry = find_entry(name)
     check_readable(entry)
@@ -163,9 +162,9 @@ def plan_download(name: str, wish: DownloadOptions | None = None) -> DownloadPla
 def get_benchmark(
     name: str, wish: DownloadOptions | None = None, *, limits: Limits | None = None, progress: Progress = silent
 ) -> Downloaded:
-    """Fetch a benchmark, or take the user's copy of it, and write it as a benchmark folder.
+    """Download a benchmark, or read the user's copy of it, save it as a benchmark folder, and return the result.
 
-    An interrupted call continues where it stopped; what is there already is not fetched again.
+    A repeated call resumes an interrupted download; files that are already on disk are not fetched again.
     """
     from creperie.bench.storage import WRITTEN, save
 
@@ -200,7 +199,7 @@ def _pictures(
 
 
 def mirror_of(wish: DownloadOptions) -> str:
-    """Return the mirror that the call or the environment names."""
+    """Return the address of the mirror from the options or $CREPERIE_MIRROR, or an empty string."""
     url = wish.mirror or os.environ.get("CREPERIE_MIRROR", "")
     if url and not url.startswith(("http://", "https://")):
         raise UsageError("the mirror is not an address", where=url, hint="write it as http://… or https://…")
@@ -208,7 +207,7 @@ def mirror_of(wish: DownloadOptions) -> str:
 
 
 def check_readable(entry: CatalogEntry) -> None:
-    """Refuse, before anything is fetched, what creperie cannot read."""
+    """Raise a UsageError if creperie has no reader for the benchmark."""
     if not entry.format:
         raise UsageError(f"creperie cannot read {entry.title}", where=entry.name, hint=how_to_get(entry))
 
@@ -219,7 +218,7 @@ def check_downloadable(entry: CatalogEntry) -> None:
 
 
 def _is_ours(target: Path, entry: CatalogEntry) -> bool:
-    """Return whether an earlier `get_benchmark` of the same benchmark wrote the folder."""
+    """Return whether the folder was written by an earlier `get_benchmark` of the same benchmark."""
     if not (target / MANIFEST_FILE).is_file():
         return False
     try:

@@ -1,8 +1,8 @@
-"""Where creperie keeps what it fetched.
+"""The folders in which creperie stores what it fetched.
 
 $CREPERIE_HOME            else $XDG_DATA_HOME/creperie, else ~/.local/share/creperie
   data/NAME/              a benchmark as creperie writes it
-  downloads/NAME/         the published files, as they came
+  downloads/NAME/         the published files, unchanged
   images/FOLDER/          single images, shared by the benchmarks that use them
 """
 
@@ -17,11 +17,11 @@ from creperie.core import UsageError
 if TYPE_CHECKING:
     from creperie.bench.catalog.entries import CatalogEntry
 
-MANIFEST_FILE = "creperie.json"  #: what makes a folder a benchmark
+MANIFEST_FILE = "creperie.json"  #: the file that marks a folder as a benchmark
 
 
 def data_home() -> Path:
-    """Return the folder below which everything lies."""
+    """Return the folder that contains all stored data."""
     own = os.environ.get("CREPERIE_HOME")
     if own:
         return Path(own).expanduser().absolute()
@@ -42,13 +42,13 @@ def images_folder(entry: CatalogEntry) -> Path:
 
 
 def installed_benchmarks(entry: CatalogEntry) -> Path | None:
-    """Return the folder of a benchmark that `data get` has written, or None."""
+    """Return the folder of a benchmark that `data get` has written; None if there is none."""
     folder = benchmark_folder(entry)
     return folder if (folder / MANIFEST_FILE).is_file() else None
 
 
 def find_installed(name: str) -> Path:
-    """Return the folder that `creperie data get NAME` wrote."""
+    """Return the folder that `creperie data get NAME` wrote; raise a UsageError if there is none."""
     from creperie.bench.catalog.entries import find_entry
 
     entry = find_entry(name)
@@ -59,7 +59,7 @@ def find_installed(name: str) -> Path:
 
 
 def how_to_get(entry: CatalogEntry) -> str:
-    """Return what a user does to have a benchmark, in half a line."""
+    """Return a short instruction on how to get a benchmark."""
     if entry.how == "download":
         return f"run `creperie data get {entry.name}`"
     if entry.how == "import":

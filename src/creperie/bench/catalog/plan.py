@@ -1,4 +1,4 @@
-"""What getting a benchmark will take, before anything is fetched: files, bytes, room on the disk."""
+"""The plan of a download, made before anything is fetched: files, bytes, and a check of the disk space."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.catalog.entries import CatalogEntry, File
+from creperie.bench.catalog.entries import CatalogEntry, File, total_size
 from creperie.bench.images import safe_path
 from creperie.core import UsageError
 
-#: More than this is fetched only when the user has said so.
+#: Downloads of more bytes than this need the user's consent.
 LARGE = 5 * 10**9
-#: Room to leave on a disk.
+#: Bytes to leave free on the disk.
 MARGIN = 200 * 10**6
 
 
 @dataclass(frozen=True)
 class DownloadPlan:
-    """What is still to be fetched. Until the text is here, the number of images is the catalog's: no more than that."""
+    """The files and images still to be fetched. Until the text is on disk, `images` is the catalog's number (an upper
+    bound).
+    """
 
     entry: CatalogEntry
     files: tuple[File, ...]
@@ -29,8 +31,7 @@ class DownloadPlan:
 
     @property
     def file_bytes(self) -> int | None:
-        sizes = [f.size for f in self.files if not f.optional]
-        return None if None in sizes else sum(s for s in sizes if s is not None)
+        return total_size(f for f in self.files if not f.optional)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -45,23 +46,29 @@ class DownloadPlan:
 
 
 def missing(files: Iterable[File], folder: Path) -> list[File]:
-    """Return those that are not in the folder under their own name."""
+    """Return the files that are not in the folder."""
     return [f for f in files if not _there(safe_path(folder, f.saved_as))]
 
 
 def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
-    """An error before a download that would not fit, or that is larger than anyone asked for."""
+    """Raise a UsageError if a download does not fit on the disk, or is larger than `LARGE` without `large_ok`."""
     if needed > LARGE and not large_ok:
-        hint = "add `yes=True` to fetch them all the same, or `no_images=True` for the text alone"
-        raise UsageError(f"the images are about {size_text(needed)}", where=str(folder), hint=hint)
+        raise UsageError(
+            f"the images are about {size_text(needed)}",
+            where=folder,
+            hint="add `yes=True` to fetch them all the same, or `no_images=True` for the text alone",
+        )
     free = shutil.disk_usage(next(p for p in (folder, *folder.absolute().parents) if p.exists())).free
     if needed + MARGIN > free:
-        what = f"about {size_text(needed)} are to be fetched, and {size_text(free)} are free here"
-        raise UsageError(what, where=str(folder), hint="make room, or set CREPERIE_HOME to a folder on another disk")
+        raise UsageError(
+            f"about {size_text(needed)} are to be fetched, and {size_text(free)} are free here",
+            where=folder,
+            hint="make room, or set CREPERIE_HOME to a folder on another disk",
+        )
 
 
 def size_text(count: int) -> str:
-    """Return a number of bytes for people to read.
+    """Return a number of bytes as readable text.
 
     >>> size_text(999), size_text(1_706_288), size_text(254_280_000)
     ('999 bytes', '1.7 MB', '254.3 MB')

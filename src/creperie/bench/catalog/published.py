@@ -1,4 +1,4 @@
-"""The published files of a benchmark: downloaded, or found in the user's own copy; and read by their format."""
+"""The published files of a benchmark: downloading them or finding them in the user's copy, and reading them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from creperie.bench.catalog.entries import CatalogEntry, File
 from creperie.bench.catalog.fetch import fetch_files
 from creperie.bench.catalog.places import downloads_folder
 from creperie.bench.catalog.plan import check_room, missing
-from creperie.core import Progress, UsageError, sha256_of
+from creperie.core import Progress, UsageError, listing, sha256_of
 
 if TYPE_CHECKING:
     from creperie.bench.benchmark import Benchmark
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Published:
-    """The published files: where to read them, and what each of them is."""
+    """The published files of a benchmark: `path` is what to read, `files` describes them (name, size, checksum)."""
 
     path: Path
     files: tuple[Mapping[str, Any], ...]
@@ -28,7 +28,7 @@ class Published:
 
 
 def download(fetcher: Fetcher, entry: CatalogEntry, progress: Progress) -> Published:
-    """Download the files from their official place; those that are here already are only checked."""
+    """Download the files of a benchmark and return them; files that are already on disk are only checked."""
     folder = downloads_folder(entry)
     todo = missing(entry.files, folder)
     check_room(folder, sum(f.size or 0 for f in todo), large_ok=True)
@@ -39,21 +39,23 @@ def download(fetcher: Fetcher, entry: CatalogEntry, progress: Progress) -> Publi
         for name, r in sorted(result.received.items())
     )
     lacking = sorted(result.missing)
-    notes = (f"not in this revision: {_some(lacking)}",) if lacking else ()
+    notes = (f"not in this revision: {listing(lacking)}",) if lacking else ()
     return replace(downloaded(entry), files=files, notes=notes)
 
 
 def downloaded(entry: CatalogEntry) -> Published:
-    """Return the files as an earlier download left them."""
+    """Return the files of an earlier download, without descriptions."""
     folder = downloads_folder(entry)
     return Published(folder / entry.read if entry.read else folder, ())
 
 
 def own_copy(entry: CatalogEntry, copy: Path) -> Published:
-    """Return the user's copy: the published folder, or the repository around it; says which files differ from the
-    release."""
+    """Return the files in the user's copy: the published folder, or the repository that contains it.
+
+    Its notes list the files that differ from the pinned release, and those that are missing.
+    """
     if not copy.exists():
-        raise UsageError("does not exist", where=str(copy), hint="`from=` takes the folder or file you downloaded")
+        raise UsageError("does not exist", where=copy, hint="`from=` takes the folder or file you downloaded")
     if copy.is_file():
         return Published(copy, (_described(copy.name, copy, ""),))
     folder = _published_folder(entry, copy)
@@ -61,14 +63,14 @@ def own_copy(entry: CatalogEntry, copy: Path) -> Published:
     files = tuple(_described(f.saved_as, path, f.sha256 or "") for f, path in here.items())
     notes: list[str] = []
     if differ := [d["file"] for d in files if d["pinned"] and not d["same"]]:
-        notes.append(f"not as in the pinned release: {_some(differ)}")
+        notes.append(f"not as in the pinned release: {listing(differ)}")
     if lacking := [f.saved_as for f in entry.files if f not in here and not f.optional]:
-        notes.append(f"not in your copy: {_some(lacking)}")
+        notes.append(f"not in your copy: {listing(lacking)}")
     return Published(folder / entry.read if entry.read else folder, files, tuple(notes))
 
 
 def _published_folder(entry: CatalogEntry, copy: Path) -> Path:
-    """Return where in the copy the files lie: at its top, or in the folder that the repository keeps them in."""
+    """Return the folder of the copy that has the files: its top, `data`, or the folder used in the repository."""
     expected = [f.saved_as for f in entry.files] or ([entry.read] if entry.read else [])
     if not expected:
         return copy
@@ -76,12 +78,18 @@ def _published_folder(entry: CatalogEntry, copy: Path) -> Path:
     for folder in folders:
         if any((folder / name).is_file() for name in expected):
             return folder
-    hint = "point `from=` at the folder that holds the published files"
-    raise UsageError(f"holds none of the files of {entry.title} ({_some(expected)})", where=str(copy), hint=hint)
+    raise UsageError(
+        f"holds none of the files of {entry.title} ({listing(expected)})",
+        where=copy,
+        hint="point `from=` at the folder that holds the published files",
+    )
 
 
 def _folder_in_repository(file: File) -> str:
-    """`data_unrefined` for https://raw…/OWNER/NAME/COMMIT/data_unrefined/swap_obj.json kept as swap_obj.json."""
+    """Return the folder of a file within its repository.
+
+    For https://raw…/OWNER/NAME/COMMIT/data_unrefined/swap_obj.json saved as swap_obj.json, this is `data_unrefined`.
+    """
     head = file.urls[0].removesuffix(file.saved_as).rstrip("/")
     return "/".join(head.split("/")[6:])
 
@@ -97,17 +105,13 @@ def _described(name: str, path: Path, sha256: str) -> dict[str, Any]:
     }
 
 
-def _some(names: list[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
 def read_published(entry: CatalogEntry, text: Published) -> Benchmark:
-    """Return the benchmark that the files hold, under its catalog name, with its history."""
+    """Return the benchmark read from the files, with its catalog name, description and provenance."""
     from creperie.bench.benchmark import Info, ProvenanceStep
     from creperie.bench.formats import find_format, read_format
 
     if not text.path.exists():
-        raise UsageError("is not there", where=str(text.path), hint="point `from=` at the folder that holds it")
+        raise UsageError("is not there", where=text.path, hint="point `from=` at the folder that holds it")
     bench = read_format(find_format(entry.format), str(text.path))
     info = Info(
         title=entry.title,

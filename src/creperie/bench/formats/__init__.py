@@ -1,4 +1,4 @@
-"""Every published format, read into items and, where it makes sense, written back with the same content."""
+"""The published formats: each is read into items, and some are written back with the same content."""
 
 from __future__ import annotations
 

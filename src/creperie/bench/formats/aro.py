@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import FormatSource, described
+from creperie.bench.formats.format import Format, FormatSource, described
 from creperie.bench.formats.literals import literal_texts
-from creperie.bench.formats.published import NoItem, PublishedFile, read_parts
+from creperie.bench.formats.published import NoItem, PublishedFile, read_parts, reader
 from creperie.bench.formats.record import Record, image_of, number_of, tags_of, text_of, texts_of
 from creperie.bench.formats.recordfile import RecordKind
 from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import Item, choice
-from creperie.core import BOM, read_lines
+from creperie.core import read_lines
 
 _BOX = ("bbox_x", "bbox_y", "bbox_w", "bbox_h")
 _TAGS = ("image_id", "relation_name", "obj1_name", "obj2_name", "subject_name", "object_name")
-#: Four shuffles of every caption, after the caption itself.
+#: Number of shuffled captions that follow each caption.
 _PERTURBED = 4
 
 
@@ -36,15 +35,9 @@ def _vg_item(record: Record, subset: str) -> Item:
     return Item(record.key, subset, (image,), captions, choice(1, 1), tags)
 
 
-def _vg(name: str, title: str, word: str) -> Callable[[FormatSource], Benchmark]:
-    def read(source: FormatSource) -> Benchmark:
-        def wanted(file: str) -> bool:
-            return is_data_json(file) and word in file.lower()
-
-        files = find_files(source.path, wanted, f"ARO file (visual_genome_{word}.json)")
-        return read_parts(name, title, [PublishedFile(n, p, stem_of(n), "list", _vg_item) for n, p in files])
-
-    return read
+def _vg(name: str, word: str) -> Format:
+    wanted = f"ARO file (visual_genome_{word}.json)"
+    return described(name, reader(name, lambda n: is_data_json(n) and word in n.lower(), wanted, "list", _vg_item))
 
 
 # -- word order ------------------------------------------------------------------------------------------------------
@@ -62,16 +55,16 @@ def _order_item(record: Record, subset: str) -> Item:
 
 
 def _order_kind(path: Path) -> RecordKind:
-    first = next((line for _, line in read_lines(path) if line.removeprefix(BOM).strip()), "[")
-    return "list" if first.removeprefix(BOM).lstrip().startswith("[") else "lines"
+    first = next((line for _, line in read_lines(path) if line.strip()), "[")
+    return "list" if first.lstrip().startswith("[") else "lines"
 
 
-def _order(name: str, title: str) -> Callable[[FormatSource], Benchmark]:
+def _order(name: str) -> Format:
     def read(source: FormatSource) -> Benchmark:
         files = find_files(source.path, lambda n: n.endswith((".json", ".jsonl")), "file of word order tests (*.json)")
-        return read_parts(name, title, [PublishedFile(n, p, stem_of(n), _order_kind(p), _order_item) for n, p in files])
+        return read_parts(name, [PublishedFile(n, p, stem_of(n), _order_kind(p), _order_item) for n, p in files])
 
-    return read
+    return described(name, read)
 
 
 # -- NegCLIP ---------------------------------------------------------------------------------------------------------
@@ -86,15 +79,10 @@ def _negclip_item(record: Record, subset: str) -> Item | NoItem:
     return Item(record.key, subset, images, captions, choice(1, len(negatives)))
 
 
-def _read_negclip(source: FormatSource) -> Benchmark:
-    files = find_files(source.path, lambda n: n.endswith(".tsv"), "NegCLIP file (*.tsv)")
-    return read_parts("negclip", "NegCLIP", [PublishedFile(n, p, stem_of(n), "tsv", _negclip_item) for n, p in files])
-
-
 FORMATS = (
-    described("aro-vg-relation", _vg("aro-vg-relation", "ARO VG-Relation", "relation")),
-    described("aro-vg-attribution", _vg("aro-vg-attribution", "ARO VG-Attribution", "attribution")),
-    described("aro-coco-order", _order("aro-coco-order", "ARO COCO-Order")),
-    described("aro-flickr-order", _order("aro-flickr-order", "ARO Flickr30k-Order")),
-    described("negclip", _read_negclip),
+    _vg("aro-vg-relation", "relation"),
+    _vg("aro-vg-attribution", "attribution"),
+    _order("aro-coco-order"),
+    _order("aro-flickr-order"),
+    described("negclip", reader("negclip", lambda n: n.endswith(".tsv"), "NegCLIP file (*.tsv)", "tsv", _negclip_item)),
 )

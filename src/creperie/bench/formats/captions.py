@@ -1,4 +1,4 @@
-"""Raw captions: COCO, Karpathy's splits, Flickr, Conceptual Captions. Items with true captions only."""
+"""Raw captions (COCO, Karpathy's splits, Flickr, Conceptual Captions), read as items with true captions only."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, SkippedRecord, check_keys
+from creperie.bench.benchmark import Benchmark, SkippedRecord
 from creperie.bench.formats.columns import Columns
-from creperie.bench.formats.format import FormatSource, described
+from creperie.bench.formats.format import Format, FormatSource, described, title_of
+from creperie.bench.formats.published import finished
 from creperie.bench.formats.record import Record, kind_of, record_of, text_of, texts_of
-from creperie.bench.formats.textfile import file_digest, find_files, is_data_json, stem_of
+from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import Tag
-from creperie.core import BOM, DataError, parse_json, read_lines, read_text
+from creperie.core import DataError, read_json, read_lines
 
 #: One image with its captions: id, subset, image, captions, tags.
 Row = tuple[str, str, str, list[str], dict[str, Tag]]
 _TOKEN_LINE = re.compile(r"([^\t]+)#(\d+)\t(.*)", re.DOTALL)
 
 
-def _benchmark(
-    format: str, title: str, files: list[tuple[str, Path]], rows: Iterable[Row | SkippedRecord]
-) -> Benchmark:
+def _benchmark(name: str, files: list[tuple[str, Path]], rows: Iterable[Row | SkippedRecord]) -> Benchmark:
     columns = Columns()
     skipped: list[SkippedRecord] = []
     for row in rows:
@@ -33,26 +32,16 @@ def _benchmark(
         id_, subset, image, captions, tags = row
         reference = image_reference(image) if "#" in image else image
         columns.add(id_, subset, [reference], captions, [True] * len(captions), tags)
-    if not columns.count:
-        raise DataError("there is no caption in these files", where=", ".join(n for n, _ in files))
-    step = ProvenanceStep("read", {"format": format, "sha256": {name: file_digest(path) for name, path in files}})
-    info = Info(title=title)
-    bench = Benchmark(format, columns.table(), info=info, provenance=(step,), skipped=tuple(skipped))
-    check_keys(bench)
-    return bench
-
-
-def _document(path: Path) -> Any:
-    return parse_json(read_text(path), str(path), strict=True)
+    return finished(name, columns.table(), files, skipped)
 
 
 def _records(document: Any, name: str, path: Path) -> Iterator[Record]:
-    """Yield the objects of a list in a document; without a name, of the document itself."""
+    """Yield the objects of the list called `name` in a document; without a name, the document is the list."""
     if name and not isinstance(document, dict):
-        raise DataError(f"the document is {kind_of(document)}, expected an object", where=str(path))
+        raise DataError(f"the document is {kind_of(document)}, expected an object", where=path)
     values = document.get(name) if name else document
     if not isinstance(values, list):
-        raise DataError(f"{name!r} is {kind_of(values)}, expected a list", where=str(path))
+        raise DataError(f"{name!r} is {kind_of(values)}, expected a list", where=path)
     for i, value in enumerate(values):
         record = record_of(str(i), value, f"{path} ({name or 'record '}[{i}])")
         if not isinstance(value, dict):
@@ -65,7 +54,7 @@ def _records(document: Any, name: str, path: Path) -> Iterator[Record]:
 
 def _coco_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
-        document = _document(path)
+        document = read_json(path, strict=True)
         names: dict[str, str] = {}
         captions: dict[str, list[str]] = {}
         for image in _records(document, "images", path):
@@ -101,7 +90,7 @@ def _row(
 
 def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]:
     for name, path in files:
-        document = _document(path)
+        document = read_json(path, strict=True)
         if isinstance(document, dict):
             yield from (_split_row(record, name) for record in _records(document, "images", path))
         else:
@@ -109,7 +98,7 @@ def _karpathy_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecor
 
 
 def _split_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return an image of Karpathy's own files: {"filename", "split", "sentences": [{"raw"}]}."""
+    """Return the row of an image in Karpathy's files: {"filename", "split", "sentences": [{"raw"}]}."""
     sentences = record.fields.get("sentences")
     if not isinstance(sentences, list):
         raise record.error(f"'sentences' is {kind_of(sentences)}, expected a list")
@@ -122,7 +111,7 @@ def _split_row(record: Record, name: str) -> Row | SkippedRecord:
 
 
 def _listed_row(record: Record, name: str) -> Row | SkippedRecord:
-    """Return a row of the files made from them for retrieval: {"image", "caption": text or texts}."""
+    """Return the row of a record in the retrieval files made from them: {"image", "caption": text or texts}."""
     several = isinstance(record.fields.get("caption"), list)
     captions = texts_of(record, "caption", least=0) if several else [text_of(record, "caption")]
     return _row(record.key, stem_of(name).rsplit("/", 1)[-1], text_of(record, "image"), captions)
@@ -138,10 +127,9 @@ def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]
             continue
         captions: dict[str, list[str]] = {}
         for number, line in read_lines(path):
-            line = line.removeprefix(BOM)
             if not line or (number == 1 and line.lower().startswith(("image_name|", "image,caption"))):
                 continue
-            parts = _flickr_line(line, path)
+            parts = _flickr_line(line)
             if parts is None:
                 yield SkippedRecord(stem_of(name), f"line {number}", "no image and caption on this line")
             else:
@@ -153,7 +141,7 @@ def _flickr_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRecord]
 
 
 def _flickr8k_splits(folder: Path) -> dict[str, str]:
-    """Return train, dev or test by image, where the lists of Flickr8k are in the same folder."""
+    """Return the split (train, dev or test) of each image, if the split lists of Flickr8k are in the folder."""
     splits: dict[str, str] = {}
     for split in ("train", "dev", "test"):
         path = folder / f"Flickr_8k.{split}Images.txt"
@@ -162,8 +150,8 @@ def _flickr8k_splits(folder: Path) -> dict[str, str]:
     return splits
 
 
-def _flickr_line(line: str, path: Path) -> tuple[str, str] | None:
-    """Image and caption of a line, in any of the three published spellings."""
+def _flickr_line(line: str) -> tuple[str, str] | None:
+    """Return the image and caption on a line in any of the three published notations; None if it is in none of them."""
     if token := _TOKEN_LINE.fullmatch(line):
         return token[1], token[3]
     bars = line.split("| ", 2)
@@ -183,24 +171,23 @@ def _conceptual_rows(files: list[tuple[str, Path]]) -> Iterator[Row | SkippedRec
     for name, path in files:
         subset = stem_of(name)
         for number, line in read_lines(path):
-            caption, tab, link = line.removeprefix(BOM if number == 1 else "").partition("\t")
+            caption, tab, link = line.partition("\t")
             if not tab or "\t" in link or not link:
                 cells = line.count("\t") + 1
                 raise DataError(f"has {cells} cells, expected a caption and a link", where=f"{path}:{number}")
             yield str(number - 1), subset, link, [caption], {}
 
 
-def _reader(
-    format: str,
-    title: str,
+def _format(
+    name: str,
     rows: Callable[[list[tuple[str, Path]]], Iterator[Row | SkippedRecord]],
     wanted: Callable[[str], bool],
-) -> Callable[[FormatSource], Benchmark]:
+) -> Format:
     def read(source: FormatSource) -> Benchmark:
-        files = find_files(source.path, wanted, f"file of {title}")
-        return _benchmark(format, title, files, rows(files))
+        files = find_files(source.path, wanted, f"file of {title_of(name)}")
+        return _benchmark(name, files, rows(files))
 
-    return read
+    return described(name, read)
 
 
 def _is_flickr(name: str) -> bool:
@@ -210,14 +197,8 @@ def _is_flickr(name: str) -> bool:
 
 
 FORMATS = (
-    described(
-        "coco-captions",
-        _reader("coco-captions", "COCO captions", _coco_rows, lambda n: is_data_json(n) and "captions" in n),
-    ),
-    described("karpathy", _reader("karpathy", "Karpathy's splits", _karpathy_rows, is_data_json)),
-    described("flickr-captions", _reader("flickr-captions", "Flickr captions", _flickr_rows, _is_flickr)),
-    described(
-        "conceptual-captions",
-        _reader("conceptual-captions", "Conceptual Captions", _conceptual_rows, lambda n: n.endswith(".tsv")),
-    ),
+    _format("coco-captions", _coco_rows, lambda n: is_data_json(n) and "captions" in n),
+    _format("karpathy", _karpathy_rows, is_data_json),
+    _format("flickr-captions", _flickr_rows, _is_flickr),
+    _format("conceptual-captions", _conceptual_rows, lambda n: n.endswith(".tsv")),
 )

@@ -1,4 +1,4 @@
-"""Items put into columns as they are read, a chunk at a time, so that millions of them take little memory."""
+"""Columns that collect items as they are read, in chunks, so that millions of items take little memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _TRUTHS = {"true": True, "True": True, "false": False, "False": False}
 
 
 class Columns:
-    """The columns of a table of items, growing. `typed` tags come as text and become numbers where all of them are."""
+    """A growing table of items. With `typed`, tags are given as text and converted to numbers or booleans where
+    possible.
+    """
 
     def __init__(self, *, typed: bool = False) -> None:
         self.typed = typed
@@ -51,19 +53,17 @@ class Columns:
         self._rows = [[] for _ in CORE_COLUMNS.names]
 
     def table(self) -> pa.Table:
-        """Return all items as the table a Benchmark holds."""
+        """Return all items as a table for a Benchmark."""
         self._flush()
         table = pa.concat_tables(self._chunks)
         for name, values in sorted(self._tags.items()):
             values += [None] * (self.count - len(values))
-            table = table.append_column(
-                TAG_PREFIX + name, tag_array(name, typed_cells(values) if self.typed else values)
-            )
+            table = table.append_column(TAG_PREFIX + name, tag_array(typed_cells(values) if self.typed else values))
         return table
 
 
 def typed_cells(values: list[Any]) -> list[Tag | None]:
-    """Return cells of text as numbers or truth values, where all of them are; empty ones are missing."""
+    """Return text cells as numbers or as booleans if all of them can be converted; empty cells become None."""
     texts = [text or None for text in values]
     present = {text for text in texts if text is not None}
     if present and all(_NUMBER.fullmatch(text) for text in present):

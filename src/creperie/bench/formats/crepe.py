@@ -41,26 +41,31 @@ def _reader(column: str) -> Callable[[Record, str], Item | NoItem]:
 
 
 def _read_productivity(source: FormatSource) -> Benchmark:
-    column = source.options.get("column", "hard_negs")
-    parts = [PublishedFile(n, p, subset_of(n), "csv", _reader(column)) for n, p in _files(source, "prod_")]
-    return read_parts("crepe", "CREPE productivity", parts)
+    return _read_as("crepe", source, "prod_", source.options.get("column", "hard_negs"))
 
 
 def _read_systematicity(source: FormatSource) -> Benchmark:
     column = source.options.get("column") or f"valid_hard_negs_{source.choice('negatives', _KINDS)}"
-    parts = [PublishedFile(n, p, subset_of(n), "csv", _reader(column)) for n, p in _files(source, "syst_")]
-    return read_parts("crepe-systematicity", "CREPE systematicity", parts)
+    return _read_as("crepe-systematicity", source, "syst_", column)
+
+
+def _read_as(name: str, source: FormatSource, start: str, column: str) -> Benchmark:
+    parts = [PublishedFile(n, p, subset_of(n), "csv", _reader(column)) for n, p in _files(source, start)]
+    return read_parts(name, parts)
 
 
 def _read(source: FormatSource) -> Benchmark:
-    """Productivity, or systematicity where the file names say so."""
+    """Return the productivity or the systematicity set, depending on the file names."""
     files = _files(source, "")
     systematic = [_SYST_NAME.search(name) is not None for name, _ in files]
     if all(systematic):
         return _read_systematicity(source)
     if any(systematic):
-        hint = "give one of its folders or files, or write crepe-systematicity:PATH or crepe-productivity:PATH"
-        raise UsageError("this folder holds both sets of CREPE", where=str(source.path), hint=hint)
+        raise UsageError(
+            "this folder holds both sets of CREPE",
+            where=source.path,
+            hint="give one of its folders or files, or write crepe-systematicity:PATH or crepe-productivity:PATH",
+        )
     return _read_productivity(source)
 
 

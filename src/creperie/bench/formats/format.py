@@ -1,4 +1,4 @@
-"""What a format is, and what a user points it at."""
+"""The class `Format`, and the path with options that a format reads from."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ from creperie.core import UsageError, packaged_toml, unknown
 
 @dataclass(frozen=True)
 class FormatSource:
-    """A file or folder, and the options written after it: `valse:data/valse?valid=all`."""
+    """A file or folder with options, written like `valse:data/valse?valid=all`."""
 
     path: Path
     options: Mapping[str, str] = field(default_factory=dict)
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        """Return the value of an option that is one of a few words; the first is the default."""
+        """Return the value of an option; it must be one of `choices`, whose first entry is the default."""
         value = self.options.get(name, choices[0])
         if value not in choices:
             raise unknown(f"value of option {name!r}", value, choices)
         return value
 
 
-#: Where a benchmark's pictures lie when nobody says where.
+#: Default names of the image folder or archive beside the files of a benchmark.
 _BESIDE = ("images", "images.zip")
 
 
 def with_images_beside(bench: Benchmark, path: Path) -> Benchmark:
-    """Return the benchmark with the pictures that lie beside its files: in a place of a usual name, or just where it
-    says."""
+    """Return the benchmark with the images that are stored beside its files, if there are any.
+
+    They are looked for in a folder or archive with a usual name, then at the paths that the items state.
+    """
     folder = path if path.is_dir() else path.parent
     for place in (root / name for root in (folder, folder / "data") for name in _BESIDE):
         if place.exists():
@@ -45,15 +47,16 @@ def with_images_beside(bench: Benchmark, path: Path) -> Benchmark:
     return replace(bench, images=own) if beside else bench
 
 
-#: What a writer makes: relative path → content of the file.
+#: The output of a writer: relative path → content of the file.
 Files = dict[str, bytes]
 
 
 @dataclass(frozen=True)
 class Format:
-    """A published format: how its files become a benchmark, and how a benchmark becomes its files.
+    """A published format: a function that reads its files into a benchmark, and one that writes a benchmark as its
+    files.
 
-    `write` is None where a format is only read.
+    `write` is None for a format that can only be read.
     """
 
     name: str
@@ -68,10 +71,14 @@ class Format:
 def described(
     name: str, read: Callable[[FormatSource], Benchmark], write: Callable[[Benchmark], Files] | None = None
 ) -> Format:
-    """Return a format with its title and the rest that `formats.toml` says about it."""
+    """Return a format with its title, description, aliases and options from `formats.toml`."""
     about = _about()[name]
     lists = {key: tuple(about.get(key, ())) for key in ("aliases", "options")}
     return Format(name, about["title"], about["about"], read, write, **lists)
+
+
+def title_of(name: str) -> str:
+    return str(_about()[name]["title"])
 
 
 @cache
@@ -80,7 +87,9 @@ def _about() -> Mapping[str, Any]:
 
 
 def parse_source(format: Format, text: str) -> FormatSource:
-    """Split `PATH?option=value&option=value`. A path that exists as it is written has no options."""
+    """Return the source for a text `PATH?option=value&option=value`. If the whole text is an existing path, it has no
+    options.
+    """
     path, mark, query = text.rpartition("?")
     if not mark or Path(text).exists():
         return FormatSource(Path(text))

@@ -1,6 +1,7 @@
-"""Hard positives: every caption of an older set again, with a word exchanged that leaves it true.
+"""Hard positives: the captions of earlier benchmarks, each with a variant in which a changed word leaves it true.
 
-Two aligned files: `data/NAME.json` with the caption and its negative, `swapped_data/NAME.json` with the hard positive.
+There are two aligned files: `data/NAME.json` with the caption and its negative, `swapped_data/NAME.json` with the hard
+positive.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from creperie.bench.formats.format import FormatSource, described
 from creperie.bench.formats.published import finished
 from creperie.bench.formats.record import Record, image_of, tags_of, text_of
 from creperie.bench.formats.recordfile import read_records
-from creperie.bench.formats.textfile import file_digest, find_files, is_data_json, stem_of
+from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
 from creperie.bench.item import Item, choice
 from creperie.core import DataError, UsageError
 
@@ -21,38 +22,47 @@ _ORIGINAL, _SWAPPED = "data", "swapped_data"
 
 def _read(source: FormatSource) -> Benchmark:
     items: list[Item] = []
-    digests: dict[str, str] = {}
+    files: list[tuple[str, Path]] = []
     for name, original, swapped in _pairs(source):
         items += _aligned(read_records(original, "list"), read_records(swapped, "list"), stem_of(name), str(swapped))
-        digests |= {f"{_ORIGINAL}/{name}": file_digest(original), f"{_SWAPPED}/{name}": file_digest(swapped)}
-    return finished("hard-positives", "Hard positives", items, digests)
+        files += [(f"{_ORIGINAL}/{name}", original), (f"{_SWAPPED}/{name}", swapped)]
+    return finished("hard-positives", items, files)
 
 
 def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
-    """Return files that belong together, as (name, original, swapped)."""
+    """Return the pairs of aligned files as (name, original, swapped)."""
     path = source.path
     if path.is_file():
         given = source.options.get("swapped")
         folder = path.parent.parent / _SWAPPED
         swapped = Path(given) if given else folder / path.name
         if not swapped.is_file():
-            what = "the file with the hard positives is not there"
-            raise UsageError(what, where=str(swapped), hint="name it: hard-positives:FILE?swapped=OTHER")
+            raise UsageError(
+                "the file with the hard positives is not there",
+                where=swapped,
+                hint="name it: hard-positives:FILE?swapped=OTHER",
+            )
         return [(path.name, path, swapped)]
     root = path if (path / _SWAPPED).is_dir() else path.parent
     originals = find_files(root / _ORIGINAL, is_data_json, "file of captions (*.json)")
     pairs = [(name, original, root / _SWAPPED / name) for name, original in originals]
     complete = [pair for pair in pairs if pair[2].is_file()]
     if not complete:
-        what = f"there is no {_SWAPPED} folder with the same files beside {_ORIGINAL}"
-        raise DataError(what, where=str(root), hint=f"give the folder that holds both {_ORIGINAL} and {_SWAPPED}")
+        raise DataError(
+            f"there is no {_SWAPPED} folder with the same files beside {_ORIGINAL}",
+            where=root,
+            hint=f"give the folder that holds both {_ORIGINAL} and {_SWAPPED}",
+        )
     return complete
 
 
 def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: str) -> list[Item]:
     if len(originals) != len(swapped):
-        what = f"holds {len(swapped)} records, the file it must be aligned with {len(originals)}"
-        raise DataError(what, where=file, hint="take both files from the same release")
+        raise DataError(
+            f"holds {len(swapped)} records, the file it must be aligned with {len(originals)}",
+            where=file,
+            hint="take both files from the same release",
+        )
     items = []
     for first, second in zip(originals, swapped, strict=True):
         image = image_of(first, "image_path")

@@ -1,21 +1,19 @@
-"""Hit or Be Hit. Its data is given on request only; this is creperie's layout of it, one row per item.
+"""Hit or Be Hit. Its data is available on request only; this module defines creperie's layout of it, one row per item.
 
     id, image, caption_1, caption_2, foil_1, foil_2, construction, simplified, source
 
-The captions are the two constructions of one event (active and passive, dative and ditransitive), the foils the same
-with their arguments exchanged, in the same order. JSON Lines, CSV, TSV or Parquet.
+The captions are two constructions of the same event (active and passive, dative and ditransitive); the foils are these
+captions with their arguments exchanged, in the same order. Files are JSON Lines, CSV, TSV or Parquet.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.published import finished, texts_by_truth, write_lines
+from creperie.bench.formats.format import described
+from creperie.bench.formats.published import lines_writer, reader, texts_by_truth
 from creperie.bench.formats.record import Record, id_of, image_key, image_of, tags_of, text_of
-from creperie.bench.formats.recordfile import TABLES, read_records
-from creperie.bench.formats.textfile import file_digest, find_files, stem_of
+from creperie.bench.formats.recordfile import TABLES
 from creperie.bench.item import Item, Tag, choice
 
 _CAPTIONS = ("caption_1", "caption_2", "foil_1", "foil_2")
@@ -39,12 +37,6 @@ def _truth(record: Record, name: str) -> bool:
     return known
 
 
-def _read(source: FormatSource) -> Benchmark:
-    files = find_files(source.path, lambda n: n.lower().endswith(TABLES), "file of Hit or Be Hit (*.jsonl, *.csv)")
-    items = [_item(record, stem_of(name)) for name, path in files for record in read_records(path)]
-    return finished("hit-or-be-hit", "Hit or Be Hit", items, {name: file_digest(path) for name, path in files})
-
-
 def _row(item: Item) -> dict[str, Any]:
     captions, foils = texts_by_truth(item, 2, 2)
     texts = dict(zip(_CAPTIONS, (*captions, *foils), strict=True))
@@ -54,8 +46,6 @@ def _row(item: Item) -> dict[str, Any]:
     return {**row, **({"source": item.tags["source"]} if "source" in item.tags else {})}
 
 
-def _write(bench: Benchmark) -> Files:
-    return write_lines(bench, _row)
-
-
-FORMATS = (described("hit-or-be-hit", _read, _write),)
+_FILES = "file of Hit or Be Hit (*.jsonl, *.csv)"
+_READ = reader("hit-or-be-hit", lambda n: n.lower().endswith(TABLES), _FILES, None, _item)
+FORMATS = (described("hit-or-be-hit", _READ, lines_writer(_row)),)

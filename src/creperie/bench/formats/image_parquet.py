@@ -1,4 +1,4 @@
-"""Parquet files that hold items with their pictures, as `datasets.load_dataset` opens them: written, and read back."""
+"""Export and import of Parquet files that contain items with their images, as `datasets.load_dataset` opens them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import FormatSource, described
 from creperie.bench.formats.native import items_of_columns
 from creperie.bench.formats.published import finished
-from creperie.bench.formats.textfile import file_digest, find_files
+from creperie.bench.formats.textfile import find_files
 from creperie.bench.images import image_reference, picture_bytes, picture_file, split_reference
 from creperie.bench.item import Item
 from creperie.bench.storage import new_folder
 from creperie.bench.stores import ParquetStore, image_columns
 from creperie.core import DataError, Progress, UsageError, silent
 
-#: items in a file: some hundred megabytes of photographs
+#: items per file: a few hundred megabytes of photographs
 TOGETHER = 1000
 _TEXT = {"dtype": "string", "_type": "Value"}
 FEATURES = {
@@ -42,7 +42,7 @@ SCHEMA = pa.schema(
         ("images", pa.list_(_PICTURE)),
         ("captions", pa.list_(pa.string())),
         ("match", pa.list_(pa.list_(pa.bool_()))),
-        ("tags", pa.string()),  # JSON: tags differ from benchmark to benchmark
+        ("tags", pa.string()),  # as JSON, because tags differ between benchmarks
     ],
     metadata={"huggingface": json.dumps({"info": {"features": FEATURES}})},
 )
@@ -51,7 +51,7 @@ SCHEMA = pa.schema(
 def export_image_parquet(
     bench: Benchmark, out: str | Path, *, force: bool = False, progress: Progress = silent
 ) -> list[Path]:
-    """Write `data/test-*.parquet`; `datasets.load_dataset(DIR)` opens the images."""
+    """Write `data/test-*.parquet` and return the files; `datasets.load_dataset(DIR)` opens their images."""
     if not bench.images.location:
         raise UsageError("the files need the images", where=bench.name, hint="say where they are with `images=`")
     folder = Path(out)
@@ -63,7 +63,7 @@ def export_image_parquet(
             numbers = range(k * TOGETHER, min(len(bench), (k + 1) * TOGETHER))
             table = pa.Table.from_pylist([_row(bench[n], read) for n in numbers], SCHEMA)
             path = draft / "data" / f"test-{k:05d}-of-{count:05d}.parquet"
-            # A picture that several items share is stored once, in the dictionary of the column.
+            # An image shared by several items is stored once, in the dictionary of the column.
             pq.write_table(table, path, dictionary_pagesize_limit=2**30)
             advance(len(numbers))
     return sorted(path for path in folder.rglob("*") if path.is_file())
@@ -81,13 +81,13 @@ def _row(item: Item, read: Callable[[str], bytes]) -> dict[str, Any]:
 
 
 def _picture(bench: Benchmark, reference: str) -> bytes:
-    """Return the file as it is; a crop is cut out and stored without loss."""
+    """Return the bytes of the image file; a crop is cut out and stored losslessly."""
     key, box = split_reference(reference)
     return picture_bytes(bench.images, key) if box is None else picture_file(bench.images, reference)[1]
 
 
 def is_image_parquet(folder: Path) -> bool:
-    """Does a folder hold what `export_image_parquet` writes?"""
+    """Return whether a folder holds what `export_image_parquet` writes."""
     files = sorted((folder / "data").glob("*.parquet")) if folder.is_dir() else []
     try:
         schema = pq.read_schema(files[0]) if files else pa.schema([])
@@ -106,11 +106,14 @@ def _read(source: FormatSource) -> Benchmark:
             for name in columns:
                 columns[name] += table.column(name).to_pylist()
     except (OSError, pa.ArrowException, KeyError, ValueError) as e:
-        hint = "expected what `creperie data export --format datasets` writes"
-        raise DataError(f"cannot be read ({str(e)[:120]})", where=str(source.path), hint=hint) from None
+        raise DataError(
+            f"cannot be read ({str(e)[:120]})",
+            where=source.path,
+            hint="expected what `creperie data export --format datasets` writes",
+        ) from None
     columns["images"] = [[image_reference(name) for name in names] for names in store.row_names("images")]
     items = items_of_columns(columns, str(source.path))
-    bench = finished("datasets", "datasets", items, {name: file_digest(path) for name, path in files})
+    bench = finished("datasets", items, files)
     return replace(bench, images=store)
 
 

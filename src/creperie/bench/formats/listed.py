@@ -1,4 +1,4 @@
-"""Published benchmarks whose records a few templates describe (`listed.yaml`). They are read, not written."""
+"""Published benchmarks whose records are described by templates in `listed.yaml`. They can be read, not written."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark, SkippedRecord
-from creperie.bench.formats.format import FormatSource, described
+from creperie.bench.formats.format import FormatSource, described, title_of
 from creperie.bench.formats.published import finished
 from creperie.bench.formats.record import Record, kind_of, tags_of
 from creperie.bench.formats.recordfile import read_records
-from creperie.bench.formats.textfile import file_digest, find_files
+from creperie.bench.formats.textfile import find_files
 from creperie.bench.images import image_reference, split_reference
 from creperie.bench.item import Item
 from creperie.bench.stores import open_store
-from creperie.core import DataError, packaged, parse_json, parse_yaml, read_text
+from creperie.core import DataError, packaged, parse_yaml, read_json
 
 _FLAGS = {"true": True, "false": False}
 
 
 class _Strict(string.Formatter):
-    """`str.format` for texts and whole numbers only: anything else in a record is a mistake in the file."""
+    """A `str.format` that accepts only texts and integers: any other value in a record is an error in the file."""
 
     def format_field(self, value: Any, spec: str) -> str:
         if not isinstance(value, (str, int)) or isinstance(value, bool):
@@ -34,7 +34,7 @@ class _Strict(string.Formatter):
 
 
 def _texts(record: Record, template: str, values: Sequence[Any]) -> list[str]:
-    """Return what a template says about a record; several texts where it names a field that is a list."""
+    """Return a template filled with a record; several texts if the template refers to a list field (`*name`)."""
     before, star, name = template.partition("*")
     try:
         texts = record.fields[name] if star else [template]
@@ -45,9 +45,11 @@ def _texts(record: Record, template: str, values: Sequence[Any]) -> list[str]:
             text.encode("utf-8")
         return made
     except (LookupError, TypeError, AttributeError) as e:
-        hint = f"its fields are: {', '.join(map(str, record.fields))[:200]}"
-        raise record.error(f"has nothing for {template!r} ({type(e).__name__}: {e})", hint) from None
-    except ValueError as e:  # also an unpaired surrogate
+        raise record.error(
+            f"has nothing for {template!r} ({type(e).__name__}: {e})",
+            f"its fields are: {', '.join(map(str, record.fields))[:200]}",
+        ) from None
+    except ValueError as e:  # also raised for an unpaired surrogate
         raise record.error(f"{template!r} {e}") from None
 
 
@@ -87,15 +89,15 @@ def _item(record: Record, part: Mapping[str, Any], file: str) -> Item | None:
     )
 
 
-# -- files whose records are not a list of their own ------------------------------------------------------------------
+# -- files whose records are not simply listed -------------------------------------------------------------------------
 
 
 def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
-    """FOIL it!: every foil with the caption of the same id that it was made from."""
-    document = parse_json(read_text(path), str(path), strict=True)
+    """Yield the foils of FOIL it!, each with the caption that it was made from, which has the same id."""
+    document = read_json(path, strict=True)
     rows = document.get("annotations") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise DataError("has no list of annotations", where=str(path))
+        raise DataError("has no list of annotations", where=path)
     split = "train" if "train" in path.name else "val"
     originals = {str(row.get("id")): row.get("caption") for row in rows if row.get("foil") is False}
     for row in rows:
@@ -104,17 +106,24 @@ def _foils(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
-    """ImageCoDe: {folder: {number: description}}; the images of a folder, in the order of their own numbers."""
-    document = parse_json(read_text(path), str(path), strict=True)
+    """Yield the descriptions of ImageCoDe, published as {folder: {number: description}}, with the images of their
+    folder.
+
+    The images are sorted by the number in their file name.
+    """
+    document = read_json(path, strict=True)
     if not isinstance(document, dict) or not all(isinstance(found, dict) for found in document.values()):
-        raise DataError("is not an object of folders with descriptions", where=str(path))
+        raise DataError("is not an object of folders with descriptions", where=path)
     places = [path.parent / name for name in ("image-sets", "images", ".")]
     for folder, found in document.items():
-        inside = (re.sub(r"[^\w-]", "?", folder) or "?") + "/img*.jpg"  # no way out of the folder
+        inside = (re.sub(r"[^\w-]", "?", folder) or "?") + "/img*.jpg"  # keeps the pattern inside the folder
         files = [f.name for p in places for f in p.glob(inside)]
         if not files:
-            hint = "unpack image-sets.zip beside it: the numbers of the images are known from their files only"
-            raise DataError(f"has no images for {folder[:80]!r}", where=str(path), hint=hint)
+            raise DataError(
+                f"has no images for {folder[:80]!r}",
+                where=path,
+                hint="unpack image-sets.zip beside it: the numbers of the images are known from their files only",
+            )
         images = sorted(set(files), key=lambda name: int(re.sub(r"\D", "", name) or 0))
         for number, caption in found.items():
             right = int(number) if number.isdecimal() and number.isascii() and len(number) < 6 else -1
@@ -137,9 +146,10 @@ def _records(path: Path, part: Mapping[str, Any], name: str, first: int) -> list
 
 
 def _read(name: str, source: FormatSource) -> Benchmark:
-    title = next(one.title for one in FORMATS if one.name == name)
     parts = [(re.compile(f"(?:.*/)?(?:{part['files']})"), part) for part in _entries()[name]["parts"]]
-    files = find_files(source.path, lambda n: any(p.fullmatch(n) for p, _ in parts), f"file of {title}", deep=True)
+    files = find_files(
+        source.path, lambda n: any(p.fullmatch(n) for p, _ in parts), f"file of {title_of(name)}", deep=True
+    )
     items: list[Item] = []
     skipped: list[SkippedRecord] = []
     for file, path in files:
@@ -153,7 +163,7 @@ def _read(name: str, source: FormatSource) -> Benchmark:
                 skipped.append(SkippedRecord(subset, record.key, "differs in more than one way, or in none"))
             else:
                 items.append(item)
-    bench = finished(name, title, items, {file: file_digest(path) for file, path in files}, skipped)
+    bench = finished(name, items, files, skipped)
     here = open_store(source.path if any(path.suffix == ".parquet" for _, path in files) else files[0][1].parent)
     for place in (here, open_store(source.path) if source.path.is_dir() else here):
         if split_reference(items[0].images[0])[0] in place:

@@ -1,4 +1,4 @@
-"""Cells that hold a Python list or set of texts, as some benchmarks publish their negatives."""
+"""Parsing of cells that contain a Python list or set of strings, as some benchmarks publish their negatives."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import warnings
 
 from creperie.bench.formats.record import Record, checked_text
 
-#: Longest list of texts that one cell may hold, in characters.
+#: Maximum length of such a cell, in characters.
 LONGEST_LITERAL = 1_000_000
 _STRING = r"""(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
 _TOKEN = re.compile(rf"\s*({_STRING})\s*(,|$)")
 
 
 def _string(literal: str) -> str | None:
-    """Return the value of a Python string literal that the pattern above let through."""
+    """Return the value of a Python string literal that matches `_STRING`; None if it is not valid."""
     if "\\" not in literal:
         return literal[1:-1]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes that mean nothing, such as \\d
+            warnings.simplefilter("ignore")  # about invalid escapes such as \\d
             return str(ast.literal_eval(literal))
     except (ValueError, SyntaxError):
         return None
 
 
 def literal_texts(text: str, record: Record, name: str) -> list[str]:
-    """Return a Python list or set of strings, as published in a cell; sets are sorted, since theirs is not an order.
+    """Return the strings of a Python list or set literal in a cell. Sets are sorted, because they have no order.
 
-    Only brackets and string literals are taken, so nothing else is ever evaluated.
+    Only brackets and string literals are accepted, so nothing else is ever evaluated.
     """
     inside = text.strip()
     if inside == "set()":

@@ -1,4 +1,4 @@
-"""creperie's own tables, which hold every item: JSON Lines and Parquet, and CSV for items of one image.
+"""creperie's own tables: JSON Lines and Parquet for any item, and CSV and TSV for items with at most one image.
 
 {"id": "7", "subset": "swap", "images": ["7.jpg"], "captions": ["a", "b"], "match": [[true, false]], "tags": {}}
 """
@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, check_keys
+from creperie.bench.benchmark import Benchmark, Info, ProvenanceStep, check_keys, check_shapes
 from creperie.bench.formats.columns import Columns
 from creperie.bench.formats.format import Files
 from creperie.bench.formats.record import Record, checked_text, kind_of, tag_of, texts_of
@@ -22,20 +21,21 @@ from creperie.bench.formats.recordfile import write_records
 from creperie.bench.formats.tablefile import TableSource
 from creperie.bench.formats.textfile import file_digest
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, whole_number
+from creperie.bench.parquet import reading_parquet
 from creperie.core import DataError, UsageError, parse_json
 
 _NEEDED = ("id", "subset", "images", "captions", "match")
 
 
 def is_native(names: Sequence[str], kind: str) -> bool:
-    """Is this a table that creperie wrote?"""
+    """Return whether a table of this kind has the columns that creperie writes."""
     return kind in ("jsonl", "parquet") and set(_NEEDED) <= set(names)
 
 
 def read_native(path: Path, kind: str, table: TableSource) -> Benchmark:
     items = _parquet_items(path) if kind == "parquet" else _line_items(table)
     if not items.num_rows:
-        raise DataError("holds no records", where=str(path))
+        raise DataError("holds no records", where=path)
     step = ProvenanceStep("read", {"format": kind, "sha256": {path.name: file_digest(path)}})
     bench = Benchmark(path.stem, items, info=Info(title=path.stem), provenance=(step,))
     check_keys(bench)
@@ -51,7 +51,7 @@ def _line_items(table: TableSource) -> pa.Table:
 
 
 def items_of_columns(columns: Mapping[str, Sequence[Any]], where: str) -> list[Item]:
-    """Return the items of a table in memory that has the columns of creperie's own; tags in `tags` or in `tag.NAME`."""
+    """Return the items of a table in memory with creperie's columns; tags are in the column `tags` or in `tag.NAME`."""
     own = [name for name in columns if name.startswith(TAG_PREFIX)]
     grown = Columns()
     for i, id_ in enumerate(columns["id"]):
@@ -93,26 +93,17 @@ def _flat_match(record: Record, images: int, captions: int) -> list[bool]:
 def _parquet_items(path: Path) -> pa.Table:
     from pyarrow.parquet import read_table
 
-    try:
+    with reading_parquet(path):
         table = read_table(path)
-    except (OSError, pa.ArrowException, ValueError) as e:
-        raise DataError(f"is not a Parquet file that can be read ({str(e)[:120]})", where=str(path)) from None
     tags = [n for n in table.column_names if n.startswith(TAG_PREFIX)]
     for field in CORE_COLUMNS:
         given = table.schema.field(field.name).type
         if given != field.type or table.column(field.name).null_count:
-            what = f"the column {field.name!r} is {given}, expected {field.type} without nulls"
-            raise DataError(what, where=str(path))
+            raise DataError(f"the column {field.name!r} is {given}, expected {field.type} without nulls", where=path)
     for name in tags:
         if table.schema.field(name).type not in (pa.bool_(), pa.float64(), pa.string()):
-            raise DataError(f"the column {name!r} is {table.schema.field(name).type}, not a tag", where=str(path))
-    lengths = {n: pc.list_value_length(table.column(n)) for n in ("images", "captions", "match")}
-    wanted = pc.multiply(pc.max_element_wise(lengths["images"], 1), lengths["captions"])
-    if (
-        any(pc.list_flatten(table.column(n)).null_count for n in lengths)
-        or not pc.all(pc.equal(wanted, lengths["match"]), min_count=0).as_py()
-    ):
-        raise DataError("holds a match matrix that is not images × captions, or a null in a list", where=str(path))
+            raise DataError(f"the column {name!r} is {table.schema.field(name).type}, not a tag", where=path)
+    check_shapes(table, str(path))
     return table.select([*CORE_COLUMNS.names, *sorted(tags)]).cast(
         pa.schema([*CORE_COLUMNS, *(pa.field(n, table.schema.field(n).type) for n in sorted(tags))])
     )
@@ -139,7 +130,7 @@ def write_jsonl(bench: Benchmark) -> Files:
 
 
 def write_delimited(bench: Benchmark, kind: Literal["csv", "tsv"]) -> Files:
-    """Return one row per item: id, subset, image, positive, positive_2, …, negative, …, tag.name."""
+    """Return a file with one row per item: id, subset, image, positive, positive_2, …, negative, …, tag.name."""
     items = list(bench)
     positives = max(len(_positives(item)) for item in items)
     negatives = max(len(item.captions) - len(_positives(item)) for item in items)
@@ -158,8 +149,11 @@ def write_delimited(bench: Benchmark, kind: Literal["csv", "tsv"]) -> Files:
 
 def _positives(item: Item) -> list[str]:
     if len(item.match) != 1:
-        what = f"has {len(item.images)} images, and a row of this table holds one"
-        raise UsageError(what, where=f"item {item.subset}/{item.id}", hint="export as jsonl, which holds every item")
+        raise UsageError(
+            f"has {len(item.images)} images, and a row of this table holds one",
+            where=f"item {item.subset}/{item.id}",
+            hint="export as jsonl, which holds every item",
+        )
     return [c for c, true in zip(item.captions, item.match[0], strict=True) if true]
 
 
@@ -169,8 +163,11 @@ def _numbered(name: str, count: int) -> list[str]:
 
 def _row(item: Item) -> dict[str, Any]:
     if not all(item.captions) or not item.id or not item.subset:
-        what = "has an empty text, which in this table would be a missing one"
-        raise UsageError(what, where=f"item {item.subset}/{item.id}", hint="export as jsonl, which holds every item")
+        raise UsageError(
+            "has an empty text, which in this table would be a missing one",
+            where=f"item {item.subset}/{item.id}",
+            hint="export as jsonl, which holds every item",
+        )
     true = _positives(item)
     false = [c for c, t in zip(item.captions, item.match[0], strict=True) if not t]
     row: dict[str, Any] = {"id": item.id, "subset": item.subset}

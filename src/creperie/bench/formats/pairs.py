@@ -1,18 +1,17 @@
-"""Two images and two captions, each true of its own image: Winoground, ColorSwap, COLA."""
+"""Benchmarks with two images and two captions, each caption true of one image: Winoground, ColorSwap, COLA."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.published import PublishedFile, finished, read_parts, write_lines
+from creperie.bench.formats.format import FormatSource, described
+from creperie.bench.formats.published import lines_writer, reader
 from creperie.bench.formats.record import Record, id_of, image_key, kind_of, tags_of, text_of, whole_id
-from creperie.bench.formats.recordfile import TABLES, kind_of_rows, read_records
-from creperie.bench.formats.textfile import file_digest, find_files, is_data_json, stem_of
+from creperie.bench.formats.recordfile import TABLES
+from creperie.bench.formats.textfile import is_data_json, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import PAIRED, Item, whole_number
 from creperie.bench.stores import open_store
@@ -33,35 +32,20 @@ def _row_reader(first: int, tags: tuple[str, ...], ending: str) -> Callable[[Rec
     return item
 
 
-def _rows(name: str, title: str, item: Callable[[Record, str], Item], file: str) -> Callable[[FormatSource], Benchmark]:
-    def read(source: FormatSource) -> Benchmark:
-        def wanted(path: str) -> bool:
-            return path.lower().endswith(TABLES) and (is_data_json(path) or not path.endswith(".json"))
+def _rows(name: str, item: Callable[[Record, str], Item], file: str) -> Callable[[FormatSource], Benchmark]:
+    def wanted(path: str) -> bool:
+        return path.lower().endswith(TABLES) and (is_data_json(path) or not path.endswith(".json"))
 
-        files = find_files(source.path, wanted, file)
-        if any(p.suffix == ".parquet" for _, p in files):
-            bench = _read_parquet(name, title, item, files)
-            return replace(bench, images=open_store(source.path))
-        parts = [PublishedFile(n, p, _split(n), kind_of_rows(p), item) for n, p in files]
-        return read_parts(name, title, parts)
+    def read(source: FormatSource) -> Benchmark:
+        bench = reader(name, wanted, file, None, item, subset=lambda file, _: _split(file))(source)
+        inside = any(file.endswith(".parquet") for file in bench.provenance[0].args["sha256"])
+        return replace(bench, images=open_store(source.path)) if inside else bench
 
     return read
 
 
-def _read_parquet(
-    name: str, title: str, item: Callable[[Record, str], Item], files: list[tuple[str, Path]]
-) -> Benchmark:
-    items: list[Item] = []
-    count = 0
-    for file, path in files:
-        records = read_records(path, first=count)
-        count += len(records)
-        items += [item(record, _split(file)) for record in records]
-    return finished(name, title, items, {n: file_digest(p) for n, p in files})
-
-
 def _split(name: str) -> str:
-    """Return the subset of a file: its name without what data sets add to number its parts.
+    """Return the subset of a file: its name without the folder and the numbering of shards.
 
     >>> _split("data/test-00000-of-00001.parquet"), _split("train.json")
     ('test', 'train')
@@ -90,10 +74,6 @@ def _winoground_value(item: Item) -> dict[str, Any]:
     return {**made, **{name: whole_number(item.tags[name]) for name in _WINOGROUND_TAGS if name in item.tags}}
 
 
-def _write_winoground(bench: Benchmark) -> Files:
-    return write_lines(bench, _winoground_value)
-
-
 # -- COLA: lists of four ---------------------------------------------------------------------------------------------
 
 
@@ -111,21 +91,20 @@ def _last(link: str) -> str:
     return link.rsplit("/", 1)[-1] or link
 
 
-def _read_cola(source: FormatSource) -> Benchmark:
-    files = find_files(
-        source.path, lambda n: is_data_json(n) and "multiobject" in n.lower(), "COLA file of object pairs"
-    )
-    return read_parts("cola", "COLA", [PublishedFile(n, p, "multi_objects", "list", _cola_item) for n, p in files])
-
-
+_COLA = reader(
+    "cola",
+    lambda n: is_data_json(n) and "multiobject" in n.lower(),
+    "COLA file of object pairs",
+    "list",
+    _cola_item,
+    subset=lambda *_: "multi_objects",
+)
 FORMATS = (
     described(
         "winoground",
-        _rows("winoground", "Winoground", _WINOGROUND, "Winoground file (examples.jsonl or Parquet)"),
-        _write_winoground,
+        _rows("winoground", _WINOGROUND, "Winoground file (examples.jsonl or Parquet)"),
+        lines_writer(_winoground_value),
     ),
-    described(
-        "colorswap", _rows("colorswap", "ColorSwap", _COLORSWAP, "ColorSwap file (train.json, test.json or Parquet)")
-    ),
-    described("cola", _read_cola),
+    described("colorswap", _rows("colorswap", _COLORSWAP, "ColorSwap file (train.json, test.json or Parquet)")),
+    described("cola", _COLA),
 )

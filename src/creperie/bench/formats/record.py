@@ -1,4 +1,4 @@
-"""One published record: its fields, where it stands, and what its fields must be."""
+"""One published record, and functions that return its fields and check their types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXACT = 2**53
 
 @dataclass(slots=True)
 class Record:
-    """A published record: its key or number in its file, its value, its fields by name, and where it stands."""
+    """A published record: its key or index in its file, its value, its fields by name, and its location for errors."""
 
     key: str
     value: Any
@@ -28,7 +28,7 @@ class Record:
 
 
 def record_of(key: str, value: Any, where: str) -> Record:
-    """Return a record with the fields of its value: an object's by name, a list's by number."""
+    """Return a record for a JSON value; its fields are the entries of an object, or the elements of a list by index."""
     fields: Mapping[str, Any] = {}
     if isinstance(value, dict):
         fields = value
@@ -38,46 +38,46 @@ def record_of(key: str, value: Any, where: str) -> Record:
 
 
 def kind_of(value: Any) -> str:
-    """Return what a JSON value is, in words."""
+    """Return the kind of a JSON value in words, for error messages."""
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
     return "null" if value is None else names.get(type(value), type(value).__name__)
 
 
 def text_of(record: Record, name: str) -> str:
-    """Return a field that is text."""
+    """Return a text field; raise a DataError if it is missing or not text."""
+    return checked_text(record, name, _field(record, name))
+
+
+def _field(record: Record, name: str) -> Any:
     if name not in record.fields:
-        raise record.error(f"has no field {name!r}", f"its fields are: {_listed(record)}")
-    return checked_text(record, name, record.fields[name])
+        listed = ", ".join(str(n)[:40] for n in list(record.fields)[:20]) or "none"
+        raise record.error(f"has no field {name!r}", f"its fields are: {listed}")
+    return record.fields[name]
 
 
 def checked_text(record: Record, name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise record.error(f"{name!r} is {kind_of(value)}, expected text")
-    if not value.isascii():
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            raise record.error(f"{name!r} holds an unpaired surrogate, which is not a character") from None
+    if not is_unicode(value):
+        raise record.error(f"{name!r} holds an unpaired surrogate, which is not a character")
     return value
 
 
 def image_of(record: Record, name: str) -> str:
-    """Return a field that names an image, as an image reference."""
+    """Return the image reference for a field that names an image."""
     key = text_of(record, name)
     return image_reference(key) if "#" in key else key
 
 
 def image_key(item: Item, number: int = 0) -> str:
-    """Return the name of an item's image, without a crop box."""
+    """Return the key of an item's image, without the crop box."""
     reference = item.images[number]
     return split_reference(reference)[0] if "#" in reference else reference
 
 
 def texts_of(record: Record, name: str, least: int = 1) -> list[str]:
-    """Return a field that is a list of texts."""
-    if name not in record.fields:
-        raise record.error(f"has no field {name!r}", f"its fields are: {_listed(record)}")
-    values = record.fields[name]
+    """Return a field that is a list of at least `least` texts; raise a DataError if it is not."""
+    values = _field(record, name)
     if not isinstance(values, list):
         raise record.error(f"{name!r} is {kind_of(values)}, expected a list of texts")
     if len(values) < least:
@@ -86,7 +86,7 @@ def texts_of(record: Record, name: str, least: int = 1) -> list[str]:
 
 
 def number_of(record: Record, name: str) -> float:
-    """Return a field that is a finite number, written as one or as text."""
+    """Return a field that is a finite number, or text that can be parsed as one."""
     value = record.fields.get(name)
     try:
         number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
@@ -99,31 +99,29 @@ def number_of(record: Record, name: str) -> float:
 
 
 def id_of(record: Record) -> str:
-    """Return the field `id`, a whole number or text; the record's key where there is none."""
+    """Return the field `id`, an integer or text, as text; the record's key if there is no such field."""
     value = record.fields.get("id", record.key)
     return str(value) if type(value) is int else checked_text(record, "id", value)
 
 
 def whole_id(text: str) -> int | str:
-    """Return an id as a number where it is written as one, else as text: the way back of `id_of`."""
+    """Return an id as an integer if it is written as one, else as text. The inverse of `id_of`."""
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 and str(int(text)) == text else text
 
 
 def tag_of(value: Any) -> Tag | None:
-    """Return a scalar as a tag; None for what is not a tag. Integers that a float cannot hold become text."""
+    """Return a scalar as a tag, or None for any other value. Integers that a float cannot represent become text."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
         return float(value) if abs(value) <= _EXACT else str(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, str) and (value.isascii() or is_unicode(value)):
-        return value
-    return None
+    return value if isinstance(value, str) and is_unicode(value) else None
 
 
 def tags_of(record: Record, names: Sequence[str]) -> dict[str, Tag]:
-    """Return those of these fields that the record has and that are scalars."""
+    """Return the named fields of a record as tags; fields that are missing or not scalars are left out."""
     tags: dict[str, Tag] = {}
     for name in names:
         tag = tag_of(record.fields.get(name))
@@ -133,7 +131,7 @@ def tags_of(record: Record, names: Sequence[str]) -> dict[str, Tag]:
 
 
 def numeric_tag(text: str) -> Tag:
-    """Return a cell of a table as a number where it is one, else as it is.
+    """Return a table cell as a number if it can be parsed as a finite one, else unchanged.
 
     >>> numeric_tag("4"), numeric_tag("four")
     (4.0, 'four')
@@ -143,7 +141,3 @@ def numeric_tag(text: str) -> Tag:
     except ValueError:
         return text
     return number if math.isfinite(number) else text
-
-
-def _listed(record: Record) -> str:
-    return ", ".join(str(n)[:40] for n in list(record.fields)[:20]) or "none"

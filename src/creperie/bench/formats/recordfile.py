@@ -1,4 +1,4 @@
-"""Files of records: one JSON object or list, JSON lines, CSV, TSV, or Parquet; read, and written anew."""
+"""Reading and writing files of records: a JSON object or list, JSON Lines, CSV or TSV; Parquet is only read."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from typing import Any, Literal
 from creperie.bench.formats.record import Record, kind_of, record_of
 from creperie.bench.item import is_unicode
 from creperie.core import (
-    BOM,
     DataError,
     UsageError,
     csv_rows,
     json_bytes,
-    parse_json,
     parse_json_line,
+    read_json,
     read_lines,
-    read_text,
 )
 
-#: What holds the records of a file. In a plain TSV file a quotation mark is a character like any other.
+#: The container of the records in a file. In a plain TSV file a quotation mark is an ordinary character.
 RecordKind = Literal["object", "list", "lines", "csv", "tsv", "plain-tsv"]
 KIND_OF_ENDING: dict[str, RecordKind] = {
     ".json": "list",
@@ -32,17 +30,16 @@ KIND_OF_ENDING: dict[str, RecordKind] = {
     ".csv": "csv",
     ".tsv": "tsv",
 }
-#: Endings of the files that hold rows.
+#: Endings of files that contain rows.
 TABLES = (*KIND_OF_ENDING, ".parquet")
 _CONTAINERS: dict[str, tuple[Any, str]] = {"object": (dict, "an object"), "list": (list, "a list")}
 
 
 def kind_of_rows(path: Path) -> RecordKind:
-    """Return what holds the rows of a text file, by its ending."""
+    """Return the kind of a text file by its ending."""
     kind = KIND_OF_ENDING.get(path.suffix.lower())
     if kind is None:
-        hint = f"expected one of {', '.join(TABLES)}"
-        raise UsageError("is not a table that can be read", where=str(path), hint=hint)
+        raise UsageError("is not a table that can be read", where=path, hint=f"expected one of {', '.join(TABLES)}")
     return kind
 
 
@@ -58,29 +55,31 @@ def read_records(path: Path, kind: RecordKind | None = None, first: int = 0) -> 
     else:
         records = _table_records(path, kind)
     if not records:
-        raise DataError("holds no records", where=str(path))
+        raise DataError("holds no records", where=path)
     return records
 
 
 def _json_records(path: Path, kind: str) -> list[Record]:
-    value = parse_json(read_text(path), str(path), strict=True)
+    value = read_json(path, strict=True)
     container, name = _CONTAINERS[kind]
     if not isinstance(value, container):
-        hint = "is this file of another format? `creperie data list` shows them"
-        raise DataError(f"is {kind_of(value)}, expected {name} of records", where=str(path), hint=hint)
+        raise DataError(
+            f"is {kind_of(value)}, expected {name} of records",
+            where=path,
+            hint="is this file of another format? `creperie data list` shows them",
+        )
     pairs = value.items() if isinstance(value, dict) else zip(map(str, range(len(value))), value, strict=True)
     records = [record_of(key, inner, f"{path} (record {key[:80]!r})") for key, inner in pairs]
     for record in records:
         if not is_unicode(record.key):
-            raise DataError("holds a key with an unpaired surrogate", where=str(path))
+            raise DataError("holds a key with an unpaired surrogate", where=path)
     return records
 
 
 def _line_records(path: Path) -> list[Record]:
     records: list[Record] = []
-    for number, line in read_lines(path):
-        text = line.removeprefix(BOM) if number == 1 else line
-        if text and not text.isspace():
+    for number, text in read_lines(path):
+        if text.strip():
             key = str(len(records))
             value = parse_json_line(text, str(path), number)
             records.append(record_of(key, value, f"{path}:{number} (record {key!r})"))
@@ -88,7 +87,7 @@ def _line_records(path: Path) -> list[Record]:
 
 
 def _table_records(path: Path, kind: str) -> list[Record]:
-    """Return the rows below the header; a row's key is its number, from 0."""
+    """Return one record per row below the header; its key is the row number, counted from 0."""
     rows = csv_rows(path, "," if kind == "csv" else "\t", quotes=kind != "plain-tsv")
     _, names = next(rows)
     return [
@@ -98,19 +97,18 @@ def _table_records(path: Path, kind: str) -> list[Record]:
 
 
 def _parquet_records(path: Path, first: int) -> list[Record]:
-    """Return rows of a Parquet file. Of image columns only the path is read, the pictures stay where they are."""
+    """Return one record per row of a Parquet file. For image columns only the path is read, not the image."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from creperie.bench.parquet import reading_parquet
     from creperie.bench.stores import image_columns
 
-    try:
+    with reading_parquet(path):
         file = pq.ParquetFile(path)
         pictures = [n for n in image_columns(file.schema_arrow) if pa.types.is_struct(file.schema_arrow.field(n).type)]
         columns = [f"{n}.path" if n in pictures else n for n in file.schema_arrow.names]
         rows = file.read(columns=columns).to_pylist()
-    except (OSError, pa.ArrowException, ValueError, OverflowError) as e:
-        raise DataError(f"is not a Parquet file that can be read ({str(e)[:120]})", where=str(path)) from None
     keys = {name: [picture_key(row.get(name), name, first + i) for i, row in enumerate(rows)] for name in pictures}
     times = Counter(key for column in keys.values() for key in column)
     for name, column in keys.items():
@@ -120,13 +118,15 @@ def _parquet_records(path: Path, first: int) -> list[Record]:
 
 
 def picture_key(cell: Any, column: str, row: int) -> str:
-    """Return the key of a picture in an image column: the path it was stored with, else its column and row."""
+    """Return the key of an image in an image column: the path stored with it, else its column and row."""
     path = cell.get("path") if isinstance(cell, dict) else None
     return path or f"{column}/{row}"
 
 
 def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns: Sequence[str] = ()) -> bytes:
-    """Return a file of records, given with their keys; in a table, with these columns, else those of the first."""
+    """Return the content of a file with these (key, record) pairs. A table has the given columns, by default those of
+    the first record.
+    """
     if kind == "lines":
         return b"".join(json_bytes(value) for _, value in records)
     if kind in _CONTAINERS:
@@ -135,8 +135,9 @@ def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns:
     rows = [columns, *([cell_text(record.get(name, "")) for name in columns] for _, record in records)]
     if kind == "plain-tsv":
         for text in (text for row in rows for text in row if any(mark in text for mark in "\t\r\n")):
-            what = f"the text {text[:60]!r} holds a tab or a line end, which this table cannot"
-            raise UsageError(what, hint="export as jsonl")
+            raise UsageError(
+                f"the text {text[:60]!r} holds a tab or a line end, which this table cannot", hint="export as jsonl"
+            )
         return "".join("\t".join(row) + "\n" for row in rows).encode()
     file = io.StringIO(newline="")
     csv.writer(file, delimiter="," if kind == "csv" else "\t").writerows(rows)
@@ -144,5 +145,5 @@ def write_records(kind: RecordKind, records: Sequence[tuple[str, Any]], columns:
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell of a table: numbers as Python prints them, lists as Python literals."""
+    """Return the text of a table cell: a string unchanged, any other value as its `repr`."""
     return value if isinstance(value, str) else repr(value)

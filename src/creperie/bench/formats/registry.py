@@ -1,14 +1,16 @@
-"""Formats by name, and the two things one does with them."""
+"""The registry of formats: finding one by name, reading a benchmark with it and writing one."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, Format, parse_source, with_images_beside
+from creperie.bench.formats.format import Files, Format, FormatSource, parse_source, with_images_beside
 from creperie.bench.images import ImageStore
 from creperie.bench.storage import new_folder
 from creperie.core import UsageError, load_plugin, packaged_toml, write_bytes
@@ -18,17 +20,16 @@ PLUGINS = "creperie.formats"
 
 
 def list_formats() -> list[Format]:
-    """Return all formats that creperie brings, in the order of the documentation."""
+    """Return all built-in formats, in the order of the documentation."""
     return [format for module in MODULES for format in _formats(module)]
 
 
 def _formats(module: str) -> tuple[Format, ...]:
-    formats: tuple[Format, ...] = import_module(f"creperie.bench.formats.{module}").FORMATS
-    return formats
+    return import_module(f"creperie.bench.formats.{module}").FORMATS
 
 
 def find_format(name: str) -> Format:
-    """Return the format of a name or alias; plug-ins are looked up only when no own format has it."""
+    """Return the format with this name or alias; plug-ins are searched only if no built-in format has it."""
     wanted = name.lower()
     for module, names in MODULES.items():
         if wanted in names:
@@ -41,15 +42,16 @@ def find_format(name: str) -> Format:
 
 
 def _plugin(name: str, loaded: object) -> Format:
-    if not isinstance(loaded, Format):
-        raise UsageError(f"the plug-in {name!r} of {PLUGINS} is not a Format", hint="ask its authors")
-    return loaded
+    if isinstance(loaded, Format):
+        return loaded
+    return Format(name, name, "", cast("Callable[[FormatSource], Benchmark]", loaded))
 
 
 def read_format(format: Format, path: str, images: ImageStore | None = None) -> Benchmark:
-    """Read a file or folder, `PATH?option=value`, as a benchmark.
+    """Return the benchmark read from a file or folder, given as `PATH?option=value`.
 
-    Without `images`, pictures that lie beside the files are taken (images, images.zip, or as named).
+    Without `images`, images stored beside the files are used (images, images.zip, or at the paths that the items
+    state).
     """
     source = parse_source(format, path)
     bench = format.read(source)
@@ -57,9 +59,9 @@ def read_format(format: Format, path: str, images: ImageStore | None = None) -> 
 
 
 def write_format(format: Format, bench: Benchmark, target: str | Path, *, force: bool = False) -> list[Path]:
-    """Write a benchmark in a published format, completely or not at all, and return the files.
+    """Write a benchmark in a published format, atomically, and return the paths of the files.
 
-    `target` is a folder; or a file, when its name has the ending of the one file that is written.
+    `target` is a folder, or a file if its name has the ending of the only file that is written.
     """
     if format.write is None:
         raise UsageError(f"the format {format.name!r} is only read", hint="export as jsonl, which holds every item")
@@ -76,14 +78,15 @@ def write_format(format: Format, bench: Benchmark, target: str | Path, *, force:
 
 def _check_inside(name: str) -> None:
     parts = Path(name).parts
-    hidden = any(part.startswith(".") for part in parts)  # also .. and what an empty subset is called
+    hidden = any(part.startswith(".") for part in parts)  # includes `..` and the file name of an empty subset
     if not parts or hidden or Path(name).is_absolute() or "\0" in name or len(name.encode()) > 1000:
         raise UsageError(f"{name[:200]!r} is not a file name inside the folder", hint="give the subset another name")
 
 
 def _write_folder(folder: Path, files: Files, force: bool) -> list[Path]:
-    """Write all files into a new folder and return their paths; with `force` also into one that is there, beside what
-    it holds already."""
+    """Write all files into a new folder and return their paths. With `force` the folder may exist; its other files are
+    kept.
+    """
     if folder.is_dir() and force:
         with tempfile.TemporaryDirectory(prefix=".creperie.", dir=folder) as draft:
             _write_below(Path(draft), files)
@@ -105,6 +108,6 @@ def _write_below(folder: Path, files: Files) -> None:
 
 def _write_file(path: Path, content: bytes, force: bool) -> Path:
     if path.exists() and not force:
-        raise UsageError("this file exists", where=str(path), hint="choose another, or pass `force=True`")
+        raise UsageError("this file exists", where=path, hint="choose another, or pass `force=True`")
     write_bytes(path, content)
     return path

@@ -1,21 +1,18 @@
-"""SADE's branches. No data is published; this is creperie's layout of them, one JSON object per item.
+"""The branches of SADE. No data is published; this module defines creperie's layout, one JSON object per item.
 
     {"branch": "content-coco", "image": "7.jpg", "references": ["dog , red ball", "A man reads.", "A bus waits."]}
     {"branch": "comprehensive", "images": ["a.png", "b.png"], "references": ["true of a", "true of b"]}
 
-The first reference is the true one, or `positive` says which. An `id` may be given.
+The first reference is the true one, unless `positive` is the index of another. An `id` is optional.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.published import finished, texts_by_truth, write_lines
+from creperie.bench.formats.format import described
+from creperie.bench.formats.published import lines_writer, reader, texts_by_truth
 from creperie.bench.formats.record import Record, id_of, image_key, image_of, text_of, texts_of
-from creperie.bench.formats.recordfile import read_records
-from creperie.bench.formats.textfile import file_digest, find_files, stem_of
 from creperie.bench.images import image_reference
 from creperie.bench.item import PAIRED, Item, choice
 
@@ -38,12 +35,6 @@ def _item(record: Record, file: str) -> Item:
     return Item(key, subset, (image_of(record, "image"),), captions, choice(1, len(references) - 1))
 
 
-def _read(source: FormatSource) -> Benchmark:
-    files = find_files(source.path, lambda n: n.lower().endswith(_ENDINGS), "file of SADE branches (*.jsonl)")
-    items = [_item(record, stem_of(name)) for name, path in files for record in read_records(path)]
-    return finished("sade", "SADE", items, {name: file_digest(path) for name, path in files})
-
-
 def _row(item: Item) -> dict[str, Any]:
     head = {"id": item.id, "branch": item.subset}
     if item.match == PAIRED:
@@ -52,8 +43,5 @@ def _row(item: Item) -> dict[str, Any]:
     return {**head, "image": image_key(item), "references": [true, *false]}
 
 
-def _write(bench: Benchmark) -> Files:
-    return write_lines(bench, _row)
-
-
-FORMATS = (described("sade", _read, _write),)
+_READ = reader("sade", lambda n: n.lower().endswith(_ENDINGS), "file of SADE branches (*.jsonl)", None, _item)
+FORMATS = (described("sade", _READ, lines_writer(_row)),)

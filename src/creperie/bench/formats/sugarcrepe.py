@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.published import NoItem, PublishedFile, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.format import described
+from creperie.bench.formats.published import NoItem, reader, texts_by_truth, writer
 from creperie.bench.formats.record import (
     Record,
     id_of,
@@ -18,7 +17,7 @@ from creperie.bench.formats.record import (
     text_of,
     whole_id,
 )
-from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
+from creperie.bench.formats.textfile import is_data_json
 from creperie.bench.item import Item, choice
 
 
@@ -29,7 +28,7 @@ def _item(record: Record, subset: str) -> Item | NoItem:
         raise record.error(f"is {kind_of(record.value)}, expected an object with filename, caption, negative_caption")
     captions = (text_of(record, "caption"), text_of(record, "negative_caption"))
     tags = tags_of(record, ["correct"])
-    answer = record.fields.get("answer")  # the published answers of GPT-4V carry one
+    answer = record.fields.get("answer")  # present in the published answers of GPT-4V
     chosen = tag_of(answer.get("multiple_choice_answer")) if isinstance(answer, dict) else None
     if chosen is not None:
         tags["answer"] = chosen
@@ -39,8 +38,7 @@ def _item(record: Record, subset: str) -> Item | NoItem:
 
 def _value(item: Item) -> dict[str, Any]:
     (positive,), (negative,) = texts_by_truth(item, 1, 1)
-    image = image_key(item)
-    return {"filename": image, "caption": positive, "negative_caption": negative}
+    return {"filename": image_key(item), "caption": positive, "negative_caption": negative}
 
 
 def _item_pp(record: Record, subset: str) -> Item:
@@ -63,24 +61,15 @@ def _value_pp(item: Item) -> dict[str, Any]:
     }
 
 
-def _read(source: FormatSource) -> Benchmark:
-    files = find_files(source.path, is_data_json, "SugarCrepe file (*.json)")
-    return read_parts("sugarcrepe", "SugarCrepe", [PublishedFile(n, p, stem_of(n), "object", _item) for n, p in files])
-
-
-def _read_pp(source: FormatSource) -> Benchmark:
-    files = find_files(source.path, is_data_json, "SugarCrepe++ file (*.json)")
-    return read_parts(
-        "sugarcrepe++", "SugarCrepe++", [PublishedFile(n, p, stem_of(n), "list", _item_pp) for n, p in files]
-    )
-
-
-def _write(bench: Benchmark) -> Files:
-    return write_parts(bench, lambda subset: (f"{subset}.json", "object", _value))
-
-
-def _write_pp(bench: Benchmark) -> Files:
-    return write_parts(bench, lambda subset: (f"{subset}.json", "list", _value_pp))
-
-
-FORMATS = (described("sugarcrepe", _read, _write), described("sugarcrepe++", _read_pp, _write_pp))
+FORMATS = (
+    described(
+        "sugarcrepe",
+        reader("sugarcrepe", is_data_json, "SugarCrepe file (*.json)", "object", _item),
+        writer(lambda subset: (f"{subset}.json", "object", _value)),
+    ),
+    described(
+        "sugarcrepe++",
+        reader("sugarcrepe++", is_data_json, "SugarCrepe++ file (*.json)", "list", _item_pp),
+        writer(lambda subset: (f"{subset}.json", "list", _value_pp)),
+    ),
+)

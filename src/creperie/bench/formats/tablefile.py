@@ -1,4 +1,4 @@
-"""Tables with a column of captions, in a file or in memory: their columns, and their rows one after the other."""
+"""Tables with a column of captions, in a file or in memory, read row by row."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Any
 from creperie.bench.formats.record import kind_of
 from creperie.bench.images import ImageStore
 from creperie.core import (
-    BOM,
     DataError,
     UsageError,
     check_columns,
     csv_rows,
-    parse_json,
     parse_json_line,
+    read_json,
     read_lines,
-    read_text,
 )
 
-#: Records of a JSON Lines file whose keys are its columns.
+#: Number of records of a JSON Lines file that are read to collect the column names.
 _LOOKED_AT = 65_536
 Rows = Iterator[tuple[str, Sequence[Any]]]
 
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table: where it is, the names of its columns, and its rows as (where, values of the wanted columns).
+    """A table: its location, its column names, and a function that yields (location, values of the wanted columns) per
+    row.
 
-    In tables of text an empty cell is a missing one (`text` is true). `images` are those that the table itself holds.
+    `text` is True if all cells are text, so that an empty cell means a missing value. `images` is the store of images
+    that the table itself contains.
     """
 
     where: str
@@ -42,10 +42,10 @@ class TableSource:
 
 
 def open_table(path: Path, kind: str, *, delimiter: str = "", quotes: bool = True) -> TableSource:
-    """Return the table in a file of one of the kinds csv, tsv, jsonl, parquet."""
+    """Return the table in a file of the kind csv, tsv, jsonl or parquet."""
     if kind in ("csv", "tsv"):
         return _delimited(path, delimiter or ("," if kind == "csv" else "\t"), quotes)
-    return _json_lines(path) if kind == "jsonl" else _parquet(path)
+    return table_of_records(str(path), lambda: _json_records(path)) if kind == "jsonl" else _parquet(path)
 
 
 def _delimited(path: Path, delimiter: str, quotes: bool) -> TableSource:
@@ -61,12 +61,8 @@ def _delimited(path: Path, delimiter: str, quotes: bool) -> TableSource:
     return TableSource(str(path), header, True, rows)
 
 
-def _json_lines(path: Path) -> TableSource:
-    return table_of_records(str(path), lambda: _json_records(path))
-
-
 def table_of_records(where: str, records: Callable[[], Iterable[tuple[str, Mapping[str, Any]]]]) -> TableSource:
-    """Return a table whose rows are objects; the keys of the first of them are its columns."""
+    """Return a table whose rows are objects; its columns are the keys of the first `_LOOKED_AT` objects."""
     names: dict[str, None] = {}
     for _, record in islice(records(), _LOOKED_AT):
         names.update(dict.fromkeys(record))
@@ -82,19 +78,21 @@ def table_of_records(where: str, records: Callable[[], Iterable[tuple[str, Mappi
 
 
 def _json_records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the records of a file of JSON lines, or of one JSON list."""
+    """Yield (location, record) for each record of a file with one JSON object per line, or with one JSON list."""
     first = True
-    for number, line in read_lines(path):
-        text = line.removeprefix(BOM) if number == 1 else line
-        if not text or text.isspace():
+    for number, text in read_lines(path):
+        if not text.strip():
             continue
         if first and text.lstrip().startswith("["):
-            values = parse_json(read_text(path), str(path), strict=True)
+            values = read_json(path, strict=True)
             yield from (_object(value, f"{path} (record {i})") for i, value in enumerate(values))
             return
         if first and text.strip() == "{":
-            what = "is one object over several lines, expected a list, or one object per line"
-            raise DataError(what, where=str(path), hint="a published benchmark? say which: `format='NAME'`")
+            raise DataError(
+                "is one object over several lines, expected a list, or one object per line",
+                where=path,
+                hint="a published benchmark? say which: `format='NAME'`",
+            )
         first = False
         yield _object(parse_json_line(text, str(path), number), f"{path}:{number}")
 
@@ -106,20 +104,15 @@ def _object(value: Any, where: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def _parquet(path: Path) -> TableSource:
-    """Return a Parquet file. Of image columns only the path is read, the pictures stay where they are."""
-    import pyarrow as pa
+    """Return the table of a Parquet file. For image columns only the path is read, not the image."""
     import pyarrow.parquet as pq
 
+    from creperie.bench.parquet import reading_parquet
     from creperie.bench.stores import ParquetStore, image_columns
 
-    def failed(e: Exception) -> DataError:
-        return DataError(f"is not a Parquet file that can be read ({str(e)[:120]})", where=str(path))
-
-    try:
+    with reading_parquet(path):
         file = pq.ParquetFile(path)
         schema = file.schema_arrow
-    except (OSError, pa.ArrowException, ValueError) as e:
-        raise failed(e) from None
     check_columns(len(schema.names), str(path))
     store = ParquetStore(path, (path,))
     pictures = set(image_columns(schema))
@@ -128,7 +121,7 @@ def _parquet(path: Path) -> TableSource:
         number = 0
         names = {column: store.row_names(column) for column in pictures & set(wanted)}
         others = [column for column in wanted if column not in pictures]
-        try:
+        with reading_parquet(path):
             for batch in file.iter_batches(batch_size=8192, columns=others):
                 places = range(number, number + batch.num_rows)
                 columns = [
@@ -137,7 +130,5 @@ def _parquet(path: Path) -> TableSource:
                 for i, values in zip(places, zip(*columns, strict=True), strict=True):
                     yield f"{path} (row {i})", values
                 number += batch.num_rows
-        except (OSError, pa.ArrowException, ValueError, OverflowError) as e:
-            raise failed(e) from None
 
     return TableSource(str(path), list(schema.names), False, rows, store if pictures else None)

@@ -1,4 +1,4 @@
-"""Any table with a column of captions: CSV, TSV, JSON Lines, Parquet."""
+"""Reading any table with a column of captions: CSV, TSV, JSON Lines or Parquet."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from creperie.bench.formats.record import kind_of, tag_of
 from creperie.bench.formats.tablefile import TableSource, open_table
 from creperie.bench.formats.textfile import file_digest, stem_of
 from creperie.bench.item import TAG_PREFIX, is_unicode
+from creperie.bench.roles import Roles
 from creperie.core import DataError, Progress, UsageError, silent, unknown
 
 TABLE_KINDS = ("csv", "tsv", "jsonl", "parquet")
@@ -23,45 +24,19 @@ _ENDINGS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".nd
 _GUESSES = {
     "image": r"image|images|filename|file_name|file|image_?file|image_?path|filepath|img",
     "positive": r"(positive|caption|true_caption|pos)(_?\d+)?",
-    "negative": r"(negative|negative_caption|false_caption|foil|neg|neg_caption)(_?\d+)?",
+    "negative": r"(negative|negative_caption|false_caption|foil|neg|neg_caption)s?(_?\d+)?",
     "subset": r"subset|kind|category",
     "id": r"id",
 }
 
 
-@dataclass(frozen=True)
-class Roles:
-    """Which columns hold what. Several columns may hold captions; two images may have a caption each."""
-
-    image: tuple[str, ...] = ()
-    positive: tuple[str, ...] = ()
-    negative: tuple[str, ...] = ()
-    subset: tuple[str, ...] = ()
-    id: tuple[str, ...] = ()
-    tag: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> list[str]:
-        """All columns, each once."""
-        return list(dict.fromkeys(self.image + self.positive + self.negative + self.subset + self.id + self.tag))
-
-    def document(self) -> dict[str, list[str]]:
-        """Return the roles that have columns, with their columns."""
-        return {f.name: list(getattr(self, f.name)) for f in fields(self) if getattr(self, f.name)}
-
-
-def roles_of(**columns: str | Sequence[str]) -> Roles:
-    """Return the roles of columns, each given by one name or several."""
-    given = {role: (names,) if isinstance(names, str) else tuple(names) for role, names in columns.items()}
-    return Roles(**{role: tuple(name for name in names if name) for role, names in given.items()})
-
-
 def kind_of_file(path: Path) -> str:
-    """Return the kind of table a file is, by its ending."""
+    """Return the kind of table in a file, by its ending; raise a UsageError if the ending is not known."""
     kind = "parquet" if path.suffix.lower() == ".parquet" else _ENDINGS.get(path.suffix.lower())
     if kind is None:
-        hint = f"add `format=` {'|'.join(TABLE_KINDS)}"
-        raise UsageError("its ending does not say what it is", where=str(path), hint=hint)
+        raise UsageError(
+            "its ending does not say what it is", where=path, hint=f"add `format=` {'|'.join(TABLE_KINDS)}"
+        )
     return kind
 
 
@@ -74,9 +49,9 @@ def read_table(
     quotes: bool = True,
     progress: Progress = silent,
 ) -> Benchmark:
-    """Return a benchmark from a table. Without roles, columns are taken by their names, if these are clear enough."""
+    """Return a benchmark read from a table. Roles that are not given are guessed from the column names."""
     if not path.is_file():
-        raise UsageError("there is no such file", where=str(path))
+        raise UsageError("there is no such file", where=path)
     table = open_table(path, kind, delimiter=delimiter, quotes=quotes)
     if (roles is None or roles == Roles()) and is_native(table.names, kind):
         return read_native(path, kind, table)
@@ -88,8 +63,10 @@ def read_table(
 def benchmark_of_table(
     name: str, table: TableSource, roles: Roles, detail: dict[str, Any], *, progress: Progress = silent
 ) -> Benchmark:
-    """Return the benchmark of a table's rows; those that are not items are skipped records. `detail` is its
-    provenance."""
+    """Return a benchmark with the rows of a table as items; other rows become skipped records.
+
+    `detail` is stored in the provenance.
+    """
     chosen = resolve(roles, table)
     columns = Columns(typed=table.text)
     skipped: list[SkippedRecord] = []
@@ -109,14 +86,14 @@ def benchmark_of_table(
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One row of a table: its cells by column, where it stands, and whether empty cells are missing ones."""
+    """One row of a table: its cells by column, its location, and whether an empty cell means a missing value."""
 
     cells: dict[str, Any]
     where: str
     text: bool
 
     def add_to(self, columns: Columns, roles: Roles, number: int, subset: str) -> SkippedRecord | None:
-        """Add the row's item to the columns; the skipped record where it is not an item."""
+        """Add the item of this row to the columns; return a skipped record if the row is not an item, else None."""
         images = [text for name in roles.image for text in self.texts(name)]
         true = [text for name in roles.positive for text in self.texts(name)]
         false = [text for name in roles.negative for text in self.texts(name)]
@@ -124,22 +101,21 @@ class _Row:
         subset = self.subset(roles.subset[0]) if roles.subset else subset
         if reason := _reason(roles, subset, images, true, false):
             return SkippedRecord(subset, id_, reason)
-        pair = [True, False, False, True]  # of two images, each caption is true of its own
+        pair = [True, False, False, True]  # two images: each caption is true of one of them
         match = pair if len(roles.image) == 2 else [True] * len(true) + [False] * len(false)
         tags = {name.removeprefix(TAG_PREFIX): self.tag(name) for name in roles.tag}
         columns.add(id_, subset, images, true + false, match, tags)
         return None
 
     def texts(self, name: str) -> list[str]:
-        """Return a cell that is text or a list of texts; missing ones count as none."""
+        """Return the texts of a cell that is text or a list of texts; missing values are left out."""
         cell = self.cells[name]
         values = [v for v in cell if v is not None] if isinstance(cell, list) else [] if cell is None else [cell]
         for value in values:
             if not isinstance(value, str):
                 raise DataError(f"{name!r} is {kind_of(value)}, expected text", where=self.where)
-            if not value.isascii() and not is_unicode(value):
-                what = f"{name!r} holds an unpaired surrogate, which is not a character"
-                raise DataError(what, where=self.where)
+            if not is_unicode(value):
+                raise DataError(f"{name!r} holds an unpaired surrogate, which is not a character", where=self.where)
         return [v for v in values if v] if self.text else values
 
     def id(self, name: str) -> str:
@@ -161,10 +137,10 @@ class _Row:
 
 
 def _reason(roles: Roles, subset: str, images: list[str], true: list[str], false: list[str]) -> str:
-    """Return why a row is not an item; empty where it is one."""
+    """Return the reason why a row is not an item; an empty string if it is one."""
     if not subset:
         return f"no subset in {', '.join(roles.subset) or 'the file name'}"
-    if len(images) != len(roles.image):
+    if len(images) != len(roles.image) and (images or len(roles.image) == 2):
         return f"{'no image' if len(images) < len(roles.image) else 'several images'} in {', '.join(roles.image)}"
     if not true or (len(roles.image) == 2 and len(true) != 2):
         return f"no true caption in {', '.join(roles.positive)}"
@@ -175,32 +151,38 @@ def _reason(roles: Roles, subset: str, images: list[str], true: list[str], false
 
 
 def resolve(roles: Roles, table: TableSource) -> Roles:
-    """Return the roles with columns that exist: those given, else those whose names say what they are."""
+    """Return the roles with existing columns: the given ones, and for other roles those with obvious names."""
     given = {f.name: _existing(getattr(roles, f.name), f.name, table) for f in fields(Roles)}
-    # Where captions are named, only what would be lost in silence is still found by its name.
+    # If captions are named, only the image, subset and id columns are guessed.
     named = bool(given["positive"] or given["negative"])
     for role in ("image", "subset", "id") if named else _GUESSES:
         if not given[role]:
             taken = {name for names in given.values() for name in names}
             names = [n for n in table.names if re.fullmatch(_GUESSES[role], n.lower()) and n not in taken]
             given[role] = tuple(names if role in ("positive", "negative") else names[:1])
+    two = tuple(n for n in table.names if re.fullmatch(r"(image|img)_?\d", n.lower()))
+    if not given["image"] and len(two) == len(given["positive"]) == 2 and not given["negative"]:
+        given["image"] = two  # each caption is true of one image, as in Winoground
     if not named and not given["tag"]:
         given["tag"] = tuple(n for n in table.names if n.startswith(TAG_PREFIX))
     if not given["positive"]:
         shown = ", ".join(n[:40] for n in table.names[:30])
         if len(table.names) == 1 and (separator := re.search("[;|\t]", shown)):
             shown += f". Is {separator.group()!r} the separator? A .csv file has commas, a .tsv file tabs"
-        hint = f"`positive='COLUMN'`; there are: {shown}"
-        raise UsageError("no column is named as the true caption", where=table.where, hint=hint)
+        raise UsageError(
+            "no column is named as the true caption", where=table.where, hint=f"`positive='COLUMN'`; there are: {shown}"
+        )
     for role in ("subset", "id"):
         if len(given[role]) > 1:
             raise UsageError(f"`{role}=` takes one column, not {len(given[role])}", where=table.where)
     chosen = Roles(**given)
     images, positives, negatives = len(chosen.image), len(chosen.positive), len(chosen.negative)
     if images > 2 or (images == 2 and (positives != 2 or negatives)):
-        what = f"{images} image columns for {positives} true and {negatives} false captions"
-        hint = "give one image column, or two with one true caption each"
-        raise UsageError(what, where=table.where, hint=hint)
+        raise UsageError(
+            f"{images} image columns for {positives} true and {negatives} false captions",
+            where=table.where,
+            hint="give one image column, or two with one true caption each",
+        )
     return chosen
 
 

@@ -1,4 +1,4 @@
-"""The files of a published benchmark: which of a folder are meant, and what their names say."""
+"""The files of a published benchmark: finding them in a folder, and what their names mean."""
 
 from __future__ import annotations
 
@@ -11,42 +11,41 @@ from creperie.core import DataError, UsageError, sha256_of
 
 
 def file_digest(path: Path) -> str:
-    """Return the sha256 of a file's bytes."""
+    """Return the sha256 of a file; raise a DataError if it cannot be read."""
     try:
         return sha256_of(path)
     except OSError as e:
-        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+        raise DataError(f"cannot be read ({e.strerror})", where=path) from None
 
 
 def find_files(path: Path, wanted: Callable[[str], bool], what: str, *, deep: bool = False) -> list[tuple[str, Path]]:
-    """Return the files of a benchmark as (path seen from the folder, path), sorted: the one given, or those of a
-    folder.
+    """Return the wanted files of a benchmark as (relative path, path), sorted. If `path` is a file, it is the only one.
 
-    Where a folder has none, its `data` folder is tried, since that is where repositories keep them.
+    If a folder contains none, its subfolder `data` is searched, where repositories usually keep them.
     """
     try:
         if path.is_file():
             return [(path.name, path)]
         if not path.is_dir():
-            raise UsageError("there is no such file or folder", where=str(path))
+            raise UsageError("there is no such file or folder", where=path)
         for root in (path, path / "data"):
             files = [(name, root / name) for name in sorted(_names(root, deep), key=_natural) if wanted(name)]
             if files:
                 return files
     except OSError as e:
-        raise DataError(f"cannot be read ({e.strerror})", where=str(path)) from None
+        raise DataError(f"cannot be read ({e.strerror})", where=path) from None
     except ValueError:  # a path with a NUL byte
         raise UsageError("is not a valid file path", where=repr(str(path))) from None
-    raise DataError(f"this folder holds no {what}", where=str(path), hint="give the folder or the file that holds them")
+    raise DataError(f"this folder holds no {what}", where=path, hint="give the folder or the file that holds them")
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Sorts 4, 8, 12 in this order."""
+    """Return a sort key that orders numbers in names by value: 4, 8, 12."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,15})", name)]
 
 
 def _names(root: Path, deep: bool) -> Iterator[str]:
-    """Relative paths of the files below a folder, hidden ones left out."""
+    """Yield the relative paths of the files in a folder, without hidden ones; with `deep`, also of its subfolders."""
     if not root.is_dir():
         return
     for folder, subfolders, files in os.walk(root):
@@ -57,14 +56,14 @@ def _names(root: Path, deep: bool) -> Iterator[str]:
 
 
 def is_data_json(name: str) -> bool:
-    """Is this a JSON file of records, and not one that describes a data set?"""
+    """Return whether a file name is that of a JSON file of records, not of one that describes a data set."""
     stem = name.rsplit("/", 1)[-1].lower()
     about = ("croissant", "creperie.json", "layout.json", "dataset_info", "package.json", "corpus.json")
     return stem.endswith(".json") and not stem.startswith(about) and "metadata" not in stem
 
 
 def stem_of(name: str) -> str:
-    """Return a relative path without its last ending.
+    """Return a relative path without its extension.
 
     >>> stem_of("random/dev.jsonl")
     'random/dev'

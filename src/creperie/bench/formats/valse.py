@@ -1,4 +1,4 @@
-"""VALSE: a caption and a foil, for six linguistic phenomena; an item is valid when people chose its caption."""
+"""VALSE: a caption and a foil for six linguistic phenomena. An item is valid if enough annotators chose its caption."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.formats.format import FormatSource, described
-from creperie.bench.formats.published import NoItem, PublishedFile, read_parts
+from creperie.bench.formats.published import NoItem, reader
 from creperie.bench.formats.record import Record, image_of, kind_of, tags_of, text_of
-from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
+from creperie.bench.formats.textfile import is_data_json
 from creperie.bench.item import Item, choice
 
-#: So many of three people must have chosen the caption over the foil.
+#: Number of annotators, of three, who must have chosen the caption over the foil.
 VOTES = 2
 _VOTES = ("foil", "caption", "other")
 _TAGS: tuple[str, ...] = ("dataset", "dataset_idx", "linguistic_phenomena", "original_split", "split", "classes")
@@ -48,8 +48,7 @@ def _votes(record: Record) -> dict[str, int]:
 
 def _read(source: FormatSource) -> Benchmark:
     item = _reader(source.choice("valid", ("only", "all")) == "all")
-    files = find_files(source.path, is_data_json, "VALSE file (*.json)")
-    return read_parts("valse", "VALSE", [PublishedFile(n, p, stem_of(n), "object", item) for n, p in files])
+    return reader("valse", is_data_json, "VALSE file (*.json)", "object", item)(source)
 
 
 FORMATS = (described("valse", _read),)

@@ -1,4 +1,4 @@
-"""VISLA: two positives and a negative; the generic and the spatial file."""
+"""VISLA: two positives and a negative per item, in a generic and a spatial file."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import Files, FormatSource, described
-from creperie.bench.formats.published import NoItem, Place, PublishedFile, read_parts, texts_by_truth, write_parts
+from creperie.bench.formats.format import FormatSource, described
+from creperie.bench.formats.published import NoItem, Place, PublishedFile, read_parts, texts_by_truth, writer
 from creperie.bench.formats.record import Record, image_key, text_of
 from creperie.bench.formats.textfile import find_files
 from creperie.bench.images import image_reference
 from creperie.bench.item import Item, choice
-from creperie.core import BOM, DataError, read_lines
+from creperie.core import DataError, read_lines
 
 _GENERIC = ("filename", "caption", "second positive", "negative_caption")
 _BEST = "Best reference (Semantically close)"
@@ -35,7 +35,7 @@ def _spatial_item(record: Record, subset: str) -> Item | NoItem:
     image, first, second, best, other = (text_of(record, name) for name in _SPATIAL)
     if not best and not other:
         return NoItem("both references are empty")
-    # The second reference is published, but the paper's numbers do not use it: a tag, not a caption.
+    # The second reference is published, but the paper's results do not use it: it becomes a tag, not a caption.
     tags = {"reference_2": other} if other else {}
     return Item(record.key, subset, (image_reference(image),), (first, second, best), choice(2, 1), tags)
 
@@ -56,20 +56,23 @@ def _reader(kinds: tuple[str, ...]) -> Callable[[FormatSource], Benchmark]:
         wanted = [(name, path, kind) for name, path in files for kind in [_kind(path)] if kind in kinds]
         parts = [PublishedFile(name, path, kind, "plain-tsv", _ITEMS[kind]) for name, path, kind in wanted]
         if not parts:
-            raise DataError(f"this is not the {kinds[0]} file of VISLA", where=str(source.path))
-        return read_parts("visla", "VISLA", parts)
+            raise DataError(f"this is not the {kinds[0]} file of VISLA", where=source.path)
+        return read_parts("visla", parts)
 
     return read
 
 
 def _kind(path: Path) -> str:
-    """Return which of the two files this is: its header says so."""
-    header = next(read_lines(path), (1, ""))[1].removeprefix(BOM).split("\t")
+    """Return "generic" or "spatial", depending on the header of the file."""
+    header = next(read_lines(path), (1, ""))[1].split("\t")
     for kind, columns in (("generic", _GENERIC), ("spatial", _SPATIAL)):
         if set(columns) <= set(header):
             return kind
-    what = f"its columns are {', '.join(h[:40] for h in header[:8])!r}, those of neither file of VISLA"
-    raise DataError(what, where=f"{path}:1", hint=f"expected {', '.join(_GENERIC)} or {', '.join(_SPATIAL)}")
+    raise DataError(
+        f"its columns are {', '.join(h[:40] for h in header[:8])!r}, those of neither file of VISLA",
+        where=f"{path}:1",
+        hint=f"expected {', '.join(_GENERIC)} or {', '.join(_SPATIAL)}",
+    )
 
 
 def _place(subset: str) -> Place:
@@ -77,12 +80,8 @@ def _place(subset: str) -> Place:
     return f"{kind.title() if subset == kind else subset}_VISLA.tsv", "plain-tsv", _VALUES[kind]
 
 
-def _write(bench: Benchmark) -> Files:
-    return write_parts(bench, _place)
-
-
 FORMATS = (
-    described("visla", _reader(("generic", "spatial")), _write),
-    described("visla-generic", _reader(("generic",)), _write),
-    described("visla-spatial", _reader(("spatial",)), _write),
+    described("visla", _reader(("generic", "spatial")), writer(_place)),
+    described("visla-generic", _reader(("generic",)), writer(_place)),
+    described("visla-spatial", _reader(("spatial",)), writer(_place)),
 )

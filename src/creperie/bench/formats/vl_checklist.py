@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import FormatSource, described
-from creperie.bench.formats.published import PublishedFile, read_parts
+from creperie.bench.formats.format import described
+from creperie.bench.formats.published import reader
 from creperie.bench.formats.record import Record, checked_text, image_of, kind_of
-from creperie.bench.formats.textfile import find_files, is_data_json, stem_of
+from creperie.bench.formats.textfile import is_data_json, stem_of
 from creperie.bench.item import Item, choice
 
 _KINDS = ("Attribute", "Object", "Relation")
@@ -24,24 +23,21 @@ def _item(record: Record, subset: str) -> Item:
 
 
 def _first(record: Record, name: str) -> str:
-    """Return the first text: the only one the benchmark's own code looks at, where there are three (SWiG)."""
+    """Return the first text. Some records have three (SWiG), of which the benchmark's own code uses the first."""
     texts = record.value[1].get(name)
     if not isinstance(texts, list) or not texts:
         raise record.error(f"{name!r} is {kind_of(texts)}, expected a list with a text")
     return checked_text(record, name, texts[0])
 
 
-def _read(source: FormatSource) -> Benchmark:
-    files = find_files(source.path, is_data_json, "VL-CheckList file (*.json)", deep=True)
-    parts = [PublishedFile(n, p, _subset(n, p), "list", _item) for n, p in files]
-    return read_parts("vl-checklist", "VL-CheckList", parts)
-
-
 def _subset(name: str, path: Path) -> str:
-    """Return the path below the benchmark's own folder, also where only a part of the tree was given."""
+    """Return the subset of a file: its path below the benchmark's top folder, even if only a part of the tree was
+    given.
+    """
     parts = path.resolve().parts
     tops = [i for i, part in enumerate(parts) if part in _KINDS]
     return stem_of("/".join(parts[tops[-1] :])) if tops else stem_of(name)
 
 
-FORMATS = (described("vl-checklist", _read),)
+_READ = reader("vl-checklist", is_data_json, "VL-CheckList file (*.json)", "list", _item, deep=True, subset=_subset)
+FORMATS = (described("vl-checklist", _READ),)

@@ -1,12 +1,10 @@
-"""Visual Spatial Reasoning: one caption, true or false of its image."""
+"""Visual Spatial Reasoning: one image and one caption per item, with the label true or false."""
 
 from __future__ import annotations
 
-from creperie.bench.benchmark import Benchmark
-from creperie.bench.formats.format import FormatSource, described
-from creperie.bench.formats.published import PublishedFile, read_parts
+from creperie.bench.formats.format import described
+from creperie.bench.formats.published import reader
 from creperie.bench.formats.record import Record, image_of, tags_of, text_of
-from creperie.bench.formats.textfile import find_files, stem_of
 from creperie.bench.item import Item
 
 _TAGS = ("relation", "subj", "obj", "image_link", "annotator_id", "reference_frame")
@@ -20,10 +18,5 @@ def _item(record: Record, subset: str) -> Item:
     return Item(record.key, subset, images, (text_of(record, "caption"),), ((bool(label),),), tags_of(record, _TAGS))
 
 
-def _read(source: FormatSource) -> Benchmark:
-    files = find_files(source.path, lambda n: n.endswith(".jsonl"), "VSR file (*.jsonl)", deep=True)
-    parts = [PublishedFile(n, p, stem_of(n), "lines", _item) for n, p in files]
-    return read_parts("vsr", "Visual Spatial Reasoning", parts)
-
-
-FORMATS = (described("vsr", _read),)
+_READ = reader("vsr", lambda n: n.endswith(".jsonl"), "VSR file (*.jsonl)", "lines", _item, deep=True)
+FORMATS = (described("vsr", _READ),)

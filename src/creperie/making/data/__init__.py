@@ -1,4 +1,4 @@
-"""Word lists and tables that makers read."""
+"""Word lists and tables for makers."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from typing import Any
 
 @cache
 def read_data(name: str) -> Any:
-    """A table of this folder, by name."""
+    """Return a table of this folder by name."""
     return json.loads((files(__name__) / f"{name}.json").read_text(encoding="utf-8"))

@@ -1,5 +1,5 @@
-"""Captions made by language models: SugarCrepe's seven types of foils, second positives, richer captions.
+"""Captions written by language models: SugarCrepe's seven types of foils, second positives, richer captions.
 
-Prompts are data (`prompts/*.toml`), workflows are conversations that ask and go on with the answers, and all
-conversations of a chunk are held at once so that a server always has work.
+Prompts are data (`prompts/*.toml`), workflows are conversations that ask questions and continue with the answers, and
+all conversations of a batch run at once so that a server always has work.
 """

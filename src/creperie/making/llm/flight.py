@@ -1,28 +1,29 @@
-"""Conversations with a generator: with a server each in a thread of its own, with a local model all in rounds.
+"""Conversations with a generator: for a server one thread each, for a local model all in batched rounds.
 
-What comes of a conversation depends on its own answers alone, so neither their timing nor its neighbours change
-anything.
+The result of a conversation depends only on its own answers, not on their timing or on other conversations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from creperie.core import CreperieError, ModelError, UsageError
-from creperie.making.llm.question import PendingQuestion, Reply, Talk
+from creperie.making.llm.question import PendingQuestion, Talk
 from creperie.models import Generator as Model
 from creperie.models import RefusedError, RequestQueue, first_of
 
 R = TypeVar("R")
+#: A function from questions to the model's texts; None: it refuses to answer.
+Answer = Callable[[Sequence[PendingQuestion]], Iterable[str | None]]
 
 
 @runtime_checkable
 class ServedModel(Model, Protocol):
-    """A model behind a queue of requests, which threads share."""
+    """A model behind a request queue that threads share."""
 
     @property
     def queue(self) -> RequestQueue: ...
@@ -30,14 +31,27 @@ class ServedModel(Model, Protocol):
 
 def hold(talks: Sequence[Talk[R]], model: Model) -> list[R]:
     """Run all conversations to completion and return their results in order."""
-    return _in_threads(talks, model) if isinstance(model, ServedModel) else _in_rounds(talks, model)
+    if isinstance(model, ServedModel):
+        return _in_threads(talks, model)
+    return _in_rounds(talks, lambda questions: model.generate([q.prompt() for q in questions]))
 
 
 def _in_threads(talks: Sequence[Talk[R]], model: ServedModel) -> list[R]:
-    """After a failure nothing more is sent; what is on its way is waited for, so that its answers are stored."""
+    """Run each conversation in a thread and return the results. After a failure nothing more is sent, but pending
+    requests are awaited, so that their answers are stored. Single questions that a content filter refuses are recorded.
+    """
     refused: list[RefusedError] = []
+
+    def answer(questions: Sequence[PendingQuestion]) -> Iterator[str | None]:
+        for question in questions:
+            try:
+                yield model.generate([question.prompt()])[0]
+            except RefusedError as e:
+                refused.append(e)
+                yield None
+
     with model.queue as queue, ThreadPoolExecutor(2 * max(1, int(queue.endpoint.concurrency))) as pool:
-        futures = [pool.submit(_talk_through, talk, model, refused) for talk in talks]
+        futures = [pool.submit(_in_rounds, [talk], answer) for talk in talks]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
             failures = [e for f in futures if f.done() and (e := f.exception()) is not None]
@@ -52,54 +66,30 @@ def _in_threads(talks: Sequence[Talk[R]], model: ServedModel) -> list[R]:
                 pool.shutdown(cancel_futures=True)
             raise
     if refused and not model.queue.ledger.calls and not model.queue.ledger.cached:
-        raise first_of(refused, len(refused))  # a server that refuses all has something against every request
-    return [f.result() for f in futures]
+        raise first_of(refused, len(refused))  # a server that refuses everything has a general objection
+    return [f.result()[0] for f in futures]
 
 
-def _talk_through(talk: Talk[R], model: Model, refused: list[RefusedError]) -> R:
-    """Run one conversation and return its result; content filters refuse single questions, which are noted."""
-    questions: list[PendingQuestion] = []
-    try:
-        asks = next(talk)
-        while True:
-            questions = [PendingQuestion(ask) for ask in asks]
-            for question in questions:
-                while question.reply is None:
-                    try:
-                        question.take(model.generate([question.prompt()])[0])
-                    except RefusedError as e:
-                        refused.append(e)
-                        question.refuse()
-            asks = talk.send([q.reply for q in questions if q.reply is not None])
-    except StopIteration as end:
-        result: R = end.value
-        return result
-
-
-def _in_rounds(talks: Sequence[Talk[R]], model: Model) -> list[R]:
-    """In every round the open questions of all conversations go to the model together, as one batch."""
+def _in_rounds(talks: Sequence[Talk[R]], answer: Answer) -> list[R]:
+    """Run conversations in rounds and return the results; each round asks all open questions together."""
     results: dict[int, R] = {}
-    pending: dict[int, list[PendingQuestion]] = {}
-
-    def go_on(number: int, replies: list[Reply] | None) -> None:
-        try:
-            asks = next(talks[number]) if replies is None else talks[number].send(replies)
-            pending[number] = [PendingQuestion(ask) for ask in asks]
-        except StopIteration as end:
-            results[number] = end.value
-            pending.pop(number, None)
-
-    for number in range(len(talks)):
-        go_on(number, None)
+    pending: dict[int, list[PendingQuestion]] = {number: [] for number in range(len(talks))}
+    begun: set[int] = set()
     while pending:
-        questions = [q for asked in pending.values() for q in asked if q.reply is None]
-        texts = model.generate([q.prompt() for q in questions]) if questions else []
-        for question, text in zip(questions, texts, strict=True):
-            question.take(text)
         for number, asked in list(pending.items()):
             replies = [q.reply for q in asked if q.reply is not None]
-            if len(replies) == len(asked):
-                go_on(number, replies)
+            if len(replies) < len(asked):
+                continue
+            try:
+                asks = talks[number].send(replies) if number in begun else next(talks[number])
+                begun.add(number)
+                pending[number] = [PendingQuestion(ask) for ask in asks]
+            except StopIteration as end:
+                results[number] = end.value
+                del pending[number]
+        questions = [q for asked in pending.values() for q in asked if q.reply is None]
+        for question, text in zip(questions, answer(questions) if questions else (), strict=True):
+            question.take(text)
     return [results[number] for number in range(len(talks))]
 
 
@@ -115,7 +105,7 @@ def generator(uri: str) -> Model:
 
     if not uri:
         raise no_generator()
-    # looking for a device imports torch, which a server's client has no use for
+    # detecting a device imports torch, which a server's client does not need
     model = load_model(uri, device="cpu" if uri.startswith("api:") else "auto")
     if not isinstance(model, Model):
         raise ModelError("this model does not write text", where=uri, hint="name an api: endpoint or an lm: chat model")
@@ -123,11 +113,11 @@ def generator(uri: str) -> Model:
 
 
 def keep_ledger(model: Model, path: Path) -> None:
-    """Book what a model's server is paid in this file, from now on."""
+    """Record the cost of a model's requests in this file from now on; do nothing for local models."""
     if isinstance(model, ServedModel):
         model.queue.ledger.keep_in(path)
 
 
 def spent(model: Model) -> dict[str, Any]:
-    """Return what a model's server was asked and paid in this process; nothing for local models."""
+    """Return the calls, tokens and cost of a model's server in this process; empty for local models."""
     return dict(model.queue.ledger.document()) if isinstance(model, ServedModel) else {}

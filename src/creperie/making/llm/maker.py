@@ -1,29 +1,30 @@
-"""The LLM makers by name: workflows, their checks, and how their candidates become items."""
+"""The LLM makers by name: their workflows, checks, items, and what they will cost: calls × tokens × price."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from creperie.bench import Benchmark, Item, choice
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
-from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed
+from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed, why_unfit
 from creperie.making.llm.flight import generator, hold, keep_ledger, no_generator, spent
-from creperie.making.llm.paraphrase import enrich, second_positive
-from creperie.making.llm.prompts import read_template
-from creperie.making.llm.workflow import Workflow, WorkflowTask, replace_or_add, swap
+from creperie.making.llm.prompts import PromptStep, read_template
+from creperie.making.llm.question import TRIES
+from creperie.making.llm.workflow import Workflow, WorkflowTask, enrich, replace_or_add, second_positive, swap
 from creperie.making.options import MakerOptions
-from creperie.making.pipeline import with_source
+from creperie.making.pipeline import OptionedMaker, with_source
 from creperie.making.source import Captions, SourceCaption
 from creperie.models import ModelURI, parse_uri
 
-#: Captions talked about at once: many for servers, so that few requests wait for the last answers of a chunk.
+#: Captions per batch: many for servers, so that few requests wait for the last answers of a batch.
 SERVER_CHUNK, LOCAL_CHUNK = 128, 8
-#: options of an endpoint that say how hard or how dear it is used, not what it answers
+#: options of an endpoint that affect speed or cost, not its answers
 HOW_NOT_WHAT = frozenset(("concurrency", "rpm", "retries", "timeout", "price_in", "price_out", "budget", "key_env"))
 WORKFLOWS: Mapping[str, Workflow] = {
     "replace": replace_or_add,
@@ -35,16 +36,11 @@ WORKFLOWS: Mapping[str, Workflow] = {
 
 
 @dataclass(frozen=True)
-class LLMMaker:
-    """A maker that asks a generator."""
+class LLMMaker(OptionedMaker):
+    """A maker that asks a text generator."""
 
-    name: str
     task: WorkflowTask
-    options: MakerOptions
-    foils: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: false captions that sources came with
-
-    whole: bool = False
-    parallel: bool = False
+    foils: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: the false captions of each source's item
 
     @property
     def family(self) -> str:
@@ -72,12 +68,13 @@ class LLMMaker:
 
     @property
     def ledger(self) -> dict[str, Any]:
-        """Calls, tokens and money of the job (of this process, where no books are kept). A local model costs
-        nothing, and is not loaded to say so."""
+        """The calls, tokens and cost of the job (of this process, if no ledger file is kept); empty for local models,
+        which are not loaded for this.
+        """
         return spent(generator(self.options.model)) if self.options.model.startswith("api:") else {}
 
     def keep_books(self, folder: Path, job: Mapping[str, Any]) -> None:
-        """With a server, book what is paid in a file of this folder, under a name that no other job has."""
+        """For a server, record the cost in a file of this folder whose name is unique to the job."""
         if self.options.model.startswith("api:"):
             digest = hashlib.sha256(json.dumps(job, sort_keys=True, default=str).encode()).hexdigest()
             keep_ledger(generator(self.options.model), folder / f"ledger-{digest[:16]}.jsonl")
@@ -94,7 +91,7 @@ class LLMMaker:
 
 
 def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
-    """The maker of this name: `llm:` and the name of its prompts."""
+    """Return the maker of this name: `llm:` and the name of its prompts."""
     if not options.model:
         raise no_generator()
     kind = name.removeprefix("llm:")
@@ -108,15 +105,15 @@ def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
         prompts=options.prompts,
     )
     if captions.bench is None or kind not in ("paraphrase", "enrich"):
-        return LLMMaker(name, task, options)
+        return LLMMaker(name, options, task)
     if kind == "enrich":
         items, covered = _whole_items(captions.bench, captions.sources)
-        return LLMMaker(name, replace(task, items=items, covered=covered), options)
-    return LLMMaker(name, task, options, _foils_of(captions.bench))
+        return LLMMaker(name, options, replace(task, items=items, covered=covered))
+    return LLMMaker(name, options, task, _foils_of(captions.bench))
 
 
 def _whole_items(bench: Benchmark, sources: Sequence[SourceCaption]) -> tuple[dict[str, Item], frozenset[str]]:
-    """Items with a false caption by the first of their sources, and the other sources of those items."""
+    """Return the items with a false caption, by the first of their sources, and the other sources of those items."""
     known = {f"{item.subset}/{item.id}": item for item in bench if not all(map(all, item.match))}
     first: dict[str, Item] = {}
     covered: set[str] = set()
@@ -130,18 +127,17 @@ def _whole_items(bench: Benchmark, sources: Sequence[SourceCaption]) -> tuple[di
 
 
 def _enriched(item: Item, accepted: Sequence[Candidate]) -> list[Item]:
-    """The item as it was and with all its captions enriched, in subsets of their own; nothing if one is missing."""
-    texts = {int(str(c.tags["caption"])): c.text for c in accepted}
-    if len(texts) != len(item.captions):
+    """Return the original item and the enriched item, in separate subsets; nothing if a caption is missing."""
+    if len(accepted) != len(item.captions):
         return []
-    new = tuple(texts[k] for k in range(len(item.captions)))
+    new = tuple(c.text for c in sorted(accepted, key=lambda c: int(str(c.tags["caption"]))))
     tags = {**item.tags, "maker": "llm:enrich"}
     named = {"original": item.captions, "enriched": new}
-    return [Item(item.id, f"{item.subset}-{n}", item.images, c, item.match, tags) for n, c in named.items()]
+    return [replace(item, subset=f"{item.subset}-{n}", captions=c, tags=tags) for n, c in named.items()]
 
 
 def what_answers(uri: str) -> str:
-    """A model URI without what does not change its answers: a job continues with a larger budget.
+    """Return a model URI without the options that do not change answers, so that a job can resume with a larger budget.
 
     >>> what_answers("api:m?base_url=http://x/v1&budget=2")
     'api:m?base_url=http%3A%2F%2Fx%2Fv1'
@@ -154,23 +150,23 @@ def what_answers(uri: str) -> str:
 
 
 def _checks(family: str, matched: bool) -> tuple[Check, ...]:
-    if family == "swap":
-        return (vocabulary_followed,)
-    if family == "replace":
-        return (EditSize(1, 8), LengthMatched(3))
-    if family == "add":
-        return (LengthMatched(2),) if matched else (vocabulary_extended,)
-    return (_extends_its_own,) if family == "enrich" else ()
+    own: dict[str, tuple[Check, ...]] = {
+        "swap": (vocabulary_followed,),
+        "replace": (EditSize(1, 8), LengthMatched(3)),
+        "add": (LengthMatched(2) if matched else vocabulary_extended,),
+        "enrich": (_extends_its_own,),
+    }
+    return own.get(family, ())
 
 
 def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
-    """An enriched caption keeps the words of the caption that it enriches, which need not be the source."""
+    """Return the reason if an enriched caption drops words of the caption that it enriches, else None."""
     own = replace(source, text=str(candidate.tags.get("original", source.text)))
     return vocabulary_extended(own, candidate)
 
 
 def _foils_of(bench: Benchmark) -> dict[str, tuple[str, ...]]:
-    """The false captions that go with each source, where an item has one image at most."""
+    """Return the false captions of each source's item, for items with at most one image."""
     foils: dict[str, tuple[str, ...]] = {}
     for item in bench:
         if len(item.match) > 1:
@@ -183,7 +179,70 @@ def _foils_of(bench: Benchmark) -> dict[str, tuple[str, ...]]:
 
 
 def _with_foils(item: Item, foils: Sequence[str]) -> Item:
-    if not foils:
-        return item
     match = choice(len(item.positives), len(item.negatives) + len(foils))
-    return Item(item.id, item.subset, item.images, (*item.captions, *foils), match, item.tags)
+    return replace(item, captions=(*item.captions, *foils), match=match)
+
+
+CHARACTERS_A_TOKEN = 4.0  #: for English text, approximately
+
+
+def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str, Any]:
+    """Return calls, tokens and dollars if every first answer is valid, and the worst case with retries."""
+    asked = [(step, s.text) for s in sources if not why_unfit(s.text) for step in usual_steps(maker)]
+    rounds = maker.task.rounds if maker.family == "paraphrase" else 1
+    return count(maker.options.model, asked, rounds * TRIES)
+
+
+def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES) -> dict[str, Any]:
+    """Return the estimate for questions about captions, each of which may be asked up to `tries` times."""
+    fixed: dict[str, tuple[float, float]] = {}
+    calls, tokens_in, tokens_out = 0, 0.0, 0.0
+    for step, caption in asked:
+        if step.head not in fixed:
+            fixed[step.head] = _step_tokens(step)
+        reads, writes = fixed[step.head]
+        calls += 1
+        tokens_in += reads + len(caption) / CHARACTERS_A_TOKEN
+        tokens_out += writes
+    cost = _cost(uri, tokens_in, tokens_out)
+    worst = None if cost is None else round(cost * tries, 6)
+    figures = {"calls": calls, "tokens_in": round(tokens_in), "tokens_out": round(tokens_out), "cost": cost}
+    return {**figures, "worst": {"calls": calls * tries, "cost": worst}}
+
+
+def cost_sentence(estimate: Mapping[str, Any]) -> str:
+    """Return the estimate as one line of text."""
+    calls, tokens = f"{estimate['calls']:,} calls", f"{estimate['tokens_in']:,} tokens read"
+    paid = f"{estimate['tokens_out']:,} written, {_dollars(estimate['cost'])}"
+    return f"estimate: {calls}, {tokens}, {paid} (at worst {estimate['worst']['calls']:,} calls)"
+
+
+def _dollars(cost: float | None) -> str:
+    return "price not known (?price_in= and ?price_out= tell it)" if cost is None else f"${cost:.4f}"
+
+
+def usual_steps(maker: LLMMaker) -> list[PromptStep]:
+    """Return the questions about one caption if no answer has to be repeated."""
+    steps = maker.task.template.steps
+    if maker.family == "paraphrase":
+        return [steps["write"], read_template("validate")["validate"]]
+    if "locate" not in steps:
+        return [next(iter(steps.values()))]
+    compose = "compose-matched" if maker.family == "add" and maker.task.matched else "compose"
+    return [steps["locate"], *(steps[name] for name in ("propose", compose) for _ in range(maker.task.count))]
+
+
+def _step_tokens(step: PromptStep) -> tuple[float, float]:
+    written = mean(len(json.dumps(o, ensure_ascii=False)) for _, o in step.demonstrations)
+    read = len(step.text(step.demonstrations[0][0]))
+    return read / CHARACTERS_A_TOKEN, written / CHARACTERS_A_TOKEN
+
+
+def _cost(uri: str, tokens_in: float, tokens_out: float) -> float | None:
+    """Return the cost in dollars; 0 for local models, without loading them; None if no price was given."""
+    if parse_uri(uri).kind != "api":
+        return 0.0
+    endpoint = getattr(generator(uri), "endpoint", None)
+    if endpoint is None or not (endpoint.price_in or endpoint.price_out):
+        return None
+    return round(float(endpoint.cost(tokens_in, tokens_out)), 6)

@@ -1,8 +1,8 @@
-"""Questions to a generator: how they are put, how their answers are read, when they are asked again.
+"""Questions to a generator: how they are asked, how answers are parsed, and when they are repeated.
 
-A *talk* is a generator function: it yields questions, is sent their replies, and returns what came of it. An answer
-that cannot be read is asked for again, with a note that says what was wrong; the note also makes the request a new
-one, which matters where a server or a cache would repeat itself.
+A *talk* is a generator function: it yields questions, is sent their replies, and returns a result. If an answer cannot
+be parsed, the question is asked again with a note that says what was wrong; the note also makes the request a new one,
+so that a server or cache does not return the same answer.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from creperie.making.llm.parse import Fields, MalformedError, read_answer
-from creperie.making.llm.prompts import PromptStep
+from creperie.making.llm.prompts import Fields, MalformedError, PromptStep, read_answer
 from creperie.models import Prompt
 
-TRIES = 3  #: how often a question is asked before its answer is put into quarantine
-MOST_QUOTED = 1_000  #: characters of a bad answer that are shown to the model again
+TRIES = 3  #: how often a question is asked before its answer is quarantined
+MOST_QUOTED = 1_000  #: maximum characters of a bad answer that are quoted to the model
 
 R = TypeVar("R")
+Given = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A question. `objection` says what is wrong with an answer that could be read, or nothing."""
+    """A question. `objection` returns what is wrong with a parsed answer to what was given, or an empty text."""
 
     step: PromptStep
-    given: Mapping[str, Any]
+    given: Given
     seed: int = 0
-    temperature: float | None = None  #: other than the step's
-    objection: Callable[[Fields], str] | None = None
+    temperature: float | None = None  #: if not the step's temperature
+    objection: Callable[[Given, Fields], str] | None = None
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back: the fields, or why they could not be read and the last text as it was."""
+    """The reply to a question: its fields, or the reason why they could not be parsed and the last raw text."""
 
     fields: Fields | None
     text: str
@@ -47,7 +47,7 @@ Talk = Generator[Sequence[Ask], list[Reply], R]
 
 @dataclass
 class PendingQuestion:
-    """An ask on its way: how often it was asked, and what came back last."""
+    """A question that is being asked: how often it was asked, and the last answer."""
 
     ask: Ask
     tries: int = 0
@@ -70,16 +70,16 @@ class PendingQuestion:
             schema=step.schema(),
         )
 
-    def refuse(self) -> None:
+    def take(self, text: str | None) -> None:
+        """Read the model's answer; None if it refuses to answer."""
         self.tries += 1
-        self.reply = Reply(None, self.text, "refused by the server", self.tries)
-
-    def take(self, text: str) -> None:
-        self.tries += 1
+        if text is None:
+            self.reply = Reply(None, self.text, "refused by the server", self.tries)
+            return
         self.text = storable(text)
         try:
             fields = read_answer(text, self.ask.step.answer)
-            self.why = self.ask.objection(fields) if self.ask.objection else ""
+            self.why = self.ask.objection(self.ask.given, fields) if self.ask.objection else ""
         except MalformedError as e:
             self.why = str(e)
         if not self.why:
@@ -89,7 +89,7 @@ class PendingQuestion:
 
 
 def storable(text: str) -> str:
-    """A text as it is, but for halves of surrogate pairs, which no file can hold.
+    """Return the text with lone surrogates, which files cannot store, replaced by U+FFFD.
 
     >>> storable("a \\ud800 dog") == "a \\ufffd dog"
     True

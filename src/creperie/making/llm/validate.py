@@ -1,4 +1,4 @@
-"""A validator model over the items of a benchmark: true captions must say the same, false ones something else."""
+"""Validation of a benchmark's items by a model: true captions must mean the same, false ones something else."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,18 +17,17 @@ from creperie.core import Progress, UsageError, silent, write_json
 from creperie.engine import Engine, Held, Local
 from creperie.lang import CONTRADICTED, ENTAILED, truth
 from creperie.making.checks import entailment
-from creperie.making.llm.estimate import count
 from creperie.making.llm.flight import generator, hold, spent
-from creperie.making.llm.maker import LOCAL_CHUNK, SERVER_CHUNK, what_answers
-from creperie.making.llm.paraphrase import is_duplicate
-from creperie.making.llm.parse import is_na
-from creperie.making.llm.prompts import read_template
+from creperie.making.llm.maker import LOCAL_CHUNK, SERVER_CHUNK, count, what_answers
+from creperie.making.llm.prompts import is_na, read_template
 from creperie.making.llm.question import Ask, Talk
+from creperie.making.llm.workflow import is_duplicate
 
 Wanted = Literal["same", "different", "crossed"]
-TRUTH_LAYER = "truth"  #: in the place of a model's URI: no model, but the rules of `creperie.lang.truth`
-SURE = 0.5  #: P(entailment) from which on a caption follows from another
-#: what a verdict can be besides right, and what to say of it
+TRUTH_LAYER = "truth"  #: given instead of a model's URI: the rules of `creperie.lang.truth` judge
+COLUMNS = ("subset", "item", "first", "second", "wanted", "valid", "code", "reason", "correction", "answer")
+SURE = 0.5  #: P(entailment) from which on a caption counts as entailed
+#: code of a negative verdict → its message
 FINDINGS = {
     "not-equivalent": "two true captions do not say the same",
     "negative-equivalent": "a false caption says the same as a true one",
@@ -39,7 +39,7 @@ FINDINGS = {
 
 @dataclass(frozen=True)
 class CaptionPair:
-    """Two captions of an item, and whether they should say the same; `crossed` ones are true of different images."""
+    """Two captions of an item, and whether they should mean the same; `crossed` ones are true of different images."""
 
     subset: str
     item: str
@@ -47,26 +47,30 @@ class CaptionPair:
     second: str
     wanted: Wanted
 
+    @property
+    def fault(self) -> str:
+        """The code of the verdict if the captions are not as they should be."""
+        return "not-equivalent" if self.wanted == "same" else "negative-equivalent"
+
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """What was found about a pair. No code: it is as it should be."""
+    """The verdict on a pair. An empty code means that the pair is as it should be."""
 
     pair: CaptionPair
     code: str = ""
     reason: str = ""
     correction: str = ""  #: the validator's proposal for the second caption
-    answer: str = ""  #: what could not be read
+    answer: str = ""  #: an answer that could not be parsed
     calls: int = 0
 
     @property
     def finding(self) -> dict[str, Any]:
-        said = f": {self.reason}" if self.reason else ""
         return {
             "code": self.code,
             "subset": self.pair.subset,
             "item": self.pair.item,
-            "message": FINDINGS[self.code] + said,
+            "message": ": ".join(filter(None, (FINDINGS[self.code], self.reason))),
             "first": self.pair.first,
             "second": self.pair.second,
             "correction": self.correction or None,
@@ -75,12 +79,12 @@ class PairVerdict:
 
 @dataclass(frozen=True)
 class Validation:
-    """All verdicts, in the order of the items."""
+    """The verdicts on all pairs, in the order of the items."""
 
     bench: str
     model: str
     verdicts: tuple[PairVerdict, ...]
-    skipped: int = 0  #: items with one caption, about which there is nothing to ask
+    skipped: int = 0  #: items with one caption, which have no pair
     ledger: dict[str, Any] | None = None
 
     @property
@@ -104,7 +108,7 @@ class Validation:
 
 
 def pairs_of(item: Item) -> Iterator[CaptionPair]:
-    """The first true caption of every image against the image's other captions; no two captions twice.
+    """Yield the first true caption of every image with each other caption of the item, without repeated pairs.
 
     >>> item = Item("1", "s", (), ("a dog", "one dog", "a cat"), ((True, True, False),))
     >>> [(p.first, p.second, p.wanted) for p in pairs_of(item)]
@@ -122,10 +126,9 @@ def pairs_of(item: Item) -> Iterator[CaptionPair]:
 
 
 def ask_about(pair: CaptionPair, prompts: str = "") -> Talk[PairVerdict]:
-    """The verdict on a pair; identical captions need no model."""
-    if is_duplicate(pair.first, pair.second):
-        return PairVerdict(pair, "identical-positives" if pair.wanted == "same" else "positive-equals-negative")
-    reply = (yield [_question(pair, prompts)])[0]
+    """Ask a language model about a pair and return its verdict."""
+    step = read_template("validate", prompts)["validate"]
+    reply = (yield [Ask(step, {"first": pair.first, "second": pair.second})])[0]
     if reply.fields is None:
         return PairVerdict(pair, "unreadable-verdict", reply.why, answer=reply.text, calls=reply.calls)
     same = reply.fields["verdict"] == "yes"
@@ -133,29 +136,17 @@ def ask_about(pair: CaptionPair, prompts: str = "") -> Talk[PairVerdict]:
         return PairVerdict(pair, calls=reply.calls)
     proposed = reply.fields["correction"]
     correction = "" if same or is_na(proposed) or is_duplicate(pair.first, proposed) else proposed
-    code = "not-equivalent" if pair.wanted == "same" else "negative-equivalent"
-    return PairVerdict(pair, code, reply.fields["reason"], correction, calls=reply.calls)
-
-
-def _question(pair: CaptionPair, prompts: str) -> Ask:
-    return Ask(read_template("validate", prompts)["validate"], {"first": pair.first, "second": pair.second})
+    return PairVerdict(pair, pair.fault, reply.fields["reason"], correction, calls=reply.calls)
 
 
 def all_pairs(bench: Benchmark, limit: int | None = None) -> tuple[list[CaptionPair], int]:
-    """The pairs of the first `limit` items, and how many of these have none."""
-    pairs: list[CaptionPair] = []
-    skipped = 0
-    for number, item in enumerate(bench):
-        if limit is not None and number >= limit:
-            break
-        own = list(pairs_of(item))
-        pairs += own
-        skipped += not own
-    return pairs, skipped
+    """Return the pairs of the first `limit` items, and how many of these items have none."""
+    by_item = [list(pairs_of(item)) for item in islice(bench, limit)]
+    return [pair for pairs in by_item for pair in pairs], sum(not pairs for pairs in by_item)
 
 
 def estimate_pairs(pairs: Sequence[CaptionPair], uri: str, prompts: str = "") -> dict[str, Any]:
-    """What asking about the pairs will take."""
+    """Return the estimated cost of asking about the pairs."""
     step = read_template("validate", prompts)["validate"]
     asked = [(step, p.first + p.second) for p in pairs if not is_duplicate(p.first, p.second)]
     return count(uri, asked)
@@ -172,15 +163,15 @@ def validate(
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Validation:
-    """Ask the validator about every pair. With `out`, write a folder with all verdicts.
+    """Ask the validator about every pair and return the verdicts. With `out`, write a folder with all verdicts.
 
-    With "truth" in the place of a URI the truth layer judges, without a model. With `nli`, the model is a classifier of
-    natural language inference (`hf:`): true captions of an image must follow from each other, a false one must not
-    follow from a true one, and captions of two images not from each other.
+    If the URI is "truth", the truth layer judges without a model. With `nli`, the model is a classifier of natural
+    language inference (`hf:`): true captions of an image must entail each other, a true caption must not entail a false
+    one, and captions of two images must not entail each other.
 
-    If it is killed and called again, answers that a server has given are not asked for again. `prompts` is a folder
-    with a validate.toml of your own. With an engine, every worker loads the model once; a server needs none, for one
-    process has enough requests in flight.
+    If the call is interrupted and repeated, answers from a server are not requested again. `prompts` is a folder with
+    your own validate.toml. With an engine, every worker loads the model once; a server needs none, because one process
+    keeps enough requests in flight.
     """
     if out is not None and Path(out).exists():
         raise UsageError("this folder exists", where=str(out), hint="choose another, or remove it")
@@ -207,7 +198,7 @@ def validate(
 
 @dataclass(frozen=True)
 class ValidateStage:
-    """Pairs in, verdicts out, one row each: by a language model, by a classifier of inference or by the truth layer."""
+    """A stage from pairs to verdicts, one row each: by a language model, entailment classifier or the truth layer."""
 
     uri: str
     prompts: str = ""
@@ -226,7 +217,17 @@ class ValidateStage:
         return pa.table({"verdict": pa.array(rows, pa.string())})
 
     def verdicts(self, pairs: Sequence[CaptionPair]) -> list[PairVerdict]:
-        """Return the verdicts on some pairs; the model is loaded once per process."""
+        """Return the verdicts on some pairs; identical captions need no model. The model is loaded once per process."""
+        judged = iter(self._judged([p for p in pairs if not is_duplicate(p.first, p.second)]))
+        identical = {"same": "identical-positives"}
+        return [
+            PairVerdict(p, identical.get(p.wanted, "positive-equals-negative"))
+            if is_duplicate(p.first, p.second)
+            else next(judged)
+            for p in pairs
+        ]
+
+    def _judged(self, pairs: Sequence[CaptionPair]) -> list[PairVerdict]:
         if self.uri == TRUTH_LAYER:
             return [judged_by_truth(pair) for pair in pairs]
         if not self.nli:
@@ -238,63 +239,52 @@ class ValidateStage:
 
 
 def judged_by_truth(pair: CaptionPair) -> PairVerdict:
-    """Return the verdict of the truth layer: true captions must not contradict each other, a false one must not follow.
+    """Return the truth layer's verdict: true captions must not contradict each other, nor entail a false one.
 
     >>> judged_by_truth(CaptionPair("s", "1", "A man hugs a woman.", "A woman hugs a man.", "different")).code
     'negative-equivalent'
     """
-    if is_duplicate(pair.first, pair.second):
-        return PairVerdict(pair, "identical-positives" if pair.wanted == "same" else "positive-equals-negative")
-    both = [truth(pair.first, pair.second), truth(pair.second, pair.first)]
-    if pair.wanted == "same":
-        wrong = next((v for v in both if v.word == CONTRADICTED), None)
-        return PairVerdict(pair, "not-equivalent" if wrong else "", (wrong or both[0]).reason)
-    wrong = next((v for v in both[: 2 if pair.wanted == "crossed" else 1] if v.word == ENTAILED), None)
-    return PairVerdict(pair, "negative-equivalent" if wrong else "", (wrong or both[0]).reason)
+    forth, back = truth(pair.first, pair.second), truth(pair.second, pair.first)
+    bad = CONTRADICTED if pair.wanted == "same" else ENTAILED
+    wrong = [v for v in ((forth,) if pair.wanted == "different" else (forth, back)) if v.word == bad]
+    return PairVerdict(pair, pair.fault if wrong else "", (wrong or [forth])[0].reason)
 
 
 def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
-    """The verdict on a pair by P(second follows from first) and P(first follows from second).
+    """Return the verdict on a pair from P(first entails second) and P(second entails first).
 
     >>> entailed(CaptionPair("s", "1", "a dog runs", "an animal runs", "different"), 0.97, 0.2).code
     'negative-equivalent'
     """
-    if is_duplicate(pair.first, pair.second):
-        return PairVerdict(pair, "identical-positives" if pair.wanted == "same" else "positive-equals-negative")
-    found = {"same": min(forth, back), "different": forth, "crossed": max(forth, back)}[pair.wanted]
-    said = f"P(entailment) {forth:.2f} forth, {back:.2f} back"
-    if (found >= SURE) == (pair.wanted == "same"):
-        return PairVerdict(pair, reason=said)
-    return PairVerdict(pair, "not-equivalent" if pair.wanted == "same" else "negative-equivalent", said)
+    probability = {"same": min(forth, back), "different": forth, "crossed": max(forth, back)}[pair.wanted]
+    right = (probability >= SURE) == (pair.wanted == "same")
+    return PairVerdict(pair, "" if right else pair.fault, f"P(entailment) {forth:.2f} forth, {back:.2f} back")
 
 
 def pair_table(pairs: Sequence[CaptionPair]) -> pa.Table:
-    """Pairs as a table."""
-    names = [f.name for f in fields(CaptionPair)]
-    return pa.table({name: pa.array([getattr(p, name) for p in pairs], pa.string()) for name in names})
+    """Return the pairs as a table of texts."""
+    return pa.Table.from_pylist(
+        [asdict(p) for p in pairs], pa.schema([(f.name, pa.string()) for f in fields(CaptionPair)])
+    )
 
 
 def verdict_of(text: str) -> PairVerdict:
-    """A verdict from its JSON.
+    """Return a verdict from its JSON.
 
     >>> verdict = PairVerdict(CaptionPair("s", "1", "a dog", "a cat", "different"), calls=1)
     >>> verdict_of(json.dumps(asdict(verdict))) == verdict
     True
     """
-    told = json.loads(text)
-    return PairVerdict(**{**told, "pair": CaptionPair(**told["pair"])})
+    record = json.loads(text)
+    return PairVerdict(**{**record, "pair": CaptionPair(**record["pair"])})
 
 
 def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
-    """`validation.json`, `verdicts.parquet`, one row per pair, and `weighed/`: twins with the evidence that is left."""
-    rows = []
-    for v in validation.verdicts:
-        told = {k: text for k, text in asdict(v).items() if k not in ("pair", "calls")}
-        rows.append({**asdict(v.pair), "valid": not v.code, **told})
-    text = ("subset", "item", "first", "second", "wanted", "code", "reason", "correction", "answer")
-    schema = pa.schema([*((name, pa.string()) for name in text[:5]), ("valid", pa.bool_())])
-    for name in text[5:]:
-        schema = schema.append(pa.field(name, pa.string()))
+    """Write `validation.json`, `verdicts.parquet` with one row per pair, and `weighed/`: the benchmark with updated
+    evidence, for twins.
+    """
+    rows = [{**asdict(v), **asdict(v.pair), "valid": not v.code} for v in validation.verdicts]
+    schema = pa.schema([(name, pa.bool_() if name == "valid" else pa.string()) for name in COLUMNS])
     with new_folder(folder) as draft:
         write_json(draft / "validation.json", validation.document)
         write_table(pa.Table.from_pylist(rows, schema=schema), draft / "verdicts.parquet")

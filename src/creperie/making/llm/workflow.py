@@ -1,17 +1,20 @@
-"""SugarCrepe's workflows: replace and add in three questions (locate, propose, compose), swap in one."""
+"""The workflows of SugarCrepe, SugarCrepe++ and SADE as conversations with a model.
+
+Replace and add take three questions (locate, propose, compose), swap one; a second positive is written, guarded,
+validated and written again; a caption is enriched.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from creperie.bench import Item
 from creperie.making.candidate import Candidate, Proposal, Role, dice_for
 from creperie.making.checks import word_key
-from creperie.making.llm.parse import Fields, is_na
-from creperie.making.llm.prompts import Template
-from creperie.making.llm.question import Ask, Reply, Talk
+from creperie.making.llm.prompts import Fields, Template, is_na, read_template
+from creperie.making.llm.question import Ask, Given, Reply, Talk
 from creperie.making.source import SourceCaption
 
 QUARANTINED = "quarantined"
@@ -19,7 +22,7 @@ QUARANTINED = "quarantined"
 
 @dataclass(frozen=True)
 class WorkflowTask:
-    """What a workflow is to do: `maker` and `kind` name its candidates, `count` is how many per caption."""
+    """The task of a workflow: `maker` and `kind` name its candidates, `count` is the number per caption."""
 
     maker: str
     kind: str
@@ -27,16 +30,16 @@ class WorkflowTask:
     seed: int = 0
     count: int = 1
     matched: bool = True  #: additions keep the number of words
-    rounds: int = 4  #: of second positives
-    prompts: str = ""  #: a folder of prompt files of the user's own
-    items: Mapping[str, Item] = field(default_factory=dict)  #: sources that stand for all captions of an item
-    covered: frozenset[str] = frozenset()  #: sources that another one stands for
+    rounds: int = 4  #: maximum rounds for a second positive
+    prompts: str = ""  #: the user's folder of prompt files
+    items: Mapping[str, Item] = field(default_factory=dict)  #: sources that represent all captions of an item
+    covered: frozenset[str] = frozenset()  #: sources that another source represents
 
     def candidate(self, source: SourceCaption, text: str, role: Role, edit: str, refused: str = "") -> Candidate:
         return Candidate(source.id, text, role, self.kind, self.maker, edit, refused=refused)
 
     def quarantine(self, source: SourceCaption, reply: Reply, step: str, role: Role = "negative") -> Candidate:
-        """The last text of a question that was never answered well, kept as it came."""
+        """Return the last text of a question without a valid answer as a rejected candidate, unchanged."""
         return self.candidate(source, reply.text, role, step, refused=f"{QUARANTINED}: {reply.why}")
 
 
@@ -44,33 +47,38 @@ Workflow = Callable[[WorkflowTask, SourceCaption], Talk[Proposal]]
 
 
 def replace_or_add(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
-    """Locate concepts, propose new ones for some of them, compose a caption with each."""
-    located = (yield [Ask(task.template["locate"], {"caption": source.text}, objection=_written_in(source.text))])[0]
+    """Locate concepts, propose new ones for some of them, compose a caption with each, and return the proposal.
+
+    Additions that are longer than the caption would be given away by length, so filler words are removed unless
+    `as_published`.
+    """
+    located = (yield [Ask(task.template["locate"], {"caption": source.text}, objection=_is_not_there)])[0]
     if located.fields is None:
         return Proposal((task.quarantine(source, located, "locate"),), calls=located.calls)
     chosen = _choose(task, source, located.fields["concepts"])
     if not chosen:
         return Proposal(skipped="the model finds nothing to change", calls=located.calls)
     rng = dice_for(task.seed, task.maker, f"{source.id}\0propose")
-    proposed = yield [
-        Ask(
-            task.template["propose"],
-            {"caption": source.text, "selected": old},
-            seed=rng.randrange(2**31),
-            objection=_other_than(old),
-        )
-        for old in chosen
-    ]
-    pairs = [(old, p.fields["new"]) for old, p in zip(chosen, proposed) if p.fields is not None]
-    bad = [task.quarantine(source, p, "propose") for p in proposed if p.fields is None]
-    calls = located.calls + sum(p.calls for p in proposed)
+    given = [{"caption": source.text, "selected": old} for old in chosen]
+    step = task.template["propose"]
+    proposed = yield [Ask(step, g, seed=rng.randrange(2**31), objection=_is_nothing_new) for g in given]
     adds = "compose-matched" in task.template.steps
-    made = yield from (_added if adds else _replaced)(task, source, pairs)
-    return Proposal((*made.candidates, *bad), calls=calls + made.calls)
+    name, field = ("compose-matched", "matched") if adds and task.matched else ("compose", "sentence")
+    new = [{**g, "new": p.fields["new"]} for g, p in zip(given, proposed) if p.fields is not None]
+    composed = yield [Ask(task.template[name], g, objection=_lacks_the_new) for g in new]
+    sign = " + " if adds else " → "
+    candidates = [
+        task.quarantine(source, reply, name)
+        if reply.fields is None
+        else task.candidate(source, reply.fields[field], "negative", f"{g['selected']}{sign}{g['new']}")
+        for g, reply in zip(new, composed)
+    ]
+    candidates += [task.quarantine(source, p, "propose") for p in proposed if p.fields is None]
+    return Proposal(tuple(candidates), calls=sum(reply.calls for reply in (located, *proposed, *composed)))
 
 
 def _choose(task: WorkflowTask, source: SourceCaption, concepts: Sequence[str]) -> list[str]:
-    """Concepts to work on, at random: each once before any is taken again."""
+    """Return concepts to work on, at random; each is used once before any is repeated."""
     different = list(dict.fromkeys(concepts))
     rng = dice_for(task.seed, task.maker, source.id)
     chosen: list[str] = []
@@ -79,34 +87,9 @@ def _choose(task: WorkflowTask, source: SourceCaption, concepts: Sequence[str]) 
     return chosen
 
 
-def _replaced(task: WorkflowTask, source: SourceCaption, pairs: Sequence[tuple[str, str]]) -> Talk[Proposal]:
-    return (yield from _composed(task, source, pairs, ("compose", "sentence", " → ")))
-
-
-def _composed(
-    task: WorkflowTask, source: SourceCaption, pairs: Sequence[tuple[str, str]], how: tuple[str, str, str]
-) -> Talk[Proposal]:
-    """A caption with each new concept: `how` is the step, the field of its answer, and the sign of the edit."""
-    step, field, sign = how
-    replies = yield [_compose(task, source, step, field, pair) for pair in pairs]
-    foils = []
-    for pair, reply in zip(pairs, replies):
-        if reply.fields is None:
-            foils.append(task.quarantine(source, reply, step))
-        else:
-            foils.append(task.candidate(source, reply.fields[field], "negative", sign.join(pair)))
-    return Proposal(tuple(foils), calls=sum(r.calls for r in replies))
-
-
-def _added(task: WorkflowTask, source: SourceCaption, pairs: Sequence[tuple[str, str]]) -> Talk[Proposal]:
-    """Additions. A foil that alone is longer gives itself away, so it leaves out filler, unless made as published."""
-    step, field = ("compose-matched", "matched") if task.matched else ("compose", "sentence")
-    return (yield from _composed(task, source, pairs, (step, field, " + ")))
-
-
 def swap(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
-    """One question with a gate: can two phrases change places at all?"""
-    asked = Ask(task.template["swap"], {"caption": source.text}, objection=_gate_objection(source.text))
+    """Ask in one question whether two phrases can be swapped, and for the swap; return the proposal."""
+    asked = Ask(task.template["swap"], {"caption": source.text}, objection=_contradicts_itself)
     reply = (yield [asked])[0]
     if reply.fields is None:
         return Proposal((task.quarantine(source, reply, "swap"),), calls=reply.calls)
@@ -119,49 +102,135 @@ def swap(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
 # -- objections: answers that can be read but cannot be meant --------------------------------------------------------
 
 
-def _gate_objection(caption: str) -> Callable[[Fields], str]:
-    def objection(fields: Fields) -> str:
-        given = [not is_na(fields[name]) for name in ("first", "second", "sentence")]
-        if fields["possible"] == "yes" and not all(given):
-            return "possible is yes but something is NA"
-        if fields["possible"] == "no" and any(given):
-            return "possible is no but something is not NA"
-        same = fields["possible"] == "yes" and word_key(fields["sentence"]) == word_key(caption)
-        return "the sentence is the caption itself: nothing changed places" if same else ""
-
-    return objection
+def _contradicts_itself(given: Given, fields: Fields) -> str:
+    named = [not is_na(fields[name]) for name in ("first", "second", "sentence")]
+    if fields["possible"] == "no":
+        return "possible is no but something is not NA" if any(named) else ""
+    if not all(named):
+        return "possible is yes but something is NA"
+    same = word_key(fields["sentence"]) == word_key(given["caption"])
+    return "the sentence is the caption itself: nothing changed places" if same else ""
 
 
-def _written_in(caption: str) -> Callable[[Fields], str]:
-    def objection(fields: Fields) -> str:
-        strange = [c for c in fields["concepts"] if not _occurs(c, caption)]
-        return "a concept that is not in the caption" if strange else ""
-
-    return objection
+def _is_not_there(given: Given, fields: Fields) -> str:
+    text = given["caption"].casefold()
+    there = [re.search(rf"(?<!\w){re.escape(c.strip().casefold())}(?!\w)", text) for c in fields["concepts"]]
+    return "" if all(there) else "a concept that is not in the caption"
 
 
-def _occurs(phrase: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(phrase.strip().casefold())}(?!\w)", text.casefold()) is not None
+def _is_nothing_new(given: Given, fields: Fields) -> str:
+    if word_key(fields["new"]) == word_key(given["selected"]):
+        return "the new concept is the selected one"
+    return "the new concept is a sentence" if len(fields["new"].split()) > 8 else ""
 
 
-def _other_than(old: str) -> Callable[[Fields], str]:
-    def objection(fields: Fields) -> str:
-        if word_key(fields["new"]) == word_key(old):
-            return "the new concept is the selected one"
-        return "the new concept is a sentence" if len(fields["new"].split()) > 8 else ""
-
-    return objection
+def _lacks_the_new(given: Given, fields: Fields) -> str:
+    # the words may be inflected, so a match of the first letters of one of them is enough
+    stems = tuple(w[: max(3, len(w) - 3)] for w in word_key(given["new"]))
+    fits = any(word.startswith(stems) for word in word_key(fields.get("matched") or fields["sentence"]))
+    return "" if fits else "the new concept is not in the sentence"
 
 
-def _compose(task: WorkflowTask, source: SourceCaption, step: str, field: str, pair: tuple[str, str]) -> Ask:
-    old, new = pair
+LEAST_SHARED = 3  #: minimum number of words shared with the first positive; below, the output is superfluous
+#: temperatures as published: greedy first, 0.4 after a guard, 1.0 after the validator
+AFTER_GUARD, AFTER_VALIDATOR = 0.4, 1.0
+DUPLICATE, SUPERFLUOUS = "it is the caption itself", "it speaks of something else"
 
-    def objection(fields: Fields) -> str:
-        # the words may be inflected to fit, so one of them in its first letters is enough
-        stems = [w[: max(3, len(w) - 3)] for w in word_key(new)]
-        said = word_key(fields[field])
-        fits = any(word.startswith(stem) for stem in stems for word in said)
-        return "" if fits else "the new concept is not in the sentence"
 
-    given = {"caption": source.text, "selected": old, "new": new}
-    return Ask(task.template[step], given, objection=objection)
+def is_duplicate(first: str, second: str) -> bool:
+    """Return True if two captions are equal up to case and blanks around them.
+
+    >>> is_duplicate("A dog. ", "a dog."), is_duplicate("A dog.", "a dog")
+    (True, False)
+    """
+    return first.strip().lower() == second.strip().lower()
+
+
+def is_superfluous(first: str, second: str) -> bool:
+    """Return True if the two captions share fewer than three words (split at blanks). A caption with fewer words must
+    share them all.
+
+    >>> is_superfluous("A dog on a mat", "Sure, here you are!"), is_superfluous("two dogs", "Two dogs there")
+    (True, False)
+    """
+    words = set(first.lower().split())
+    return len(words & set(second.lower().split())) < min(LEAST_SHARED, len(words))
+
+
+def guard(first: str, second: str) -> str:
+    """Return what Algorithm 1 finds wrong with a second positive, or an empty text."""
+    if is_duplicate(first, second):
+        return DUPLICATE
+    return SUPERFLUOUS if is_superfluous(first, second) else ""
+
+
+def second_positive(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
+    """Run Algorithms 1 and 2 with a bounded number of rounds and return the proposal. Every attempt is kept with the
+    reason of its refusal, and the validator's corrections are kept as alternatives.
+    """
+    rng = dice_for(task.seed, task.maker, source.id)
+    kept: list[Candidate] = []
+    calls = 0
+    ask = Ask(task.template["write"], {"caption": source.text}, seed=task.seed)
+    for _ in range(task.rounds):
+        reply = (yield [ask])[0]
+        calls += reply.calls
+        if reply.fields is None:
+            kept.append(task.quarantine(source, reply, ask.step.name, "positive"))
+            break
+        text, plan = reply.fields["paraphrase"], reply.fields["plan"]
+        reason, temperature = guard(source.text, text), AFTER_GUARD
+        if not reason:
+            verdict = yield from judged(source.text, text, task.prompts)
+            calls += verdict.calls
+            kept += [replace(c, source=source.id, maker=task.maker) for c in verdict.candidates]
+            reason, temperature = verdict.skipped, AFTER_VALIDATOR
+        if not reason:
+            kept.append(task.candidate(source, text, "positive", plan))
+            break
+        kept.append(task.candidate(source, text, "positive", plan, refused=_refusal(reason)))
+        ask = replace(ask, seed=rng.randrange(2**31), temperature=temperature)  # ask M{P1} again, as published
+    return Proposal(tuple(kept), calls=calls)
+
+
+def _refusal(reason: str) -> str:
+    """Return a short reason for the counts of refusals; all reasons of the validator become one."""
+    known = {DUPLICATE: "identical to the source", SUPERFLUOUS: "superfluous output"}
+    return known.get(reason, "refused by the validator")
+
+
+def judged(first: str, second: str, prompts: str = "") -> Talk[Proposal]:
+    """Run Algorithm 2's validator. The proposal is empty if it accepts; otherwise `skipped` is its reason, and the
+    candidate is its correction or its unreadable answer.
+    """
+    reply = (yield [Ask(read_template("validate", prompts)["validate"], {"first": first, "second": second})])[0]
+    if reply.fields is None:
+        bad = Candidate("", reply.text, "positive", "verdict", "", "validate", refused=f"quarantined: {reply.why}")
+        return Proposal((bad,), "its check could not be read", reply.calls)
+    if reply.fields["verdict"] == "yes":
+        return Proposal(calls=reply.calls)
+    reason, correction = reply.fields["reason"], reply.fields["correction"]
+    if is_na(correction) or guard(first, correction):
+        return Proposal((), reason, reply.calls)
+    alternative = "alternative: the validator's correction"
+    kept = Candidate("", correction, "positive", "correction", "", reason, refused=alternative)
+    return Proposal((kept,), reason, reply.calls)
+
+
+def enrich(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
+    """Ask for each caption with more details; return the proposal. All captions of an item are enriched, or none."""
+    if source.id in task.covered:
+        return Proposal(skipped="enriched with the first caption of its item")
+    item = task.items.get(source.id)
+    texts = item.captions if item is not None else (source.text,)
+    replies = yield [Ask(task.template["enrich"], {"caption": text}) for text in texts]
+    found = []
+    for k, (text, reply) in enumerate(zip(texts, replies)):
+        true = item is None or any(row[k] for row in item.match)
+        role: Role = "positive" if true else "negative"
+        if reply.fields is None:
+            found.append(task.quarantine(source, reply, "enrich", role))
+        else:
+            made = task.candidate(source, reply.fields["enriched"], role, "more details")
+            found.append(made if item is None else replace(made, tags={"original": text, "caption": k}))
+    return Proposal(tuple(found), calls=sum(r.calls for r in replies))

@@ -1,7 +1,7 @@
 """Models behind an OpenAI-compatible endpoint: hosted, vLLM, Ollama, llama.cpp.
 
-Every answer is kept on disk by the content of its request, so nothing is paid twice and a killed run goes on where it
-stopped. Keys come from the environment alone and are written nowhere.
+Every answer is cached on disk, keyed by the content of its request, so nothing is paid for twice and an interrupted run
+can be resumed. API keys are read from the environment only and are never written anywhere.
 """
 
 from __future__ import annotations
@@ -20,17 +20,12 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
     model = ApiModel(endpoint_of(uri, options))
     if options["score"] is None:
-        refuse_unused(
-            uri.options,
-            set(options) - {"prompt", "by", "order", "shots"},
-            where=str(uri),
-            what="a model without ?score=",
-        )
+        used = set(options) - {"prompt", "by", "order", "shots"}
+        refuse_unused(uri.options, used, where=str(uri), what="a model without ?score=")
         return model
     from creperie.models.generated_choice import asking
 
-    scorer: Model = asking(model, options, str(uri))
-    return scorer
+    return asking(model, options, str(uri))
 
 
 __all__ = ["load"]

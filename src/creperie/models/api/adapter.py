@@ -1,4 +1,4 @@
-"""An endpoint as a model: prompts become chat requests, images travel inside them."""
+"""A model behind an endpoint: prompts become chat requests, with their images embedded."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import io
 import itertools
 import json
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Any
 
 from PIL import Image
 
 from creperie.models.api.endpoint import Endpoint
 from creperie.models.api.ledger import SpendLedger
-from creperie.models.api.queue import Answer, Rank, RequestQueue, ask_all
+from creperie.models.api.queue import Answer, RequestQueue, ask_all
 from creperie.models.protocols import Fingerprint, Prompt
 
 
 class ApiModel:
-    """A generator on a server. `ledger` says what it has cost so far."""
+    """A generator on a server. `ledger` counts its calls, tokens and costs."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -28,7 +27,7 @@ class ApiModel:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        # what a server runs cannot be hashed: its address and the model's name stand for it
+        # the weights on a server cannot be hashed: address and model name are used instead
         return Fingerprint(
             uri=self.endpoint.uri,
             architecture="api",
@@ -38,10 +37,6 @@ class ApiModel:
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
         return [self.text(a) for a in ask_all(self.queue, [self.request(p) for p in prompts])]
-
-    def begin(self, prompt: Prompt, rank: Rank = ()) -> Future[Answer]:
-        """Ask without waiting for the answer, inside `with model.queue`. The lowest rank is sent first."""
-        return self.queue.begin(self.request(prompt), rank)
 
     @staticmethod
     def text(answer: Answer) -> str:
@@ -62,7 +57,7 @@ class ApiModel:
 
 
 def messages_of(prompt: Prompt) -> list[dict[str, Any]]:
-    """Chat messages; the images of a user turn go before its text."""
+    """Return the chat messages of a prompt; the images of a user turn come before its text."""
     messages: list[dict[str, Any]] = []
     images, counts = iter(prompt.images), iter(prompt.shows or (len(prompt.images),))
     for role, text in prompt.messages:
@@ -75,7 +70,7 @@ def messages_of(prompt: Prompt) -> list[dict[str, Any]]:
 
 
 def data_url(image: Image.Image) -> str:
-    """Return an image as a PNG inside a URL: lossless, the same bytes for the same pixels."""
+    """Return an image as a data URL with a PNG: lossless, and the same bytes for the same pixels."""
     buffer = io.BytesIO()
     image.convert("RGB").save(buffer, format="PNG")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

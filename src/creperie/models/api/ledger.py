@@ -1,4 +1,7 @@
-"""What was asked and paid. A generation job keeps its books in a file, which include what earlier processes paid."""
+"""The ledger of requests and costs.
+
+For a generation job it is a file, which includes the costs of earlier processes.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,21 @@ from typing import Any
 
 from creperie.models.api.endpoint import BudgetError, Endpoint
 
-#: what a request may cost at most is held back from the budget before it is sent
+#: upper bounds, in tokens: the most that a request may cost is reserved from the budget before it is sent
 TOKENS_A_MESSAGE, TOKENS_AN_IMAGE = 16, 3000
-#: under this name a kept answer says which job has paid for it
+#: the key under which a cached answer names the job that paid for it
 PAID_BY = "creperie_paid_by"
 COUNTS = ("calls", "cached", "retried", "tokens_in", "tokens_out", "estimated")
-#: tokens that a server's own template and wrapping may add to what we can count
+#: tokens that the server's own template may add to those that we can count
 TEMPLATE = 4096
 
 
 @dataclass
 class SpendLedger:
-    """Calls, tokens and money, each different request once; what is in flight is held back from the budget.
+    """Counts calls, tokens and costs, each distinct request once; requests in flight are reserved from the budget.
 
-    It counts for this process or, after `keep_in`, for a generation job. Kept answers carry the job that paid for
-    them: one that was kept in the moment before its process died is booked by the process that finds it.
+    It counts for this process or, after `keep_in`, for a generation job. A cached answer names the job that paid for
+    it: if a process dies between caching an answer and booking it, the next process that finds the answer books it.
     """
 
     endpoint: Endpoint
@@ -38,8 +41,8 @@ class SpendLedger:
     tokens_out: int = 0
     estimated: int = 0  #: answers whose usage the server did not report, or not plausibly
     reserved: float = 0.0
-    making: str = ""  #: who pays; nothing where no books are kept
-    _spent_elsewhere: float = 0.0  #: by this process for other jobs: the budget is for all of them
+    making: str = ""  #: id of the job that pays; empty if no file is kept
+    _spent_elsewhere: float = 0.0  #: spent by this process for other jobs: the budget covers all of them
     _booked: set[str] = field(default_factory=set, repr=False)
     _books: Path | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -49,7 +52,7 @@ class SpendLedger:
         return self.endpoint.cost(self.tokens_in, self.tokens_out)
 
     def keep_in(self, books: Path) -> None:
-        """Count from now on for the job that has this file of books; what it holds counts too."""
+        """Count for the job with this ledger file from now on, including what the file already holds."""
         with self._lock:
             self._spent_elsewhere += self.cost
             for name in COUNTS:
@@ -57,7 +60,7 @@ class SpendLedger:
             self._booked, self._books, self.making = set(), books, ""
             books.parent.mkdir(parents=True, exist_ok=True)
             lines = books.read_bytes().split(b"\n") if books.exists() else []
-            if lines and lines[-1]:  # the last line was cut short
+            if lines and lines[-1]:  # the last line was cut short: end it
                 with books.open("ab") as file:
                     file.write(b"\n")
             for line in lines:
@@ -78,7 +81,7 @@ class SpendLedger:
             return
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        """Append a line in one write: a process that dies leaves all of it or none."""
+        """Append one line in a single write: if the process dies, the file has the whole line or nothing of it."""
         if self._books is None:
             return
         try:
@@ -97,7 +100,7 @@ class SpendLedger:
             setattr(self, name, getattr(self, name) + int(entry.get(name, 0)))
 
     def reserve(self, request: Mapping[str, Any]) -> float:
-        """Hold back the most that a request may cost; BudgetError where that is more than is left."""
+        """Reserve the most that a request may cost; raise a BudgetError if that is more than is left of the budget."""
         most = self.endpoint.cost(estimated_tokens(request), float(request.get("max_tokens") or 0))
         with self._lock:
             limit = self.endpoint.budget
@@ -112,17 +115,17 @@ class SpendLedger:
         return most
 
     def release(self, reserved: float) -> None:
-        """Give back what was held."""
+        """Release a reservation."""
         with self._lock:
             self.reserved -= reserved
 
     def paid(self, key: str, answer: Mapping[str, Any]) -> None:
-        """Book an answer that the server gave."""
+        """Book an answer received from the server."""
         with self._lock:
             self._book({"key": key, "calls": 1, **_tokens(answer)})
 
     def found(self, key: str, answer: Mapping[str, Any]) -> None:
-        """Book an answer that was kept: as paid, if this job has paid for it."""
+        """Book an answer found in the cache: as a paid call if this job paid for it, else as cached."""
         with self._lock:
             own = bool(self.making) and answer.get(PAID_BY) == self.making
             self._book({"key": key, "calls": 1, **_tokens(answer)} if own else {"key": key, "cached": 1})
@@ -147,7 +150,7 @@ def _tokens(answer: Mapping[str, Any]) -> dict[str, int]:
 
 
 def checked_usage(request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the usage to book: the server's where it is plausible, else the most that request and answer can be.
+    """Return the usage to book: the server's numbers if plausible, else an upper bound from request and answer.
 
     >>> asked = {"messages": [{"role": "user", "content": "four"}], "max_tokens": 9}
     >>> given = {"choices": [{"message": {"content": "five!"}}]}
@@ -164,7 +167,7 @@ def checked_usage(request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict
     usage, most_in = answer.get("usage"), math.ceil(estimated_tokens(request))
     if isinstance(usage, Mapping):
         read, wrote = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        # what was thought and not said counts as written, so that only the limit bounds it
+        # hidden reasoning counts as completion tokens, so only the limit bounds them
         if _plausible(read, 1, most_in) and _plausible(
             wrote, int(written > 0 and not request.get("echo")), max(written, limit or 0)
         ):
@@ -177,8 +180,7 @@ def _plausible(tokens: Any, least: int, most: int) -> bool:
 
 
 def estimated_tokens(request: Mapping[str, Any]) -> float:
-    """Return the most tokens a request can be: one per byte of text, 3,000 per image, a few for the frame of each
-    message."""
+    """Return an upper bound on the tokens of a request: one per byte of text, 3,000 per image, 16 more per message."""
     total = float(len(request.get("prompt", "").encode()))
     for message in request.get("messages", ()):
         total += TOKENS_A_MESSAGE

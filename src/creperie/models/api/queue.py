@@ -1,8 +1,8 @@
-"""Requests to a server: a bounded number at once, each sent once, retried and booked by us.
+"""A queue of requests to a server: limited concurrency, no duplicates, with retries and bookkeeping of our own.
 
-The openai SDK speaks the protocol, on one event loop in a thread of its own. Its own retries are off, so that the
-ledger sees every call. Our deadline covers a whole attempt: a server that sends one byte per second would otherwise
-never time out.
+The openai SDK speaks the protocol, on one event loop in a separate thread. Its own retries are off, so that the ledger
+sees every call. The timeout covers a whole attempt: otherwise a server that sends one byte per second would never time
+out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -27,23 +26,21 @@ from creperie.models.api.ledger import PAID_BY, SpendLedger, checked_usage
 if TYPE_CHECKING:
     import openai
 
-Rank = tuple[float, ...]
 Request = Mapping[str, Any]
 Answer = dict[str, Any]
 
-LAST: Rank = (float("inf"),)
-LONGEST_WAIT = 60.0  #: the most that a server may ask to wait, in seconds
+LONGEST_WAIT = 60.0  #: the longest wait in seconds that a server's Retry-After can impose
 LONGEST_ANSWER = 32 * 2**20  #: bytes
-#: status codes about the request itself: sending it again is of no use
+#: status codes about the request itself: a retry would fail again
 ABOUT_THE_REQUEST = {400, 413, 422}
 
 
 class RefusedError(ModelError):
-    """The server will not answer this one request: too long, or against its rules."""
+    """Raised if the server rejects this one request: too long, or against its rules."""
 
 
 class _TransientError(Exception):
-    """An attempt failed for a reason that may pass; `wait` is how many seconds the server asks to wait."""
+    """Raised if an attempt failed and a retry may succeed; `wait` is how many seconds the server asks to wait."""
 
     def __init__(self, problem: str, wait: float = 0.0) -> None:
         super().__init__(problem)
@@ -52,7 +49,7 @@ class _TransientError(Exception):
 
 @dataclass
 class _PendingRequest:
-    """A request that is not answered yet, and all who wait for it."""
+    """A request without an answer yet, and the futures that wait for it."""
 
     key: str
     request: Request
@@ -61,31 +58,30 @@ class _PendingRequest:
 
 
 class _Dispatcher:
-    """An event loop in a daemon thread: `concurrency` workers send what is in the queue, the lowest rank first."""
+    """An event loop in a daemon thread, where `concurrency` workers send the queued requests."""
 
     def __init__(self, endpoint: Endpoint, ledger: SpendLedger, work: Callable[..., Any]) -> None:
         self.endpoint, self.ledger, self._work = endpoint, ledger, work
-        self.failure: CreperieError | None = None  #: why nothing more is sent
+        self.failure: CreperieError | None = None  #: why nothing more is sent; None while requests are sent
         self._loop = asyncio.new_event_loop()
-        self._queue: asyncio.PriorityQueue[tuple[Rank, int, _PendingRequest | None]] = asyncio.PriorityQueue()
+        self._queue: asyncio.Queue[_PendingRequest | None] = asyncio.Queue()
         self._stopped = asyncio.Event()
-        self._numbers = count()
         self._next_start = 0.0
         self._client = _open_client(endpoint)
-        # a daemon: an answer that never comes keeps no process alive
+        # a daemon thread: a missing answer does not keep the process alive
         threading.Thread(target=self._run, daemon=True, name="creperie-requests").start()
 
-    def put(self, rank: Rank, pending: _PendingRequest | None) -> None:
-        self._loop.call_soon_threadsafe(self._queue.put_nowait, (rank, next(self._numbers), pending))
+    def put(self, pending: _PendingRequest | None) -> None:
+        self._loop.call_soon_threadsafe(self._queue.put_nowait, pending)
 
     def stop(self, failure: CreperieError) -> None:
         self.failure = self.failure or failure
         self._loop.call_soon_threadsafe(self._stopped.set)
 
     def dismiss(self) -> None:
-        """End the workers when the queue is empty."""
+        """Let the workers end when the queue is empty."""
         for _ in range(self.endpoint.concurrency):
-            self.put(LAST, None)
+            self.put(None)
 
     def _run(self) -> None:
         try:
@@ -98,11 +94,11 @@ class _Dispatcher:
             await asyncio.gather(*[self._worker() for _ in range(self.endpoint.concurrency)])
 
     async def _worker(self) -> None:
-        while (pending := (await self._queue.get())[2]) is not None:
+        while (pending := await self._queue.get()) is not None:
             await self._work(self, pending)
 
     async def rest(self, seconds: float) -> None:
-        """Wait; raise the failure as soon as there is nothing to wait for any more."""
+        """Sleep; if the dispatcher is stopped (before or meanwhile), raise its failure at once."""
         if seconds > 0 and self.failure is None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), seconds)
@@ -110,8 +106,8 @@ class _Dispatcher:
             raise self.failure
 
     async def ask(self, pending: _PendingRequest, keep: Callable[[_PendingRequest, Answer], None]) -> Answer:
-        """Send a request until it is answered, refused, or out of tries. `keep` stores the answer and books it."""
-        problem, tries = "", self.endpoint.retries + 1
+        """Send a request until it is answered, rejected, or out of retries; return the answer. `keep` stores it."""
+        problem, tries = "", int(self.endpoint.retries) + 1
         for attempt in range(tries):
             if attempt:
                 self.ledger.tried_again()
@@ -119,7 +115,7 @@ class _Dispatcher:
             reserved = self.ledger.reserve(pending.request)
             try:
                 answer = await self._attempt(pending.request)
-                await asyncio.to_thread(keep, pending, answer)  # the file is flushed to the disk
+                await asyncio.to_thread(keep, pending, answer)  # in a thread: it flushes a file to disk
                 return answer
             except _TransientError as e:
                 problem, wait = str(e), e.wait
@@ -127,16 +123,19 @@ class _Dispatcher:
                 self.ledger.release(reserved)
             if attempt < tries - 1:
                 await self.rest(max(wait, backoff(attempt)))
-        hint = "run again to resume: answers received so far are kept"
-        raise ModelError(f"gave up after {tries} tries: {problem}", where=self.endpoint.uri, hint=hint)
+        raise ModelError(
+            f"gave up after {tries} tries: {problem}",
+            where=self.endpoint.uri,
+            hint="run again to resume: answers received so far are kept",
+        )
 
     def _pace(self) -> float:
-        """Return the seconds until another request may start under the limit per minute."""
-        if not self.endpoint.per_minute:
+        """Return the seconds to wait before the next request, so that the limit per minute is kept."""
+        if not self.endpoint.rpm:
             return 0.0
         now = time.monotonic()
         start = max(now, self._next_start)
-        self._next_start = start + 60.0 / self.endpoint.per_minute
+        self._next_start = start + 60.0 / self.endpoint.rpm
         return start - now
 
     async def _attempt(self, request: Request) -> Answer:
@@ -185,7 +184,7 @@ class _Dispatcher:
                     body += chunk
                     if len(body) > LONGEST_ANSWER:
                         break
-            except Exception as e:  # of the transport below the SDK, whichever that is
+            except Exception as e:  # from the transport below the SDK, whichever that is
                 raise _TransientError(f"the connection failed ({type(e).__name__})") from e
         if len(body) > LONGEST_ANSWER:
             raise ModelError(f"the answer is longer than {LONGEST_ANSWER:,} bytes", where=self.endpoint.uri)
@@ -197,20 +196,20 @@ def _open_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
         from openai import AsyncOpenAI
     except ModuleNotFoundError as e:
         raise missing_extra(e.name or "openai", "llm") from e
-    return AsyncOpenAI(  # servers without keys take any
+    return AsyncOpenAI(  # servers without keys accept any
         api_key=endpoint.key or "none", base_url=endpoint.base_url, max_retries=0, timeout=endpoint.timeout
     )
 
 
-#: The forms of requests that servers asked for, by their address.
+#: server address → the alternative request forms that this server asked for
 _LEARNED: dict[str, frozenset[str]] = {}
 TOKENS, OBJECT = "max_completion_tokens", "json_object"
 
 
 def learns(refusal: str, request: Request, server: str) -> bool:
-    """True if a refusal names another form of the request that was not tried yet; it is used from then on.
+    """Return True if an error message names a form of the request not tried yet; use that form from now on.
 
-    Newer chat endpoints want `max_completion_tokens` instead of `max_tokens`; llama.cpp's server in Python wants a
+    Newer chat endpoints want `max_completion_tokens` instead of `max_tokens`; the Python server of llama.cpp wants a
     schema as a `json_object`.
     """
     known = _LEARNED.get(server, frozenset())
@@ -222,7 +221,7 @@ def learns(refusal: str, request: Request, server: str) -> bool:
 
 
 def as_accepted(request: Request, server: str) -> dict[str, Any]:
-    """Return a request in the form that its server takes."""
+    """Return a request in the form that its server accepts."""
     known, sent = _LEARNED.get(server, frozenset()), dict(request)
     if TOKENS in known and "max_tokens" in sent:
         sent[TOKENS] = sent.pop("max_tokens")
@@ -248,10 +247,10 @@ def _refused(endpoint: Endpoint, error: openai.APIStatusError) -> ModelError:
 
 
 class RequestQueue:
-    """Takes requests and returns their answers as futures. It is open while anybody is inside its `with`.
+    """A queue that takes requests and returns futures of their answers. Use it as a context manager; it may be nested.
 
-    Requests with the lowest rank are sent first, `concurrency` at once over all threads that ask. Equal requests are
-    sent once, and stored answers are not asked for again.
+    Requests are sent in order, `concurrency` at once over all threads. Equal requests are sent once, and cached answers
+    are not requested again.
     """
 
     def __init__(self, endpoint: Endpoint, ledger: SpendLedger) -> None:
@@ -259,19 +258,8 @@ class RequestQueue:
         self._cache = AnswerCache.of(endpoint)
         self._lock = threading.Lock()
         self._pending: dict[str, _PendingRequest] = {}
-        self._numbers = count()
-        self._of_thread = threading.local()
         self._users = 0
         self._dispatcher: _Dispatcher | None = None
-
-    def turn(self) -> int:
-        """Return the turn that this thread was given, or a number greater than all before."""
-        given: int | None = getattr(self._of_thread, "turn", None)
-        return next(self._numbers) if given is None else given
-
-    def give_turn(self, turn: int | None) -> None:
-        """Set the turn of all that this thread asks from now on."""
-        self._of_thread.turn = turn
 
     def __enter__(self) -> RequestQueue:
         with self._lock:
@@ -292,8 +280,8 @@ class RequestQueue:
         if dispatcher is not None:
             dispatcher.dismiss()
 
-    def begin(self, request: Request, rank: Rank = ()) -> Future[Answer]:
-        """Send a request and return a future of its answer. Cancelled before it is sent, it costs nothing."""
+    def begin(self, request: Request) -> Future[Answer]:
+        """Queue a request and return a future of its answer. If cancelled before it is sent, it costs nothing."""
         key = hashlib.sha256(json.dumps(request, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
         future: Future[Answer] = Future()
         with self._lock:
@@ -308,19 +296,19 @@ class RequestQueue:
             pending = self._pending[key] = _PendingRequest(key, request, [future])
         answer = self._cache.get(key)
         if answer is None:
-            dispatcher.put(rank, pending)
+            dispatcher.put(pending)
         else:
             self.ledger.found(key, answer)
             self._settle(pending, answer)
         return future
 
     def stop(self, failure: CreperieError) -> None:
-        """Send nothing more: what is waiting fails. What was sent is still answered and kept."""
+        """Send nothing more: waiting requests fail. Requests already sent are still answered and stored."""
         if self._dispatcher is not None:
             self._dispatcher.stop(failure)
 
     def abandon(self) -> None:
-        """Drop what was not sent: nobody waits for it any longer."""
+        """Stop sending; every future that still waits is cancelled or, if its request was sent, gets an error."""
         stopped = ModelError("the work was stopped", where=self.endpoint.uri, hint="run again to resume")
         self.stop(stopped)
         for pending in list(self._pending.values()):
@@ -329,7 +317,7 @@ class RequestQueue:
             self._settle(pending, stopped)
 
     def _settle(self, pending: _PendingRequest, outcome: Answer | CreperieError) -> None:
-        """Give all who wait for a request its answer, or the failure."""
+        """Resolve all futures that wait for a request, with its answer or with the failure."""
         with self._lock:
             if self._pending.get(pending.key) is pending:
                 del self._pending[pending.key]
@@ -342,7 +330,7 @@ class RequestQueue:
                     future.set_result(outcome)
 
     async def _send(self, dispatcher: _Dispatcher, pending: _PendingRequest) -> None:
-        """Runs in the dispatcher's thread."""
+        """Send one request and resolve its futures. Runs in the dispatcher's thread."""
         if not self._wanted(pending):
             return
         outcome: Answer | CreperieError
@@ -356,7 +344,7 @@ class RequestQueue:
         self._settle(pending, outcome)
 
     def _wanted(self, pending: _PendingRequest) -> bool:
-        """True if anybody still waits for a request; from now on it cannot be cancelled."""
+        """Return True if anything still waits for a request; from then on it cannot be cancelled."""
         with self._lock:
             pending.waiting = [f for f in pending.waiting if f.running() or f.set_running_or_notify_cancel()]
             pending.sent = bool(pending.waiting)
@@ -365,7 +353,7 @@ class RequestQueue:
             return pending.sent
 
     def _keep(self, pending: _PendingRequest, answer: Answer) -> None:
-        """Store an answer, then book it: if the process dies in between, the next one books it."""
+        """Store an answer, then book it: if the process dies in between, the next process books it."""
         answer["usage"] = checked_usage(pending.request, answer)
         payer = {PAID_BY: self.ledger.making} if self.ledger.making else {}
         self._cache.put(pending.key, {**answer, **payer})
@@ -375,12 +363,12 @@ class RequestQueue:
 def ask_all(queue: RequestQueue, requests: Sequence[Request]) -> list[Answer]:
     """Return the answers in the order of the requests.
 
-    Where some fail for good, all others are still asked and kept, then the first failure is raised.
+    If some requests fail for good, all others are still sent and stored, then the first failure is raised.
     """
     if not requests:
         return []
     with queue:
-        futures = [queue.begin(r, (queue.turn(),)) for r in requests]
+        futures = [queue.begin(r) for r in requests]
         failures = [e for f in futures if (e := f.exception()) is not None]
         if failures:
             raise first_of(failures, len(requests))

@@ -1,13 +1,15 @@
 """BERTScore: captions compared token by token, through the hidden states of a text encoder.
 
-Every token of one caption is matched with the most similar token of the other; the mean similarity of the one caption's
-tokens is the precision, of the other's the recall, and the score is their harmonic mean. The tokens that begin and end
-a sequence take part as partners but not in the means, as in the published scorer without inverse document frequencies.
+Every token of one caption is matched with the most similar token of the other. The mean similarity over the tokens of
+the first caption is the precision, over those of the second the recall, and the score is their harmonic mean. Special
+tokens at the beginning and end can be matched but are left out of the means, as in the published scorer without inverse
+document frequencies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,21 +21,21 @@ from creperie.models.tokens import CaptionTokenizer
 if TYPE_CHECKING:
     import torch
 
-#: captions that go through the model together
+#: captions per forward pass
 BATCH = 64
-#: pairs whose captions' states are in memory at the same time
+#: pairs whose hidden states are in memory at the same time
 TOGETHER = 512
 
 
+@dataclass(eq=False)
 class BertScore:
-    """F1 of two captions; the same in both directions."""
+    """A caption comparer: the BERTScore F1 of two captions, which is symmetric."""
 
-    def __init__(
-        self, model: Any, tokenizer: CaptionTokenizer, place: Place, fingerprint: Fingerprint, layer: int | None
-    ) -> None:
-        self.model, self.tokenizer, self.place = model, tokenizer, place
-        self.layer = layer  #: hidden states after this many layers; None: the last
-        self.fingerprint = fingerprint
+    model: Any
+    tokenizer: CaptionTokenizer
+    place: Place
+    fingerprint: Fingerprint
+    layer: int | None  #: hidden states after this many layers; None: the last
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
         return self.tokenizer(texts)
@@ -48,8 +50,7 @@ class BertScore:
         return scores
 
     def _states(self, texts: Sequence[str]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Return unit vectors of each caption's tokens, and which of them count. Captions of like length go
-        together."""
+        """Return per caption the unit vectors of its tokens, and a mask of the tokens that count."""
         tokens = self.tokenizer(texts)
         order = sorted(range(len(texts)), key=lambda i: len(tokens[i].ids))
         encoded: list[Any] = [None] * len(texts)
@@ -79,7 +80,7 @@ class BertScore:
 
 
 def likeness(a: torch.Tensor, a_counts: torch.Tensor, b: torch.Tensor, b_counts: torch.Tensor) -> float:
-    """Return the harmonic mean of precision and recall; NaN where a caption has no token that counts."""
+    """Return the harmonic mean of precision and recall; NaN if a caption has no token that counts."""
     products = a @ b.T
     precision = float(products.max(dim=1).values[a_counts].mean())
     recall = float(products.max(dim=0).values[b_counts].mean())

@@ -1,4 +1,4 @@
-"""Which transformers architectures are known as dual encoders, and how each is asked for its vectors."""
+"""The dual encoder architectures of transformers, and how to get the vectors of each."""
 
 from __future__ import annotations
 
@@ -16,18 +16,24 @@ Config = Any  #: a transformers configuration
 
 @dataclass(frozen=True)
 class DualEncoderFamily:
-    """A dual encoder of transformers: the class that loads it, the way to its vectors, its context length."""
+    """A dual encoder of transformers: its model class, the functions that embed, and its context length."""
 
     model_class: str
     towers: Towers
     context: Callable[[Config], int]
-    options: tuple[str, ...] = ()  #: beside those that every dual encoder takes
+    options: tuple[str, ...] = ()  #: options beside those that every dual encoder takes
+
+
+def all_seen(states: torch.Tensor) -> torch.Tensor:
+    """Return the attention mask under which every state is seen."""
+    import torch
+
+    return torch.ones(states.shape[:-1], dtype=torch.long, device=states.device)
 
 
 def pooled(output: Any) -> torch.Tensor:
-    """Return the projected vector: a tensor in older versions of transformers, a field of an output in newer ones."""
-    vector: torch.Tensor = output if hasattr(output, "shape") else output.pooler_output
-    return vector
+    """Return the projected vector: the output itself in older versions of transformers, a field of it in newer ones."""
+    return output if hasattr(output, "shape") else output.pooler_output
 
 
 # -- texts -----------------------------------------------------------------------------------------------------------
@@ -43,21 +49,19 @@ def masked_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> tor
 
 
 def _first_masked_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """FLAVA projects every position; the contrastive vector is the first."""
+    """Return the vector at the first position, which FLAVA's contrastive loss uses."""
     return masked_text(model, ids, mask)[:, 0]
 
 
 def _blip_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     states = model.text_encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-    vector: torch.Tensor = model.text_proj(states[:, 0])
-    return vector
+    return model.text_proj(states[:, 0])
 
 
 def _blip2_text(model: Any, ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     embedded = model.embeddings(input_ids=ids)
     states = model.qformer(query_embeds=embedded, query_length=0, attention_mask=mask).last_hidden_state
-    vector: torch.Tensor = model.text_projection(states[:, 0].to(model.text_projection.weight.dtype))
-    return vector
+    return model.text_projection(states[:, 0].to(model.text_projection.weight.dtype))
 
 
 # -- images ----------------------------------------------------------------------------------------------------------
@@ -68,25 +72,20 @@ def image_features(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def _blip_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    vector: torch.Tensor = model.vision_proj(model.vision_model(**inputs).last_hidden_state[:, 0])
-    return vector
+    return model.vision_proj(model.vision_model(**inputs).last_hidden_state[:, 0])
 
 
 def _blip2_image(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return one vector per query; the score of a caption is the best of them."""
-    import torch
-
+    """Return one vector per query token; a caption's score is the best over the queries."""
     states = model.vision_model(**inputs).last_hidden_state
-    seen = torch.ones(states.shape[:-1], dtype=torch.long, device=states.device)
     queries = model.query_tokens.expand(states.shape[0], -1, -1)
-    output = model.qformer(query_embeds=queries, encoder_hidden_states=states, encoder_attention_mask=seen)
+    output = model.qformer(query_embeds=queries, encoder_hidden_states=states, encoder_attention_mask=all_seen(states))
     weight = model.vision_projection.weight
-    vectors: torch.Tensor = model.vision_projection(output.last_hidden_state.to(weight.dtype))
-    return vectors
+    return model.vision_projection(output.last_hidden_state.to(weight.dtype))
 
 
 def first_query(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """BLIP-2 as some published evaluations use it: the first query instead of the best."""
+    """Return the vector of the first query token: some published evaluations of BLIP-2 use it instead of the best."""
     return _blip2_image(model, inputs)[:, 0]
 
 
@@ -98,7 +97,7 @@ def text_positions(config: Config) -> int:
 
 
 def after_padding(config: Config) -> int:
-    """RoBERTa-like towers count positions from behind the padding index."""
+    """Return the context length of RoBERTa-like towers, whose positions start after the padding index."""
     return int(config.text_config.max_position_embeddings) - int(config.text_config.pad_token_id) - 1
 
 

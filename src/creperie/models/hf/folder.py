@@ -1,4 +1,4 @@
-"""Reading a model's folder with transformers: configuration, weights, tokenizer, image processor."""
+"""Load the parts of a model with transformers: configuration, weights, tokenizer, image processor."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from creperie.core import ModelError, UsageError, packaged_toml
+from creperie.core import ModelError, UsageError, one_line, packaged_toml
 from creperie.models.device import Place
 from creperie.models.weights import hash_files, weight_files
 
-#: buffers that old checkpoints hold and newer code computes, or the other way round
+#: buffers that are in old checkpoints but computed by newer code, or the reverse
 COMPUTED = ("position_ids", "embeddings.token_type_ids", "logit_scale", "logit_bias")
 
 REMOVED_ARCHITECTURES: dict[str, str] = packaged_toml("creperie.models", "kinds.toml")["removed_architectures"]
@@ -22,7 +22,7 @@ REMOVED_ARCHITECTURES: dict[str, str] = packaged_toml("creperie.models", "kinds.
 
 @dataclass(frozen=True)
 class Folder:
-    """A model's folder, and whether code in it may run."""
+    """A model's folder; `trust` says whether code in it may run."""
 
     path: Path
     uri: str
@@ -41,7 +41,7 @@ class Folder:
             return AutoTokenizer.from_pretrained(self.path, trust_remote_code=self.trust, local_files_only=True)
 
     def image_processor(self) -> Any:
-        """Always Pillow's resizing: torchvision's gives other pixels, and is not everywhere."""
+        """Return the image processor with Pillow's resizing: torchvision gives different pixels and may be missing."""
         from transformers import AutoImageProcessor
 
         with self._readable("image processor"), quiet_libraries():
@@ -50,7 +50,7 @@ class Folder:
             )
 
     def model(self, model_class: Any, place: Place, **settings: Any) -> Any:
-        """Return the model with its weights. Weights that are not in the files would be random: that is an error."""
+        """Return the model with its weights; raise a ModelError if weights are missing, since they would be random."""
         with self._readable("weights"), quiet_libraries():
             model, report = model_class.from_pretrained(
                 self.path,
@@ -64,8 +64,11 @@ class Folder:
         wrong = [str(k) for k in report.get("mismatched_keys") or []]
         if missing or wrong:
             lacking = f"{len(missing) + len(wrong)} of the weights ({(missing + wrong)[0]} …)"
-            hint = "name a checkpoint that was saved from this architecture"
-            raise ModelError(f"the checkpoint lacks {lacking} of {model_class.__name__}", where=self.uri, hint=hint)
+            raise ModelError(
+                f"the checkpoint lacks {lacking} of {model_class.__name__}",
+                where=self.uri,
+                hint="name a checkpoint that was saved from this architecture",
+            )
         return model.to(place.torch_device).eval()
 
     def weights(self) -> str:
@@ -73,8 +76,10 @@ class Folder:
         return hash_files(weight_files(self.path))
 
     def processor(self, model_type: str) -> Any:
-        """Return the model's own processor around Pillow's image processor. Processors that also read video need
-        torchvision for that part alone, and are made without it."""
+        """Return the model's own processor with Pillow's image processor.
+
+        Processors that also read video need torchvision for that part only, so they are created without it.
+        """
         import transformers
         from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
@@ -103,14 +108,14 @@ class Folder:
             yield
         except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError) as e:
             raise ModelError(
-                f"the {what} cannot be read from {self.path}: {_short(e)}",
+                f"the {what} cannot be read from {self.path}: {one_line(e) or type(e).__name__}",
                 where=self.uri,
                 hint="set CREPERIE_TRACEBACK=1 for the traceback",
             ) from e
 
 
 class _Without:
-    """A processor may lack a part that nothing here uses."""
+    """A mixin that lets a processor lack a part that is not used here."""
 
     def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
         return None if argument is None else super().check_argument_for_proper_class(name, argument)  # type: ignore[misc]
@@ -118,7 +123,7 @@ class _Without:
 
 @dataclass(frozen=True)
 class InMemory:
-    """A model that the caller holds, to be read as a folder is. What is changed on the way is a copy."""
+    """A model in memory with the interface of `Folder`. Parts that an adapter changes are copied first."""
 
     network: Any
     uri: str
@@ -151,7 +156,7 @@ class InMemory:
         return self.whole
 
     def model(self, model_class: Any, place: Place, **_: Any) -> Any:
-        """Return the network, or the part of it that is of this class."""
+        """Return the network, or its submodule of this class."""
         name = model_class.__name__
         if name.startswith("Auto") or isinstance(self.network, model_class):
             return self.network
@@ -169,7 +174,7 @@ ModelSource = Folder | InMemory
 
 
 def no_adapter(model_type: str, what: str, known: Iterable[str], uri: str) -> ModelError:
-    """Return the error for an architecture that cannot be read; for one that is gone it says what to use instead."""
+    """Return the error for an architecture without adapter; for a removed one, the hint says what to use instead."""
     gone = REMOVED_ARCHITECTURES.get(model_type)
     hint = gone or f"known: {', '.join(known)}; for others see docs/plugin.md"
     return ModelError(f"architecture {model_type!r} {'was removed' if gone else what}", where=uri, hint=hint)
@@ -177,7 +182,7 @@ def no_adapter(model_type: str, what: str, known: Iterable[str], uri: str) -> Mo
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Keep load reports and progress bars of libraries off the terminal: what matters is raised instead."""
+    """Silence load reports and progress bars of libraries during the block; real problems raise errors anyway."""
     from transformers.utils import logging as reports
 
     level, bars = logging.root.manager.disable, reports.is_progress_bar_enabled()
@@ -189,8 +194,3 @@ def quiet_libraries() -> Iterator[None]:
         logging.disable(level)
         if bars:
             reports.enable_progress_bar()
-
-
-def _short(error: Exception) -> str:
-    line = " ".join((str(error).strip() or type(error).__name__).split())
-    return line if len(line) <= 200 else line[:200] + "…"

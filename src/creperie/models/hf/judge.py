@@ -1,4 +1,4 @@
-"""Networks that judge captions: a class of transformers with its tokenizer, and a number for every caption."""
+"""Networks that judge captions: a transformers model with its tokenizer that gives one number per caption."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from creperie.models.uri import parse_uri
 
 @dataclass(frozen=True)
 class LoadedNetwork:
-    """A network where it runs, and what reads text for it."""
+    """A network with its tokenizer, its place and the folder it was loaded from."""
 
     model: Any
     tokenizer: Any
@@ -26,8 +26,7 @@ class LoadedNetwork:
     folder: Folder
 
     def read(self, *texts: Sequence[str], longest: int | None = None) -> Any:
-        """Return texts, or pairs of texts, as the network takes them: padded, and cut where they are too long for
-        it."""
+        """Return the tokens of texts, or of pairs of texts, as inputs of the network: padded, and cut at `longest`."""
         tokens = self.tokenizer(
             *map(list, texts), return_tensors="pt", padding=True, truncation=True, max_length=longest
         )
@@ -48,7 +47,7 @@ class LoadedNetwork:
 
 
 def read_network(uri: str, model_class: str, *, device: str = "auto", dtype: str = "float32") -> LoadedNetwork:
-    """Return a network of a class of transformers, by `hf:owner/name` or `hf:/folder`."""
+    """Load a network of the given transformers class, by `hf:owner/name` or `hf:/folder`."""
     try:
         import transformers
     except ImportError as e:
@@ -61,7 +60,7 @@ def read_network(uri: str, model_class: str, *, device: str = "auto", dtype: str
 
 @dataclass(frozen=True)
 class Judge:
-    """A `TextScorer`: a number for every caption, from batches of them."""
+    """A `TextScorer` that computes one number per caption, batch by batch."""
 
     network: LoadedNetwork
     fingerprint: Fingerprint
@@ -71,4 +70,4 @@ class Judge:
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         pieces = (texts[i : i + self.batch] for i in range(0, len(texts), self.batch))
         parts = [self.of_batch(self.network, piece).float().cpu().numpy() for piece in pieces]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
+        return np.concatenate(parts) if parts else np.zeros(0, np.float32)

@@ -1,4 +1,4 @@
-"""From a `hf:` URI to a model: look at the configuration, choose the adapter."""
+"""Load the model of a `hf:` URI: read the configuration and choose the adapter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from creperie.models.tokens import CaptionTokenizer, fitting_context
 from creperie.models.uri import ModelURI, refuse_unused
 
 LoadFolder = Callable[[ModelSource, Any, Mapping[str, Any], Place], Model]
-#: what every adapter of this kind takes
+#: the options that every adapter of this kind takes
 SHARED = ("revision", "trust_remote_code", "max_length", *(option.name for option in CAPTION_OPTIONS))
 
 
@@ -33,8 +33,9 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
 
 def adapter_of(source: ModelSource, given: Iterable[str], options: Mapping[str, Any], place: Place) -> Model:
-    """Return the adapter to a model of transformers, in a folder or in memory. `given` are the options that were
-    chosen."""
+    """Return the adapter to a transformers model, in a folder or in memory. `given` lists the options that the user
+    set; one that this model does not take is an error.
+    """
     config = source.config()
     loader, takes = _choose(config.model_type, options["score"], source.uri)
     refuse_unused(given, (*SHARED, *takes), where=source.uri, what=f"{config.model_type} models used this way")
@@ -77,12 +78,18 @@ def load_dual(folder: ModelSource, config: Any, options: Mapping[str, Any], plac
 
 
 def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> None:
-    """A causal tower is read at the end token. Were it another than the tokenizer writes, the first token would be
-    read instead, and every caption would have the same vector. (2 is how old configurations say "the highest id".)"""
+    """Raise a ModelError if the end token of the model is not the one that its tokenizer writes.
+
+    A causal tower is read at the end token. If the two differed, the first token would be read instead, and every
+    caption would have the same vector. (In old configurations 2 means "the highest id".)
+    """
     expected, written = config.text_config.eos_token_id, tokenizer.tokenizer.eos_token_id
     if expected not in (2, written):
-        what = f"the model is read at token {expected}, but its tokenizer ends captions with {written}"
-        raise ModelError(what, where=uri, hint="the folder's config.json and tokenizer do not belong together")
+        raise ModelError(
+            f"the model is read at token {expected}, but its tokenizer ends captions with {written}",
+            where=uri,
+            hint="the folder's config.json and tokenizer do not belong together",
+        )
 
 
 def load_joint(folder: ModelSource, config: Any, options: Mapping[str, Any], place: Place) -> Model:
@@ -93,7 +100,7 @@ def load_joint(folder: ModelSource, config: Any, options: Mapping[str, Any], pla
     tokenizer = read_tokenizer(folder, matcher.context(config), options)
     processor = folder.image_processor()
     if config.model_type == "flava":
-        config.init_codebook = False  # only its pre-training needs it
+        config.init_codebook = False  # the codebook is needed for pre-training only
     model = folder.model(getattr(transformers, matcher.model_class), place, config=config)
     used = {"score": "fused"} if fused else {"score": "itm", "value": options["value"]}
     fingerprint = describe(folder, matcher.model_class, config, tokenizer, place, processor=processor, options=used)
@@ -160,7 +167,7 @@ def describe(
 
 
 def architecture(name: str, config: Any) -> str:
-    """Return the class and the activations, which decide the function as much as the weights do.
+    """Return the model class with its activations, which change the output as much as the weights do.
 
     >>> from types import SimpleNamespace as N
     >>> architecture("CLIPModel", N(text_config=N(hidden_act="gelu"), vision_config=N(hidden_act="quick_gelu")))

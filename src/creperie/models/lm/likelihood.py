@@ -1,7 +1,7 @@
 """Token log-probabilities of captions under causal and masked language models.
 
-A causal model reads the caption behind its start token, so every token of the caption is predicted. A masked model
-gives the pseudo-likelihood: each token in turn is masked and predicted from all others.
+A causal model reads a start token before the caption, so every token of the caption is predicted. A masked model gives
+the pseudo-likelihood: each token in turn is masked and predicted from all others.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from creperie.models.uri import ModelURI
 if TYPE_CHECKING:
     from creperie.models.lm.chat import Chat
 
-#: tokens per batch: the logits are tokens × vocabulary float32, and 2048 × 150,000 of them are 1.2 GB
+#: tokens per batch: the logits are tokens × vocabulary floats, and 2048 × 150,000 of them take 1.2 GB
 BATCH_TOKENS = 2048
 REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
     "mean": lambda logs: float(logs.mean()) if len(logs) else float("nan"),
     "sum": lambda logs: float(logs.sum()),
-    # higher is better for every score, so the perplexity is turned round
+    # higher is better for every score, so the perplexity is negated
     "ppl": lambda logs: -float(np.exp(-logs.mean())) if len(logs) else float("nan"),
 }
 
@@ -38,7 +38,7 @@ def load_likelihood(uri: ModelURI, options: Mapping[str, Any], place: Place) -> 
 
 
 def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place) -> Model:
-    """Return the adapter to a language model of transformers, in a folder or in memory."""
+    """Return the adapter to a transformers language model, in a folder or in memory."""
     config = folder.config()
     masked = _is_masked(config)
     model = folder.model(_model_class(masked), place)
@@ -59,7 +59,7 @@ def likelihood_of(folder: ModelSource, options: Mapping[str, Any], place: Place)
 
 
 class LanguageModel:
-    """What causal and masked models share: batching by length and the reduction to one number per caption."""
+    """Base class of causal and masked models: tokenising, and the reduction to one number per caption."""
 
     def __init__(self, model: Any, tokenizer: Any, fingerprint: Fingerprint, place: Place, start: list[int]) -> None:
         self.model = model
@@ -71,11 +71,11 @@ class LanguageModel:
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         reduce = REDUCTIONS[str(self.fingerprint.options["reduce"])]
-        return np.array([reduce(logs) for logs in self.log_probabilities(texts)], dtype=np.float32)
+        return np.array([reduce(logs) for logs in self.log_probabilities(texts)], np.float32)
 
     @property
     def beside(self) -> int:
-        """How many special tokens stand beside the caption."""
+        """The number of special tokens around the caption."""
         raise NotImplementedError
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
@@ -83,14 +83,14 @@ class LanguageModel:
         raise NotImplementedError
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the caption's own tokens, cut so that start token and prompt fit before them."""
+        """Return the token ids of each caption, truncated so that special tokens and prompt fit the context as well."""
         room = (self.fingerprint.context or 10**6) - len(self.prompt) - self.beside
         encoded = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"] if texts else []
         return [ids[:room] for ids in encoded]
 
 
 class CausalLM(LanguageModel):
-    """A decoder: log P(token | start, prompt, tokens before it). Also a chat model, where it has a template."""
+    """A decoder: log P(token | start, prompt, tokens before it). With a chat template it also generates text."""
 
     @property
     def beside(self) -> int:
@@ -104,20 +104,21 @@ class CausalLM(LanguageModel):
 
     @cached_property
     def _reads_trees(self) -> bool:
-        """Whether the model takes positions and a mask of its own, so that captions can share their beginnings."""
+        """True if the model accepts position ids and a custom attention mask, so that captions can share prefixes."""
         before = self.start + self.prompt
         probe = [before[-1:] * 2, before[-1:] * 3, [0, 1], [0, 2, 1]]
         try:
-            packed = self._packed(probe, before)
+            packed = self._packed(probe, before)[1::2]
         except (TypeError, ValueError, RuntimeError):
             return False
-        return all(np.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(packed, self._rows(probe, before)))
+        rows = self._rows(probe[1::2], before)  # those that share their beginning with another one
+        return all(np.allclose(a, b, rtol=1e-3, atol=1e-3) for a, b in zip(packed, rows))
 
     def _packed(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
-        """Return log-probabilities by packs: captions that begin alike share their first tokens, computed once."""
+        """Return the log-probabilities per caption, from prefix trees: shared prefixes are computed once."""
         import torch
 
-        results: list[np.ndarray] = [np.zeros(0, dtype=np.float32)] * len(captions)
+        results: list[np.ndarray] = [np.zeros(0, np.float32)] * len(captions)
         packs, device = list(packs_of(captions, before)), self.place.torch_device
         for batch in batches_by_length([len(p) for p in packs]):
             mine = [packs[k] for k in batch]
@@ -139,10 +140,10 @@ class CausalLM(LanguageModel):
         return results
 
     def _rows(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
-        """Return every caption on a line of its own."""
+        """Return the log-probabilities per caption, with each caption in a row of its own."""
         import torch
 
-        results: list[np.ndarray] = [np.zeros(0, dtype=np.float32)] * len(captions)
+        results: list[np.ndarray] = [np.zeros(0, np.float32)] * len(captions)
         for batch in batches_by_length([len(before) + len(c) for c in captions]):
             width = max(len(before) + len(captions[i]) for i in batch)
             ids = torch.zeros((len(batch), width), dtype=torch.long)
@@ -153,13 +154,13 @@ class CausalLM(LanguageModel):
                 mask[row, : len(line)] = 1
             logs = self._forward(ids, mask)
             for row, i in enumerate(batch):
-                # position p predicts token p + 1; with nothing before it, the first token is not predicted
+                # position p predicts token p + 1; without a start token, the first token is not predicted
                 first = max(len(before) - 1, 0)
                 results[i] = logs[row, first : len(before) + len(captions[i]) - 1]
         return results
 
     def _forward(self, ids: Any, mask: Any) -> np.ndarray:
-        """Return log-probabilities of the next tokens, (rows, width − 1)."""
+        """Return the log-probability of each next token as an array (rows, width − 1)."""
         import torch
 
         device = self.place.torch_device
@@ -167,8 +168,7 @@ class CausalLM(LanguageModel):
             logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits[:, :-1].float()
             wanted = ids[:, 1:].to(device).unsqueeze(-1)
             logs = logits.gather(-1, wanted).squeeze(-1) - logits.logsumexp(-1)
-        result: np.ndarray = logs.cpu().numpy()
-        return result
+        return logs.cpu().numpy()
 
     @cached_property
     def chat(self) -> Chat:
@@ -195,7 +195,7 @@ class MaskedLM(LanguageModel):
         lines = [opening + self.prompt + ids + closing for ids in captions]
         begin = len(opening) + len(self.prompt)
         tasks = [(i, begin + k) for i, ids in enumerate(captions) for k in range(len(ids))]
-        logs = np.zeros(len(tasks), dtype=np.float32)
+        logs = np.zeros(len(tasks), np.float32)
         device = self.place.torch_device
         for batch in batches_by_length([len(lines[i]) for i, _ in tasks]):
             width = max(len(lines[tasks[t][0]]) for t in batch)
@@ -217,7 +217,7 @@ class MaskedLM(LanguageModel):
         return np.split(logs, ends[:-1]) if captions else []
 
     def _frame(self) -> tuple[list[int], list[int]]:
-        """Return the special tokens that the tokenizer puts before and behind a sentence."""
+        """Return the special tokens that the tokenizer puts before and after a sentence."""
         probe = self.tokenizer("a", return_special_tokens_mask=True)
         own = [k for k, special in enumerate(probe["special_tokens_mask"]) if not special]
         ids: list[int] = probe["input_ids"]
@@ -225,7 +225,7 @@ class MaskedLM(LanguageModel):
 
 
 def batches_by_length(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Indices in batches of like length whose padded size stays within a number of tokens.
+    """Yield indices in batches of similar length whose padded size is at most `budget` tokens.
 
     >>> list(batches_by_length([5, 1, 5, 9], budget=10))
     [[1, 0], [2], [3]]
@@ -256,7 +256,7 @@ def _model_class(masked: bool) -> Any:
 
 
 def _start_ids(tokenizer: Any) -> list[int]:
-    """Return the model's start or end token, which stands before the caption so that its first token is predicted."""
+    """Return the start or end token to put before the caption, so that its first token is predicted; else []."""
     for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
         if index is not None:
             return [index]
@@ -266,29 +266,29 @@ def _start_ids(tokenizer: Any) -> list[int]:
 __all__ = ["CausalLM", "LanguageModel", "MaskedLM", "load_likelihood"]
 
 
-#: Tokens of a pack: beyond, tokens that may not see each other cost more than the beginnings they share.
+#: tokens per tree: in larger ones, masked attention costs more than the shared prefixes save
 PACK = 160
 
 
 class TokenTree:
-    """The tokens of some captions behind a common start, each beginning once.
+    """A prefix tree of the tokens of several captions after a common start: shared prefixes are stored once.
 
-    A true caption and its foil mostly differ in a few words. In a pack every token sees its own ancestors only and
-    stands at its own depth, so its log-probability is the one of the caption on its own.
+    A true caption and its foil mostly differ in a few words. Every token attends only to its ancestors and its position
+    is its depth, so its log-probability is the same as in the caption alone.
     """
 
     def __init__(self, start: Sequence[int]) -> None:
         self.token = list(start)
         self.parent = list(range(-1, len(start) - 1))
         self.depth = list(range(len(start)))
-        self.paths: dict[int, list[int]] = {}  #: by caption: where its own tokens lie
+        self.paths: dict[int, list[int]] = {}  #: caption → the indices of its tokens
         self._children: dict[tuple[int, int], int] = {}
 
     def __len__(self) -> int:
         return len(self.token)
 
     def add(self, caption: int, ids: Sequence[int], root: int) -> None:
-        """Add a caption's tokens behind the start's last token, the root."""
+        """Add the tokens of a caption after `root`, the index of the last start token."""
         at, path = root, []
         for token in ids:
             child = self._children.get((at, token))
@@ -301,7 +301,7 @@ class TokenTree:
         self.paths[caption] = path
 
     def sees(self, width: int) -> np.ndarray:
-        """Return which token sees which: itself and its ancestors; padding sees itself."""
+        """Return the attention mask (width × width): a token sees itself and its ancestors, padding sees itself."""
         visible = np.eye(width, dtype=bool)
         for i, parent in enumerate(self.parent):
             if parent >= 0:
@@ -310,7 +310,7 @@ class TokenTree:
 
 
 def packs_of(captions: Sequence[list[int]], start: Sequence[int]) -> Iterator[TokenTree]:
-    """Yield all captions in packs, in alphabetical order of their tokens, so that neighbours begin alike."""
+    """Yield prefix trees that together hold all captions, sorted by their tokens so that neighbours share prefixes."""
     pack, root = TokenTree(start), len(start) - 1
     for i in sorted(range(len(captions)), key=lambda i: captions[i]):
         if pack.paths and len(pack) + len(captions[i]) > PACK:

@@ -1,4 +1,4 @@
-"""The trigram language model inside the pocketsphinx package: light, quick, and old on purpose."""
+"""The trigram language model in the pocketsphinx package: small, fast, and old on purpose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import ModelError, UsageError, missing_extra
+from creperie.core import ModelError, UsageError
 from creperie.models.lm.likelihood import REDUCTIONS
 from creperie.models.protocols import Fingerprint
 from creperie.models.uri import ModelURI
@@ -19,20 +19,18 @@ from creperie.models.uri import ModelURI
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)*")
 ORDER = 3
 UNSEEN = -16.118  #: ln 1e-7, for words outside the vocabulary
-UNKNOWN = -1000.0  #: below this the library means "never"
+UNKNOWN = -1000.0  #: smaller values mean that the word is not in the vocabulary
 
 
 def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
     for name in ("prompt", "max_length", "revision"):
         if name in uri.options:
-            raise UsageError(f"option {name!r} does not apply to a trigram model", where=str(uri))
-    try:
-        import pocketsphinx
-    except ImportError as e:
-        raise missing_extra("pocketsphinx", "lang") from e
+            raise UsageError(f"option {name!r} does not apply to a trigram model", where=uri)
+    import pocketsphinx
+
     path = Path(pocketsphinx.get_model_path("en-us/en-us.lm.bin"))
     if not path.is_file():
-        raise ModelError("the package holds no en-us.lm.bin", where=str(uri))
+        raise ModelError("the package holds no en-us.lm.bin", where=uri)
     logmath = pocketsphinx.LogMath()
     library = pocketsphinx.NGramModel(pocketsphinx.Config(lm=None, hmm=None, dict=None), logmath, str(path))
     fingerprint = Fingerprint(
@@ -45,23 +43,23 @@ def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
 
 
 class TrigramLM:
-    """log P(word | the two words before it), with sentence marks; words are lower-cased, punctuation left out.
+    """A text scorer: log P(word | the two words before it), including sentence ends; lower case, no punctuation.
 
-    The vocabulary is closed. A word outside it counts as one in ten million, and nothing is predicted from it.
+    The vocabulary is closed. A word outside it gets the probability 1e-7, and is not used as context of later words.
     """
 
     def __init__(self, probability: Callable[[list[str]], float], fingerprint: Fingerprint) -> None:
-        self._probability = probability  #: of the first word, given the others, nearest first
+        self._probability = probability  #: probability of the first word given the others, nearest first
         self._unknown = lru_cache(maxsize=1 << 16)(lambda word: probability([word]) < UNKNOWN)
         self.fingerprint = fingerprint
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         reduce = REDUCTIONS[str(self.fingerprint.options["reduce"])]
-        return np.array([reduce(logs) for logs in self.log_probabilities(texts)], dtype=np.float32)
+        return np.array([reduce(logs) for logs in self.log_probabilities(texts)], np.float32)
 
     def log_probabilities(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return one array per caption: the log-probability of each of its words and of its end, float32."""
-        return [np.array(self._words(text), dtype=np.float32) for text in texts]
+        return [np.array(self._words(text), np.float32) for text in texts]
 
     def _words(self, text: str) -> list[float]:
         known = ["<s>"]

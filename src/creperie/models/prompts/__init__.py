@@ -1,4 +1,4 @@
-"""Prompt texts are data: TOML files here, and files of your own by path.
+"""Prompt texts as data: TOML files in this folder, and your own files given by path.
 
     [[prompt]]
     id = "plain-question"
@@ -7,35 +7,36 @@
     yes = ["yes"]
     no = ["no"]
 
-`{caption}` is the caption; choice prompts have `{options}` (the captions behind their labels) and `{labels}`.
+`{caption}` is the caption; choice prompts have `{options}` (the labelled captions) and `{labels}`.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, unknown
+from creperie.core import DataError, parse_toml, read_text, unknown
 from creperie.models.uri import ModelURI, parse_uri
 
 KINDS = ("caption", "vqa", "yesno", "choice")
 ASKS = ("match", "odd")
-_FIELDS = {"id", "kind", "text", "family", "note", "answers", "yes", "no", "asks", "none", "labels", "separator"}
-#: what each kind must say beside its text
+#: the fields that each kind needs beside its text
 _NEEDS = {"caption": (), "vqa": ("answers",), "yesno": ("yes", "no"), "choice": ("asks", "labels")}
 _PLACES = {"caption": (), "vqa": ("{caption}",), "yesno": ("{caption}",), "choice": ("{options}",)}
 
 
 @dataclass(frozen=True)
 class PromptText:
-    """One prompt. `asks` is "match" (which caption fits?) or "odd" (which one does not?); `none` is the word for the
-    answer that no option is meant, empty where there is no such answer; `labels` are what options are called, and
-    `separator` is what stands between them."""
+    """One prompt.
+
+    `asks` is "match" (which caption fits?) or "odd" (which one does not?). `none` is the answer word for "none of the
+    options"; empty if that answer is not offered. `labels` are the labels of the options, and `separator` is the text
+    between options.
+    """
 
     id: str
     kind: str
@@ -52,12 +53,12 @@ class PromptText:
 
     @property
     def described(self) -> str:
-        """For the fingerprint: all that changes what is asked or how an answer is read."""
+        """All that changes the question or how its answer is read, as text for the fingerprint."""
         words = [*self.answers, *self.yes, *self.no, *self.labels, self.none]
         return f"{self.id}: {self.text}" + (f" {[self.separator, *words]}" if any(words) else "")
 
     def about(self, caption: str) -> str:
-        """Return the question about one caption. Braces inside a caption are just characters.
+        """Return the question about one caption. Braces inside a caption have no special meaning.
 
         >>> PromptText("x", "yesno", "True or not: {caption}").about("a {red} cat")
         'True or not: a {red} cat'
@@ -65,12 +66,15 @@ class PromptText:
         return self.text.replace("{caption}", caption)
 
     def offering(self, options: tuple[str, ...]) -> str:
-        """Return the question with options behind their labels."""
+        """Return the question with its labelled options."""
         labels = self.labels[: len(options)]
         listed = self.separator.join(f"{label} {option}" for label, option in zip(labels, options, strict=True))
         named = ", ".join([*labels, *([self.none] if self.none else [])])
         before, _, after = self.text.partition("{options}")
         return before.replace("{labels}", named) + listed + after.replace("{labels}", named)
+
+
+_FIELDS = {field.name for field in fields(PromptText)}
 
 
 @cache
@@ -93,9 +97,10 @@ def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
 
 
 def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = "") -> PromptText:
-    """Return a prompt by its id, or from a file: `my.toml`, or `my.toml#id` where the file holds several. A folder
-    (`my/` or `my/#id`) replaces shipped prompts by those of the same id in its caption.toml, choice.toml, vqa.toml,
-    yesno.toml. An empty `kind` takes prompts of all kinds.
+    """Return a prompt by its id, or from a file: `my.toml`, or `my.toml#id` if the file holds several.
+
+    With a folder (`my/` or `my/#id`), the prompts in its caption.toml, choice.toml, vqa.toml and yesno.toml replace
+    shipped prompts with the same id. An empty `kind` accepts prompts of all kinds.
     """
     path, _, part = (name or default).partition("#")
     if path.endswith(".toml"):
@@ -113,7 +118,7 @@ def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = 
 
 
 def in_folder(name: str | None) -> bool:
-    """Does an option name a folder of prompts?"""
+    """Return True if an option names a folder of prompts."""
     path = (name or "").partition("#")[0]
     return "/" in path and Path(path).expanduser().is_dir()
 
@@ -125,7 +130,7 @@ def prompt_files(folder: str | Path) -> list[Path]:
 
 
 def with_prompts(uri: str, folder: str | Path) -> str:
-    """Return the URI of a model that takes its prompts from a folder, where it is asked by a prompt.
+    """Return a model URI that takes its prompts from a folder; unchanged if the model uses no prompt or has its own.
 
     >>> with_prompts("vlm:x?score=choice&prompt=odd-forced", "/my"), with_prompts("hf:x", "/my")
     ('vlm:x?score=choice&prompt=%2Fmy%2F%23odd-forced', 'hf:x')
@@ -141,19 +146,11 @@ def with_prompts(uri: str, folder: str | Path) -> str:
 
 def read_prompts(path: str | Path) -> dict[str, PromptText]:
     """Return the prompts of a file, by id."""
-    try:
-        text = Path(path).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"cannot be read ({e})", where=str(path), hint="give a TOML file of prompts") from None
-    return _read(text, str(path))
+    return _read(read_text(Path(path).expanduser()), str(path))
 
 
 def _read(text: str, where: str) -> dict[str, PromptText]:
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
-        raise DataError(f"is not valid TOML ({e})", where=where) from None
-    records = document.get("prompt")
+    records = parse_toml(text, where).get("prompt")
     if not isinstance(records, list) or not records:
         raise DataError("holds no [[prompt]]", where=where, hint="see docs/generative.md")
     prompts: dict[str, PromptText] = {}

@@ -1,1 +1,1 @@
-"""Generative image-text models: how likely is a caption, an answer, a choice?"""
+"""Generative image-text models: the likelihood of captions and answers, and multiple choice."""

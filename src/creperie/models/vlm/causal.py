@@ -1,7 +1,7 @@
-"""Decoders: the image and what its captions share are read once, their key-value cache serves every caption.
+"""Decoders: an image and the prefix shared by its captions are read once; the KV cache is reused for all captions.
 
-All attention, masks and caches are the library's. Captions are padded on the right behind a prefix of one length, so
-that no token ever sees padding, and log-probabilities are read in float32.
+Attention, masks and caches are those of transformers. Captions are padded on the right after a prefix of fixed length,
+so that no token ever sees padding, and log-probabilities are read in float32.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from creperie.models.vlm.tower import look
 if TYPE_CHECKING:
     import torch
 
-#: bytes of keys and values that one batch may hold; of a GPU's free memory this share
+#: bytes of KV cache per batch; on a GPU a share of the free memory
 CACHE_BYTES = {"mps": 2 << 30, "cpu": 1 << 30}
 CACHE_SHARE = 0.4
 
 
-Scored = tuple[tuple[int, int], np.ndarray]  #: image and line, and log-probabilities
+Scored = tuple[tuple[int, int], np.ndarray]  #: (image, line) indices, and log-probabilities
 
 
 class CausalEngine:
-    """Log-probabilities of answers under a decoder that reads image tokens."""
+    """An engine for decoders that read image tokens: log-probabilities of answers."""
 
     def __init__(self, model: Any, reader: Reader, family: VlmFamily, place: Place) -> None:
         self.model, self.reader, self.family, self.place = model, reader, family, place
-        self.prefixes = PrefixReader(model, family, place)
+        self.prefixes = PrefixReader(model, place)
         self._queries: dict[str, np.ndarray] = {}
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
         return self.reader.lines(pairs, end=end, turns=turns)
 
     def see(self, image: Any, turns: Turns = ()) -> Seen:
-        """Return an image with all that stands before it; demonstrations with images are a part of that."""
+        """Return the processed image with the text before it, including demonstrations if those have images."""
         shown = images_of(turns)
         return self.reader.see(image, self.reader.frame("", turns if shown else ()).head, shown)
 
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
-        """For each image, for each of its lines, the log-probability of each token of the answer."""
+        """Return, per image and line, the log-probability of each token of the answer."""
         results: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
         with exact_float32():
             states = self._looked(seen) if self.family.whole else [None] * len(seen)
@@ -63,10 +63,10 @@ class CausalEngine:
         (line,) = self.reader.lines([(question, "")], turns=turns)
         return self.prefixes.inputs([self._job(seen, line.ids[: line.start], [line], [])])
 
-    # -- what belongs together -----------------------------------------------------------------------------------
+    # -- batches -------------------------------------------------------------------------------------------------
 
     def _looked(self, seen: Sequence[Seen]) -> list[torch.Tensor]:
-        """Return the tower's states, for models that read an image again with every prompt."""
+        """Return the vision tower's output per image, for models that run the image again with every prompt."""
         import torch
 
         pixels = [torch.from_numpy(one["pixel_values"]) for one in seen]
@@ -76,7 +76,7 @@ class CausalEngine:
     def _jobs(
         self, image: int, seen: Seen, lines: Sequence[AnswerLine], states: torch.Tensor | None
     ) -> Iterator[PrefixJob]:
-        """Yield the lines of an image by what they share: one job, or one a prompt where prompts must be read whole."""
+        """Yield the jobs of an image, grouped by shared prefix; one per prompt if prompts must be read whole."""
         groups: dict[tuple[bytes, bytes], list[int]] = {}
         for k, line in enumerate(lines):
             asked = line.ids[: line.start].tobytes() if self.family.whole else b""
@@ -97,7 +97,7 @@ class CausalEngine:
     ) -> PrefixJob:
         cut = 0
         opening = np.zeros(0, np.int64)
-        if lines[0].opening is not None:  # other text before the image than the one that it was seen with
+        if lines[0].opening is not None:  # not the default text that the image was processed with
             cut, opening = len(self.reader.default_opening), lines[0].opening
         sequence = {name: _extended(name, seen[name][0, cut:], opening, shared) for name in SEQUENCES & seen.keys()}
         query = self._query(lines[0].context) if "qformer_input_ids" in seen else None
@@ -105,14 +105,14 @@ class CausalEngine:
         return PrefixJob(shown, sequence, len(shared), lines, places, query, states)
 
     def _query(self, context: str) -> np.ndarray:
-        """InstructBLIP shows the prompt to its query former as well."""
+        """Return the ids of the prompt for the query former of InstructBLIP, which reads the prompt as well."""
         if context not in self._queries:
             ids = self.reader.processor.qformer_tokenizer(context)["input_ids"]
             self._queries[context] = np.array(ids, np.int64)
         return self._queries[context]
 
     def _batches(self, jobs: Sequence[PrefixJob]) -> Iterator[list[PrefixJob]]:
-        """Jobs whose prefixes have one length and whose images one shape, as many as the cache may hold."""
+        """Yield batches of jobs with the same prefix length and image shape, as large as the cache allows."""
         alike: dict[tuple[Any, ...], list[PrefixJob]] = {}
         for job in jobs:
             alike.setdefault(job.shape, []).append(job)
@@ -129,7 +129,7 @@ class CausalEngine:
             yield batch
 
     def _rows_held(self, jobs: Sequence[PrefixJob]) -> int:
-        """Return how many rows of keys and values fit, each as long as the longest line."""
+        """Return how many rows fit the KV cache, each as long as the longest line."""
         width = jobs[0].length + max(len(line.ids) for job in jobs for line in job.lines)
         return max(1, self._cache_bytes() // (self._token_bytes * width))
 
@@ -138,12 +138,12 @@ class CausalEngine:
 
         if not self.place.device.startswith("cuda"):
             return CACHE_BYTES[self.place.device]
-        spare = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # free inside torch's own pool
+        spare = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # free inside torch's own memory pool
         return int(CACHE_SHARE * (torch.cuda.mem_get_info()[0] + spare))
 
     @property
     def _token_bytes(self) -> int:
-        """Bytes of keys and values a token."""
+        """The size of the KV cache per token, in bytes."""
         text = self.model.config.get_text_config(decoder=True)
         heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
         width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
@@ -153,7 +153,7 @@ class CausalEngine:
     # -- the model -----------------------------------------------------------------------------------------------
 
     def _read(self, jobs: Sequence[PrefixJob]) -> Iterator[Scored]:
-        """Read the prefixes of a batch in one pass, then yield the log-probabilities of its lines, row by row."""
+        """Read the prefixes of a batch in one pass, then yield indices and log-probabilities of each line."""
         most = self._rows_held(jobs)
         prefix = self.prefixes.read(jobs)
         places = [place for job in jobs for place in job.places]
@@ -176,7 +176,7 @@ class CausalEngine:
                 yield places[k], np.append(firsts[k : k + 1] if rest.start == 0 else firsts[:0], logs)
 
     def _behind(self, prefix: Prefix, owners: list[int], ids: list[np.ndarray], *, last: bool) -> torch.Tensor:
-        """Return logits over rows of tokens, each behind the prefix of its owner."""
+        """Return the logits of rows of tokens, each continuing the prefix of its owner."""
         import torch
 
         device = self.place.torch_device
@@ -187,12 +187,11 @@ class CausalEngine:
         return self._rest(rows, own, prefix, owner)
 
     def _rest(self, ids: torch.Tensor, cache: Any, prefix: Prefix, owner: torch.Tensor) -> torch.Tensor:
-        """Return logits over the rows' own tokens. Positions go on where the prefix ended."""
+        """Return the logits of the rows' own tokens. Their positions continue after the prefix."""
         import torch
 
         if not self.family.placeholder:  # BLIP-2 and InstructBLIP: the wrapper always wants an image
-            logits: torch.Tensor = self.model.language_model(input_ids=ids, past_key_values=cache).logits
-            return logits
+            return self.model.language_model(input_ids=ids, past_key_values=cache).logits
         more: dict[str, torch.Tensor] = {}
         if prefix.deltas is not None:
             steps = prefix.length + torch.arange(ids.shape[1], device=ids.device)[None, :]
@@ -203,16 +202,16 @@ class CausalEngine:
 
 
 def _extended(name: str, value: np.ndarray, opening: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """Return one value per token of the image, with those of the text before it and behind it; (1, tokens)."""
+    """Return an input with one value per token, extended by the text before and after the image; (1, tokens)."""
     if name == "input_ids":
         return np.concatenate([opening.astype(value.dtype), value, shared.astype(value.dtype)])[None]
-    text = int(name == "attention_mask")  # other values of text are 0
+    text = int(name == "attention_mask")  # other inputs are 0 for text
     parts = [np.full((len(opening), *value.shape[1:]), text), value, np.full((len(shared), *value.shape[1:]), text)]
     return np.concatenate([part.astype(value.dtype) for part in parts])[None]
 
 
 def common_prefix(lines: Sequence[AnswerLine]) -> np.ndarray:
-    """Return the tokens that all lines begin with, at most up to where the first answer begins."""
+    """Return the tokens that all lines begin with, ending at the latest where the earliest answer begins."""
     first = lines[0].ids
     length = min(line.start for line in lines)
     for line in lines[1:]:

@@ -1,10 +1,10 @@
-"""Choices of a generative model: the likelihoods of the labels, or an answer that it generates."""
+"""Multiple choice by a generative model: by the likelihoods of the labels, or by a generated answer."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,11 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
         raise UsageError("a captioner answers no questions", where=fingerprint.uri, hint="use score=visualgpt")
     form = read_form(options["prompt"], options["shots"], where=fingerprint.uri)
     if any(shot.picture for shot in form.shots) and not engine.reader.family.interleaves:
-        what = "reads one image at a time, demonstrations with images need more"
-        hint = "leave out ?shots=, or describe the images in words (`scene`)"
-        raise UsageError(what, where=fingerprint.uri, hint=hint)
+        raise UsageError(
+            "reads one image at a time, demonstrations with images need more",
+            where=fingerprint.uri,
+            hint="leave out ?shots=, or describe the images in words (`scene`)",
+        )
     if options["by"] == "generate":
         return GeneratedChooser(VlmGenerator(engine, fingerprint, place), form, options["order"])
     if form.shots and isinstance(engine, CausalEngine):
@@ -42,7 +44,7 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
 
 
 class LikelyChooser(WordedChooser):
-    """Reads how likely each label is as the answer. The question is read once, whatever the number of labels."""
+    """A chooser that reads the likelihood of each label as the answer. Each question is read once for all labels."""
 
     def __init__(
         self, engine: LikelihoodEngine, form: QuestionWording, fingerprint: Fingerprint, place: Place, order: str
@@ -51,16 +53,18 @@ class LikelyChooser(WordedChooser):
         self.form, self.order = form, order
         used = {"score": "choice", "by": "likelihood", "order": order, **form.marks}
         if form.shots and engine.reader.chats:
-            used["shots"] = "turns"  # before the image, where models that do not chat read them before the question
+            used["shots"] = "turns"  # before the image; models without chat template read them before the question
         self.fingerprint = replace(fingerprint, prompt=form.described(), options=used)
 
     def asked_with(self, form: QuestionWording) -> LikelyChooser:
-        """Return the same model, asked in other words."""
+        """Return the same model with another wording of its questions."""
         return LikelyChooser(self.engine, form, self.fingerprint, self.place, self.order)
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
-        """Return the answers. All questions about an image are read behind it, so that it is seen once (with each set
-        of pictures before it)."""
+        """Return one answer per question.
+
+        Questions about the same image (and the same demonstration images) share its processing.
+        """
         shown = [(id(q.image), *(id(t.image) for t in self.form.turns(q) if t.image)) for q in questions]
         first: dict[tuple[int, ...], ChoiceQuestion] = {}
         for key, q in zip(shown, questions, strict=True):
@@ -83,30 +87,30 @@ class LikelyChooser(WordedChooser):
 
 
 def label_shares(logs: Sequence[float]) -> np.ndarray:
-    """Return log-probabilities as shares among themselves.
+    """Return probabilities normalised over the labels, from their log-probabilities.
 
     >>> label_shares([np.log(0.1), np.log(0.3)]).tolist()
     [0.25, 0.75]
     """
     values = np.array(logs)
     shares = np.exp(values - values.max())
-    scaled: np.ndarray = (shares / shares.sum()).astype(np.float32)
-    return scaled
+    return (shares / shares.sum()).astype(np.float32)
 
 
+@dataclass(eq=False)
 class VlmGenerator:
-    """A generative model as a chat partner: one image, and demonstrations before it."""
+    """A generator that answers a question about one image, with demonstrations before it."""
 
-    def __init__(self, engine: Any, fingerprint: Fingerprint, place: Place) -> None:
-        self.engine, self.place = engine, place
-        self.fingerprint = fingerprint
+    engine: Any
+    fingerprint: Fingerprint
+    place: Place
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        """Return an answer per prompt, in their order."""
+        """Return one answer per prompt, in order."""
         return [self._answer(p, self.engine.see(p.images[-1], self._turns(p))) for p in prompts]
 
     def _turns(self, prompt: Prompt) -> list[Turn]:
-        """Return what stands before the question; the question itself has one image."""
+        """Return the turns before the question; raise a UsageError unless the question has exactly one image."""
         roles, texts = zip(*prompt.messages, strict=True)
         shows = prompt.shows or (len(prompt.images),)
         if roles != ("user", *("assistant", "user") * (len(roles) // 2)) or max(shows) > 1 or shows[-1:] != (1,):
@@ -131,7 +135,7 @@ class VlmGenerator:
             ids = self.engine.model.generate(**inputs, max_new_tokens=prompt.max_tokens, **sampling)[0]
         asked = inputs["input_ids"][0]
         if isinstance(self.engine, CausalEngine) and torch.equal(ids[: len(asked)], asked):
-            ids = ids[len(asked) :]  # decoders give the prompt back with the answer
+            ids = ids[len(asked) :]  # decoders return the prompt with the answer
         return str(self.engine.reader.tokenizer.decode(ids, skip_special_tokens=True))
 
 
@@ -139,8 +143,7 @@ CAPTION_TOKENS = 48
 
 
 def caption_images(model: Any, images: Sequence[Image.Image]) -> list[str]:
-    """Return what a model says about each image in one sentence, without sampling; the model is a `vlm:` or `api:`
-    one."""
+    """Return a one-sentence description of each image by a `vlm:` or `api:` model, without sampling."""
     describes = "one-sentence"
     if not isinstance(model, Generator):
         engine = getattr(model, "engine", None)

@@ -1,4 +1,4 @@
-"""Encoders with decoders: image and prompt are encoded once, and every answer is decoded against that."""
+"""Encoder-decoder models: image and prompt are encoded once, and every answer is decoded against that encoding."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
+from creperie.models.hf.families import all_seen
 from creperie.models.hf.folder import quiet_libraries
 from creperie.models.vlm.prefix import Seen
 from creperie.models.vlm.reader import AnswerLine, Reader
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     import torch
 
 
-#: images with their prompts that are encoded together
+#: images with prompts per encoder batch
 TOGETHER = 32
 
 
 @dataclass(frozen=True)
 class DecodeTask:
-    """An image with one prompt, as the encoder reads it, and the lines that are decoded against them."""
+    """An image with one encoded prompt, and the indices of the lines to decode against it."""
 
     image: int
     prompt: Mapping[str, torch.Tensor]
@@ -34,24 +35,28 @@ class DecodeTask:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Tasks of one shape are encoded in one batch: nothing is padded."""
+        """The shape of the inputs: tasks of the same shape are encoded in one batch, without padding."""
         return tuple((name, value.shape[1:]) for name, value in sorted(self.prompt.items()))
 
 
+@dataclass(eq=False)
 class EncoderDecoderEngine:
-    """What T5-based BLIP-2 and InstructBLIP and the two BLIP models share. Subclasses say how image and prompt are
-    encoded, what the decoder starts with, and how it reads."""
+    """Base class of the engines for BLIP-2 and InstructBLIP with T5 and for the two BLIP models.
 
-    def __init__(self, model: Any, reader: Reader, place: Place) -> None:
-        self.model, self.reader, self.place = model, reader, place
+    Subclasses define how image and prompt are encoded, the first tokens of the decoder, and how it decodes.
+    """
+
+    model: Any
+    reader: Reader
+    place: Place
 
     def see(self, image: Any, turns: Turns = ()) -> Seen:
         with quiet_libraries():
             made = self.reader.processor.image_processor([image.convert("RGB")], return_tensors="np")
-        return {"pixel_values": np.asarray(made["pixel_values"], dtype=np.float32)}
+        return {"pixel_values": np.asarray(made["pixel_values"], np.float32)}
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = True, turns: Turns = ()) -> list[AnswerLine]:
-        """Lines hold what the decoder reads: its start, then the answer and, with `end`, the end token."""
+        """Return lines with the decoder's input: its start tokens, the answer and, with `end`, the end token."""
         made = []
         for question, answer in pairs:
             prompt = self.reader.frame(question, turns).tail
@@ -60,7 +65,7 @@ class EncoderDecoderEngine:
         return made
 
     def log_probabilities(self, seen: Sequence[Seen], lines: Sequence[Sequence[AnswerLine]]) -> list[list[np.ndarray]]:
-        """For each image, for each of its lines, the log-probability of each token of the answer."""
+        """Return, per image and line, the log-probability of each token of the answer."""
         results: list[list[np.ndarray]] = [[np.zeros(0, np.float32)] * len(own) for own in lines]
         with exact_float32():
             pixels = [self._pixels(one) for one in seen]
@@ -94,7 +99,7 @@ class EncoderDecoderEngine:
         shown: Sequence[tuple[torch.Tensor, torch.Tensor]],
         lines: Sequence[Sequence[AnswerLine]],
     ) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
-        """Encode a batch of images with their prompts, and decode all their lines against that."""
+        """Encode a batch of images with their prompts; yield indices and log-probabilities of their lines."""
         import torch
 
         prompts = {name: torch.cat([task.prompt[name] for task in tasks]) for name in tasks[0].prompt}
@@ -126,7 +131,7 @@ class EncoderDecoderEngine:
         """Return the model's inputs for a question without an answer, for generation."""
         return {"pixel_values": self._pixels(seen), **self.prompt_inputs(self.reader.frame(question, turns).tail)}
 
-    # -- what differs --------------------------------------------------------------------------------------------
+    # -- defined by subclasses -----------------------------------------------------------------------------------
 
     def start(self, prompt: str) -> list[int]:
         raise NotImplementedError
@@ -136,16 +141,17 @@ class EncoderDecoderEngine:
         return int(self.reader.tokenizer.eos_token_id)
 
     def encoded_with(self, line: AnswerLine) -> str:
-        """Return the prompt that the encoder sees with the image."""
+        """Return the prompt that the encoder reads with the image."""
         return line.context
 
     def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:
-        """Return the prompt as the encoder reads it."""
+        """Return the encoder's inputs for a prompt."""
         return self._tokens(self.reader.tokenizer, prompt, truncation=True)
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what the decoder looks at, and its mask, for a batch of images with their prompts. The tower has seen
-        the images: it need not look again."""
+        """Return the states that the decoder attends to, and their mask, for a batch of images with their prompts. The
+        output of the vision tower is already cached (`having_seen`).
+        """
         raise NotImplementedError
 
     def decode(self, state: torch.Tensor, mask: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
@@ -153,13 +159,13 @@ class EncoderDecoderEngine:
 
 
 class QueryFormerT5(EncoderDecoderEngine):
-    """BLIP-2 and InstructBLIP with T5."""
+    """The engine for BLIP-2 and InstructBLIP with T5."""
 
     def start(self, prompt: str) -> list[int]:
         return [int(self.model.config.text_config.decoder_start_token_id)]
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the encoder's output, from one pass of the whole model with the decoder's start alone."""
+        """Return the encoder's output, from a pass of the whole model where the decoder gets its start token only."""
         import torch
 
         begin = torch.tensor([self.start("")], device=pixels.device).expand(len(pixels), -1)
@@ -167,7 +173,7 @@ class QueryFormerT5(EncoderDecoderEngine):
         return output.language_model_outputs.encoder_last_hidden_state, prompts["attention_mask"]
 
     def prompt_inputs(self, prompt: str) -> dict[str, torch.Tensor]:
-        """Image tokens, then the prompt; InstructBLIP also shows the prompt to its query former."""
+        """Return image tokens followed by the prompt; for InstructBLIP also the prompt for its query former."""
         import torch
 
         processor = self.reader.processor
@@ -187,12 +193,11 @@ class QueryFormerT5(EncoderDecoderEngine):
         output = self.model.language_model(
             encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=ids, use_cache=False
         )
-        logits: torch.Tensor = output.logits
-        return logits
+        return output.logits
 
 
 class Blip(EncoderDecoderEngine):
-    """What BLIP's captioner and its VQA model share: a BERT-like decoder that looks at states of an encoder."""
+    """Base class for BLIP's captioner and VQA model: a BERT-like decoder with cross-attention to encoder states."""
 
     @property
     def begin_id(self) -> int:
@@ -204,21 +209,14 @@ class Blip(EncoderDecoderEngine):
 
     def decode(self, state: torch.Tensor, mask: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         output = self.model.text_decoder(input_ids=ids, encoder_hidden_states=state, encoder_attention_mask=mask)
-        logits: torch.Tensor = output.logits
-        return logits
+        return output.logits
 
     def _see(self, pixels: torch.Tensor) -> torch.Tensor:
-        states: torch.Tensor = self.model.vision_model(pixel_values=pixels).last_hidden_state
-        return states
-
-    def _ones(self, states: torch.Tensor) -> torch.Tensor:
-        import torch
-
-        return torch.ones(states.shape[:-1], dtype=torch.long, device=states.device)
+        return self.model.vision_model(pixel_values=pixels).last_hidden_state
 
 
 class BlipCaptioner(Blip):
-    """The decoder goes on from the prompt."""
+    """BLIP's captioner: the decoder continues the prompt."""
 
     def start(self, prompt: str) -> list[int]:
         ids: list[int] = self.reader.tokenizer(prompt, add_special_tokens=False)["input_ids"] if prompt else []
@@ -232,11 +230,11 @@ class BlipCaptioner(Blip):
 
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         states = self._see(pixels)
-        return states, self._ones(states)
+        return states, all_seen(states)
 
 
 class BlipAnswerer(Blip):
-    """An encoder reads the question with the image, the decoder the answer."""
+    """BLIP's VQA model: the encoder reads the question with the image, the decoder generates the answer."""
 
     def start(self, prompt: str) -> list[int]:
         return [self.begin_id]
@@ -244,6 +242,6 @@ class BlipAnswerer(Blip):
     def encode(self, pixels: torch.Tensor, prompts: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         states = self._see(pixels)
         encoded = self.model.text_encoder(
-            **prompts, encoder_hidden_states=states, encoder_attention_mask=self._ones(states)
+            **prompts, encoder_hidden_states=states, encoder_attention_mask=all_seen(states)
         ).last_hidden_state
         return encoded, prompts["attention_mask"]

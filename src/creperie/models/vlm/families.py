@@ -1,4 +1,4 @@
-"""What differs between families of generative models: data, read by one path for all decoders and one for the rest."""
+"""The differences between families of generative models, as data that the engines read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from creperie.core import packaged_toml
 class VlmFamily:
     """How a family reads its prompt.
 
-    `placeholder`: whether the prompt's text holds a token where the image goes (else image tokens come first).
-    `fallback`: the prompt where the checkpoint has no chat template; `plain` the one when nothing is asked.
+    `placeholder`: the prompt's text has a token where the image goes (else image tokens come first).
+    `fallback`: the prompt format if the checkpoint has no chat template; `plain`: the format without a question.
     `spaced`: the processor puts a blank between the image and a word that follows it.
-    `appends`: what the processor puts behind every prompt.
-    `whole`: image and prompt must be read in one piece, because they look at each other both ways or because the
-    image's features depend on the prompt.
-    `interleaves`: text and images may follow each other, so that demonstrations can have images. Never with `whole`.
+    `appends`: the text that the processor appends to every prompt.
+    `whole`: image and prompt must be read together, because their tokens attend to each other in both directions or
+    because the image's features depend on the prompt.
+    `interleaves`: text and images may alternate, so that demonstrations can have images. Never with `whole`.
     """
 
     note: str
@@ -28,7 +28,7 @@ class VlmFamily:
     appends: str = ""
     whole: bool = False
     interleaves: bool = False
-    describes: str = "one-sentence"  #: the prompt before a caption, by id, where none is chosen
+    describes: str = "one-sentence"  #: id of the default prompt before a caption
 
 
 DEFAULT = VlmFamily("not tested here: read like the others")

@@ -1,4 +1,4 @@
-"""From a `vlm:` URI to a model that scores."""
+"""Load the model of a `vlm:` URI as a scorer."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ from creperie.models.vlm.scorer import (
     DebiasedLikelihood,
     LikelihoodEngine,
     YesNo,
-    describe,
 )
 
-#: of Gaussian noise, in units of 0…255: the middle, and a spread that clips about 5 % of the pixels
+#: of Gaussian noise, in units of 0…255: the mean, and a standard deviation that clips about 5 % of the pixels
 MEAN, SPREAD = 127.5, 64.0
 
 
 def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "") -> Image.Image:
-    """Return a picture of a size (width, height) that shows nothing; the same for the same seed and name.
+    """Return an image of a size (width, height) without content; the same for the same seed and name.
 
     >>> blind_image("grey", (4, 3)).getpixel((0, 0))
     (128, 128, 128)
@@ -52,21 +51,21 @@ def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "")
     return Image.fromarray(np.rint(values).clip(0, 255).astype(np.uint8))
 
 
-def null_images(kind: str, count: int, size: tuple[int, int] = (336, 336), seed: int = 0) -> list[Image.Image]:
-    """Return several pictures that show nothing, for the probability of a caption without an image."""
-    return [blind_image(kind, size, seed, f"null {i}") for i in range(1 if kind == "grey" else count)]
+def null_images(kind: str, count: int) -> list[Image.Image]:
+    """Return several images without content, to estimate the probability of a caption without an image."""
+    return [blind_image(kind, (336, 336), name=f"null {i}") for i in range(1 if kind == "grey" else count)]
 
 
-def mean_image(images: Sequence[Image.Image], size: tuple[int, int] = (256, 256)) -> Image.Image:
-    """Return the mean of pictures, each first brought to one size."""
-    total = np.zeros((size[1], size[0], 3), np.float64)
+def mean_image(images: Sequence[Image.Image]) -> Image.Image:
+    """Return the mean of images, each resized to the same size first."""
+    total = np.zeros((256, 256, 3), np.float64)
     for image in images:
-        total += np.asarray(image.convert("RGB").resize(size, Image.Resampling.BICUBIC), np.float64)
+        total += np.asarray(image.convert("RGB").resize((256, 256), Image.Resampling.BICUBIC), np.float64)
     return Image.fromarray(np.rint(total / max(1, len(images))).clip(0, 255).astype(np.uint8))
 
 
 SHARED = ("score", "prompt", "system", "end", "max_length", "revision", "trust_remote_code")
-#: the options that belong to a way of scoring
+#: the options of each way of scoring
 TAKES = {
     "visualgpt": ("reduce", "alpha", "null", "nulls"),
     "vqa": ("value",),
@@ -84,7 +83,7 @@ def load_vlm(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 
 
 def scorer_of(folder: ModelSource, given: Iterable[str], options: Mapping[str, Any], place: Place) -> Model:
-    """Return the adapter to a generative model, in a folder or in memory. `given` are the options that were chosen."""
+    """Return the adapter to a generative model, in a folder or in memory. `given` are the options that the user set."""
     text, way = folder.uri, options["score"]
     refuse_unused(given, (*SHARED, *TAKES[way]), where=text, what=f"score={way}")
     engine = read_engine(folder, place, options["max_length"], options["system"] or "")
@@ -95,7 +94,7 @@ def scorer_of(folder: ModelSource, given: Iterable[str], options: Mapping[str, A
     prompt = _prompt(engine, options, text)
     end = isinstance(engine, EncoderDecoderEngine) if options["end"] is None else options["end"]
     used = {"score": way, "end": end, **{name: options[name] for name in TAKES[way] if options[name] is not None}}
-    fingerprint = replace(_fingerprint(folder, engine, place, used), prompt=describe(prompt))
+    fingerprint = replace(_fingerprint(folder, engine, place, used), prompt=prompt.described)
     if way == "visualgpt":
         return _caption_likelihood(engine, prompt, fingerprint, place, options, end)
     value = options["value"] or VALUES[way][0]
@@ -130,7 +129,7 @@ def _caption_likelihood(
 def read_engine(
     folder: ModelSource, place: Place, max_length: int | None = None, system: str = ""
 ) -> CausalEngine | EncoderDecoderEngine:
-    """Return the model behind one of two doors: decoders, and encoders with decoders."""
+    """Load a generative model and return the engine for its architecture: decoder, or encoder with decoder."""
     from transformers import AutoModelForImageTextToText
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
 
@@ -167,7 +166,7 @@ def _positions(config: Any) -> int | None:
 
 def _prompt(engine: Any, options: Mapping[str, Any], uri: str) -> PromptText:
     kind, default = PROMPTS[options["score"]]
-    if kind == "caption" and not isinstance(engine, BlipAnswerer):  # that one answers questions only
+    if kind == "caption" and not isinstance(engine, BlipAnswerer):  # BLIP's VQA model answers questions only
         default = engine.reader.family.describes
     return find_prompt(options["prompt"], kind, default=default, where=uri)
 

@@ -1,4 +1,4 @@
-"""The prefix of a prompt: text, the image, and what all lines have in common, read once for all of them."""
+"""Shared prefixes: text, an image and the tokens that all its lines begin with are read once for all lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.models.device import Place
-from creperie.models.vlm.families import VlmFamily
 from creperie.models.vlm.reader import SEQUENCES, AnswerLine
 from creperie.models.vlm.tower import having_seen
 
@@ -22,10 +21,10 @@ Seen = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class PrefixJob:
-    """One prefix: an image with what all its lines begin with, and where their scores go.
+    """One prefix to read: an image with the tokens that all its lines begin with, and the indices of their results.
 
-    `sequence` has one value per token (ids, masks); the last `shared` come from the lines. `query` is what a query
-    former reads, `states` what the tower saw, where it need not look again.
+    `sequence` has one value per token (ids, masks); the last `shared` come from the lines. `query` is the input of a
+    query former. `states` is the cached output of the vision tower, if there is one.
     """
 
     seen: Seen
@@ -42,15 +41,17 @@ class PrefixJob:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Jobs of one shape can be read in one batch."""
+        """The shape of the inputs: jobs of the same shape can be read in one batch."""
         shapes = tuple((name, value.shape[1:]) for name, value in sorted(self.seen.items()) if name not in SEQUENCES)
         return self.length, shapes, -1 if self.query is None else len(self.query)
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """What reading a batch of jobs gives: logits behind each, keys and values, and how many tokens they hold. Qwen's
-    images take up fewer positions than tokens, by as much as `deltas` say."""
+    """The result of reading a batch of jobs: the logits after each prefix, the KV cache, and its length in tokens.
+
+    Images of Qwen models take fewer positions than tokens; `deltas` is the difference.
+    """
 
     last: torch.Tensor
     cache: Any
@@ -58,11 +59,12 @@ class Prefix:
     deltas: torch.Tensor | None = None
 
 
+@dataclass(eq=False)
 class PrefixReader:
-    """Reads prefixes in batches."""
+    """Runs the model on the prefixes of a batch of jobs."""
 
-    def __init__(self, model: Any, family: VlmFamily, place: Place) -> None:
-        self.model, self.family, self.place = model, family, place
+    model: Any
+    place: Place
 
     def read(self, jobs: Sequence[PrefixJob]) -> Prefix:
         import torch
@@ -76,7 +78,7 @@ class PrefixReader:
         return Prefix(output.logits[:, -1], (inner or output).past_key_values, jobs[0].length, deltas)
 
     def inputs(self, jobs: Sequence[PrefixJob]) -> dict[str, torch.Tensor]:
-        """Return the images of a batch and the tokens up to where captions part."""
+        """Return the model's inputs for a batch: the images, and the tokens up to where the lines diverge."""
         made = {name: [job.seen[name] for job in jobs] for name in jobs[0].seen if name not in SEQUENCES}
         made |= {name: [job.sequence[name] for job in jobs] for name in jobs[0].sequence}
         queries = [job.query[None] for job in jobs if job.query is not None]

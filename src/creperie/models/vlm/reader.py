@@ -1,4 +1,4 @@
-"""From a question and an answer to the tokens a model reads, and where in them the answer's tokens are."""
+"""Turn a question and an answer into the tokens that a model reads, and locate the answer's tokens in them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from creperie.models.vlm.families import VlmFamily
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine(Tokens):
-    """A prompt and an answer behind the image: `ids[start:]` are the answer's tokens, which are scored."""
+    """The tokens of a prompt and an answer after the image: `ids[start:]` are the answer's tokens, which are scored."""
 
     start: int = 0
-    context: str = ""  #: the prompt as text, for models that show it to their query former
-    opening: np.ndarray | None = None  #: the text before the image, where it is not the usual one
+    context: str = ""  #: the prompt as text, for models whose query former reads it
+    opening: np.ndarray | None = None  #: the tokens of the text before the image, if it is not the default
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A rendered prompt, cut at the image: `head` ends with the image, `tail` is what stands between it and the
-    answer, `gap` the blank that the template puts before an answer."""
+    """A rendered prompt, split after the image: `head` ends with the image, `tail` is the text between image and
+    answer, `gap` the whitespace that the template puts before an answer.
+    """
 
     head: str
     tail: str
@@ -37,7 +38,7 @@ class Frame:
 
 
 class Reader:
-    """Renders prompts by the model's chat template, and finds the answer's tokens. `system` is a system turn."""
+    """Renders prompts with the model's chat template and locates the answer's tokens. `system` is a system message."""
 
     def __init__(self, processor: Any, family: VlmFamily, context: int, system: str = "") -> None:
         self.processor = processor
@@ -53,15 +54,15 @@ class Reader:
     # -- prompts -------------------------------------------------------------------------------------------------
 
     def frame(self, question: str, turns: Turns = ()) -> Frame:
-        """Return the prompt that asks a question about the image; an empty question asks for a description."""
+        """Return the prompt for a question about the image; an empty question asks for a description."""
         text, gap = self._rendered(question, turns), self.gap
         if not self.chats and text.endswith(":"):
             gap = " "
-        while text.endswith(" "):  # a blank before a word is part of the word's token, not of the prompt's
+        while text.endswith(" "):  # a blank before a word belongs to the word's token, not to the prompt
             text, gap = text[:-1], " " + gap
         if not self.placeholder:
             return Frame("", text, gap)
-        at = text.rfind(self.placeholder)  # those before are the demonstrations
+        at = text.rfind(self.placeholder)  # earlier placeholders belong to demonstrations
         if at < 0:
             raise ModelError(f"the chat template does not show where the image goes ({self.placeholder})")
         end = at + len(self.placeholder)
@@ -71,7 +72,7 @@ class Reader:
         return Frame(head, tail, gap)
 
     def check(self, question: str, uri: str, turns: Turns = ()) -> None:
-        """Does the processor read a whole prompt as its part up to the image and the rest, put together?"""
+        """Raise a ModelError unless a prompt gives the same tokens as a whole and split after the image."""
         frame = self.frame(question, turns)
         probe = Image.new("RGB", (64, 48), (90, 120, 200))
         shown = images_of(turns)
@@ -81,11 +82,14 @@ class Reader:
             apart = [*self.opening_ids(frame.head), *apart[len(self.default_opening) :]]
         whole = self.whole_ids([*shown, probe], frame)
         if [int(i) for i in apart] != [int(i) for i in whole]:
-            what = "the processor reads this prompt differently when it is cut behind the image"
-            raise ModelError(what, where=uri, hint="choose another ?prompt=, or report the model's architecture")
+            raise ModelError(
+                "the processor reads this prompt differently when it is cut behind the image",
+                where=uri,
+                hint="choose another ?prompt=, or report the model's architecture",
+            )
 
     def whole_ids(self, images: Sequence[Image.Image], frame: Frame) -> Any:
-        """Return the tokens of a whole prompt as the processor reads it."""
+        """Return the tokens of a whole prompt, as made by the processor."""
         with quiet_libraries():
             text = (frame.head + frame.tail).removesuffix(self.family.appends)
             return self.processor(images=[*images], text=[text], return_tensors="np")["input_ids"][0]
@@ -104,21 +108,21 @@ class Reader:
         return shown_first + self._unchatted("\n\n".join([*plain, *([question] if question else [])]))
 
     def _unchatted(self, question: str) -> str:
-        """Return a question and its image where there is no chat template. No str.format: a caption may hold braces."""
+        """Return a question with its image, without chat template. No str.format: a caption may contain braces."""
         form = self.family.fallback if question else self.family.plain
         return form.replace("{image}", self.placeholder).replace("{question}", question)
 
     def _chat(self, messages: list[dict[str, Any]], *, opens: bool) -> str:
         from transformers import ProcessorMixin
 
-        # SmolVLM's own method asks its video processor first; this is what it calls then
+        # SmolVLM's override asks its video processor first and then calls this base method
         rendered = ProcessorMixin.apply_chat_template(
             self.processor, messages, add_generation_prompt=opens, tokenize=False
         )
         return str(rendered)
 
     def _gap(self) -> str:
-        """Return what the template puts between its opening of an answer and the answer."""
+        """Return the whitespace that the template puts between the opening of the assistant's turn and its text."""
         if not self.chats:
             return ""
         asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Q"}]}]
@@ -130,8 +134,10 @@ class Reader:
     # -- tokens --------------------------------------------------------------------------------------------------
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
-        """Return the tokens of (question, answer) pairs behind the image. `end` scores the end token too. `turns` of
-        text stand before the image where the model chats, else before the question; those with images are seen with it.
+        """Return the tokens of (question, answer) pairs after the image; with `end` the end token is scored too.
+
+        `turns` without images come before the image if the model has a chat template, else before the question; turns
+        with images are processed together with the image (`see`).
         """
         frames = {question: self.frame(question, turns) for question, _ in pairs}
         opening = None
@@ -148,32 +154,34 @@ class Reader:
 
     @cached_property
     def default_opening(self) -> list[int]:
-        """The tokens before the image that every image is seen with."""
+        """The tokens before the image in the default prompt."""
         return self.opening_ids(self.frame("").head)
 
     def opening_ids(self, head: str) -> list[int]:
-        """Return the tokens of the text before the image, with what the tokenizer puts before all text."""
+        """Return the tokens of the text before the image, including the tokenizer's start tokens."""
         ids: list[int] = self.tokenizer(head, verbose=False)["input_ids"]
         first = self.tokenizer(self.placeholder, add_special_tokens=False)["input_ids"][0]
         return ids[: ids.index(first)]
 
     def answer_ids(self, frame: Frame, context: list[int], answer: str) -> list[int]:
-        """Return the answer's own tokens. Where the tokenizer would join the prompt's end with the answer's beginning,
-        the prompt stays as it is: a model that generates reads it so, too."""
+        """Return the tokens of the answer.
+
+        If the tokenizer would merge the end of the prompt with the beginning of the answer, both are tokenised
+        separately, as in generation.
+        """
         whole = self._behind_image(frame.tail + frame.gap + answer)
         if whole[: len(context)] == context:
             return whole[len(context) :]
-        ids: list[int] = self.tokenizer(frame.gap + answer, add_special_tokens=False)["input_ids"]
-        return ids
+        return self.tokenizer(frame.gap + answer, add_special_tokens=False)["input_ids"]
 
     def _behind_image(self, text: str) -> list[int]:
-        """Return the tokens of text as it stands behind the image."""
+        """Return the tokens of text that follows the image."""
         ids: list[int] = self.tokenizer(self.placeholder + text, add_special_tokens=False, verbose=False)["input_ids"]
         return ids[self._placeholder_width :]
 
     @property
     def _appended(self) -> int:
-        """How many tokens of what the processor appends stand behind the image when nothing else does."""
+        """The number of tokens that the processor's appended text adds after the image."""
         return len(self._behind_image(self.family.appends)) if self.family.appends else 0
 
     @property
@@ -184,14 +192,13 @@ class Reader:
 
     def cut(self, context: list[int], answer: list[int], text: str, opening: np.ndarray | None = None) -> AnswerLine:
         room = max(1, self.context - len(context) - (0 if opening is None else len(opening)))
-        ids = np.array(context + answer[:room], dtype=np.int64)
+        ids = np.array(context + answer[:room], np.int64)
         return AnswerLine(ids, max(0, len(answer) - room), len(context), text, opening)
 
     # -- images --------------------------------------------------------------------------------------------------
 
     def see(self, image: Image.Image, head: str, before: Sequence[Image.Image] = ()) -> dict[str, np.ndarray]:
-        """Return what the processor makes of an image, of those `before` it and of the text up to it: arrays by the
-        model's names for them."""
+        """Return the processor's arrays, by name, for an image, the images `before` it and the text up to it."""
         with quiet_libraries():
             made = self.processor(images=[*before, image.convert("RGB")], text=[head or ""], return_tensors="np")
         arrays = {name: np.asarray(value) for name, value in made.items() if name not in ("labels", "num_patches")}
@@ -202,7 +209,7 @@ class Reader:
 
 
 def images_of(turns: Turns) -> list[Image.Image]:
-    """Return the pictures of demonstrations."""
+    """Return the images of demonstrations."""
     return [turn.image for turn in turns if turn.image is not None]
 
 
@@ -210,5 +217,5 @@ def _text(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
-#: inputs that have one value per token of the text
+#: inputs with one value per token of the text
 SEQUENCES = {"input_ids", "attention_mask", "mm_token_type_ids", "token_type_ids"}

@@ -1,7 +1,8 @@
-"""Which rows a batch needs so that every line can be read off one, and how log-probabilities are read.
+"""Pack lines of tokens into the fewest rows of a batch, and read log-probabilities from the logits.
 
-The last token of a line is predicted and never read. So answers of one token ask for no row of their own: "yes" and
-"no" behind one question are two numbers of one row, and what another line goes on from is read off that line's row.
+The last token of a line is predicted but never an input. So answers of one token need no row of their own: "yes" and
+"no" after the same question are two numbers of one row, and a line that is the beginning of another one is read from
+the other's row.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
-#: rows × tokens whose logits are alive at once: × 32,000 words × 4 bytes they are 0.5 GB
+#: rows × tokens whose logits are in memory at once: with 32,000 words and 4 bytes each, 0.5 GB
 LOGITS = 4096
 
 
 @dataclass(frozen=True)
 class Rest:
-    """What a line has beyond its prefix: `ids[start:]` are scored. `owner` is the prefix it follows."""
+    """The tokens of a line after its prefix; `ids[start:]` are scored. `owner` is the index of the prefix."""
 
     owner: int
     ids: np.ndarray
@@ -30,7 +31,7 @@ class Rest:
 
 @dataclass(frozen=True)
 class Rows:
-    """Tokens to be read, row by row, each behind the prefix of its owner; and the row that each line is read off."""
+    """The rows of tokens to read, each with the index of its prefix (`owners`), and the row of each line (`of`)."""
 
     owners: list[int]
     ids: list[np.ndarray]
@@ -48,7 +49,7 @@ def fewest_rows(rests: Sequence[Rest]) -> Rows:
     read = [(rest.owner, *rest.ids[:-1].tolist()) for rest in rests]
     rows = Rows([], [], [0] * len(rests))
     longer: tuple[int, ...] = ()
-    # in this order whatever begins with a line stands right before it
+    # in this order a longer line comes right before the lines that it begins with
     for k in sorted(range(len(rests)), key=read.__getitem__, reverse=True):
         if longer[: len(read[k])] != read[k]:
             rows.owners.append(rests[k].owner)
@@ -59,7 +60,7 @@ def fewest_rows(rests: Sequence[Rest]) -> Rows:
 
 
 def row_chunks(lengths: Sequence[int], most: int = 1 << 30) -> Iterator[list[int]]:
-    """Yield rows in the order of their lengths, as many at a time as their logits fit into memory, up to a limit.
+    """Yield row indices sorted by length, in chunks whose logits fit into memory and that have at most `most` rows.
 
     >>> list(row_chunks([3, 1, 2])), list(row_chunks([3, 1, 2], most=2))
     ([[1, 2, 0]], [[1, 2], [0]])
@@ -90,7 +91,7 @@ def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:
 
 
 def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -> list[np.ndarray]:
-    """For each line, the log-probabilities of its scored tokens but the first token of all; `of` is its row."""
+    """Return, per line, the log-probabilities of its scored tokens after its first; `of` is the row of each line."""
     spans = [np.arange(max(rest.start, 1), len(rest.ids)) for rest in rests]
     rows = np.repeat(np.array(of, np.int64), [len(span) for span in spans])
     tokens = [rest.ids[span] for rest, span in zip(rests, spans, strict=True)]
@@ -100,11 +101,10 @@ def read_chunk(logits: torch.Tensor, rests: Sequence[Rest], of: Sequence[int]) -
 
 
 def picked(logits: torch.Tensor, places: Sequence[Sequence[int]], tokens: Sequence[int]) -> np.ndarray:
-    """Return the log-probabilities of tokens, each under the logits at its place, in float32."""
+    """Return the log-probabilities of tokens in float32, each under the logits at its place."""
     import torch
 
     at = tuple(torch.tensor(index, device=logits.device) for index in places)
     wide = logits[at].float()
     chosen = wide.gather(-1, torch.tensor(tokens, device=logits.device)[:, None])[:, 0]
-    logs: np.ndarray = (chosen - wide.logsumexp(-1)).cpu().numpy()
-    return logs
+    return (chosen - wide.logsumexp(-1)).cpu().numpy()

@@ -1,11 +1,11 @@
-"""Scores from likelihoods: the caption's (VisualGPTScore), an answer's (VQAScore), yes against no."""
+"""Scores from likelihoods: of the caption (VisualGPTScore), of an answer (VQAScore), or of yes against no."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from PIL import Image
@@ -24,7 +24,7 @@ REDUCTIONS: Mapping[str, Callable[[np.ndarray], float]] = {
 
 
 class LikelihoodEngine(Protocol):
-    """Log-probabilities of answers, whatever the architecture."""
+    """The protocol of engines: log-probabilities of answers, for any architecture."""
 
     reader: Reader
 
@@ -39,21 +39,22 @@ class LikelihoodEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CaptionTokens(Tokens):
-    """What is read for one caption: one line per answer."""
+    """The tokens of one caption: one line per answer."""
 
     lines: tuple[AnswerLine, ...] = ()
 
 
+@dataclass(eq=False)
 class VlmScorer:
-    """One number for an image and a caption. Subclasses say what is asked and how answers become the number."""
+    """A pair scorer. Subclasses define the questions and how the answers become one number."""
 
-    def __init__(
-        self, engine: LikelihoodEngine, prompt: PromptText, fingerprint: Fingerprint, place: Place, *, end: bool
-    ) -> None:
-        self.engine, self.prompt, self.place, self.end = engine, prompt, place, end
-        self.fingerprint = fingerprint
+    engine: LikelihoodEngine
+    prompt: PromptText
+    fingerprint: Fingerprint
+    place: Place
+    end: bool
 
-    # -- what the scorer calls -----------------------------------------------------------------------------------
+    # -- called by the scoring room ------------------------------------------------------------------------------
 
     def prepare_image(self, image: Image.Image) -> Seen:
         return self.engine.see(image)
@@ -69,32 +70,32 @@ class VlmScorer:
         return self.forward_groups([image], [texts])[0]
 
     def forward_groups(self, images: Sequence[Seen], texts: Sequence[Sequence[Tokens]]) -> list[np.ndarray]:
-        """Return the scores of several images, each with its captions, read in common batches."""
+        """Return the scores of several images, each with its captions; all are read in common batches."""
         captions = [[t for t in own if isinstance(t, CaptionTokens)] for own in texts]
         flat = [[line for t in own for line in t.lines] for own in captions]
         logs_of_images = self.engine.log_probabilities(images, flat)
         scores = []
         for own, logs in zip(captions, logs_of_images, strict=True):
             rest = iter(logs)
-            scores.append(np.array([self.value([next(rest) for _ in t.lines]) for t in own], dtype=np.float32))
+            scores.append(np.array([self.value([next(rest) for _ in t.lines]) for t in own], np.float32))
         return scores
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         return self.forward_pairs(self.prepare_image(image), self.prepare_texts(texts))
 
-    # -- what differs --------------------------------------------------------------------------------------------
+    # -- defined by subclasses -----------------------------------------------------------------------------------
 
     def pairs(self, text: str) -> list[tuple[str, str]]:
         """Return the (question, answer) pairs for one caption."""
         raise NotImplementedError
 
     def value(self, logs: Sequence[np.ndarray]) -> float:
-        """Return the caption's number, from the log-probabilities of each answer's tokens."""
+        """Return the score of a caption from the log-probabilities of each answer's tokens."""
         raise NotImplementedError
 
 
 class CaptionLikelihood(VlmScorer):
-    """VisualGPTScore: how likely the model is to say the caption. The prompt comes before it."""
+    """VisualGPTScore: the likelihood of the caption after the prompt."""
 
     reduce: Callable[[np.ndarray], float] = staticmethod(REDUCTIONS["mean"])
 
@@ -106,7 +107,7 @@ class CaptionLikelihood(VlmScorer):
 
 
 class DebiasedLikelihood(CaptionLikelihood):
-    """log P(t|I) − α·log P(t), where P(t) is the mean of P(t|J) over images J that show nothing."""
+    """Computes log P(t|I) − α·log P(t), where P(t) is the mean of P(t|J) over images J without content."""
 
     def __init__(self, plain: CaptionLikelihood, alpha: float, nulls: Sequence[Image.Image]) -> None:
         super().__init__(plain.engine, plain.prompt, plain.fingerprint, plain.place, end=plain.end)
@@ -119,11 +120,11 @@ class DebiasedLikelihood(CaptionLikelihood):
         given = super().forward_groups(images, texts)
         if not self.alpha:
             return given
-        self.marginals([t for own in texts for t in own])  # of all captions at once: each null image is read once
+        self.marginals([t for own in texts for t in own])  # all captions at once, so that each null image is read once
         return [score - np.float32(self.alpha) * self.marginals(own) for score, own in zip(given, texts, strict=True)]
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """log P(t) alone: what the caption is worth to the model when there is nothing to see."""
+        """Return log P(t): the likelihood of each caption without an image."""
         return self.marginals(self.prepare_texts(texts))
 
     def marginals(self, texts: Sequence[Tokens]) -> np.ndarray:
@@ -132,7 +133,7 @@ class DebiasedLikelihood(CaptionLikelihood):
             by_null = np.stack(super().forward_groups(self.nulls, [missing] * len(self.nulls)))
             for t, value in zip(missing, log_mean_exp(by_null), strict=True):
                 self._marginals[t.ids.tobytes()] = float(value)
-        return np.array([self._marginals[t.ids.tobytes()] for t in texts], dtype=np.float32)
+        return np.array([self._marginals[t.ids.tobytes()] for t in texts], np.float32)
 
 
 def log_mean_exp(logs: np.ndarray) -> np.ndarray:
@@ -142,13 +143,15 @@ def log_mean_exp(logs: np.ndarray) -> np.ndarray:
     [-1.6094, -0.6931]
     """
     top = logs.max(axis=0)
-    mean: np.ndarray = top + np.log(np.exp(logs - top).mean(axis=0))
-    return mean
+    return top + np.log(np.exp(logs - top).mean(axis=0))
 
 
 class AnswerLikelihood(VlmScorer):
-    """VQAScore: the probability of the answer to a question that holds the caption. `geometric`: the geometric mean
-    over the answer's tokens, as published; else the probability of the answer."""
+    """VQAScore: the probability of the answer to a question that contains the caption.
+
+    With `geometric` it is the geometric mean over the answer's tokens, as published; otherwise the probability of the
+    whole answer.
+    """
 
     geometric = True
 
@@ -160,7 +163,7 @@ class AnswerLikelihood(VlmScorer):
 
 
 class YesNo(VlmScorer):
-    """The probability of yes among yes and no, over all spellings of both; as a decision, 1 or 0."""
+    """The probability of yes against no, summed over all spellings of both; with `decision` 1 or 0."""
 
     decision = False
 
@@ -171,12 +174,7 @@ class YesNo(VlmScorer):
     def value(self, logs: Sequence[np.ndarray]) -> float:
         sums = np.array([float(answer.sum()) for answer in logs])
         split = len(self.prompt.yes)
-        # spellings may share tokens only where they are the same answer, so their probabilities add up
+        # different spellings are disjoint answers, so their probabilities add up
         yes, no = np.logaddexp.reduce(sums[:split]), np.logaddexp.reduce(sums[split:])
         margin = float(yes - no)
         return float(margin > 0) if self.decision else 1 / (1 + math.exp(-max(-700.0, min(700.0, margin))))
-
-
-def describe(value: Any) -> str:
-    """Return a prompt as part of a fingerprint."""
-    return value.described if isinstance(value, PromptText) else str(value)

@@ -1,4 +1,4 @@
-"""A vision tower that has looked at an image need not look again when only the prompt is another."""
+"""Cache the output of a vision tower, so that an image with another prompt need not be processed again."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-#: images that the tower looks at together
+#: images per batch of the tower
 TOGETHER = 16
-#: where the towers of the families are
+#: the attribute paths of the vision towers, over all families
 PLACES = ("model.vision_tower", "model.vision_model", "model.visual", "vision_model")
 
 
 def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return what the tower makes of each image, (1, patches, width) each; images of one shape in common batches."""
+    """Return the tower's output per image, each (1, patches, width); images of the same shape are batched."""
     import torch
 
     place = _place(model)
@@ -37,7 +37,7 @@ def look(model: Any, pixels: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 @contextmanager
 def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
-    """The model with these states in place of its tower's output, whatever pixels it is given."""
+    """Replace the output of the model's vision tower by these states during the block, whatever pixels it gets."""
     import torch
     from transformers.modeling_outputs import BaseModelOutputWithPooling
 
@@ -56,7 +56,7 @@ def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
 
 
 def _place(model: Any) -> tuple[Any, str] | None:
-    """Return the module that holds the tower, and the tower's name in it."""
+    """Return the module that holds the tower, and its attribute name there; None if there is no tower."""
     for place in PLACES:
         path, _, name = place.rpartition(".")
         holder = getattr(model, path, None) if path else model

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Series:
-    """One model's accuracies: subset → (value, low, high)."""
+    """The accuracies of one model: subset → (value, low, high)."""
 
     name: str
     values: Mapping[str, tuple[float, float, float]]
@@ -24,7 +24,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Levels:
-    """What accuracies are held against, by subset."""
+    """Reference levels by subset: chance and people."""
 
     chance: Mapping[str, float] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=dict)
@@ -35,7 +35,7 @@ NO_LEVELS = Levels()
 
 @styled
 def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, title: str = "") -> Figure:
-    """One line per subset, one mark per model; chance is a tick, people are a diamond."""
+    """Return a figure with one line per subset and one mark per model; ticks are chance, diamonds people."""
     subsets = list(dict.fromkeys(subset for one in series for subset in one.values))
     tall = max(0.32, 0.17 * len(series) + 0.14)
     figure = new_figure(6.6, 1.2 + tall * len(subsets) + 0.2 * math.ceil(len(series) / 4))
@@ -56,7 +56,7 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
 
 
 def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[Any, str]]:
-    """Ticks at chance, diamonds at people's level."""
+    """Draw ticks at chance and diamonds at the level of people; return (mark, legend label)."""
     found: list[tuple[Any, str]] = []
     styles: tuple[tuple[str, Mapping[str, float], dict[str, Any]], ...] = (
         ("chance", levels.chance, {"marker": "|", "markersize": 13, "markeredgewidth": 1.6, "color": SOFT}),

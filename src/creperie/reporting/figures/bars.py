@@ -1,4 +1,4 @@
-"""Bars: accuracies by case, what noise in place of images costs, counts of words, and what training gains."""
+"""Bar charts: accuracies by case, the effect of noise in place of images, counts of words, and gains from training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @styled
 def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None = None, title: str = "") -> Figure:
-    """One group of bars per model, one bar per case, with intervals and a line at chance: SADE's three cases."""
+    """Return one group of bars per model, one bar per case, with intervals and a line at chance: SADE's three cases."""
     cases = list(dict.fromkeys(case for one in series for case in one.values))
     figure = new_figure(max(4.6, 1.4 + 0.42 * len(cases) * len(series)), 3.2)
     axes = figure.subplots()
@@ -52,7 +52,7 @@ def grouped_bars(series: Sequence[Series], *, chance: Mapping[str, float] | None
 
 @styled
 def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan, title: str = "") -> Figure:
-    """Accuracy with the images (filled) and with noise in their place (hollow): the line between is what they bring."""
+    """Return a figure of accuracy with images (filled) and with noise in their place (hollow), joined by a line."""
     figure = new_figure(6.2, 1.2 + 0.3 * len(rows))
     axes = figure.subplots()
     marks: dict[str, Any] = {}
@@ -76,7 +76,7 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
 
 @styled
 def counts(piles: Mapping[str, Mapping[str, float]], *, label: str, title: str = "") -> Figure:
-    """Bars side by side: how often each word or category occurs in each set."""
+    """Return bars side by side: how often each word or category occurs in each set."""
     names = list(dict.fromkeys(name for by in piles.values() for name in by))
     figure = new_figure(6.2, 1.1 + (0.16 + 0.14 * len(piles)) * len(names))
     axes = figure.subplots()
@@ -98,15 +98,15 @@ def counts(piles: Mapping[str, Mapping[str, float]], *, label: str, title: str =
     return figure
 
 
-#: colour and marker of a test; any other gets the third
+#: test → colour and marker; any other test gets the third of each
 TESTS = {"biased": (5, "s"), "clean": (0, "o")}
-NEAR = 6.0  #: points between two dots whose names would stand on each other
-NAMED = 5.0  #: dots beyond so many points say which kind they are
+NEAR = 6.0  #: dots closer than this many points share a label
+NAMED = 5.0  #: dots beyond this many points are labelled
 
 
 @dataclass(frozen=True)
 class Gain:
-    """Points gained on one kind of a test, with an interval."""
+    """The gain on one kind of a test, in points, with an interval."""
 
     test: str
     kind: str
@@ -117,7 +117,7 @@ class Gain:
 
 @styled
 def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: float | None = None) -> Figure:
-    """One band per arm, one dot per kind, the biased test above the clean one; dashed: where gains are called large."""
+    """Return a figure with one band per arm and one dot per kind, biased test above clean; dashed at large gains."""
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
     figure = new_figure(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))
     axes = figure.subplots()
@@ -149,7 +149,7 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: f
 
 
 def _names(gains: Sequence[Gain]) -> list[tuple[float, str]]:
-    """Where to write which kinds: those that lie close together are named together, behind the last.
+    """Return where to write which kinds: kinds whose dots are close together share a label, after the last one.
 
     >>> _names([Gain("", "swap", 7, 6, 8), Gain("", "negate", 9, 8, 9.5), Gain("", "add", 30, 29, 31)])
     [(9.5, 'swap, negate'), (31, 'add')]

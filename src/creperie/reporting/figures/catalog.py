@@ -1,4 +1,4 @@
-"""The figures by name: what each shows, and what it is drawn from."""
+"""The catalog of figures: what each shows, and what data it is drawn from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FigureOptions(AgainstOptions):
-    """Every figure reads the few of these that mean something to it."""
+    """The options of all figures; each figure reads only those that apply to it."""
 
     tasks: tuple[str, ...] = option((), "Tasks, by comma.", flags="--task -t")
     benches: tuple[str, ...] = option(
@@ -40,11 +40,11 @@ Draw = Callable[[Sequence[str], FigureOptions], "Figure"]
 
 @dataclass(frozen=True)
 class Drawing:
-    """A named figure."""
+    """A figure in the catalog."""
 
     name: str
     what: str
-    sources: str  #: as the command line shows it
+    sources: str  #: the sources in the notation of the command line
     function: str  #: module:name inside this package, imported when it is drawn
 
 
@@ -55,7 +55,7 @@ DRAWINGS = {
 
 
 def draw_figure(name: str, sources: Sequence[str], options: FigureOptions | None = None) -> Figure:
-    """The figure of this name."""
+    """Return the figure called `name`, drawn from these sources."""
     if name not in DRAWINGS:
         raise unknown("figure", name, DRAWINGS)
     module, _, function = DRAWINGS[name].function.partition(":")

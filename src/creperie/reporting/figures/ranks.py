@@ -1,4 +1,4 @@
-"""Models and tasks against each other: ranks that change, a correlation, and how often two tasks disagree."""
+"""Models and tasks compared: changes of rank, a correlation, and how often two tasks disagree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @styled
 def rank_changes(columns: list[str], ranking: list[Ranking], *, title: str = "") -> Figure:
-    """One line per model from measure to measure, the best on top; the accuracy is beside every mark."""
+    """Return a figure with one line per model from measure to measure, best on top, with the accuracy at every mark."""
     figure = new_figure(2.4 + 1.9 * len(columns), 0.9 + 0.36 * len(ranking))
     axes = figure.subplots()
     for k, one in enumerate(ranking):
@@ -49,7 +49,9 @@ def scatter(
     labels: tuple[str, str] = ("", ""),
     title: str = "",
 ) -> Figure:
-    """One mark per model, the least-squares line, and r with its interval. Many names stand in a column beside it."""
+    """Return a scatter plot with one mark per model, the least-squares line, and r with its interval. Many names are
+    listed in a column beside it.
+    """
     names = sorted((name for name in x if name in y), key=y.__getitem__)
     many = len(names) > 8
     figure = new_figure(6.6 if many else 4.8, 3.9)
@@ -86,11 +88,11 @@ CELLS = ((True, True), (True, False), (False, True), (False, False))
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts by (first passes, second passes), of items that both cover; ties do not pass."""
+    """Counts of items by (first task passed, second task passed), over items that both cover; ties do not pass."""
 
     tasks: tuple[str, str]
     counts: dict[tuple[bool, bool], int]
-    first_items: dict[tuple[bool, bool], int]  #: the first item of every cell that has one
+    first_items: dict[tuple[bool, bool], int]  #: the first item of each non-empty cell
 
     @property
     def n(self) -> int:
@@ -98,7 +100,7 @@ class Confusion:
 
 
 def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> Confusion:
-    """Outcomes of two tasks, crossed.
+    """Return the outcomes of two tasks, crossed.
 
     >>> found = confusion(np.array([1, 1, 0, -1]), np.array([1, 0, 2, 1]), ("itt", "tot"))
     >>> found.counts[True, False], found.counts[False, False], found.n
@@ -116,7 +118,7 @@ def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> 
 def confusion_squares(
     found: Confusion, examples: Mapping[tuple[bool, bool], Sequence[str]] | None = None, *, title: str = ""
 ) -> Figure:
-    """Four fields, darker with more items; with `examples`, the captions of an item in each."""
+    """Return four fields, darker with more items; with `examples`, the captions of an item in each."""
     told = examples or {}
     figure = new_figure(6.4 if told else 3.4, 3.9 if told else 3.1)
     axes = figure.subplots()

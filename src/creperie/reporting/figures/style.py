@@ -1,4 +1,4 @@
-"""One style for all figures: legible in grey and for the colour-blind, because shape and hatch say what colour says."""
+"""One style for all figures: legible in grey and for the colour-blind, as shape and hatch repeat what colour shows."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo", "--")
 FORMATS = ("svg", "pdf", "png")
-#: Text stays text, so that a figure can be searched and its font follows the page's; a $ in a caption is a $.
+#: Text stays text: it can be searched, its font follows the page's, and a $ in a caption stays a $.
 SETTINGS: dict[str, Any] = json.loads(files("creperie.reporting.figures").joinpath("style.json").read_text())
 
 
 @contextmanager
 def house_style(salt: str = "") -> Iterator[None]:
-    """The style, for as long as a figure is drawn or written; `salt` decides the ids inside an SVG."""
+    """Apply the style during the block; `salt` determines the ids inside an SVG."""
     try:
         import matplotlib
     except ImportError:
@@ -41,7 +41,7 @@ def house_style(salt: str = "") -> Iterator[None]:
 
 
 def styled(function: Callable[P, Figure]) -> Callable[P, Figure]:
-    """A figure drawn in the house style."""
+    """Decorate a function so that its figure is drawn in the house style."""
 
     @functools.wraps(function)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
@@ -52,7 +52,7 @@ def styled(function: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, in inches; no window and no global state."""
+    """Return an empty figure of this size in inches, without window or global state."""
     from matplotlib.figure import Figure as Empty
 
     return Empty(figsize=(width, height))
@@ -71,7 +71,7 @@ def hatch(k: int) -> str:
 
 
 def percent_axis(axes: Axes, which: Literal["x", "y"] = "x", label: str = "accuracy, %") -> None:
-    """Shares from 0 to 1 written as percent."""
+    """Label an axis of shares from 0 to 1 in percent."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
     axis.set_label_text(label)
@@ -79,12 +79,12 @@ def percent_axis(axes: Axes, which: Literal["x", "y"] = "x", label: str = "accur
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
-    """Write a figure as its name's ending says; it appears completely or not at all."""
+    """Write a figure atomically, in the format of the file's suffix, and return the path."""
     target = Path(path)
     kind = target.suffix.lower().lstrip(".")
     if kind not in FORMATS:
         raise UsageError(f"a figure cannot be written as {target.suffix or 'that'}", hint="name it .svg, .pdf or .png")
-    # Without dates and with fixed ids the same figure is the same file.
+    # No dates and fixed ids: the same figure gives the same file.
     dateless = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with house_style("creperie"), draft_of(target) as draft:
         figure.savefig(draft, format=kind, metadata=dateless)
@@ -92,7 +92,7 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
 
 
 def inline_svg(figure: Figure, name: str) -> str:
-    """A figure as an SVG element for a page: ink takes the page's colour, ids begin with `name`."""
+    """Return a figure as an SVG element: ink takes the page's colour, ids begin with `name`."""
     written = io.StringIO()
     with house_style(name):
         figure.savefig(written, format="svg", metadata={"Date": None}, transparent=True)
@@ -109,7 +109,7 @@ def inline_svg(figure: Figure, name: str) -> str:
 
 
 def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> None:
-    """A legend under all axes, in as many columns as the longest name leaves room for."""
+    """Add a legend below all axes, in as many columns as the longest name allows."""
     longest = 0.5 + 0.075 * max(map(len, names), default=1)  # inches, at the legend's size
     columns = int(figure.get_figwidth() // longest)
     figure.legend(handles, names, loc="outside lower left", ncols=max(1, min(4, columns, len(names))))

@@ -1,4 +1,4 @@
-"""The studio's server: five pages over one folder, for the person who holds the link with the token."""
+"""The studio's server: five pages over one folder, for whoever has the link with the token."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from creperie.core import CreperieError, UsageError, policy_of, render
 from creperie.reporting.studio.pages import Studio
 
 COOKIE = "creperie-studio"
-MOST_SENT = 32 * 2**20  #: bytes of a form
+MOST_SENT = 32 * 2**20  #: largest form in bytes
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-#: files of pages, by name: template and type
+#: static files of pages, by name: template and content type
 STATIC = {
     "page.css": ("page.css", "text/css"),
     "page.js": ("page.js", "text/javascript"),
@@ -32,7 +32,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
 def make_studio(folder: str | Path, token: str = "", *, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
-    """Return the application over a folder. Without the token, or its cookie, every request is refused."""
+    """Return the application for a folder. Requests without the token, or its cookie, are refused."""
     token = token or secrets.token_urlsafe(24)
     studio = Studio(Path(folder))
     app = FastAPI(title="creperie studio", docs_url=None, redoc_url=None, openapi_url=None)
@@ -46,7 +46,7 @@ def make_studio(folder: str | Path, token: str = "", *, hosts: tuple[str, ...] =
         answer.headers.setdefault("Cache-Control", "no-store")
         return answer
 
-    # A page from elsewhere that points its own name at this machine is not answered.
+    # DNS rebinding: requests with another host name are not answered.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
 
     @app.exception_handler(CreperieError)
@@ -81,7 +81,7 @@ def make_studio(folder: str | Path, token: str = "", *, hosts: tuple[str, ...] =
 
 
 def _add_pages(app: FastAPI, studio: Studio) -> None:
-    """Add the pages and the forms on them; a form answers with a page, or an address to go to."""
+    """Add the routes of pages and forms; a form responds with a page or a redirect."""
     shown: dict[str, Callable[[Mapping[str, str]], str]] = {
         "benchmarks": studio.benchmarks,
         "items": studio.items,
@@ -123,7 +123,7 @@ def _add_pages(app: FastAPI, studio: Studio) -> None:
 
 
 def _refused(request: Request, token: str) -> Response | None:
-    """Return the refusal of a request without the token, or of a form that another site sent."""
+    """Return the refusal of a request without the token or of a cross-site form; None if it is allowed."""
     given = request.query_params.get("token") if request.url.path == "/" else None
     known = given or request.cookies.get(COOKIE) or ""
     if not compare_digest(known.encode(), token.encode()):
@@ -141,7 +141,7 @@ def _message(title: str, words: str) -> str:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a bound socket, so that port 0 has become a number before the link is printed."""
+    """Return a bound socket, so that port 0 is resolved before the link is printed."""
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,9 +1,11 @@
-"""The items of a benchmark as the studio shows them: filtered by the server, changed into a new version."""
+"""The items of a benchmark in the studio: filtered by the server, changed into a new version."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -12,21 +14,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.auditing import AttackerModels, item_wins, make_attackers, pairs_of
+from creperie.auditing import AttackerModels, Pairs, item_wins, make_attackers, pairs_of
 from creperie.bench import TAG_PREFIX, Benchmark, Edit, Item, edit, items_of, save, table_of
 from creperie.core import UsageError, silent, unknown
 from creperie.metrics import HIT, VOID, task
 from creperie.reporting.studio.shelf import Shelf
 from creperie.scoring import Run, RunHeader
 
-PAGE = 60  #: items that are sent at once
+PAGE = 60  #: items per response
 #: attackers that answer for 100,000 items in about a second; the answer is kept
 QUICK = ("length-words", "length-chars", "surface", "negation")
 
 
 @dataclass(frozen=True)
 class ItemFilter:
-    """Which items are asked for; the query of an address."""
+    """A filter of items, as in the query of an address."""
 
     name: str
     subset: str = ""
@@ -39,22 +41,27 @@ class ItemFilter:
 
     @staticmethod
     def of(query: Mapping[str, str]) -> ItemFilter:
-        """Return the filter of an address's query."""
+        """Return the filter in the query of an address."""
         return ItemFilter(**{f.name: query.get(f.name, "") for f in fields(ItemFilter)})
 
     def address(self, page: str = "/items", **more: Any) -> str:
-        """Return the address of what is asked for."""
+        """Return the address of the filtered items."""
         return f"{page}?{urlencode({k: v for k, v in {**asdict(self), **more}.items() if v != ''})}"
 
 
 class ItemIndex:
-    """The items of one benchmark with what is computed once: which of them quick attackers win."""
+    """The items of one benchmark, with cached results of quick attackers."""
 
     def __init__(self, bench: Benchmark) -> None:
         self.bench = bench
         self.offsets, texts = bench.ragged("captions")
         self.texts = pc.utf8_lower(texts)
         self._wins: dict[str, np.ndarray] = {}
+        self._lock = threading.Lock()
+
+    def prepare(self) -> None:
+        """Compute in the background what quick attackers prefer, so that their filters answer at once."""
+        threading.Thread(target=lambda: [self.wins(attacker) for attacker in QUICK], daemon=True).start()
 
     def tags(self) -> list[str]:
         """Return `name=value` of tags with few values, for the filter's list."""
@@ -69,15 +76,18 @@ class ItemIndex:
         """Return whether the attacker prefers the true captions, item by item."""
         if attacker not in QUICK:
             raise unknown("quick attacker", attacker, QUICK)
-        if attacker not in self._wins:
-            pairs = pairs_of(self.bench)
-            (made,) = make_attackers([attacker], AttackerModels())
-            margins = made.margins(pairs, silent)
-            self._wins[attacker] = item_wins(pairs, margins) > 0.5
-        return self._wins[attacker]
+        with self._lock:
+            if attacker not in self._wins:
+                (made,) = make_attackers([attacker], AttackerModels())
+                self._wins[attacker] = item_wins(self._pairs, made.margins(self._pairs, silent)) > 0.5
+            return self._wins[attacker]
+
+    @cached_property
+    def _pairs(self) -> Pairs:
+        return pairs_of(self.bench)
 
     def rows(self, wanted: ItemFilter, shelf: Shelf) -> np.ndarray:
-        """Return the numbers of the items that the filter asks for."""
+        """Return the indices of the items that match the filter."""
         bench = self.bench
         keep = np.ones(len(bench), dtype=bool)
         if wanted.subset:
@@ -114,7 +124,7 @@ def _outcomes(run: Run, bench: Benchmark, named: str) -> np.ndarray:
 
 
 def tasks_by_item(run: RunHeader) -> list[str]:
-    """Return the tasks of a run that are right or wrong item by item."""
+    """Return the tasks of a run with an outcome per item."""
     return [name for name in run.document["tasks"] if task(name).by_item]
 
 

@@ -1,4 +1,4 @@
-"""Work that takes longer than a page may wait: audits and refinements, one at a time, beside the server."""
+"""Background jobs of the studio, longer than a request may take: audits and refinements, one at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from creperie.refining import refine, write_refined
 
 @dataclass
 class StudioJob:
-    """A piece of work, as the page that waits for it shows it."""
+    """A background job, with what its waiting page shows."""
 
     what: str
     start: float = field(default_factory=time.monotonic)
@@ -26,14 +26,14 @@ class StudioJob:
     seconds: float = 0.0
 
     def begin(self, work: Callable[[StudioJob], None]) -> StudioJob:
-        """Do the work in a thread; an error is kept for the page."""
+        """Start the work in a thread and return the job; an error is stored for the page."""
 
         def run() -> None:
             try:
                 work(self)
             except CreperieError as e:
                 self.error = str(e)
-            except Exception as e:  # a job that fails in an unforeseen way is shown, and the studio goes on
+            except Exception as e:  # an unexpected error is shown on the page; the studio goes on
                 self.error = f"{type(e).__name__}: {e}"
             self.seconds, self.done = time.monotonic() - self.start, True
 
@@ -42,7 +42,7 @@ class StudioJob:
 
 
 def audit_job(place: Path, attackers: Sequence[str]) -> StudioJob:
-    """Audit a benchmark: quick attackers one by one, cheapest first, then all together for the verdict."""
+    """Start a job that audits a benchmark: quick attackers one by one, then all together for the verdict."""
     models = AttackerModels()
 
     def work(job: StudioJob) -> None:
@@ -50,7 +50,7 @@ def audit_job(place: Path, attackers: Sequence[str]) -> StudioJob:
         names, _ = sendable(tuple(attackers), models)
         for name in names:
             if entry_of(name).sampled or entry_of(name).family in ("n-grams", "ensemble"):
-                continue  # they learn from all items, or draw some: they are sent with the others
+                continue  # they learn from all items, or sample: they run with the others below
             start = time.monotonic()
             rows = [r for r in audit(bench, [name], models=models).rows if r.subset == "all"]
             shown = percent(rows[0].measure.accuracy) if rows else "–"
@@ -64,7 +64,7 @@ def audit_job(place: Path, attackers: Sequence[str]) -> StudioJob:
 
 
 def refine_job(place: Path, out: Path, attackers: Sequence[str], *, repair: bool) -> StudioJob:
-    """Keep the largest part on which the attackers are no better than chance, and audit it."""
+    """Start a job that keeps the largest part on which the attackers are no better than chance, and audits it."""
 
     def work(job: StudioJob) -> None:
         refined = refine(place, method="optimal", attackers=attackers, repair=repair)

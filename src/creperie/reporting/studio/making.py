@@ -29,7 +29,7 @@ MOST_CAPTIONS = 500
 
 @dataclass(frozen=True)
 class Proposed:
-    """A candidate on the page; one with a reason was refused by the checks."""
+    """A candidate on the page; one with a reason was rejected by the checks."""
 
     source: int
     text: str
@@ -39,7 +39,7 @@ class Proposed:
 
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
-    """Return the candidates of all makers for captions, and why a maker could not run."""
+    """Return the candidates of all makers for these captions, and why a maker could not run."""
     if not captions:
         raise UsageError("there are no captions", hint="paste captions, one per line")
     if len(captions) > MOST_CAPTIONS:
@@ -59,7 +59,7 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
 
 
 def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save the accepted candidates of the page's form: one item per foil, with a second positive if there is one."""
+    """Save and return a benchmark of the accepted candidates: one item per foil, with a second positive if any."""
     place = _new_place(form, folder)
     sources = {key[7:]: text for key, text in form.items() if key.startswith("source-")}
     accepted = [key[5:] for key in form if key.startswith("keep-")]
@@ -81,7 +81,7 @@ def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
 
 
 def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
-    """Save a table (CSV, TSV or JSON lines) as a benchmark; columns that the form leaves open are found by name."""
+    """Save a table (CSV, TSV or JSON lines) as a benchmark and return it; columns left open are found by name."""
     place, table = _new_place(form, folder), form.get("table", "").lstrip("\ufeff")
     heading = table.partition("\n")[0]
     kind = "jsonl" if heading.startswith("{") else "tsv" if "\t" in heading else "csv"
@@ -100,7 +100,7 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
 
 
 def _new_place(form: Mapping[str, str], folder: Path) -> Path:
-    """Return the folder of a new benchmark; refuse a name that is taken or leads elsewhere."""
+    """Return the folder of a new benchmark; raise a UsageError if the name is taken or leads outside the folder."""
     name = form.get("name", "").strip()
     if not name or "/" in name or name.startswith("."):
         raise UsageError("the benchmark needs a name without slashes", hint="such as my-foils")

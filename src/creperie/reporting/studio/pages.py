@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,10 @@ from urllib.parse import quote, urlencode
 from creperie.auditing import blind_rows
 from creperie.bench import Benchmark, Item
 from creperie.core import UsageError, counted, render
-from creperie.reporting.gather import distinct, gather_runs
+from creperie.reporting.gather import distinct
 from creperie.reporting.html_tables import comparison_table
-from creperie.reporting.leaderboard import BoardLinks, board_html
-from creperie.reporting.page import Contents, report_page
+from creperie.reporting.leaderboard import BoardLinks, board_html, entries_report
+from creperie.reporting.page import Contents
 from creperie.reporting.robust_part import ranked_and_blind, robust_part
 from creperie.reporting.studio.items import (
     PAGE,
@@ -59,13 +58,14 @@ class Studio:
         return self._page("benchmarks", "Benchmarks", rows=rows, folder=str(self.shelf.folder))
 
     def import_table(self, form: Query) -> str:
-        """Save an imported table as a benchmark; go to its items."""
+        """Save an imported table as a benchmark; return the address of its items."""
         return f"/items?name={quote(import_table(form, self.shelf.folder).name)}"
 
     def _index(self, name: str) -> ItemIndex:
         bench = self.shelf.bench(name)
         if name not in self._indexes or self._indexes[name][0] is not bench:
             self._indexes[name] = (bench, ItemIndex(bench))
+            self._indexes[name][1].prepare()
         return self._indexes[name][1]
 
     def items(self, query: Query) -> str:
@@ -122,7 +122,7 @@ class Studio:
         return self._page("item", f"{name}: {item.subset} · {item.id}", **values, command=command, python=python)
 
     def change_item(self, form: Query) -> str:
-        """Save a new version of the benchmark; go to it."""
+        """Save a new version of the benchmark; return its address."""
         name = form["name"]
         item = self.shelf.bench(name).item(form["subset"], form["id"])
         place = new_version(self.shelf, name, item, form)
@@ -161,7 +161,7 @@ class Studio:
         return rows
 
     def begin_audit(self, form: Query) -> str:
-        """Begin an audit, or a refinement of what was audited; go to the page that waits for it."""
+        """Start an audit, or a refinement of what was audited; return the address of the page that waits for it."""
         name = form["name"]
         place = self.shelf.place(name)
         if name in self.jobs and not self.jobs[name].done:
@@ -288,9 +288,9 @@ class Studio:
             raise UsageError("there is no such run in this folder")
         key = (run, bench, board.version)
         if key not in self._reports:
-            (group,) = gather_runs([e.path for e in entries])
-            group = replace(group, labels=tuple(board.labels(entries)))
-            self._reports = {key: report_page([group], Contents(back="/runs", comparisons=len(entries) < 5)).html}
+            benches = map(self.shelf.bench, self.shelf.benches())
+            contents = Contents(back="/runs", comparisons=len(entries) < 5)
+            self._reports = {key: entries_report(board, entries, benches, contents)}
         return self._reports[key]
 
     # -- studies -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What lies in the studio's folder: benchmarks, runs, studies. Nothing outside it is served."""
+"""The benchmarks, runs and studies in the studio's folder. Nothing outside it is served."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from creperie.reporting.leaderboard import Board, RunsFolder
 from creperie.reporting.thumbnails import thumbnail
 from creperie.scoring import Run, load_run
 
-DEPTH = 3  #: folders below the studio's own in which benchmarks are looked for
-EDGE = 384  #: of pictures, in pixels
+DEPTH = 3  #: depth of folders in which benchmarks are searched
+EDGE = 384  #: longest edge of images, in pixels
 
 
 class Shelf:
-    """A folder, with the benchmarks and runs that were opened from it."""
+    """A folder with a cache of the benchmarks and runs opened from it."""
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -29,7 +29,7 @@ class Shelf:
         self._lock = threading.Lock()
 
     def benches(self) -> dict[str, Path]:
-        """Return the benchmarks by name: their path within the folder."""
+        """Return the folders of all benchmarks by name, which is the path within the studio's folder."""
         return dict(sorted((path.relative_to(self.folder).as_posix(), path) for path in self._bench_folders()))
 
     def _bench_folders(self) -> Iterator[Path]:
@@ -47,17 +47,17 @@ class Shelf:
         return path
 
     def within(self, path: Path | str | None) -> str:
-        """Return a path as one types it in the studio's folder."""
+        """Return a path relative to the studio's folder."""
         return Path(path or "").relative_to(self.folder).as_posix()
 
     def bench(self, name: str) -> Benchmark:
-        """Return a benchmark, read again when its manifest changed."""
+        """Return a benchmark; it is read again if its manifest changed."""
         place = self.place(name)
         opened: Benchmark = self._open(place / MANIFEST_FILE, lambda: load(place))
         return opened
 
     def run(self, name: str) -> Run:
-        """Return a run by the name of its folder."""
+        """Return a run by its folder's name."""
         entry = next((e for e in self.board().entries if e.name == name), None)
         if entry is None:
             raise UsageError(f"there is no run {name[:80]!r} in this folder")
@@ -76,11 +76,11 @@ class Shelf:
         return self._runs.look()
 
     def audit(self, name: str) -> dict[str, Any] | None:
-        """Return the audit that is recorded beside a benchmark."""
+        """Return the audit recorded beside a benchmark; None if there is none."""
         return recorded_audit(self.bench(name))
 
     def free(self, name: str, ending: str) -> Path:
-        """Return a new folder for a benchmark made from this one: `name-ending`, with a number where it is taken."""
+        """Return an unused folder for a benchmark derived from this one: `name-ending`, with a number if it exists."""
         stem, number = f"{name}-{ending}", 2
         place = self.folder / stem
         while place.exists():
@@ -88,13 +88,13 @@ class Shelf:
         return place
 
     def picture(self, name: str, reference: str) -> bytes:
-        """Return a picture of a benchmark as WebP; only pictures inside the folder are read."""
+        """Return an image of a benchmark as WebP; only images inside the folder are read."""
         bench = self.bench(name)
         if not self.has_pictures(bench):
             raise ImageError("missing-image", "the pictures are not in the studio's folder")
         return thumbnail(bench.images, reference, EDGE)
 
     def has_pictures(self, bench: Benchmark) -> bool:
-        """Return whether the benchmark's pictures can be shown."""
+        """Return whether the benchmark's images can be shown."""
         place = bench.images.location
         return bool(place) and Path(place).resolve().is_relative_to(self.folder)

@@ -1,4 +1,4 @@
-"""The papers' tables, as data, and a run's figures beside them."""
+"""The papers' tables as data, with the results of runs beside them."""
 
 from creperie.reporting.tables.filled import FilledTable, fill_table
 from creperie.reporting.tables.published import Column, PublishedRow, PublishedTable, published_table, published_tables

@@ -1,40 +1,43 @@
 """Rows of published tables that no run gives: counts, comparisons of foils, people's answers, trainings, effects.
 
-`RecipeFindings` holds what the stages of a recipe wrote; `fact_rows` turns it into rows beside the printed ones.
+`RecipeFindings` holds the output of the stages of a recipe; `fact_rows` turns it into rows beside the printed ones.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from creperie.auditing import kind_of
 from creperie.bench import PAIRED, Benchmark, image_keys, match_chance
 from creperie.core import packaged_toml
+from creperie.metrics import wilson
 from creperie.reporting.tables.published import benchmark_names, model_label, model_uris, published_table, same_model
+from creperie.training import seed_share_interval
 
 Document = Mapping[str, Any]
 _NAMES: dict[str, Any] = packaged_toml("creperie.reporting.tables", "facts.toml")
-#: who judges which of SugarCrepe's two scores; a language model stands in for the plausibility model
+#: attacker → SugarCrepe's score that it gives; a language model stands in for the plausibility model
 SCORES = {"plausibility": "Commonsense", "lm-mean": "Commonsense", "grammar": "Grammar"}
 EVALUATIONS = {"sense": "Commonsense", "grammar": "Grammar"}
 KINDS = {"replace": "Replace", "swap": "Swap", "negate / add": "Negate / Add"}
-#: SADE's branches: the column of Table 1 and the subsets that belong to it
+#: SADE's branches: column of Table 1 → subset
 BRANCHES: dict[str, str] = _NAMES["branches"]
 ARM_ROWS: dict[str, dict[str, str]] = _NAMES["arm_rows"]  #: by the paper's model: from scratch RN50, tuned ViT-B/32
 REFINED_ROWS: dict[str, str] = _NAMES["refined_rows"]
 WAYS = {"frozen": "frozen", "full": "fine-tuned", "lora": "LoRA"}
-TUNED = {"flava": "FLAVA", "xlm": "XLM-RoBERTa-ViT-B/32"}  #: words of a model's name, and its group in the table
+TUNED = {"flava": "FLAVA", "xlm": "XLM-RoBERTa-ViT-B/32"}  #: part of a model's name → its group in the table
 ANALYSES = {"active or passive": "first model", "alike or different": "second model"}
 
 
 @dataclass(frozen=True)
 class FactRow:
-    """A row: values by column. `model` and `group` name the printed row beside which it stands."""
+    """A row with values by column. `model` and `group` name the printed row that it belongs to."""
 
     label: str
     model: str
@@ -48,7 +51,7 @@ class FactRow:
 
 @dataclass(frozen=True)
 class RecipeFindings:
-    """What the stages before a table found, as their documents say it; each with the name of its stage."""
+    """The documents that the stages before a table wrote, by stage name."""
 
     benches: dict[str, Benchmark] = field(default_factory=dict)
     pairwise: dict[str, Document] = field(default_factory=dict)
@@ -57,11 +60,11 @@ class RecipeFindings:
     tunings: dict[str, Document] = field(default_factory=dict)
     fits: dict[str, Document] = field(default_factory=dict)
     answers: dict[str, Document] = field(default_factory=dict)
-    runs: tuple[tuple[str, str, Sequence[Document]], ...] = ()  #: model, benchmark, results
+    runs: tuple[tuple[str, str, Sequence[Document]], ...] = ()  #: (model, benchmark, results)
 
 
 def fact_rows(key: str, found: RecipeFindings) -> list[FactRow]:
-    """The rows that can be filled in this table; none for tables that runs fill."""
+    """Return the rows that can be filled in this table; none for tables that are filled by runs."""
     makes = ROWS.get(key)
     return [row for row in makes(found) if row.values] if makes else []
 
@@ -87,7 +90,7 @@ def _scpp_1(found: RecipeFindings) -> list[FactRow]:
 
 
 def _sugarcrepe_4(found: RecipeFindings) -> list[FactRow]:
-    """Mean scores are shown where they are probabilities, as the paper's are."""
+    """Return the rows of SugarCrepe's Table 4; mean scores only if they are probabilities, as in the paper."""
     rows = []
     for stage, document in found.pairwise.items():
         for row in document["results"]:
@@ -96,16 +99,32 @@ def _sugarcrepe_4(found: RecipeFindings) -> list[FactRow]:
                 values = {"better": 100 * row["better"]} | (means if 0 <= row["first"] <= 1 else {})
                 label = f"{stage}: {row['attacker']}"
                 n = dict.fromkeys(values, int(row["n"]))
-                rows.append(FactRow(label, SCORES[row["attacker"]], KINDS[row["kind"]], values, n))
+                intervals = _share_intervals({"better": values["better"]}, n)
+                group = KINDS[row["kind"]]
+                rows.append(FactRow(label, SCORES[row["attacker"]], group, values, n, intervals=intervals))
     return rows
 
 
 def _sugarcrepe_6(found: RecipeFindings) -> list[FactRow]:
-    """GPT-4V by the answers that SugarCrepe's authors released: the mean of both orders of the captions."""
+    """Return GPT-4V's rows from the answers that SugarCrepe's authors released: means of both caption orders."""
     return [
-        FactRow(f"{stage}: released answers", d["model"], "OpenAI", d["values"], d["n"], ("sugarcrepe",))
+        FactRow(
+            f"{stage}: released answers",
+            d["model"],
+            "OpenAI",
+            d["values"],
+            d["n"],
+            ("sugarcrepe",),
+            _share_intervals(d["values"], d["n"]),
+        )
         for stage, d in found.answers.items()
     ]
+
+
+def _share_intervals(values: Mapping[str, float], n: Mapping[str, int]) -> dict[str, tuple[float, float]]:
+    """Return Wilson's interval of each percentage; of a mean of two answers per item it is on the safe side."""
+    bounds = {name: wilson(value / 100 * n[name], n[name]) for name, value in values.items()}
+    return {name: (100 * low, 100 * high) for name, (low, high) in bounds.items()}
 
 
 def _sugarcrepe_9(found: RecipeFindings) -> list[FactRow]:
@@ -141,7 +160,7 @@ def _said_by(document: Document) -> str:
 def _trained(
     found: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
 ) -> list[FactRow]:
-    """The studies whose arms begin as those of the paper's model do: with fresh weights, or with a trained model."""
+    """Return rows of the training studies that start as the paper's model does: from scratch (RN50) or trained."""
     made = []
     for stage, document in found.trainings.items():
         if document.get("scratch", False) != (of == "RN50"):
@@ -154,7 +173,13 @@ def _trained(
                 if exams and theirs in exams[0]["values"]
             }
             label = f"{stage}: {arm}, preset {document['preset']}"
-            made.append(FactRow(label, model, groups.get(arm, of), values, dict.fromkeys(values, len(exams))))
+            n = dict.fromkeys(values, len(exams))
+            intervals = {
+                ours: seed_share_interval([exam["values"][columns[ours]] for exam in exams])[1:]
+                for ours in values
+                if len(exams) > 2
+            }
+            made.append(FactRow(label, model, groups.get(arm, of), values, n, intervals=intervals))
     return made
 
 
@@ -187,13 +212,13 @@ def _scpp_13(found: RecipeFindings) -> list[FactRow]:
 
 
 def _unchanged(row: Document, rows: Sequence[Document]) -> str:
-    """Says of a tuned model that it answers as the frozen one in every subset."""
+    """Return a note if a tuned model's accuracies equal the frozen model's in every subset, else an empty text."""
     frozen = next((r for r in rows if r["way"] == "frozen"), None)
     same = frozen is not None and row is not frozen and row["accuracy"] == frozen["accuracy"]
     return " (no answer differs from the frozen model's)" if same else ""
 
 
-#: Table 20 of SugarCrepe++: who fills a column, by which task, and who stands in where none of them was scored
+#: Table 20 of SugarCrepe++: column → task, models that fill it, and stand-ins if none of them was scored
 _JUDGES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "vera": ("blind", ("blind:plausibility",), ("lm:",)),
     "grammar": ("blind", ("blind:grammar?model=",), ("blind:grammar",)),
@@ -202,13 +227,16 @@ _JUDGES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 
 
 def _scpp_20(found: RecipeFindings) -> list[FactRow]:
-    """The unweighted mean over the subsets of a form of foil, then over models: the 15 CLIPs of Table 12."""
+    """Return the rows of SugarCrepe++'s Table 20: unweighted means over the subsets of a form of foil, then over models
+    (for CLIP the 15 variants of Table 12).
+    """
     variants = [uri for row in published_table("sugarcrepe++/12").rows for uri in row.uris]
     rows = []
     for kind, bench in itertools.product(("replace", "swap"), dict.fromkeys(bench for _, bench, _ in found.runs)):
         group = "SugarCrepe" if bench in benchmark_names("sugarcrepe") else "SugarCrepe++"
         values: dict[str, float] = {}
         n: dict[str, int] = {}
+        intervals: dict[str, tuple[float, float]] = {}
         others: list[str] = []
         for column, (task, real, substitutes) in _JUDGES.items():
             means = _means_of(found, bench, task, kind)
@@ -218,36 +246,57 @@ def _scpp_20(found: RecipeFindings) -> list[FactRow]:
                 own = [m for m in means if m.startswith(real)]
             used = own or [m for m in means if m.startswith(substitutes)]
             if used:
-                values[column] = sum(means[m][0] for m in used) / len(used)
-                n[column] = means[used[0]][1]
+                values[column] = sum(means[m].value for m in used) / len(used)
+                n[column] = means[used[0]].n
+                alone = means[used[0]].interval if len(used) == 1 else None  # several share their items
+                intervals |= {column: alone} if alone else {}
             others += [] if own else map(model_label, used)
         instead = f" by {', '.join(others)}" if others else ""
         real_items = bench in (*benchmark_names("sugarcrepe"), *benchmark_names("sugarcrepe++"))
         label = f"{kind} on {bench}{instead}"
         stands_in = bool(others) or not real_items
-        rows.append(FactRow(label, kind.capitalize(), group, values, n, (bench,), stands_in=stands_in))
+        rows.append(FactRow(label, kind.capitalize(), group, values, n, (bench,), intervals, stands_in))
     return rows
 
 
-def _means_of(found: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, tuple[float, int]]:
-    """Of every model the mean over the subsets of a form of foil, in percent, and how many items they have."""
+class _SubsetMean(NamedTuple):
+    value: float
+    n: int
+    interval: tuple[float, float] | None
+
+
+def _means_of(found: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, _SubsetMean]:
+    """Return for each model the mean over the subsets of a form of foil, in percent, with its interval."""
     means = {}
     for model, on, results in found.runs:
         own = [r for r in results if on == bench and r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]]
         if own:
-            means[model] = (sum(100 * r["hits"] / r["n"] for r in own) / len(own), sum(r["n"] for r in own))
+            value = sum(100 * r["hits"] / r["n"] for r in own) / len(own)
+            means[model] = _SubsetMean(value, sum(r["n"] for r in own), _joined(value, own))
     return means
 
 
+def _joined(mean: float, rows: Sequence[Document]) -> tuple[float, float] | None:
+    """Return the interval of a mean over subsets from theirs, which are independent (Zou and Donner's MOVER)."""
+    if any(
+        not math.isfinite(math.nan if row.get(end) is None else row[end]) for row in rows for end in ("low", "high")
+    ):
+        return None
+    below, above = (
+        math.hypot(*(100 * (row["hits"] / row["n"] - row[end]) for row in rows)) / len(rows) for end in ("low", "high")
+    )
+    return mean - below, mean + above
+
+
 def _sade_1(found: RecipeFindings) -> list[FactRow]:
-    """Sizes and chance by branch, and what people said of the references before and after filtering."""
+    """Return the rows of SADE's Table 1: sizes and chance by branch, people's ratings before and after filtering."""
     rows = []
     for stage, bench in found.benches.items():
-        if stage in found.people:  # what was rated, before filtering
+        if stage in found.people:  # rated items, before filtering
             continue
         own = {column: name for column, name in BRANCHES.items() if name in bench.subsets}
         parts = {column: bench.only([name]) for column, name in own.items()}
-        chance = match_chance(bench)  # of two images and two captions that of the group score
+        chance = match_chance(bench)  # replaced below by that of the group score, for two images and two captions
         chance |= {own[column]: 1 / 6 for column, part in parts.items() if all(i.match == PAIRED for i in part)}
         images = {column: float(len(image_keys(part)) or len(part)) for column, part in parts.items()}
         texts = {column: float(sum(len(item.captions) for item in part)) for column, part in parts.items()}
@@ -266,7 +315,7 @@ def _sade_1(found: RecipeFindings) -> list[FactRow]:
 
 
 def _hit_2(found: RecipeFindings) -> list[FactRow]:
-    """Captions with both constructions, by the tag `source`; `world-as-cc` stands in for `cc`, and the row names it."""
+    """Return counts of captions with both constructions, by tag `source`; `world-as-cc` stands in for `cc`."""
     rows = []
     for stage, bench in found.benches.items():
         for group, ending in (("as parsed", ""), ("simplified", "-simplified")):
@@ -282,7 +331,7 @@ def _hit_2(found: RecipeFindings) -> list[FactRow]:
 
 
 def _source(tag: str) -> str:
-    """Return the paper's source that captions come from or stand in for.
+    """Return the paper's source that the captions come from or stand in for.
 
     >>> _source("world-as-cc"), _source("swig")
     ('cc', 'swig')
@@ -291,7 +340,7 @@ def _source(tag: str) -> str:
 
 
 def _hit_c(found: RecipeFindings) -> list[FactRow]:
-    """Effects over all models and of one model alone that the paper prints, by its names of the terms."""
+    """Return the effects that the paper prints, over all models and of one model alone, under its names."""
     rows = []
     printed = {(row.group, row.model) for row in published_table("hit-or-be-hit/C").rows}
     for stage, document in found.fits.items():
@@ -306,7 +355,7 @@ def _hit_c(found: RecipeFindings) -> list[FactRow]:
 
 
 def _alone(sample: str) -> str:
-    """The paper's model for which a sample of one model stands; empty for all models."""
+    """Return the paper's model that a sample of one model stands for; empty for all models."""
     if sample == "all models":
         return ""
     named = {"flava": "FLAVA", "lit": "LiT", "clip": "CLIP", "plain": "CLIP"}
@@ -314,7 +363,7 @@ def _alone(sample: str) -> str:
 
 
 def _printed_effects(analysis: str, alone: str, effect: str) -> Iterator[tuple[str, str]]:
-    """The group and the name of the printed rows that a coefficient belongs to.
+    """Yield (group, name) of the printed rows that a coefficient belongs to.
 
     >>> list(_printed_effects("active or ditransitive", "", "grammaticality[foil]:type[ditransitive]"))
     [('first model', 'ditransitive × grammaticality foil')]
@@ -347,7 +396,7 @@ _EFFECTS = {
 
 
 def _effect_name(name: str) -> str | None:
-    """The paper's name of a term.
+    """Return the paper's name of a term; None if the paper does not print it.
 
     >>> _effect_name("grammaticality[equal]"), _effect_name("type[passive]")
     ('grammaticality equal', None)

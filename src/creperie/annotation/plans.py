@@ -1,0 +1,114 @@
+"""The options of making, serving and applying a study. The command line takes its options from here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from creperie.core import UsageError, check_options, option
+
+TASK_NAMES: tuple[str, ...] = (
+    "foil-check",
+    "positive-check",
+    "triplet-check",
+    "find-negative",
+    "choose-caption",
+    "better-foil",
+)
+TASK_NAMES += ("bias-rating",)
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """How a study is set up: task, answers per question, practice, checks, skips."""
+
+    task: str = option("", "What people are asked.", choices=TASK_NAMES)
+    overlap: int = option(2, "Answers per question.", minimum=1)
+    per_annotator: int | None = option(None, "Questions per annotator; all by default.", minimum=1)
+    subsets: tuple[str, ...] = option((), "Only these subsets.", flags="--subset")
+    sample: int | None = option(None, "Only that many items, drawn at random.", minimum=1)
+    practice: int | None = option(None, "Questions with feedback at the start [up to 3].", minimum=0)
+    attention: int = option(0, "Checks with a known answer, at random places.", minimum=0)
+    attention_every: int = option(10, "One check in each block of this many questions.", minimum=1)
+    skips: int | None = option(None, "Skips per annotator [5, and 1 for every 5 answers].", minimum=0)
+    with_image: bool = option(
+        True, "--no-image: find-negative from the captions alone (TOT).", flags="--with-image/--no-image"
+    )
+    lease: float = option(900.0, "Seconds until an abandoned question is given to someone else.", flags="--timeout")
+    seed: int = option(0, "Seed of the sample of items.")  #: what annotators could exploit uses a secret instead
+
+    def __post_init__(self) -> None:
+        if not self.task:
+            raise UsageError("a study needs a task", hint=f"`task=` one of: {', '.join(TASK_NAMES)}")
+        check_options(self)
+        if not 1 <= self.lease <= 30 * 86400:
+            raise UsageError(f"lease must be between one second and thirty days, not {self.lease:g} seconds")
+
+    def skips_allowed(self, answered: int) -> int:
+        """Return how many questions an annotator may have skipped after this many answers.
+
+        >>> StudyPlan("foil-check").skips_allowed(20), StudyPlan("foil-check", skips=3).skips_allowed(20)
+        (9, 3)
+        """
+        return 5 + answered // 5 if self.skips is None else self.skips
+
+
+@dataclass(frozen=True)
+class ApplyPlan:
+    """What happens to undecided items, how verdicts are reached, and where the result is written."""
+
+    undecided: Literal["keep", "drop"] = option("keep", "What becomes of undecided items.")
+    verdict: Literal["majority", "weighted"] = option("majority", "weighted: by the competence of the annotators.")
+    out: Path | None = option(None, "The folder of the new version.")
+    runs: Path = option(Path("runs"), "The folder for human runs.")
+    force: bool = option(False, "Replace the folder if it is there.")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the server listens, and the address at which it is reached."""
+
+    host: str = option("127.0.0.1", "0.0.0.0 to be reached from other machines.")
+    port: int = option(8765, "The port to listen on.")
+    url: str = option("", "The address people use, if it differs from host and port.")
+    proxies: tuple[str, ...] = option((), "Trust X-Forwarded headers from these addresses.", flags="--proxy")
+    trusted_header: str = option("", "Believe --proxy who is calling: X-Forwarded-User.")
+    certificate: Path | None = option(None, "TLS certificate (PEM).")
+    key: Path | None = option(None, "Its key (PEM).")
+
+    def __post_init__(self) -> None:
+        if self.url and not re.fullmatch(r"https?://[^/\s]+/?", self.url):
+            raise UsageError(f"{self.url[:80]!r} is not an address without a path", hint="https://people.example")
+        if self.trusted_header and not self.proxies:
+            raise UsageError("a trusted header needs the proxy that sets it", hint="pass `proxies=`")
+        if self.trusted_header and not re.fullmatch(r"[A-Za-z0-9-]{1,64}", self.trusted_header):
+            raise UsageError(f"{self.trusted_header[:60]!r} is not the name of a header", hint="X-Forwarded-User")
+        for proxy in self.proxies:
+            try:
+                ip_network(proxy, strict=False)
+            except ValueError:
+                raise UsageError(
+                    f"{proxy[:60]!r} is not an IP address or network", hint="10.0.0.5, 10.0.0.0/8"
+                ) from None
+
+    @property
+    def base(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.url.rstrip("/") or f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The host names that the server accepts; empty means any."""
+        if self.url:
+            return (urlsplit(self.url).hostname or "", *LOOPBACK)
+        if self.host in ("0.0.0.0", "::"):
+            return ()
+        return (self.host, *LOOPBACK)

@@ -1,0 +1,28 @@
+"""The roles of the columns of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from creperie.core import option
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of each role. There may be several columns of captions, and two of images with one caption each."""
+
+    image: tuple[str, ...] = option((), "Column with the image file; two for two images.", whole=True)
+    positive: tuple[str, ...] = option((), "Columns with true captions: caption,caption2.", whole=True)
+    negative: tuple[str, ...] = option((), "Columns with false captions: foil,foil2.", whole=True)
+    subset: tuple[str, ...] = option((), "Column with the subset; else there is one subset.", whole=True)
+    id: tuple[str, ...] = option((), "Column with the id; else rows are numbered from 0.", whole=True)
+    tag: tuple[str, ...] = option((), "Columns to keep as tags; * for all.", whole=True)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns, without duplicates."""
+        return list(dict.fromkeys(name for names in vars(self).values() for name in names))
+
+    def document(self) -> dict[str, list[str]]:
+        """Return the columns of each role that has any."""
+        return {role: list(names) for role, names in vars(self).items() if names}

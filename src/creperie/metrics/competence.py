@@ -1,0 +1,154 @@
+"""The accuracy of annotators, and whether somebody's answers depend on the questions at all.
+
+Accuracy is estimated by the one-coin model of Dawid and Skene (1979): each person is right with an individual
+probability, and all wrong answers are equally likely. Questions with a known answer take part with that answer fixed.
+crowd-kit has the same model, but needs transformers and nltk, which an annotation server does not; the tests hold its
+figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Honest people are assumed to exceed chance by at least this share of the usual excess.
+NEARLY = 0.9
+#: People with fewer answers are left out of the usual accuracy.
+FEWEST_ANSWERS = 5
+#: Prior counts of right and wrong answers per person, which shrink estimates from a few answers.
+PRIOR = (3.0, 1.0)
+#: Two people are flagged if their agreement has a p-value below this, corrected for all pairs.
+CHANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Answers as arrays of question, person and label, one entry per answer; `truth` is the known label of a question,
+    or -1.
+    """
+
+    question: np.ndarray
+    person: np.ndarray
+    label: np.ndarray
+    truth: np.ndarray
+    people: int
+    labels: int
+
+
+@dataclass(frozen=True)
+class Competence:
+    """The probability of each label of a question, and the probability that each person is right."""
+
+    posterior: np.ndarray
+    accuracy: np.ndarray
+
+
+def dawid_skene(votes: Votes, rounds: int = 100, prior: tuple[float, float] = PRIOR) -> Competence:
+    """Estimate accuracies and labels by expectation maximisation, starting from the shares of votes.
+
+    >>> question, person = np.divmod(np.arange(30), 3)
+    >>> label = np.where(person < 2, question % 2, 0)
+    >>> estimate = dawid_skene(Votes(question, person, label, np.full(10, -1), 3, 2))
+    >>> estimate.posterior.argmax(axis=1).tolist(), (estimate.accuracy > 0.8).tolist()
+    ([0, 1, 0, 1, 0, 1, 0, 1, 0, 1], [True, True, False])
+    """
+    shares = np.full((len(votes.truth), votes.labels), 1e-9)
+    np.add.at(shares, (votes.question, votes.label), 1.0)
+    posterior = _with_known(_softmax(np.log(shares)), votes)
+    answers = np.bincount(votes.person, minlength=votes.people) + sum(prior)
+    open_ = votes.truth < 0
+    for _ in range(rounds):
+        right = np.bincount(votes.person, posterior[votes.question, votes.label], votes.people) + prior[0]
+        # Answers worse than chance count as uninformative, not as evidence for the opposite.
+        accuracy = np.clip(right / np.maximum(answers, 1e-9), 1 / votes.labels, 1 - 1e-6)
+        prevalence = posterior[open_].mean(axis=0) if open_.any() else np.ones(votes.labels)
+        logs = np.repeat(np.log(np.maximum(prevalence, 1e-6))[None], len(posterior), axis=0)
+        np.add.at(logs, votes.question, _likelihood(votes, accuracy))
+        posterior = _with_known(_softmax(logs), votes)
+    return Competence(posterior, accuracy)
+
+
+def _likelihood(votes: Votes, accuracy: np.ndarray) -> np.ndarray:
+    """Return the log-probability of every answer given each possible label of its question."""
+    own = accuracy[votes.person]
+    chances = np.repeat(((1 - own) / max(1, votes.labels - 1))[:, None], votes.labels, axis=1)
+    chances[np.arange(len(own)), votes.label] = own
+    logs: np.ndarray = np.log(chances)
+    return logs
+
+
+def _softmax(logs: np.ndarray) -> np.ndarray:
+    """Return probabilities per row from logarithms that are known up to a constant per row."""
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    shares: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _with_known(posterior: np.ndarray, votes: Votes) -> np.ndarray:
+    """Return the posterior with the known labels set to certainty."""
+    known = np.flatnonzero(votes.truth >= 0)
+    posterior[known] = np.eye(votes.labels)[votes.truth[known]]
+    return posterior
+
+
+def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
+    """Return, for each person, the log-odds that they answer by habit, ignoring the questions, against honest work.
+
+    Honest work gives the right answer with nearly the usual accuracy; the right answer is inferred from the known
+    answers and from the other people.
+    """
+    logs = np.log(np.maximum(estimate.posterior[votes.question], 1e-12)) - _likelihood(votes, estimate.accuracy)
+    others = _softmax(logs)
+    fixed = votes.truth[votes.question] >= 0
+    others[fixed] = estimate.posterior[votes.question[fixed]]
+    right = others[np.arange(len(votes.label)), votes.label]
+    answers = np.bincount(votes.person, minlength=votes.people)
+    accuracy = np.bincount(votes.person, right, votes.people) / np.maximum(answers, 1)
+    chance = 1.0 / votes.labels
+    measured = accuracy[answers >= FEWEST_ANSWERS]
+    usual = float(np.median(measured)) if len(measured) else chance
+    expected = chance + NEARLY * max(0.0, min(usual, 0.99) - chance)
+    wrong = (1 - expected) / max(1, votes.labels - 1)
+    honest = np.bincount(votes.person, np.log(right * expected + (1 - right) * wrong), votes.people)
+    odds: np.ndarray = _habit_evidence(votes) - honest
+    return odds
+
+
+def _habit_evidence(votes: Votes) -> np.ndarray:
+    """Return the log-probability of each person's answers under an unknown habit (Krichevsky-Trofimov)."""
+    counts = np.zeros((votes.people, votes.labels))
+    np.add.at(counts, (votes.person, votes.label), 1.0)
+    half = votes.labels / 2
+    logs = [sum(map(math.lgamma, row + 0.5)) - math.lgamma(row.sum() + half) for row in counts]
+    return np.array(logs) + math.lgamma(half) - votes.labels * math.lgamma(0.5)
+
+
+def too_alike(votes: Votes, estimate: Competence) -> list[tuple[int, int, float]]:
+    """Return pairs of people who agree more often than their accuracies explain, with the p-value."""
+    given = np.full((len(votes.truth), votes.people), -1)
+    given[votes.question, votes.person] = votes.label
+    wrong = (1 - estimate.accuracy) / max(1, votes.labels - 1)
+    right = estimate.accuracy - wrong
+    answered = given >= 0
+    pairs = []
+    for a, b in np.argwhere(np.triu(answered.T @ answered, 1)).tolist():
+        both = answered[:, a] & answered[:, b]
+        one, two = (wrong[who] + right[who] * estimate.posterior[both] for who in (a, b))
+        same = given[both, a] == given[both, b]
+        pairs.append((a, b, _tail((one * two).sum(axis=1), int(same.sum()))))
+    return [pair for pair in pairs if pair[2] < CHANCE / len(pairs)]
+
+
+def _tail(chances: Iterable[float], agreed: int) -> float:
+    """Return the probability of at least `agreed` agreements, given the probability of each.
+
+    >>> round(_tail([0.5, 0.5], 2), 4)
+    0.25
+    """
+    counts = np.ones(1)
+    for p in chances:
+        counts = np.convolve(counts, (1 - p, p))
+    return float(counts[agreed:].sum())
