@@ -216,6 +216,7 @@ def siglip_tokenizer(folder: Path, context: int = 16) -> Any:
             sentence_iterator=iter(SENTENCES),
             model_writer=file,
             vocab_size=80,
+            hard_vocab_limit=False,  # how many pieces there are differs between processors
             pad_id=0,
             eos_id=1,
             unk_id=2,
