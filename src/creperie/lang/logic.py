@@ -213,6 +213,8 @@ def _described(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
     """Return the verdict on one attribute replaced by another."""
     if new in said:
         return Truth(COMPATIBLE, f"another caption of the image says it: {edit}")
+    if in_one_group("same", old, new):
+        return Truth(COMPATIBLE, f"both may be said of one thing: {edit}")
     if in_one_group("opposites", old, new):
         return Truth(CONTRADICTED, f"two attributes that exclude each other: {edit}")
     net = open_wordnet()

@@ -72,6 +72,7 @@ def test_a_word_must_fit_the_scene(parser: str, dictionary: None) -> None:
         ("The people are jogging on the street.", {"lake", "river", "ocean"}),
         ("A man sits in a tractor.", {"motorcycle", "motorbike"}),
         ("A young woman is throwing a ball.", {"kid", "child", "girl"}),
+        ("A man and a woman walk near the ocean.", {"street", "field"}),
     ],
 )
 def test_objects_that_readers_refused(caption: str, never: set[str], parser: str, dictionary: None) -> None:
@@ -342,6 +343,7 @@ def test_a_caption_that_is_about_a_top_is_read(text: str, previewed: Preview, pa
         ("rules:replace", "A small child in gray and orange winks their eye.", "orange and orange"),
         ("rules:replace", "A dog catches a red frisbee.", "carries"),
         ("rules:replace", "A woman holds a young baby.", "watches"),
+        ("rules:replace", "A dog tries to catch a red Frisbee.", "orange"),
     ],
 )
 def test_what_a_reading_found_is_not_made_again(
