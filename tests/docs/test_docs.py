@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -208,22 +210,50 @@ TUTORIALS = {
 PEOPLE_ANSWER = "<!-- people answer -->"  #: where a page's readers answer questions in the browser
 
 
-def run_commands(text: str, folder: Path) -> str:
-    """Run a page's shell blocks in `folder`, and return what they printed."""
-    script = "\n".join(body for kind, body in FENCE.findall(text) if kind == "sh")
+def plain_words(line: str) -> list[str]:
+    """The words of a `creperie …` line that needs no shell, or none."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words = list(lexer) if line.startswith("creperie ") else []
+    return [] if "--engine" in words or any(not set(word) - set("();<>|&") for word in words) else words[1:]
+
+
+@pytest.fixture
+def run_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[..., tuple[int, str, str]]
+) -> Callable[[str, Path], str]:
+    """Run a page's shell blocks in a folder, and return what they printed.
+
+    What needs a shell has one; other commands run in this process, which has loaded its libraries already.
+    """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    own = {"PATH": path, "CREPERIE_CACHE": str(folder / "cache"), "CREPERIE_HOME": str(folder / "home")}
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=folder, env={**os.environ, **own}, capture_output=True, text=True, timeout=800,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return done.stdout
+    for name, value in (("PATH", path), ("CREPERIE_CACHE", tmp_path / "cache"), ("CREPERIE_HOME", tmp_path / "home")):
+        monkeypatch.setenv(name, str(value))
+
+    def run(text: str, folder: Path) -> str:
+        monkeypatch.chdir(folder)
+        lines = "".join(body for kind, body in FENCE.findall(text) if kind == "sh").replace("\\\n", " ").splitlines()
+        printed = ""
+        for plain, group in itertools.groupby(lines, lambda line: bool(plain_words(line))):
+            if not plain:
+                script = ["bash", "-euo", "pipefail", "-c", "\n".join(group)]
+                done = subprocess.run(script, capture_output=True, text=True, timeout=800)
+                assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+                printed += done.stdout
+                continue
+            for line in group:
+                words = [name for word in plain_words(line) for name in sorted(map(str, Path().glob(word))) or [word]]
+                code, shown, problems = command(*words)
+                assert code == 0, line + shown[-3000:] + problems[-3000:]
+                printed += shown
+        return printed
+
+    return run
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TUTORIALS)
-def test_the_tutorials_run(page: str, tmp_path: Path) -> None:
+def test_the_tutorials_run(page: str, tmp_path: Path, run_commands: Callable[[str, Path], str]) -> None:
     before, _, after = (ROOT / "docs" / page).read_text("utf-8").partition(PEOPLE_ANSWER)
     printed = run_commands(before, tmp_path)
     if after:
@@ -252,7 +282,9 @@ HOW_TO = [name for name in shelves()["How-to"] if "```sh\n" in (ROOT / "docs" / 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", HOW_TO)
-def test_the_commands_of_how_to_pages_run(page: str, user_folder: Path, tmp_path: Path) -> None:
+def test_the_commands_of_how_to_pages_run(
+    page: str, user_folder: Path, tmp_path: Path, run_commands: Callable[[str, Path], str]
+) -> None:
     """In the order of the page; what ```bash shows is not run."""
     folder = shutil.copytree(fresh(user_folder), tmp_path / "user")
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")

@@ -19,13 +19,13 @@ from creperie.models import Fingerprint
 from creperie.reporting import Contents, gather_runs, report_page, runs_in
 from creperie.scoring import Run, layout_of_bench, load_run, nothing_computed, rank_runs, run_header, score_table
 
-MODELS, BENCHES, ITEMS = 12, 4, 120
+MODELS, BENCHES, ITEMS = range(4, 12), 4, 120
 SUBSETS = ("swap_obj", "swap_att", "add_obj")
 
 
 @pytest.fixture(scope="module")
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """12 models × 4 benchmarks with random scores; model k is a little better than model k − 1."""
+    """8 models × 4 benchmarks with random scores; model k is a little better than model k − 1."""
     place = tmp_path_factory.mktemp("zoo")
     rng = np.random.default_rng(0)
     for b in range(BENCHES):
@@ -36,8 +36,8 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
         bench = save(from_items(f"bench{b}", items), place / "benches" / f"bench{b}")
         layout = layout_of_bench(bench)
-        for m in range(MODELS):
-            scores = rng.normal(size=(len(items), 2)) + [0.15 * m, 0]
+        for m in MODELS:
+            scores = rng.normal(size=(len(items), 2)) + [0.2 * (m - 4), 0]
             table = score_table(bench, layout, {"image_text": scores.ravel().astype(np.float32)})
             mark = Fingerprint(f"hf:zoo/model-{m:02d}", "Fake", f"w{m}")
             document: dict[str, Any] = {
@@ -55,14 +55,17 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_a_report_on_many_runs_has_a_tab_per_benchmark(zoo: Path) -> None:
-    """It was 94,581 px long."""
+@pytest.fixture(scope="module")
+def page(zoo: Path) -> str:
     benches = [zoo / "benches" / f"bench{b}" for b in range(BENCHES)]
-    groups = gather_runs(runs_in([zoo / "runs"]), benches=benches)
-    page = report_page(groups, Contents(figures=False)).html
+    return report_page(gather_runs(runs_in([zoo / "runs"]), benches=benches), Contents(figures=False)).html
+
+
+def test_a_report_on_many_runs_has_a_tab_per_benchmark(page: str) -> None:
+    """It was 94,581 px long."""
     assert page.count('role="tab"') == page.count('role="tabpanel"') == BENCHES
-    assert "66 pairs" in page
-    assert page.count('<svg class="spark"') >= MODELS * BENCHES
+    assert "28 pairs" in page
+    assert page.count('<svg class="spark"') >= len(MODELS) * BENCHES
 
 
 def test_the_command_does_not_audit_many_benchmarks_by_itself(zoo: Path, tmp_path: Path) -> None:
@@ -70,7 +73,7 @@ def test_the_command_does_not_audit_many_benchmarks_by_itself(zoo: Path, tmp_pat
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert any("4 benchmarks are not audited here" in note for note in told["notes"])
-    assert len(told["runs"]) == MODELS * BENCHES
+    assert len(told["runs"]) == len(MODELS) * BENCHES
 
 
 def test_ranks_find_the_order_that_was_put_in(zoo: Path) -> None:
@@ -78,8 +81,8 @@ def test_ranks_find_the_order_that_was_put_in(zoo: Path) -> None:
     ranked = rank_runs(runs)
     assert len(ranked.columns) == BENCHES
     assert ranked.models[0] in {f"hf:zoo/model-{m}" for m in ("09", 10, 11)}
-    assert ranked.models[-1] in {"hf:zoo/model-00", "hf:zoo/model-01", "hf:zoo/model-02"}
-    first, last = (ranked.columns[0].models[f"hf:zoo/model-{m}"] for m in ("11", "00"))
+    assert ranked.models[-1] in {f"hf:zoo/model-0{m}" for m in (4, 5, 6)}
+    first, last = (ranked.columns[0].models[f"hf:zoo/model-{m}"] for m in ("11", "04"))
     assert first.rank == 1 < last.rank
     assert not set(first.groups) & set(last.groups)
     assert any("weighs every column alike" in note for note in ranked.notes)
@@ -100,18 +103,17 @@ def test_a_site_of_plain_files(zoo: Path, tmp_path: Path, monkeypatch: pytest.Mo
                 assert (tmp_path / "site" / name).parent.joinpath(link).is_file(), f"{name}: {link}"
 
 
-def test_filter_and_tabs_work_in_a_browser(zoo: Path, tmp_path: Path, chromium: Any) -> None:
-    groups = gather_runs(runs_in([zoo / "runs"])[: 3 * MODELS])
-    (tmp_path / "page.html").write_text(report_page(groups, Contents(figures=False)).html, encoding="utf-8")
-    page = chromium.new_page(viewport={"width": 390, "height": 800})
-    page.goto((tmp_path / "page.html").as_uri())
-    assert page.locator(".panel:visible").count() == 1
-    page.locator("[role=tab]").nth(1).click()
-    assert page.locator(".panel:visible").get_attribute("id") == "bench-1"
-    page.locator("[data-filter]").first.fill("model-0")
-    assert page.locator(".matrix").first.locator("tbody tr:visible").count() == 10
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.close()
+def test_filter_and_tabs_work_in_a_browser(page: str, tmp_path: Path, chromium: Any) -> None:
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    shown = chromium.new_page(viewport={"width": 390, "height": 800})
+    shown.goto((tmp_path / "page.html").as_uri())
+    assert shown.locator(".panel:visible").count() == 1
+    shown.locator("[role=tab]").nth(1).click()
+    assert shown.locator(".panel:visible").get_attribute("id") == "bench-1"
+    shown.locator("[data-filter]").first.fill("model-0")
+    assert shown.locator(".matrix").first.locator("tbody tr:visible").count() == 6
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 390
+    shown.close()
 
 
 def test_compare_of_a_folder_ranks_first(zoo: Path) -> None:
