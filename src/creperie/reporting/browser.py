@@ -49,7 +49,7 @@ def browser_data(group: RunGroup, pictures: Mapping[str, int]) -> dict[str, Any]
         **_captions(group),
         **_images(first, pictures),
         "tags": _tags(group),
-        "runs": [_run(run, label) for run, label in zip(group.runs, group.labels, strict=True)],
+        "runs": [_run(run, label) for run, label in group.labelled],
     }
 
 

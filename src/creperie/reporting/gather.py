@@ -7,6 +7,7 @@ run's.
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,17 @@ class RunGroup:
     @property
     def tasks(self) -> list[str]:
         return list(dict.fromkeys(name for run in self.runs for name in run.tasks))
+
+    @property
+    def labelled(self) -> list[tuple[Run, str]]:
+        """The runs with their labels."""
+        return list(zip(self.runs, self.labels, strict=True))
+
+
+def value_and_interval(result: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return the accuracy of a stored result with its interval; NaN for what is missing."""
+    value, low, high = (math.nan if result[k] is None else float(result[k]) for k in ("accuracy", "low", "high"))
+    return value, low, high
 
 
 def gather_runs(

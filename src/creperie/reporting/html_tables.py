@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from creperie.core import fragment, points
 from creperie.core import percent as as_percent
 from creperie.metrics import task
-from creperie.reporting.gather import RunGroup
+from creperie.reporting.gather import RunGroup, value_and_interval
 from creperie.scoring import ComparisonRow, Standing, Standings, StandingsColumn, human_level, human_source
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan) -> Ht
     """Return a cell with an accuracy and its interval, drawn on a line from 0 to 100 with chance and people marked."""
     if result is None or result["accuracy"] is None or not result["n"]:
         return HtmlCell("–")
-    value, low, high = (math.nan if result[k] is None else float(result[k]) for k in ("accuracy", "low", "high"))
+    value, low, high = value_and_interval(result)
     if task(result["task"]).value in ("mean-rank", "median-rank"):
         return HtmlCell(part("bold", f"{value:.2f}", f"{low:.2f} to {high:.2f}"), value)
     ties = f", {result['ties']:,} ties" if result["ties"] else ""
@@ -80,7 +80,7 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
     columns += ["not covered", "findings"]
     rows = []
     for group in groups:
-        for run, label in zip(group.runs, group.labels, strict=True):
+        for run, label in group.labelled:
             for result in run.results:
                 if result["subset"] != "all":
                     continue
@@ -109,7 +109,7 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
 
 def task_table(group: RunGroup, name: str) -> Markup:
     """Return a table with one row per subset and one column per model."""
-    having = [(r, label) for r, label in zip(group.runs, group.labels, strict=True) if name in r.tasks]
+    having = [(r, label) for r, label in group.labelled if name in r.tasks]
     found = [{x["subset"]: x for x in run.results if x["task"] == name} for run, _ in having]
     subsets = [s for s in dict.fromkeys(s for by in found for s in by) if any(by[s]["n"] for by in found if s in by)]
     humans = [human_level(group.name, name, s) for s in subsets]

@@ -129,7 +129,7 @@ def _summary(groups: Sequence[RunGroup]) -> str:
     rules = sorted({run.document["ties"] for g in groups for run in g.runs})
     listed = summary_table(groups) + part("legend", groups[0].runs[0].settings.level, rules)
     if len(groups) > 1:
-        names = {run.model: label for group in groups for run, label in zip(group.runs, group.labels, strict=True)}
+        names = {run.model: label for group in groups for run, label in group.labelled}
         runs = [run for group in groups for run in group.runs]
         links = {group.runs[0].hash: f"#bench-{k}" for k, group in enumerate(groups)}
         listed = standings_table(rank_runs(runs, names=names), links) + part("folded", "All results as a list", listed)
@@ -140,7 +140,7 @@ def _summary(groups: Sequence[RunGroup]) -> str:
 def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None]]:
     """Yield (run, what was found, an example) for the findings of all runs."""
     for group in groups:
-        for run, label in zip(group.runs, group.labels, strict=True):
+        for run, label in group.labelled:
             for code, n in run.document["finding_counts"].items():
                 first = next((f["message"] for f in run.findings if f["code"] == code), "")
                 yield label, f"{code}: {n:,} items", first
@@ -155,9 +155,8 @@ def _results(group: RunGroup) -> str:
 def _comparisons(group: RunGroup, progress: Progress) -> str:
     """Return the paired tests of all pairs of runs; with many runs, the table of ranks."""
     if len(group.runs) > MOST_COMPARED:
-        names = {run.model: label for run, label in zip(group.runs, group.labels, strict=True)}
         pairs = len(group.runs) * (len(group.runs) - 1) // 2
-        return standings_table(rank_runs(group.runs, names=names)) + part("listed_by_compare", pairs)
+        return standings_table(rank_runs(group.runs, names=_names(group))) + part("listed_by_compare", pairs)
     jobs = [
         (name, having)
         for name in group.tasks
@@ -184,7 +183,7 @@ def _compared(group: RunGroup, name: str, rows: Sequence[ComparisonRow]) -> tupl
 
 def _names(group: RunGroup) -> dict[str, str]:
     """Return the labels of a group's runs, by model and by run."""
-    return {key: label for run, label in zip(group.runs, group.labels, strict=True) for key in (run.model, run.name)}
+    return {key: label for run, label in group.labelled for key in (run.model, run.name)}
 
 
 # -- the document ----------------------------------------------------------------------------------------------------

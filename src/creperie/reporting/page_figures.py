@@ -72,7 +72,7 @@ def _of_task(group: RunGroup, name: str) -> Iterator[tuple[Figure, str]]:
 def _crossed(group: RunGroup) -> Iterator[tuple[Figure, str]]:
     from creperie.reporting.figures.of_runs import confusion_figure
 
-    for number, (run, label) in enumerate(zip(group.runs, group.labels, strict=True)):
+    for number, (run, label) in enumerate(group.labelled):
         if {"itt", "tot"} <= set(run.tasks) and number < MOST_MODELS:
             said = f"{group.name}, {label}: items that pass with the image (itt) and between captions (tot)"
             yield confusion_figure(group, number, ("itt", "tot"), examples=False), said

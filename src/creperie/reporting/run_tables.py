@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.core import WIDE, UsageError, check_options, option, percent
+from creperie.core import WIDE, UsageError, check_options, csv_text, option, percent
 from creperie.metrics import task
-from creperie.reporting.gather import distinct, model_tail
+from creperie.reporting.gather import distinct, model_tail, value_and_interval
 from creperie.reporting.written import TableCell, render_rows
 from creperie.scoring import Run
 
@@ -109,9 +107,7 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     for labels, r in records:
         row, column = (tuple(labels[d] for d in side) for side in (choice.rows, choice.columns))
         ranks = task(r["task"]).value in ("mean-rank", "median-rank")
-        low, high = (math.nan if r[k] is None else float(r[k]) for k in ("low", "high"))
-        value = math.nan if r["accuracy"] is None else float(r["accuracy"])
-        figure = TableValue(value, low, high, int(r["n"]), int(r["ties"]), ranks)
+        figure = TableValue(*value_and_interval(r), int(r["n"]), int(r["ties"]), ranks)
         if cells.setdefault((row, column), figure) != figure:
             hint = "name models in memory: `creperie.wrap(model, name=…)`; of several runs of a model give one"
             raise UsageError(f"several runs have a result for {', '.join((*row, *column))}", hint=hint)
@@ -151,10 +147,9 @@ def _cell(choice: TableChoice, value: TableValue | None, best: bool) -> TableCel
 
 
 def _long_csv(table: RunTable) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*table.choice.rows, *table.choice.columns, "value", "low", "high", "n", "ties"])
+    columns = [*table.choice.rows, *table.choice.columns, "value", "low", "high", "n", "ties"]
+    rows = []
     for (row, column), cell in table.cells.items():
-        numbers = ("" if math.isnan(v) else repr(v) for v in (cell.value, cell.low, cell.high))
-        writer.writerow([*row, *column, *numbers, cell.n, cell.ties])
-    return out.getvalue()
+        numbers = (None if math.isnan(v) else v for v in (cell.value, cell.low, cell.high))
+        rows.append([*row, *column, *numbers, cell.n, cell.ties])
+    return csv_text(columns, rows)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from creperie.core import WIDE, render, unknown
+from creperie.core import WIDE, csv_text, render, unknown
 
 
 @dataclass(frozen=True)
@@ -131,9 +129,7 @@ def _latex(table: WrittenTable) -> str:
 
 
 def _csv(table: WrittenTable) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([table.heads, *([str(c) for c in row] for row in table.rows)])
-    return out.getvalue()
+    return csv_text(table.heads, (map(str, row) for row in table.rows))
 
 
 def _html(table: WrittenTable) -> str:

@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from creperie.reporting.figures.style import INK, SOFT, colour, legend_below, marker, new_figure, percent_axis, styled
+from creperie.reporting.figures.style import (
+    INK,
+    SOFT,
+    colour,
+    legend_below,
+    line_axis,
+    marker,
+    new_figure,
+    percent_axis,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,8 +55,7 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
     for k, one in enumerate(series):
         shift = (k - (len(series) - 1) / 2) * step
         marks.append((_points(axes, one, subsets, shift, k), one.name))
-    axes.set_yticks(range(len(subsets)), subsets)
-    axes.set_ylim(len(subsets) - 0.5, -0.5)
+    line_axis(axes, subsets)
     axes.set_xlim(-0.02, 1.02)
     percent_axis(axes)
     axes.tick_params(axis="y", length=0)

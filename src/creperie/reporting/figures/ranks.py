@@ -12,7 +12,7 @@ import numpy as np
 
 from creperie.core import percent
 from creperie.metrics import HIT, VOID, Correlation, Ranking
-from creperie.reporting.figures.style import INK, SOFT, colour, marker, new_figure, styled
+from creperie.reporting.figures.style import INK, SOFT, colour, heading, marker, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,5 +144,5 @@ def confusion_squares(
     axes.set_ylim(2.005, -0.005)
     for side in axes.spines.values():
         side.set_visible(False)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    heading(figure, title)
     return figure

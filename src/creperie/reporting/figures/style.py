@@ -6,7 +6,7 @@ import functools
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -76,6 +76,18 @@ def percent_axis(axes: Axes, which: Literal["x", "y"] = "x", label: str = "accur
     axis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
     axis.set_label_text(label)
     axes.grid(axis=which)
+
+
+def line_axis(axes: Axes, names: Iterable[str]) -> None:
+    """Label the lines of a chart from top to bottom."""
+    lines = list(names)
+    axes.set_yticks(range(len(lines)), lines)
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+
+
+def heading(figure: Figure, title: str) -> None:
+    """Write the title of a figure with several panels."""
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:

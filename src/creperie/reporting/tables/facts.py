@@ -8,9 +8,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, NamedTuple
 
 from creperie.auditing import kind_of
@@ -69,24 +70,16 @@ def fact_rows(key: str, found: RecipeFindings) -> list[FactRow]:
     return [row for row in makes(found) if row.values] if makes else []
 
 
-def _subset_counts(model: str, columns: Iterable[str], found: RecipeFindings) -> list[FactRow]:
+def _subset_counts(table: str, found: RecipeFindings) -> list[FactRow]:
+    printed = published_table(table)
+    columns = [column.name for column in printed.columns]
     rows = []
     for stage, bench in found.benches.items():
         values = {name: float(bench.subsets[name]) for name in columns if name in bench.subsets}
         if values and "total" in columns:
             values["total"] = sum(values.values())
-        rows.append(FactRow(stage, model, "", values, benchmarks=(bench.name,)))
+        rows.append(FactRow(stage, printed.rows[0].model, "", values, benchmarks=(bench.name,)))
     return rows
-
-
-def _sugarcrepe_2(found: RecipeFindings) -> list[FactRow]:
-    names = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att")
-    return _subset_counts("negative captions", names, found)
-
-
-def _scpp_1(found: RecipeFindings) -> list[FactRow]:
-    names = ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel", "total")
-    return _subset_counts("examples", names, found)
 
 
 def _sugarcrepe_4(found: RecipeFindings) -> list[FactRow]:
@@ -410,13 +403,13 @@ _BIASED = {f"aro_{name}": f"biased {name}" for name in ("replace", "swap", "nega
 
 
 ROWS: Mapping[str, _Fill] = {
-    "sugarcrepe/2": _sugarcrepe_2,
+    "sugarcrepe/2": partial(_subset_counts, "sugarcrepe/2"),
     "sugarcrepe/4": _sugarcrepe_4,
     "sugarcrepe/5": _sugarcrepe_5,
     "sugarcrepe/6": _sugarcrepe_6,
     "sugarcrepe/9": _sugarcrepe_9,
     "sugarcrepe/10": _sugarcrepe_10,
-    "sugarcrepe++/1": _scpp_1,
+    "sugarcrepe++/1": partial(_subset_counts, "sugarcrepe++/1"),
     "sugarcrepe++/13": _scpp_13,
     "sugarcrepe++/20": _scpp_20,
     "sade/1": _sade_1,

@@ -81,7 +81,7 @@ class FilledTable:
 
     def document(self) -> dict[str, Any]:
         """Return the table as the document of `--json`."""
-        columns = [{**vars_of(c), "benchmark": c.benchmark or None} for c in self.table.columns]
+        columns = [{**vars(c), "benchmark": c.benchmark or None} for c in self.table.columns]
         return {
             "table": self.table.key,
             "paper": self.table.title,
@@ -94,27 +94,13 @@ class FilledTable:
         }
 
 
-def vars_of(column: Any) -> dict[str, Any]:
-    """Return a column as plain data."""
-    return {
-        "name": column.name,
-        "title": column.title,
-        "unit": column.unit,
-        "tasks": list(column.tasks),
-        "subsets": list(column.subsets),
-        "over": column.over,
-        "n": column.n,
-        "how": column.how,
-    }
-
-
 def _printed_document(row: PublishedRow) -> dict[str, Any]:
     values = {name: _number(cell) for name, cell in row.cells.items()}
     return {"model": row.model, "source": "published", "group": row.group, "uris": list(row.uris), **values}
 
 
 def _our_document(row: OurRow, table: PublishedTable) -> dict[str, Any]:
-    names = list(row.figures)
+    cells = row.figures
     return {
         "model": row.label or row.model,
         "uri": row.model,
@@ -124,15 +110,10 @@ def _our_document(row: OurRow, table: PublishedTable) -> dict[str, Any]:
         "group": row.row.group if row.row else row.group,
         "benchmarks": list(row.benchmarks),
         "released": bool(row.benchmarks) and set(row.benchmarks) <= _meant(table),
-        "runs": sorted({f.run for f in row.figures.values()}),
-        "n": {k: row.figures[k].n for k in names},
-        "ties": {k: row.figures[k].ties for k in names},
-        "low": {k: row.figures[k].low for k in names},
-        "high": {k: row.figures[k].high for k in names},
-        "difference": {k: row.difference(k) for k in names},
-        "within": {k: row.within(k) for k in names},
-        "equal": {k: row.equal(k) for k in names},
-        **{k: row.figures[k].value for k in names},
+        "runs": sorted({cell.run for cell in cells.values()}),
+        **{part: {k: getattr(cell, part) for k, cell in cells.items()} for part in ("n", "ties", "low", "high")},
+        **{part: {k: getattr(row, part)(k) for k in cells} for part in ("difference", "within", "equal")},
+        **{k: cell.value for k, cell in cells.items()},
     }
 
 

@@ -48,12 +48,12 @@ def grid(filled: FilledTable) -> Grid:
     """Return the published rows in order, our rows below the row of the same model, and our other rows at the end."""
     table = filled.table
     lines: list[TableLine] = []
-    group = ""
+    group, blank = "", ("",) * len(table.columns)
     last_of = {row.group: row for row in table.rows if row.group}
     alone = [ours for ours in filled.ours if ours.row is None]
     for row in table.rows:
         if row.group != group and row.group:
-            lines.append(TableLine("group", row.group, tuple("" for _ in table.columns)))
+            lines.append(TableLine("group", row.group, blank))
         group = row.group
         lines.append(TableLine("published", row.model, tuple(row.cells[c.name] for c in table.columns)))
         for ours in filled.ours:
@@ -63,7 +63,7 @@ def grid(filled: FilledTable) -> Grid:
             lines += [line for ours in alone if ours.group == row.group for line in _our_lines(ours, table.columns)]
     others = [ours for ours in alone if ours.group not in last_of]
     if others and group:
-        lines.append(TableLine("group", "of no group of the paper", tuple("" for _ in table.columns)))
+        lines.append(TableLine("group", "of no group of the paper", blank))
     lines += [line for ours in others for line in _our_lines(ours, table.columns)]
     notes = [*table.notes, *filled.notes]
     if filled.ours:
