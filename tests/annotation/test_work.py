@@ -331,7 +331,7 @@ def test_studies_that_cannot_be_are_refused_with_a_reason(db: Database, bench: B
         ("Not A Name", "pair", {}, "not a valid study name"),
         ("t", "pair", {"task": "positive-check"}, "none of the 16 items fits"),
         ("t", "pair", {"task": "foil-chek"}, "did you mean 'foil-check'"),
-        ("t", "pair", {"practice": 16}, "leaves none"),
+        ("t", "pair", {"practice": 16}, "known answer"),
         ("t", "two", {"task": "choose-caption", "attention": 30}, "only 8 questions with a known answer"),
         ("t", "pair", {"overlap": 0}, "at least 1"),
     ):

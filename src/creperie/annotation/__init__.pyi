@@ -4,7 +4,6 @@ from creperie.annotation.apply import bench_of as bench_of
 from creperie.annotation.apply import write_applied as write_applied
 from creperie.annotation.crowd import PAYMENT_COLUMNS as PAYMENT_COLUMNS
 from creperie.annotation.crowd import SIGNATURE as SIGNATURE
-from creperie.annotation.crowd import WORKER_PARAMETER as WORKER_PARAMETER
 from creperie.annotation.crowd import crowd_address as crowd_address
 from creperie.annotation.crowd import list_workers as list_workers
 from creperie.annotation.crowd import payments as payments
@@ -12,7 +11,6 @@ from creperie.annotation.crowd import signature as signature
 from creperie.annotation.database import DEFAULT_DATABASE as DEFAULT_DATABASE
 from creperie.annotation.database import Database as Database
 from creperie.annotation.database import open_database as open_database
-from creperie.annotation.export import as_csv as as_csv
 from creperie.annotation.export import export_study as export_study
 from creperie.annotation.export import exported as exported
 from creperie.annotation.export import read_export as read_export
@@ -34,6 +32,7 @@ from creperie.annotation.plans import StudyPlan as StudyPlan
 from creperie.annotation.quality import agreement as agreement
 from creperie.annotation.quality import overview as overview
 from creperie.annotation.server import serve as serve
+from creperie.annotation.settings import WORKER_PARAMETER as WORKER_PARAMETER
 from creperie.annotation.settings import StudySettings as StudySettings
 from creperie.annotation.settings import settings_of as settings_of
 from creperie.annotation.state import change_settings as change_settings

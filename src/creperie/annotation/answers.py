@@ -55,7 +55,8 @@ def skip(desk: Desk, token: str, key: str, comment: str) -> None:
     """Leave a question to others; this annotator is not asked it again. A skipped check counts as failed."""
     if isinstance(slot := _held(desk, token, key, SKIP), Receipt):
         return
-    if skipped(desk) >= desk.plan.skips_allowed(desk.answered()):
+    skipped = sum(row.kind == SKIP for row in _steps(desk))
+    if skipped >= desk.plan.skips_allowed(desk.answered()):
         raise WorkError("skips", "you have skipped too many questions: please answer this one")
     _add(desk, slot, SKIP, key, comment)
     if slot.kind == MAIN:
@@ -69,8 +70,8 @@ def undo(desk: Desk, key: str) -> None:
     """Take back the last answer or skip and hold its slot again. The withdrawn answer stays on record."""
     if _repeated(desk, key, UNDO) is not None:
         return
-    last = _last_step(desk)
-    slot = desk.slot_of(last.slot_id) if last else None
+    steps = _steps(desk)
+    slot = desk.locked(Slot.id == steps[-1].slot_id) if steps else None
     if slot is None or slot.kind == PRACTICE:
         raise WorkError("nothing", "there is no answer to take back")
     if slot.annotator_id != desk.me.id and not (slot.annotator_id is None and slot.state == FREE):
@@ -86,10 +87,10 @@ def undo(desk: Desk, key: str) -> None:
 
 
 def _held(desk: Desk, token: str, key: str, kind: str) -> Slot | Receipt:
-    """Return the annotator's slot with this token, or the receipt stored under the key; raise a WorkError if there is
+    """Return the receipt stored under the key, or the annotator's slot with this token; raise a WorkError if there is
     neither.
     """
-    held_or_done = desk.slot_named(token, key) or _repeated(desk, key, kind)
+    held_or_done = _repeated(desk, key, kind) or desk.holds(token)
     if held_or_done is None:
         raise WorkError("slot", "this question is no longer yours: it waited too long, or it was answered already")
     return held_or_done
@@ -158,22 +159,13 @@ def _seconds(desk: Desk, slot: Slot, visible: float | None) -> float | None:
     return passed if visible is None else min(visible, passed)
 
 
-def skipped(desk: Desk) -> int:
-    """Return the number of questions that the annotator skipped and did not take back."""
-    rows = select(Answer.slot_id, Answer.kind).where(Answer.annotator_id == desk.me.id).order_by(Answer.turn)
-    last = dict(desk.session.execute(rows).all())
-    return sum(kind == SKIP for kind in last.values())
-
-
-def _last_step(desk: Desk) -> Answer | None:
-    """Return the annotator's last answer or skip that was not taken back."""
-    recent = select(Answer).where(Answer.annotator_id == desk.me.id).order_by(Answer.turn.desc()).limit(200)
-    taken_back = 0
-    for row in desk.session.scalars(recent):
+def _steps(desk: Desk) -> list[Answer]:
+    """Return the annotator's answers and skips that were not taken back, in order."""
+    steps: list[Answer] = []
+    own = select(Answer).where(Answer.annotator_id == desk.me.id).order_by(Answer.turn)
+    for row in desk.session.scalars(own):
         if row.kind == UNDO:
-            taken_back += 1
-        elif taken_back:
-            taken_back -= 1
+            steps.pop()
         else:
-            return row
-    return None
+            steps.append(row)
+    return steps

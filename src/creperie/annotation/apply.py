@@ -28,7 +28,6 @@ from creperie.bench import Benchmark, Item, items_of, load, save, table_of
 from creperie.core import UsageError, write_json
 from creperie.scoring import Run
 
-DROP = "drop"
 ALL = "all"  #: subsets
 #: File name of the study's record beside the benchmark that results from it.
 RECORD = "study.json"
@@ -125,7 +124,7 @@ def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undec
     if all(s.how == UNANSWERED for _, s in asked):
         return item, "not judged"
     open_ = [s for _, s in asked if s.value is None or s.value["verdict"] == "unsure"]
-    if open_ and undecided == DROP:
+    if open_ and undecided == "drop":
         return None, "removed (undecided)"
     against = [one for one, s in asked if s.value is not None and s.value["verdict"] == AGAINST[task]]
     tags = {**item.tags, f"people.{task}": "undecided" if open_ else "confirmed"}

@@ -144,7 +144,7 @@ class Desk:
 
     def mine(self) -> Slot | None:
         """Return the slot that the annotator holds, or their next practice question or check that is due."""
-        return self.slot_of(self.figures.next) if self.figures.next else None
+        return self.locked(Slot.id == self.figures.next) if self.figures.next else None
 
     def _begin(self) -> None:
         """Create the annotator's slots for practice, which comes first, and for checks: one at a random place of each
@@ -191,13 +191,14 @@ class Desk:
             slot.annotator_id, slot.order = None, None
         self.save()
 
-    def slot_of(self, number: int) -> Slot:
-        """Return the slot with this id, locked."""
-        return self.session.scalars(_SLOT, {"slot": number}).one()
+    def locked(self, *where: ColumnElement[bool], skip_locked: bool = False) -> Slot | None:
+        """Return the slot that fulfils the conditions, locked and read again; None if there is none."""
+        own = select(Slot).where(*where).execution_options(populate_existing=True)
+        return self.session.scalar(own.with_for_update(of=Slot, skip_locked=skip_locked))
 
-    def slot_named(self, token: str, key: str) -> Slot | None:
-        """Return the slot with this token, if the annotator holds it and has done nothing under the key."""
-        return self.session.scalar(_NAMED, {"token": token, "key": key, "me": self.me.id})
+    def holds(self, token: str) -> Slot | None:
+        """Return the slot with this token if the annotator holds it."""
+        return self.locked(Slot.token == token, Slot.annotator_id == self.me.id, Slot.state == HELD)
 
     # -- the next question -------------------------------------------------------------------------------------------
 
@@ -212,10 +213,11 @@ class Desk:
             {question: (row.most or 0, row.total or 0) for question, row in first.items()},
             pair_cap(self.figures.questions, self.plan.overlap, people),
         )
-        for waits in (False, True):  # wait for a slot that somebody else is about to take only if there is no other
-            takeable = _TAKEABLE.with_for_update(of=Slot, skip_locked=not waits)
+        # A slot that was taken meanwhile is not locked: its holder may wait for it, and others for its holder.
+        takeable = or_(Slot.state == FREE, and_(Slot.state == HELD, Slot.lease_until < self.now))
+        for skips in (True, False):  # wait for a slot that somebody else is about to take only if there is no other
             for question in ranked:
-                if slot := self.session.scalar(takeable, {"slot": first[question].id, "now": self.now}):
+                if slot := self.locked(Slot.id == first[question].id, takeable, skip_locked=skips):
                     return slot
         # People who were invited can come back when more is open; for a crowd this is the end.
         self.waiting = self.me.entry == INVITED and bool(self._open_slots(self.plan.overlap))
@@ -270,17 +272,6 @@ _NOW: BindParameter[float] = bindparam("now")
 _STUDY: BindParameter[int] = bindparam("study")
 _MINE, _OTHER = aliased(Slot), aliased(Slot)
 
-_SLOTS = select(Slot).execution_options(populate_existing=True)
-_SLOT = _SLOTS.where(Slot.id == bindparam("slot")).with_for_update(of=Slot)
-#: A slot that was taken meanwhile is not locked: its holder may wait for it, and others for its holder.
-_TAKEABLE = _SLOTS.where(Slot.id == bindparam("slot")).where(
-    or_(Slot.state == FREE, and_(Slot.state == HELD, Slot.lease_until < _NOW))
-)
-_NAMED = (
-    _SLOTS.where(Slot.token == bindparam("token"), Slot.annotator_id == _ME, Slot.state == HELD)
-    .where(~exists().where(Answer.annotator_id == _ME, Answer.key == bindparam("key")))
-    .with_for_update(of=Slot)
-)
 _FITTING = (
     select(Slot.id, Slot.copy, Slot.question_id, Slot.state, Slot.rank)
     .where(Slot.study_id == _STUDY, Slot.kind == MAIN)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from itsdangerous import Signer
-from sqlalchemy import insert, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
@@ -27,18 +27,28 @@ from creperie.annotation.schema import (
     Listed,
     StudyRow,
 )
-from creperie.annotation.settings import StudySettings, settings_of
+from creperie.annotation.settings import WORKER_PARAMETER, StudySettings, settings_of
 from creperie.annotation.state import change_settings, log, study_named
 from creperie.annotation.tasks.form import Json
 from creperie.core import CreperieError, UsageError
 
-#: The query parameter in which a platform passes the worker's id; without a platform it is `id`.
-WORKER_PARAMETER = {"prolific": "PROLIFIC_PID", "mturk": "workerId", "": "id"}
 SIGNATURE = "sig"
 #: The value that MTurk sends while a worker only previews a task.
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
-PAYMENT_COLUMNS: tuple[str, ...] = ("annotator", "worker_id", "worker_hash", "entry", "outcome", "answers")
-PAYMENT_COLUMNS += ("active_minutes", "pay", "currency", "per_hour", "excluded", "withdrawn")
+PAYMENT_COLUMNS = (
+    "annotator",
+    "worker_id",
+    "worker_hash",
+    "entry",
+    "outcome",
+    "answers",
+    "active_minutes",
+    "pay",
+    "currency",
+    "per_hour",
+    "excluded",
+    "withdrawn",
+)
 MOST_IDS = 100_000
 
 
@@ -56,15 +66,14 @@ def crowd_address(db: Database, name: str, actor: str = "cli") -> str:
 
 def list_workers(db: Database, name: str, ids: Iterable[str], actor: str = "cli") -> int:
     """Allow these ids to enter a study, once each; return how many are new. Only keyed hashes of them are stored."""
-    wanted = [one.strip() for one in ids if one.strip()]
+    wanted = [one for one in map(str.strip, ids) if one]
     if len(wanted) > MOST_IDS or any(not is_worker(one) for one in wanted):
         raise UsageError(f"a list holds up to {MOST_IDS:,} ids of at most 128 printable characters, one per line")
     with db.write() as session:
         study = study_named(session, name)
         known = set(session.scalars(select(Listed.worker).where(Listed.study_id == study.id)))
         new = {worker_hash(study, one) for one in wanted} - known
-        if new:
-            session.execute(insert(Listed), [{"study_id": study.id, "worker": one} for one in sorted(new)])
+        session.add_all(Listed(study_id=study.id, worker=one) for one in sorted(new))
         log(session, actor, "list workers", study, new=len(new))
     return len(new)
 
@@ -138,7 +147,7 @@ def enter(db: Database, name: str, query: Mapping[str, str]) -> tuple[Annotator,
 
 def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterable[str] = ()) -> list[Json]:
     """Return what each annotator is owed, from the rows of `overview`; `workers` are matched with the stored hashes."""
-    known = {worker_hash(study, worker.strip()): worker.strip() for worker in workers if worker.strip()}
+    known = {worker_hash(study, worker): worker for worker in map(str.strip, workers) if worker}
     return [_payment(settings_of(study.settings), row, known) for row in rows]
 
 

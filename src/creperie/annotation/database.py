@@ -38,10 +38,9 @@ class Database:
     def __init__(self, engine: Engine, place: str) -> None:
         self.engine = engine
         self.place = place
-        self.locks_rows = engine.dialect.name != "sqlite"  #: SQLite locks the whole file instead
         self._writers = engine.execution_options(creperie_writes=True)
         # SQLite has one writer; waiting here is fair and cheap, waiting in SQLite is polling.
-        self._turns = threading.Semaphore(POOL if self.locks_rows else 1)
+        self._turns = threading.Semaphore(1 if engine.dialect.name == "sqlite" else POOL)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -114,15 +113,13 @@ def _set_up_sqlite(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def connect(connection: Any, record: object) -> None:
         connection.isolation_level = None  # the driver must not begin transactions by itself: we choose their kind
-        cursor = connection.cursor()
         for line in (
             f"PRAGMA busy_timeout={BUSY_MS}",
             "PRAGMA journal_mode=WAL",
             "PRAGMA synchronous=FULL",  # an acknowledged answer survives a power cut
             "PRAGMA foreign_keys=ON",
         ):
-            cursor.execute(line)
-        cursor.close()
+            connection.execute(line)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

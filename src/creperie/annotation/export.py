@@ -6,12 +6,11 @@ records; the digest does not protect against the owner of the database.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +26,16 @@ from creperie.annotation.schema import (
     Decision,
     Question,
     Revision,
-    SchemaTable,
     StudyRow,
 )
 from creperie.annotation.state import log, study_named
 from creperie.annotation.tasks.form import Json
-from creperie.core import DataError, UsageError, parse_json, read_text, write_text
+from creperie.core import DataError, UsageError, csv_text, parse_json, read_text, write_text
 
 FORMAT = 2
 LARGEST = 512 * 2**20
 _ABOUT = ("study", "task", "question", "kind", "source", "subset", "id", "annotator", "event", "value", "comment")
 COLUMNS = (*_ABOUT, "seconds", "at", "key", "revision", "excluded", "shown_order")
-#: A spreadsheet takes cells that start like this for formulas.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "|", "%")
 _ANSWER = ("turn", "value", "comment", "seconds", "at", "key", "revision", "shown_order", "erased")
 _PERSON = ("entry", "quota", "created", "excluded", "withdrawn", "finished", "outcome")
 
@@ -56,36 +52,31 @@ def study_record(session: Session, study: StudyRow) -> StudyRecord:
     return {
         "format": FORMAT,
         "study": study.name,
-        **part(study, "task", "state", "created", "plan"),
+        **study.part("task", "state", "created", "plan"),
         "bench": {k: v for k, v in study.bench.items() if k not in ("images", "spec")},
         "revisions": [
             {
-                **part(one, "number", "at", "actor", "instructions"),
+                **one.part("number", "at", "actor", "instructions"),
                 "settings": {k: v for k, v in one.settings.items() if k != "crowd_address"},
             }
             for one in rows(Revision, Revision.number)
         ],
-        "questions": [part(q, "ordinal", "kind", "source", "subset", "item", "payload", "expected") for q in questions],
-        "people": [{"annotator": a.pseudonym, **part(a, *_PERSON), "why": a.excluded_why} for a in annotators],
+        "questions": [q.part("ordinal", "kind", "source", "subset", "item", "payload", "expected") for q in questions],
+        "people": [{"annotator": a.pseudonym, **a.part(*_PERSON), "why": a.excluded_why} for a in annotators],
         "answers": [
             {
                 "question": numbers[row.question_id],
                 "annotator": names[row.annotator_id],
                 "event": row.kind,
-                **part(row, *_ANSWER),
+                **row.part(*_ANSWER),
             }
             for row in rows(Answer, Answer.annotator_id, Answer.turn)
         ],
         "decisions": [
-            {"question": numbers[d.question_id], **part(d, "by", "value", "comment", "at")}
+            {"question": numbers[d.question_id], **d.part("by", "value", "comment", "at")}
             for d in session.scalars(decided)
         ],
     }
-
-
-def part(row: SchemaTable, *names: str) -> Json:
-    """Return the named columns of a row as a document."""
-    return {name: getattr(row, name) for name in names}
 
 
 def exported(record: StudyRecord) -> Json:
@@ -119,7 +110,7 @@ def read_export(path: Path) -> Json:
 def export_text(document: StudyRecord, kind: str) -> str:
     """Return an exported record as JSON, or its answers as CSV (`kind` "csv")."""
     if kind == "csv":
-        return as_csv(answer_rows(document))
+        return csv_text(COLUMNS, map(itemgetter(*COLUMNS), answer_rows(document)))
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -148,26 +139,3 @@ def answer_rows(document: StudyRecord) -> list[Json]:
         when = datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="milliseconds")
         rows.append({**row, **about, "at": when, "excluded": excluded[row["annotator"]]})
     return rows
-
-
-def as_csv(rows: Iterable[Mapping[str, Any]], columns: Iterable[str] = COLUMNS) -> str:
-    """Return rows as CSV: lists and objects as JSON, line breaks as spaces, an apostrophe before formulas.
-
-    >>> as_csv([{"a": "=1+1", "b": -1.5, "c": "x\\r=2+2"}], "abc")
-    "a,b,c\\n'=1+1,-1.5,x =2+2\\n"
-    """
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(columns), lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _cell(value) for name, value in row.items()})
-    return buffer.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, (dict, list)):
-        value = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, str):
-        return value
-    # A carriage return ends a row for some readers, whatever the quotes say.
-    return " ".join((f"'{value}" if value.startswith(_FORMULA) else value).splitlines())

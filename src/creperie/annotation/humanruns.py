@@ -29,9 +29,9 @@ def human_runs(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged]
     """
     names, _, alpha = agreement_of(task_named(study["task"]), questions)
     makers = [EVERYBODY, *names] if len(names) > 1 else names
-    people = {who: len(names) if who == EVERYBODY else 1 for who in makers}
     about = {"study": study["study"], "alpha": alpha}
-    return [_run(bench, study, questions, who, about | {"number": n}) for who, n in people.items()]
+    number = {EVERYBODY: len(names)}
+    return [_run(bench, study, questions, who, about | {"number": number.get(who, 1)}) for who in makers]
 
 
 def _run(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], who: str, people: Json) -> Run:

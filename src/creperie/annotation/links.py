@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from itsdangerous import Signer
 from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
-from sqlalchemy import Select, bindparam, delete, select
+from sqlalchemy import Select, delete, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.database import Database
@@ -28,6 +28,7 @@ from creperie.annotation.schema import (
     StudyRow,
     Visit,
 )
+from creperie.annotation.settings import settings_of
 from creperie.annotation.state import log, study_named
 from creperie.core import UsageError, unknown
 
@@ -73,6 +74,17 @@ class Participant(Visitor):
 
     annotator: Annotator
     study: StudyRow
+
+    @property
+    def takes_part(self) -> bool:
+        """True unless the annotator was excluded or withdrew."""
+        return not (self.annotator.excluded or self.annotator.withdrawn)
+
+    @property
+    def consent_due(self) -> str:
+        """The version of the consent text that the annotator has yet to accept; empty if there is none."""
+        version = settings_of(self.study.settings).consent_version
+        return version if version != self.annotator.consent_version else ""
 
 
 @dataclass(frozen=True)
@@ -226,14 +238,14 @@ def annotators_link(session: Session, study: StudyRow, annotator: Annotator, day
     return make_link(session, ANNOTATOR, annotator.pseudonym, study=study, annotator=annotator, days=days)
 
 
-def reissue(db: Database, name: str, pseudonym: str, *, days: float = DAYS, actor: str = "cli") -> Invitation:
+def reissue(db: Database, name: str, pseudonym: str, actor: str = "cli") -> Invitation:
     """Create a new link for an annotator who lost theirs; the old one and its sessions end."""
     with db.write() as session:
         study = study_named(session, name)
         annotator = annotator_named(session, study, pseudonym)
         if annotator.excluded or annotator.withdrawn:
             raise UsageError(f"{pseudonym} no longer takes part", where=name)
-        token = annotators_link(session, study, annotator, days)
+        token = annotators_link(session, study, annotator)
         log(session, actor, "reissue link", study, annotator=pseudonym)
     return Invitation(pseudonym, token)
 
@@ -289,31 +301,20 @@ def _visitor(session: Session, wanted: Select[Link]) -> Visitor | None:
     if link is None or link.annotator_id is None:
         return Visitor(link) if link else None
     own = select(Annotator, StudyRow).join(StudyRow, StudyRow.id == Annotator.study_id)
-    annotator, study = session.execute(own.where(Annotator.id == link.annotator_id)).one()
-    return None if annotator.excluded or annotator.withdrawn else Participant(link, annotator, study)
+    who = Participant(link, *session.execute(own.where(Annotator.id == link.annotator_id)).one())
+    return who if who.takes_part else None
 
 
 def participant(session: Session, cookie: str) -> Participant | None:
     """Return the annotator to whom a session cookie belongs, with locks: until the end of the transaction the study
     keeps its state, and other requests of the annotator wait.
     """
-    own = {"cookie": hashed(cookie), "now": time.time()}
-    here = session.execute(_HERE, own).first()
-    annotator = session.scalars(_LOCKED, {"me": here.Link.annotator_id}).first() if here else None
-    if here is None or annotator is None or annotator.excluded or annotator.withdrawn:
+    who = visitor(session, cookie)
+    if not isinstance(who, Participant):
         return None
-    return Participant(here.Link, annotator, here.StudyRow)
-
-
-_HERE = (
-    select(Link, StudyRow)
-    .join(Visit, Visit.link_id == Link.id)
-    .join(StudyRow, StudyRow.id == Link.study_id)
-    .where(Visit.token_hash == bindparam("cookie"), Visit.expires > bindparam("now"))
-    .where(Link.revoked.is_(None), Link.expires > bindparam("now"))
-    .with_for_update(read=True, of=StudyRow)
-)
-_LOCKED = select(Annotator).where(Annotator.id == bindparam("me")).with_for_update()
+    session.refresh(who.study, with_for_update={"read": True})
+    session.refresh(who.annotator, with_for_update=True)
+    return who if who.takes_part else None
 
 
 def open_visit(session: Session, link: Link) -> str:

@@ -25,7 +25,6 @@ from creperie.annotation.schema import (
 from creperie.annotation.settings import settings_of
 from creperie.annotation.state import PERMITTED, log, study_named
 from creperie.annotation.tasks.form import Json
-from creperie.annotation.view import own_data
 from creperie.core import UsageError
 
 
@@ -93,8 +92,8 @@ def _replace(session: Session, study: StudyRow, slot: Slot) -> bool:
     enough = sum(one.state != VOID for one in slots) >= study.plan["overlap"]
     if enough or "exclude" not in PERMITTED[study.state]:
         return False
-    own = {"study_id": study.id, "question_id": slot.question_id, "kind": MAIN, "rank": slot.rank}
-    session.add(Slot(**own, copy=max(one.copy for one in slots) + 1, state=FREE))
+    copy = max(one.copy for one in slots) + 1
+    session.add(Slot(**slot.part("study_id", "question_id", "kind", "rank"), copy=copy, state=FREE))
     session.flush()
     return True
 
@@ -130,9 +129,3 @@ def withdraw(db: Database, name: str, pseudonym: str, actor: str = "cli") -> int
             row.comment, row.erased = "", now
         log(session, actor, "withdraw", study, annotator=pseudonym, answers=len(rows))
     return len(rows)
-
-
-def data_of(session: Session, study: StudyRow, annotator: Annotator) -> Json:
-    """Return everything that is stored about an annotator, as they may see it."""
-    rows = select(Answer).where(Answer.annotator_id == annotator.id).order_by(Answer.turn)
-    return own_data(study, annotator, session.scalars(rows))

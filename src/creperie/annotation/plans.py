@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 
 from creperie.core import UsageError, check_options, option
 
-TASK_NAMES: tuple[str, ...] = (
+TASK_NAMES = (
     "foil-check",
     "positive-check",
     "triplet-check",
     "find-negative",
     "choose-caption",
     "better-foil",
+    "bias-rating",
 )
-TASK_NAMES += ("bias-rating",)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

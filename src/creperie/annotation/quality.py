@@ -15,8 +15,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.assignment import arrivals
-from creperie.annotation.export import part, study_record
-from creperie.annotation.outcome import Judged, StudyRecord, disagreements, judged, settle
+from creperie.annotation.export import study_record
+from creperie.annotation.outcome import Judged, LastAnswer, StudyRecord, disagreements, judged, settle
 from creperie.annotation.schema import (
     ATTENTION,
     DONE,
@@ -169,18 +169,12 @@ def measured(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
     task = task_named(record["task"])
     odds = habit_odds(evidence.votes, evidence.estimate).tolist()
     estimates = dict(zip(evidence.names, zip(evidence.estimate.accuracy.tolist(), odds)))
-    own, checks = defaultdict(list), defaultdict(list)
-    for one in judged(record, everyone=True):
-        for given in one.answers:
-            own[given.annotator].append(given)
-    for one in judged(record, ATTENTION, everyone=True):
-        for given in one.answers:
-            checks[given.annotator].append(task.right(given.value, one.expected or {}))
+    own, checks = (_by_annotator(judged(record, kind, everyone=True)) for kind in (MAIN, ATTENTION))
     skips = _skips(record)
     rows = []
     for person in record["people"]:
         name = person["annotator"]
-        seconds = [s.seconds for s in own[name] if s.seconds is not None]
+        seconds = [s.seconds for _, s in own[name] if s.seconds is not None]
         competence, odds_of_habit = estimates.get(name, (math.nan, math.nan))
         rows.append(
             {
@@ -191,14 +185,23 @@ def measured(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
                 "skipped": skips[name, MAIN],
                 "median_seconds": statistics.median(seconds) if seconds else math.nan,
                 "active_seconds": sum(seconds),
-                "attention_passed": sum(checks[name]),
+                "attention_passed": sum(task.right(s.value, one.expected or {}) for one, s in checks[name]),
                 "attention_asked": len(checks[name]) + skips[name, ATTENTION],  # a skipped check counts as not passed
                 "competence": competence,
                 "odds_of_habit": odds_of_habit,
-                "last": max((s.at for s in own[name]), default=None),
+                "last": max((s.at for _, s in own[name]), default=None),
             }
         )
     return rows
+
+
+def _by_annotator(questions: Sequence[Judged]) -> dict[str, list[tuple[Judged, LastAnswer]]]:
+    """Return the answers of each annotator, with their questions."""
+    given: dict[str, list[tuple[Judged, LastAnswer]]] = defaultdict(list)
+    for one in questions:
+        for own in one.answers:
+            given[own.annotator].append((one, own))
+    return given
 
 
 def _skips(record: StudyRecord) -> Counter[tuple[str, str]]:
@@ -211,14 +214,12 @@ def _skips(record: StudyRecord) -> Counter[tuple[str, str]]:
 def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, list[str]]:
     """Return warnings about annotators: excessive agreement, the same order and pace, machine-like times."""
     flags: dict[str, list[str]] = defaultdict(list)
-    seconds: dict[str, list[float]] = defaultdict(list)
     common: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for one in questions:
-        for given in one.answers:
-            seconds[given.annotator].append(given.seconds or 0.0)
         for x, y in itertools.combinations(sorted(one.answers, key=lambda s: s.annotator), 2):
             common[x.annotator, y.annotator].append((x.at, y.at))
-    for name, times in seconds.items():
+    for name, own in _by_annotator(questions).items():
+        times = [s.seconds or 0.0 for _, s in own]
         if len(times) >= FEWEST_TIMES and 0 < statistics.mean(times) * REGULAR > statistics.pstdev(times):
             flags[name].append("answer times are as regular as a machine's")
     pairs = [(*pair, "same questions in the same order and pace as") for pair, at in common.items() if _same_pace(at)]
@@ -266,8 +267,7 @@ def _reasons(settings: StudySettings, row: Mapping[str, Any]) -> list[str]:
 def progress(session: Session, study: StudyRow) -> list[Json]:
     """Return the number of slots by subset: all, done, and currently held."""
     asked = select(Question.subset, Slot.state).join(Question, Question.id == Slot.question_id)
-    rows = session.execute(asked.where(Slot.study_id == study.id, Slot.kind == MAIN))
-    counts = Counter((subset, state) for subset, state in rows)
+    counts = Counter(map(tuple, session.execute(asked.where(Slot.study_id == study.id, Slot.kind == MAIN))))
     return [
         {
             "subset": subset,
@@ -287,10 +287,10 @@ def overview(session: Session, study: StudyRow) -> Json:
     differ = disagreements(task, questions)
     return {
         "study": study.name,
-        **part(study, "task", "state", "bench", "plan", "revision"),
+        **study.part("task", "state", "bench", "plan", "revision"),
         "arrived": arrived,
         "expected": expected,
-        **{part: sum(row[part] for row in subsets) for part in ("slots", "done", "held")},
+        **{name: sum(row[name] for row in subsets) for name in ("slots", "done", "held")},
         "subsets": subsets,
         "questions": len(questions),
         "settled": dict(Counter(settle(task, one).how for one in questions)),
@@ -307,7 +307,7 @@ def annotator_rows(session: Session, study: StudyRow, record: StudyRecord) -> li
     open_links: dict[int | None, float] = dict(session.execute(last).all())
     everybody = session.scalars(select(Annotator).where(Annotator.study_id == study.id))
     stored = {
-        one.pseudonym: part(one, "quota", "note", "entry", "worker", "excluded_why", "outcome")
+        one.pseudonym: one.part("quota", "note", "entry", "worker", "excluded_why", "outcome")
         | {"expires": open_links.get(one.id)}  # None if all links were revoked
         for one in everybody
     }

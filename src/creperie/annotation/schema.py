@@ -53,6 +53,10 @@ class SchemaTable(DeclarativeBase):
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
 
+    def part(self, *names: str) -> Json:
+        """Return the named columns of the row as a document."""
+        return {name: getattr(self, name) for name in names}
+
 
 class StudyRow(SchemaTable):
     """A study: one benchmark, one task. `plan` is its setup, `bench` identifies the content."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -28,7 +28,7 @@ def limited_protocol(
     """Return uvicorn's protocol with both limits. Trusted proxies may open as many connections as they need."""
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-    networks = [ip_network(one, strict=False) for one in trusted]
+    is_trusted = _members(trusted)
     open_from: Counter[str] = Counter()
 
     class LimitedProtocol(HttpToolsProtocol):
@@ -38,7 +38,7 @@ def limited_protocol(
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             address = self.client[0] if self.client else ""
-            if not _is_in(address, networks):
+            if not is_trusted(address):
                 self.counted = address
                 open_from[address] += 1
                 if open_from[address] > per_address:
@@ -75,12 +75,17 @@ def limited_protocol(
     return LimitedProtocol
 
 
-def _is_in(address: str, networks: Sequence[Any]) -> bool:
-    try:
-        own = ip_address(address)
-    except ValueError:
-        return False
-    return any(own in network for network in networks)
+def _members(proxies: Sequence[str]) -> Callable[[str], bool]:
+    """Return a function that returns True for an address in one of these networks."""
+    networks = [ip_network(one, strict=False) for one in proxies]
+
+    def contains(address: str) -> bool:
+        try:
+            return any(ip_address(address) in network for network in networks)
+        except ValueError:
+            return False
+
+    return contains
 
 
 def serve(db: Database, address: Address) -> None:
@@ -119,13 +124,13 @@ def behind_proxies(app: Any, proxies: Sequence[str], header: str = "") -> Any:
     """Return an application that trusts X-Forwarded headers, and the name in `header`, from these proxies only."""
     from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-    networks = [ip_network(one, strict=False) for one in proxies]
+    is_trusted = _members(proxies)
     inner = ProxyHeadersMiddleware(app, trusted_hosts=list(proxies)) if proxies else app
     unwanted = header.lower().encode()
 
     async def believe(scope: Any, receive: Any, send: Any) -> None:
         client = scope.get("client") or ("",)
-        if unwanted and scope["type"] == "http" and not _is_in(client[0], networks):
+        if unwanted and scope["type"] == "http" and not is_trusted(client[0]):
             scope = {**scope, "headers": [(k, v) for k, v in scope["headers"] if k.lower() != unwanted]}
         await inner(scope, receive, send)
 

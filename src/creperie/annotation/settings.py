@@ -9,7 +9,8 @@ from typing import Any
 from creperie.annotation.tasks.form import Json
 from creperie.core import UsageError
 
-PLATFORMS = ("", "prolific", "mturk")
+#: The query parameter in which a platform passes the worker's id, by platform; without one it is `id`.
+WORKER_PARAMETER = {"": "id", "prolific": "PROLIFIC_PID", "mturk": "workerId"}
 LONGEST_TEXT = 20_000
 #: Bounds of the numbers; all of them but `pay` may also be None.
 BOUNDS: dict[str, tuple[type, float, float]] = {
@@ -47,7 +48,7 @@ class StudySettings:
                 _check_text(one.name, value)
             elif value is not None or one.name == "pay":
                 _check_number(one.name, value, *BOUNDS[one.name])
-        if self.platform not in PLATFORMS:
+        if self.platform not in WORKER_PARAMETER:
             raise UsageError(f"unknown platform {self.platform!r}", hint="use prolific, mturk or nothing")
         if self.completion_url and not self.completion_url.startswith("https://"):
             raise UsageError("the completion URL must start with https://", where=self.completion_url[:80])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from sqlalchemy import bindparam, event, inspect, select
+from sqlalchemy import event, inspect, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.schema import (
@@ -86,18 +86,11 @@ def _guard(session: Session, context: object, instances: object) -> None:
             _check_changed(session, row)
 
 
-_LAST = (
-    select(Answer.kind)
-    .where(Answer.slot_id == bindparam("slot"), Answer.annotator_id == bindparam("annotator"))
-    .order_by(Answer.turn.desc())
-    .limit(1)
-)
-
-
 def _check_new(session: Session, row: Any) -> None:
     if isinstance(row, Answer):
         _permit(session, row.study_id, row.kind)
-        last = session.scalar(_LAST, {"slot": row.slot_id, "annotator": row.annotator_id})
+        own = select(Answer.kind).where(Answer.slot_id == row.slot_id, Answer.annotator_id == row.annotator_id)
+        last = session.scalar(own.order_by(Answer.turn.desc()).limit(1))
         if row.kind not in ANSWER_MOVES[last]:
             raise StateError(f"{row.kind} cannot follow {last or 'nothing'}")
     elif isinstance(row, Decision):
@@ -203,8 +196,16 @@ def adjudicate(session: Session, study: StudyRow, ordinal: int, value: Json, com
 
 def write_revision(session: Session, study: StudyRow, actor: str) -> None:
     """Store the current settings and instructions as a revision."""
-    own = {"study_id": study.id, "number": study.revision, "at": time.time(), "actor": actor[:80]}
-    session.add(Revision(**own, settings=study.settings, instructions=study.instructions))
+    session.add(
+        Revision(
+            study_id=study.id,
+            number=study.revision,
+            at=time.time(),
+            actor=actor[:80],
+            settings=study.settings,
+            instructions=study.instructions,
+        )
+    )
 
 
 def log(session: Session, actor: str, what: str, study: StudyRow | None, /, **detail: Any) -> None:

@@ -163,10 +163,6 @@ def _set_apart(
     wanted = plan.practice
     if wanted is None:
         wanted = min(PRACTICE_AT_MOST, len(drafts) // PRACTICE_SHARE)
-    if wanted >= len(drafts):
-        raise UsageError(
-            f"practice={wanted} leaves none of the {len(drafts)} questions", hint="pass a smaller `practice=`"
-        )
     pool = _pool(spare, dice) + _pool(drafts, dice)
     made = list(_known_questions(task, pool, wanted + plan.attention))
     if len(made) < wanted + plan.attention:
@@ -206,18 +202,13 @@ def _made_of(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator
     """Yield possible n-th questions with a known answer, the answers taking turns, with the items used."""
     for own in left:
         turn = n % (len(task.known(own.payload, own.payload)) or 1)
-        alone = task.known(own.payload, None)
-        if turn < len(alone):
-            yield _answered(own, *alone[turn]), [own]
-            continue
-        for other in left:
-            both = task.known(own.payload, other.payload)
-            if other is not own and turn < len(both) and contradicts(own.payload, other.payload):
-                yield _answered(own, *both[turn]), [own, other]
-
-
-def _answered(own: QuestionDraft, payload: Json, expected: Json) -> QuestionDraft:
-    return replace(own, payload=payload, expected=expected)
+        for other in (None, *left):
+            known = task.known(own.payload, other.payload if other else None)
+            if other is own or turn >= len(known):
+                continue
+            if other is None or contradicts(own.payload, other.payload):
+                payload, expected = known[turn]
+                yield replace(own, payload=payload, expected=expected), [own, *([other] if other else [])]
 
 
 def contradicts(own: Json, other: Json) -> bool:
@@ -296,8 +287,7 @@ def all_studies(session: Session) -> list[Json]:
         .group_by(StudyRow.id)
         .order_by(StudyRow.id.desc())
     )
-    about = ("id", "task", "state")
     return [
-        {"study": s.name, "benchmark": s.bench["name"], **{k: getattr(s, k) for k in about}, "slots": n, "done": count}
+        {"study": s.name, "benchmark": s.bench["name"], **s.part("id", "task", "state"), "slots": n, "done": count}
         for s, n, count in rows
     ]

@@ -6,8 +6,11 @@ from the shuffled form alone, and pages, API, pictures and people's own data are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from creperie.annotation.schema import PRACTICE, Annotator, Answer, Question, Slot, StudyRow
 from creperie.annotation.tasks import task_named
@@ -45,10 +48,11 @@ OWN_ANSWER = ("given", "comment", "seconds", "at", "revision", "erased")
 OWN = ("pseudonym", "entry", "created", "consented", "consent_version", "excluded", "withdrawn", "finished", "outcome")
 
 
-def own_data(study: StudyRow, annotator: Annotator, rows: Iterable[Answer]) -> Json:
+def own_data(session: Session, study: StudyRow, annotator: Annotator) -> Json:
     """Return everything that is stored about an annotator; answers are described as their pages showed them."""
-    answers = [_own_answer(study, row) for row in rows]
-    return {"study": study.name, **{name: getattr(annotator, name) for name in OWN}, "answers": answers}
+    rows = select(Answer).where(Answer.annotator_id == annotator.id).order_by(Answer.turn)
+    answers = [_own_answer(study, row) for row in session.scalars(rows)]
+    return {"study": study.name, **annotator.part(*OWN), "answers": answers}
 
 
 def _own_answer(study: StudyRow, answer: Answer) -> Json:
@@ -60,5 +64,4 @@ def _own_answer(study: StudyRow, answer: Answer) -> Json:
         form = form_of(study, answer.question, answer.shown_order)
         options = [[option.label for option in f.options] for f in form.fields]
         shown = {"ask": form.ask, "texts": [text for _, text in form.texts], "options": options}
-    stored = {name: getattr(answer, name) for name in OWN_ANSWER}
-    return {"number": answer.turn + 1, "event": answer.kind, "shown": shown, **stored}
+    return {"number": answer.turn + 1, "event": answer.kind, "shown": shown, **answer.part(*OWN_ANSWER)}

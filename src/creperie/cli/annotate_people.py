@@ -9,7 +9,7 @@ import click
 
 from creperie.cli.options import EXISTING, FILE, study_command
 from creperie.cli.output import CommandResult, echo, print_table, say
-from creperie.core import DataError, UsageError, one_line, parse_json, read_json, read_text, write_text
+from creperie.core import DataError, UsageError, csv_text, one_line, parse_json, read_json, read_text, write_text
 
 if TYPE_CHECKING:
     from creperie.annotation import Database
@@ -156,14 +156,16 @@ def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str,
 )
 def payments(study: str, out: Path, workers: Path | None, db: Database) -> CommandResult:
     """Write what each annotator of STUDY is owed, with active time and completion code."""
-    from creperie.annotation import PAYMENT_COLUMNS, as_csv, overview, study_named
+    from operator import itemgetter
+
+    from creperie.annotation import PAYMENT_COLUMNS, overview, study_named
     from creperie.annotation import payments as compute
 
     ids = read_text(workers).splitlines() if workers else ()
     with db.read() as session:
         stored = study_named(session, study)
         rows = compute(stored, overview(session, stored)["annotators"], ids)
-    write_text(out, as_csv(rows, PAYMENT_COLUMNS))
+    write_text(out, csv_text(PAYMENT_COLUMNS, map(itemgetter(*PAYMENT_COLUMNS), rows)))
     total = round(sum(row["pay"] for row in rows), 2)
     document = {"study": study, "file": str(out), "people": len(rows), "total": total}
     return CommandResult(document, lambda: say(f"{len(rows)} people, {total:.2f} in all: {out}"))

@@ -64,6 +64,7 @@ from creperie.core.progress import automatic as automatic
 from creperie.core.progress import silent as silent
 from creperie.core.text import WIDE as WIDE
 from creperie.core.text import counted as counted
+from creperie.core.text import csv_text as csv_text
 from creperie.core.text import cut as cut
 from creperie.core.text import decimal as decimal
 from creperie.core.text import html_table as html_table

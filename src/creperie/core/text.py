@@ -1,7 +1,10 @@
-"""Numbers and names formatted for people."""
+"""Numbers, names and tables formatted for people."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -151,3 +154,27 @@ def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     body = "".join(line(row, "td") for row in rows)
     head = f"<thead>{line(columns, 'th')}</thead>"
     return f"<p><b>{escape(title)}</b></p><table>{head}<tbody>{body}</tbody></table>"
+
+
+#: A spreadsheet takes cells that start like this for formulas, except plain numbers.
+_FORMULA = re.compile(r"(?![+-][\d.]+\Z)[=+\-@\t\r\n'|%]")
+
+
+def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return rows as CSV: lists and objects as JSON, line breaks as spaces, an apostrophe before formulas.
+
+    >>> csv_text("abc", [["=1+1", "-1.5", "x\\r=2+2"]])
+    "a,b,c\\n'=1+1,-1.5,x =2+2\\n"
+    """
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(map(_csv_cell, row) for row in (columns, *rows))
+    return out.getvalue()
+
+
+def _csv_cell(value: object) -> object:
+    if isinstance(value, (dict, list)):
+        value = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return value
+    # A carriage return ends a row for some readers, whatever the quotes say.
+    return " ".join((f"'{value}" if _FORMULA.match(value) else value).splitlines())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -86,6 +87,8 @@ def _read_text(field: Field, value: Any) -> str:
 
 
 def _read_scale(field: Field, value: Any) -> int:
+    if isinstance(value, str) and re.fullmatch("-?[0-9]{1,6}", value):  # as the form of a page sends it
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not field.low <= value <= field.high:
         raise AnswerError(f"{field.name!r} must be a whole number from {field.low} to {field.high}")
     return value

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any, Literal
 
 import yaml
 
 from creperie.annotation.tasks.form import AnswerOption, Json, PageForm
 from creperie.bench import Item
+from creperie.core import packaged
 
 Payload = Mapping[str, Any]
 #: What an answer means.
@@ -83,8 +83,7 @@ class StudyTask:
 @cache
 def texts() -> Mapping[str, Mapping[str, Any]]:
     """Return the texts of the pages, by task."""
-    path = resources.files("creperie.annotation.tasks") / "texts.yaml"
-    words: dict[str, Json] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    words: dict[str, Json] = yaml.safe_load(packaged("creperie.annotation.tasks", "texts.yaml"))
     return words
 
 

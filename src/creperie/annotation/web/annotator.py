@@ -63,7 +63,7 @@ def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
         if who is None:
             raise HTTPException(401, "open your invitation link first")
         desk = Desk(session, who)
-        if desk.settings.consent_version not in ("", desk.me.consent_version):
+        if who.consent_due:
             raise WorkError("consent", "please read and accept the consent text first")
         receipt, slot = act(desk), desk.take()
         return StateOut(

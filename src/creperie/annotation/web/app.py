@@ -50,7 +50,6 @@ STATUS: dict[type[CreperieError], int] = {
     StateError: 409,
     AnswerError: 422,
     EntryError: 403,
-    BusyError: 503,
     CreperieError: 400,
 }
 
@@ -59,14 +58,13 @@ def _explain_errors(app: FastAPI) -> None:
     @app.exception_handler(CreperieError)
     def refused(request: Request, error: CreperieError) -> Response:
         status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
-        if status == 503:
-            return busy()
         if status == 422:
             return JSONResponse({"detail": [{"loc": ["body", "fields"], "msg": error.what, "type": "answer"}]}, 422)
         if isinstance(error, (WorkError, StateError)) and not _wants_page(request):
             return JSONResponse({"code": error.code, "message": error.what}, status)
         return _say(request, status, f"{str(error)[:1].upper()}{str(error)[1:]}.")
 
+    @app.exception_handler(BusyError)
     @app.exception_handler(OperationalError)
     @app.exception_handler(InterfaceError)
     @app.exception_handler(PoolTimeoutError)

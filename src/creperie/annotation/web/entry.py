@@ -20,10 +20,12 @@ from creperie.annotation.links import (
     link_of,
     open_visit,
 )
-from creperie.annotation.people import data_of, withdraw
+from creperie.annotation.people import withdraw
 from creperie.annotation.schema import ANNOTATOR, OPEN, Annotator, StudyRow
 from creperie.annotation.settings import settings_of
 from creperie.annotation.tasks import task_named
+from creperie.annotation.tasks.form import Json
+from creperie.annotation.view import own_data
 from creperie.annotation.web.site import (
     CSRF,
     OWNED,
@@ -67,17 +69,19 @@ def join_page(request: Request, site: SiteHere, token: Token) -> Response:
     who = _linked(request, site, token)
     if not isinstance(who, Participant):
         return _let_in(request, site, who)
-    wanted = settings_of(who.study.settings).consent_version
-    consented = who.annotator.consent_version == (wanted or None)
-    return _entry_page(request, who.study, f"/join/{token}", name=who.annotator.pseudonym, consented=consented)
+    return _entry_page(request, who.study, f"/join/{token}", who=who)
 
 
 def _entry_page(
-    request: Request, study: StudyRow, action: str, *, name: str = "", refused: bool = False, consented: bool = False
+    request: Request, study: StudyRow, action: str, *, who: Participant | None = None, refused: bool = False
 ) -> Response:
-    own = {"study": study, "task": task_named(study.task).words, "settings": settings_of(study.settings)}
-    own |= {"action": action, "name": name, "refused": refused, "consented": consented}
+    own = {**_about(study), "action": action, "who": who, "refused": refused}
     return page(request, "enter.html", 400 if refused else 200, **own)
+
+
+def _about(study: StudyRow) -> Json:
+    """Return what the pages for annotators say about a study."""
+    return {"study": study, "task": task_named(study.task).words, "settings": settings_of(study.settings)}
 
 
 @router.post("/join/{token}")
@@ -85,21 +89,19 @@ def join(request: Request, site: SiteHere, token: Token, consent: Consent = "") 
     """Exchange the link for a session cookie."""
     who = _linked(request, site, token)
     if isinstance(who, Participant) and not _consents(site, who, consent):
-        return _entry_page(request, who.study, f"/join/{token}", name=who.annotator.pseudonym, refused=True)
+        return _entry_page(request, who.study, f"/join/{token}", who=who, refused=True)
     return _let_in(request, site, who)
 
 
 def _consents(site: SiteHere, who: Participant, given: str) -> bool:
     """Return True if the current consent text was accepted, now or before; acceptance is stored."""
-    wanted = settings_of(who.study.settings).consent_version
-    if wanted in ("", who.annotator.consent_version):
+    if not who.consent_due:
         return True
-    if given != wanted:
-        return False
-    with site.db.write() as session:
-        own = session.get_one(Annotator, who.annotator.id)
-        own.consented, own.consent_version = time.time(), wanted
-    return True
+    if given == who.consent_due:
+        with site.db.write() as session:
+            own = session.get_one(Annotator, who.annotator.id)
+            own.consented, own.consent_version = time.time(), given
+    return given == who.consent_due
 
 
 def _let_in(request: Request, site: SiteHere, who: Visitor, response: Response | None = None) -> Response:
@@ -165,18 +167,16 @@ def home(request: Request) -> Response:
 @router.get("/work")
 def work_page(request: Request, who: AnnotatorHere) -> Response:
     """Show the page on which annotators work; if the consent text has changed, show that first."""
-    settings = settings_of(who.study.settings)
-    if settings.consent_version not in ("", who.annotator.consent_version):
-        return _entry_page(request, who.study, "/consent", name=who.annotator.pseudonym)
-    own = {"study": who.study, "task": task_named(who.study.task).words, "settings": settings}
-    return page(request, "work.html", **own, annotator=who.annotator, stopped=who.study.state != OPEN)
+    if who.consent_due:
+        return _entry_page(request, who.study, "/consent", who=who)
+    return page(request, "work.html", **_about(who.study), annotator=who.annotator, stopped=who.study.state != OPEN)
 
 
 @router.post("/consent")
 def accept_consent(request: Request, site: SiteHere, who: AnnotatorHere, consent: Consent = "") -> Response:
     """Accept a consent text that has changed."""
     if not _consents(site, who, consent):
-        return _entry_page(request, who.study, "/consent", name=who.annotator.pseudonym, refused=True)
+        return _entry_page(request, who.study, "/consent", who=who, refused=True)
     return to("/work")
 
 
@@ -194,7 +194,7 @@ def withdraw_now(request: Request, site: SiteHere, who: AnnotatorHere) -> Respon
 def my_data(site: SiteHere, who: AnnotatorHere) -> Response:
     """Return everything that is stored about the caller, described as their pages showed it."""
     with site.db.read() as session:
-        document = data_of(session, who.study, session.get_one(Annotator, who.annotator.id))
+        document = own_data(session, who.study, session.get_one(Annotator, who.annotator.id))
     return JSONResponse(document, headers={"Content-Disposition": 'attachment; filename="my-data.json"'})
 
 

@@ -11,14 +11,14 @@ from fastapi import APIRouter, Form, HTTPException, Path, Request
 from fastapi.responses import Response
 from sqlalchemy import select
 
-from creperie.annotation.crowd import WORKER_PARAMETER, crowd_address, list_workers
+from creperie.annotation.crowd import crowd_address, list_workers
 from creperie.annotation.export import export_text, exported, study_record
 from creperie.annotation.links import DAYS, Invitation, invite, reissue, revoke
 from creperie.annotation.outcome import Judged, disagreements, judged, settle
 from creperie.annotation.people import exclude, exclude_by_rules, include
 from creperie.annotation.quality import overview
 from creperie.annotation.schema import ADJUDICATOR, OWNER, Event
-from creperie.annotation.settings import BOUNDS, NAMES, PLATFORMS, settings_of
+from creperie.annotation.settings import BOUNDS, NAMES, WORKER_PARAMETER, settings_of
 from creperie.annotation.state import (
     STUDY_MOVES,
     OldRevisionError,
@@ -29,7 +29,7 @@ from creperie.annotation.state import (
 )
 from creperie.annotation.study import all_studies
 from creperie.annotation.tasks import TASKS, task_named
-from creperie.annotation.tasks.form import AnswerError, Json, PageForm, read_form
+from creperie.annotation.tasks.form import AnswerError, Json, read_form
 from creperie.annotation.web.annotator import Place, picture_response
 from creperie.annotation.web.site import (
     CSRF,
@@ -163,7 +163,7 @@ def _settings_page(here: StudyVisit, status: int = 200, **more: Any) -> Response
     with here.site.db.read() as session:
         study = study_named(session, here.name)  # it may have changed since
     settings = settings_of(study.settings)
-    own = {"study": study, "settings": settings, "platforms": PLATFORMS, "problem": "", "link": "", "both": {}}
+    own = {"study": study, "settings": settings, "platforms": WORKER_PARAMETER, "problem": "", "link": "", "both": {}}
     return here.page("settings.html", status, **(own | more), parameter=WORKER_PARAMETER[settings.platform])
 
 
@@ -252,21 +252,15 @@ def decide(here: AdjudicatorHere, ordinal: Ordinal, given: Posted) -> Response:
     task, payload = task_named(here.study.task), _asked(_judged(here), ordinal).payload
     order = range(task.shuffled(payload))
     form = task.show(payload, order)
+    fields = {field.name: given[field.name] for field in form.fields if field.name in given}
     try:
-        value = task.mean(payload, order, read_form(form, _typed(form, given)))
+        value = task.mean(payload, order, read_form(form, fields))
     except AnswerError as e:
         return _question_page(here, ordinal, e.what)
     comment = given.get("comment", "")[:2000].replace("\0", "")
     with here.site.db.write() as session:
         adjudicate(session, study_named(session, here.name), ordinal, value, comment, here.who.actor)
     return here.to("/adjudicate")
-
-
-def _typed(form: PageForm, given: dict[str, str]) -> dict[str, str | int]:
-    """Return the texts of a form with the types of its fields; the field refuses what is not a number."""
-    scales = {field.name for field in form.fields if field.kind == "scale"}
-    texts = {field.name: given[field.name] for field in form.fields if field.name in given}
-    return {k: int(v) if k in scales and re.fullmatch(r"-?[0-9]{1,6}", v) else v for k, v in texts.items()}
 
 
 @router.get("/studies/{name}/pictures/{ordinal}/{place}")

@@ -197,13 +197,9 @@ class StudyVisit:
     """A request of an owner or adjudicator to a page of the study in the URL."""
 
     request: Request
+    site: Site
     who: Visitor
     study: StudyRow
-
-    @property
-    def site(self) -> Site:
-        site: Site = self.request.app.state.site
-        return site
 
     @property
     def name(self) -> str:
@@ -217,18 +213,18 @@ class StudyVisit:
         return to(f"/owner/studies/{self.name}{part}")
 
 
-def _allowed(kind: str) -> Callable[[Request, str], StudyVisit]:
+def _allowed(kind: str) -> Callable[..., StudyVisit]:
     """Return a dependency that gives the visit if the caller's link has this right in the study in the URL."""
 
-    def check(request: Request, name: Name) -> StudyVisit:
+    def check(request: Request, site: SiteHere, name: Name) -> StudyVisit:
         who = the_reader(request)
-        with request.app.state.site.db.read() as session:
+        with site.db.read() as session:
             study = session.scalar(select(StudyRow).where(StudyRow.name == name))
         if study is None or not who.may(ADJUDICATOR, study.id):  # do not reveal whether it exists
             raise HTTPException(404, "there is no such study")
         if not who.may(kind, study.id):
             raise HTTPException(403, "only owners can do this")
-        return StudyVisit(request, who, study)
+        return StudyVisit(request, site, who, study)
 
     return check
 
