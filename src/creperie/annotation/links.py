@@ -284,10 +284,14 @@ def link_of(session: Session, token: str) -> Visitor | None:
     return _visitor(session, select(Link).where(Link.token_hash == hashed(token)))
 
 
-def visitor(session: Session, cookie: str) -> Visitor | None:
-    """Return the visitor to whom a session cookie belongs; None if the session has expired or its link has ended."""
+def visitor(session: Session, cookie: str, *, lock: bool = False) -> Visitor | None:
+    """Return the visitor to whom a session cookie belongs; None if the session has expired or its link has ended.
+
+    With `lock`, for annotators only, the study keeps its state until the end of the transaction, and other requests of
+    the annotator wait.
+    """
     here = select(Link).join(Visit, Visit.link_id == Link.id)
-    return _visitor(session, here.where(Visit.token_hash == hashed(cookie), Visit.expires > time.time()))
+    return _visitor(session, here.where(Visit.token_hash == hashed(cookie), Visit.expires > time.time()), lock)
 
 
 def visitor_named(session: Session, name: str) -> Visitor | None:
@@ -295,25 +299,15 @@ def visitor_named(session: Session, name: str) -> Visitor | None:
     return _visitor(session, _OWNERS.where(Link.name == name))
 
 
-def _visitor(session: Session, wanted: Select[Link]) -> Visitor | None:
+def _visitor(session: Session, wanted: Select[Link], lock: bool = False) -> Visitor | None:
     lasting = wanted.where(Link.revoked.is_(None), Link.expires > time.time())
-    link = session.scalars(lasting.order_by(Link.kind.desc(), Link.id.desc())).first()
-    if link is None or link.annotator_id is None:
-        return Visitor(link) if link else None
-    own = select(Annotator, StudyRow).join(StudyRow, StudyRow.id == Annotator.study_id)
-    who = Participant(link, *session.execute(own.where(Annotator.id == link.annotator_id)).one())
-    return who if who.takes_part else None
-
-
-def participant(session: Session, cookie: str) -> Participant | None:
-    """Return the annotator to whom a session cookie belongs, with locks: until the end of the transaction the study
-    keeps its state, and other requests of the annotator wait.
-    """
-    who = visitor(session, cookie)
-    if not isinstance(who, Participant):
-        return None
-    session.refresh(who.study, with_for_update={"read": True})
-    session.refresh(who.annotator, with_for_update=True)
+    here = lasting.add_columns(StudyRow).join(StudyRow, StudyRow.id == Link.study_id, isouter=not lock)
+    here = here.order_by(Link.kind.desc(), Link.id.desc())
+    first = session.execute(here.with_for_update(read=True, of=StudyRow) if lock else here).first()
+    if first is None or first.Link.annotator_id is None:
+        return Visitor(first.Link) if first else None
+    annotator = session.get_one(Annotator, first.Link.annotator_id, with_for_update=lock)
+    who = Participant(first.Link, annotator, first.StudyRow)
     return who if who.takes_part else None
 
 

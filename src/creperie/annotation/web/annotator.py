@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from creperie.annotation.answers import Receipt, WorkError, answer, skip, undo
 from creperie.annotation.assignment import AnnotatorProgress, Desk
-from creperie.annotation.links import participant
+from creperie.annotation.links import Participant, visitor
 from creperie.annotation.schema import DONE, HELD, Slot
 from creperie.annotation.tasks.form import Json
 from creperie.annotation.view import SlotView, picture_at, view_of
@@ -59,8 +59,8 @@ def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
     """Perform an action and take the next slot, in one transaction; return after it is committed."""
     db = request.app.state.site.db
     with db.write() as session:
-        who = participant(session, cookie(request, SESSION))
-        if who is None:
+        who = visitor(session, cookie(request, SESSION), lock=True)
+        if not isinstance(who, Participant):
             raise HTTPException(401, "open your invitation link first")
         desk = Desk(session, who)
         if who.consent_due:
