@@ -70,7 +70,7 @@ def test_lora_is_not_frozen_in_the_comparison(small: Any, tmp_path: Path, monkey
     from creperie.training.examples import train_set
     from creperie.training.student import new_small
 
-    student = new_small(small().model.config, train_set(triples).captions(), 0)
+    student = new_small(small().network.model.config, train_set(triples).captions(), 0)
     student.save(_folder(tmp_path / "student"))
     settings = TrainingSettings(objective="triple", steps=20, batch=8, lr=1e-3, warmup=2, epochs=100)
     found = tune(triples, f"small:{tmp_path / 'student'}", tmp_path / "out", settings=settings, device="cpu")

@@ -36,7 +36,7 @@ def test_the_uri_loads_what_was_saved(folder: Path, small: Any, data: Any) -> No
     student.network.eval()
     captions = [e.caption for e in data.examples[:5]]
     with torch.no_grad():
-        said = unit(student.model.embed_texts(student.ids(student.prepare_texts(captions)))).numpy()
+        said = unit(student.network.model.embed_texts(student.ids(student.prepare_texts(captions)))).numpy()
     assert np.abs(model.encode_texts(captions) - said).max() < 1e-6
     assert model.encode_images([data.open(data.examples[0].image)]).shape == (1, 16)
 
@@ -96,7 +96,7 @@ def test_a_model_from_a_json_file(tmp_path: Path, data: Any) -> None:
     path.write_text(json.dumps({"size": 32, "channels": [8, 8], "text_width": 16, "heads": 2, "joint": 8}))
     assert read_config(path, SmallConfig).channels == (8, 8)
     student: Any = open_student(str(path), 0, data.captions())
-    assert student.model.config.vocabulary == len(student.words.vocabulary)
+    assert student.network.model.config.vocabulary == len(student.words.vocabulary)
 
 
 @given(st.text(max_size=80))

@@ -103,7 +103,7 @@ def test_merged_weights_are_the_old_ones_and_the_scaled_product_of_the_adapters(
 
 def test_lora_on_a_small_model(small: Any, data: Any, tmp_path: Path) -> None:
     student = small()
-    before = {name: weight.clone() for name, weight in student.model.state_dict().items()}
+    before = {name: weight.clone() for name, weight in student.network.model.state_dict().items()}
     done = train_job(
         TrainingJob(student, data, SETTINGS, Tuning("lora"), truncate=True), tmp_path / "run", device="cpu"
     )

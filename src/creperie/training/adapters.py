@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from creperie.core import missing_extra
+from creperie.core import UsageError, missing_extra
 
 #: alternative names of the same layers
 ALIASES = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
@@ -17,7 +17,7 @@ STACKED = "qkv"
 
 
 def add_adapters(model: nn.Module, targets: Collection[str], rank: int, alpha: float) -> Any:
-    """Freeze a model, add adapters to the layers named in `targets`, and return peft's tuner; None if no layer matches.
+    """Freeze a model, add adapters to the layers named in `targets`, and return peft's tuner.
 
     If queries, keys and values share one layer, the whole layer is adapted.
     """
@@ -28,7 +28,7 @@ def add_adapters(model: nn.Module, targets: Collection[str], rank: int, alpha: f
 
     layers = [name for name, layer in model.named_modules() if _is_target(name, layer, {*targets})]
     if not layers:
-        return None
+        raise UsageError(f"no layer is called {' or '.join(targets)}", hint="name other targets")
     return LoraModel(model, LoraConfig(r=rank, lora_alpha=alpha, target_modules=layers), "default")
 
 

@@ -1,23 +1,25 @@
-"""The towers and the word tokenizer of a small CLIP, and networks that run both towers in one forward pass."""
+"""The towers and the word tokenizer of a small CLIP, and what the trainer needs: networks, and models in training."""
 
 from __future__ import annotations
 
 import copy
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import nn
 from torch.nn import functional as F
 
-from creperie.core import UsageError
+from creperie.core import Progress, UsageError
 from creperie.models import Tokens, Towers
+from creperie.training.examples import Open
 
 SPECIAL = ("<pad>", "<start>", "<end>", "<unknown>")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -62,8 +64,7 @@ class Words:
 
 def vocabulary_of(captions: Iterable[str], context: int) -> Words:
     """Return a tokenizer with the words of the captions, in alphabetical order."""
-    counted = Counter(word for caption in captions for word in split_words(caption))
-    return Words((*SPECIAL, *sorted(counted)), context)
+    return Words((*SPECIAL, *sorted({word for caption in captions for word in split_words(caption)})), context)
 
 
 @dataclass(frozen=True)
@@ -136,15 +137,14 @@ class ImageTower(nn.Module):
 
     def __init__(self, config: SmallConfig) -> None:
         super().__init__()
-        first, *others = config.channels
-        # The first stage downsamples by four: at full resolution a convolution would cost more than all that follows.
-        stages: list[nn.Module] = [nn.Conv2d(3, first, 6, stride=4, padding=1), nn.BatchNorm2d(first), nn.ReLU()]
-        before = first
-        for channels in others:
-            stages += [ResidualBlock(before)] if config.residual else []
-            stages += [nn.Conv2d(before, channels, 3, stride=2, padding=1), nn.BatchNorm2d(channels), nn.ReLU()]
+        stages: list[nn.Module] = []
+        before = 3
+        for k, channels in enumerate(config.channels):
+            # The first stage downsamples by four: at full resolution it would cost more than all that follows.
+            width, stride = (3, 2) if k else (6, 4)
+            stages += [nn.Conv2d(before, channels, width, stride, 1), nn.BatchNorm2d(channels), nn.ReLU()]
+            stages += [ResidualBlock(channels)] if config.residual else []
             before = channels
-        stages += [ResidualBlock(before)] if config.residual else []
         self.stages = nn.Sequential(*stages)
         cells = (config.size // config.shrink) ** 2
         self.places = nn.Parameter(torch.randn(1, cells, before) * 0.02)
@@ -203,9 +203,11 @@ class SmallClip(nn.Module):
         return self.text(ids)
 
 
-def plain_state(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Return the weights by name as contiguous copies on the CPU, as safetensors requires."""
-    return {name: tensor.detach().cpu().clone().contiguous() for name, tensor in model.state_dict().items()}
+def save_weights(model: nn.Module, path: Path) -> None:
+    """Write the weights into a safetensors file, which requires contiguous copies on the CPU."""
+    from safetensors.torch import save_file
+
+    save_file({name: tensor.detach().cpu().clone().contiguous() for name, tensor in model.state_dict().items()}, path)
 
 
 Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -214,8 +216,11 @@ Vectors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 class TrainedNetwork(nn.Module):
     """The base class of networks that the trainer moves, wraps and calls. `model` is the part that is saved."""
 
-    model: Any
     adapters: tuple[Any, ...] = ()  #: peft's tuner, if any; in a tuple, so that it does not become a submodule
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
 
     def merged(self) -> Any:
         """Return the model; if it has adapters, a copy with their weights merged."""
@@ -232,10 +237,6 @@ class TrainedNetwork(nn.Module):
 
 
 class SmallNetwork(TrainedNetwork):
-    def __init__(self, model: SmallClip) -> None:
-        super().__init__()
-        self.model = model
-
     def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
         return self.model.embed_images(pixels), self.model.embed_texts(ids), self.model.logit_scale.exp()
 
@@ -247,10 +248,41 @@ class DualNetwork(TrainedNetwork):
     """
 
     def __init__(self, model: Any, towers: Towers, pad: int | None = None) -> None:
-        super().__init__()
-        self.model, self.towers, self.pad = model, towers, pad
+        super().__init__(model)
+        self.towers, self.pad = towers, pad
 
     def forward(self, pixels: torch.Tensor, ids: torch.Tensor) -> Vectors:
         images = self.towers.embed_images(self.model, {"pixel_values": pixels})
         mask = None if self.pad is None else (ids != self.pad).long()
         return images, self.towers.embed_texts(self.model, ids, mask), self.logit_scale.exp()
+
+
+class Student(Protocol):
+    """A model in training (protocol). `network` maps (pixels, ids) to image vectors, text vectors and the scale."""
+
+    kind: str  #: of the URI that loads what `save` writes
+    network: TrainedNetwork
+    trims: bool  #: whether the token ids of a batch may be cut at its longest caption
+    frozen_images: bool = False  #: whether the features of all images are computed once, by `features_of`
+
+    def is_text(self, name: str) -> bool:
+        """Return whether a weight of the network belongs to the text tower or its projection."""
+        ...
+
+    def prepare_image(self, image: Image.Image) -> np.ndarray: ...
+
+    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
+
+    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
+        """Return stacked prepared images in the form that the network takes, on the same device."""
+        return stacked
+
+    def features_of(self, keys: Sequence[str], open_image: Open, progress: Progress) -> np.ndarray:
+        """Return all images as the network takes them if `frozen_images`: the features by its frozen tower."""
+        return np.stack([self.prepare_image(open_image(key)) for key in keys])
+
+    def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor: ...
+
+    def save(self, folder: Path) -> None:
+        """Write the complete model into an existing folder."""
+        ...

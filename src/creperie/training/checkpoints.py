@@ -38,17 +38,21 @@ def write_checkpoint(out: Path, step: int, state: dict[str, Any]) -> None:
         with draft_of(path) as draft, draft.open("wb") as file:  # if given a path, torch hides the cause of a failure
             torch.save(state, file)
     except (OSError, RuntimeError) as e:
-        steps = steps_kept(out)
-        last = f"the last good one is {checkpoint_path(out, steps[-1])}" if steps else "there is no earlier one"
+        last = f"the last good one is {newest(out)}" if newest(out) else "there is no earlier one"
         what = f"the checkpoint of step {step} cannot be written ({str(e).splitlines()[0][:120]}); {last}"
         hint = "free some space and run the same command again: it continues from there"
         raise DataError(what, where=str(path), hint=hint) from e
 
 
-def read_checkpoint(out: Path, step: int) -> dict[str, Any]:
+def newest(out: Path) -> Path | None:
+    """Return the path of the newest checkpoint; None if there is none."""
+    steps = steps_kept(out)
+    return checkpoint_path(out, steps[-1]) if steps else None
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
     import torch
 
-    path = checkpoint_path(out, step)
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, KeyError) as e:
@@ -89,7 +93,7 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
         # Nothing is lost: a training that ended before its first checkpoint, for example because of wrong settings.
         out.mkdir(parents=True, exist_ok=True)
         document = {"creperie": VERSION, "kind": "training", "job": job, "finished": False}
-        write_document(out, document)
+        write_json(path, document)
         return document
     if not same:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
@@ -104,10 +108,6 @@ def _read_document(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
         raise DataError("not the record of a training", where=str(path), hint="pass `force=True` to start over")
     return document
-
-
-def write_document(out: Path, document: dict[str, Any]) -> None:
-    write_json(out / DOCUMENT, document)
 
 
 def read_metrics(out: Path) -> list[dict[str, Any]]:

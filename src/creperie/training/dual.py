@@ -11,23 +11,20 @@ from PIL import Image
 
 from creperie.core import ModelError, UsageError
 from creperie.models import DirectPixels, DualEncoder, Tokens, pad_tokens, parse_uri
+from creperie.training.architecture import DualNetwork, Student
 
 if TYPE_CHECKING:
     import torch
 
-    from creperie.training.architecture import TrainedNetwork
 
-
-class DualStudent:
+class DualStudent(Student):
     """A dual encoder in training; its adapter prepares images and captions."""
 
     def __init__(self, encoder: DualEncoder) -> None:
-        from creperie.training.architecture import DualNetwork
-
         raw = encoder.tokenizer.tokenizer
         self._pad = getattr(raw, "pad_token_id", None) or 0
         mask_id = raw.pad_token_id if encoder.towers.trims == "masked" else None
-        self.network: TrainedNetwork = DualNetwork(encoder.model, encoder.towers, mask_id)
+        self.network = DualNetwork(encoder.model, encoder.towers, mask_id)
         self.trims = encoder.trims
         self.encoder = encoder
 

@@ -70,7 +70,7 @@ def told_apart(item: Item, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(c for c, holds in pairs if holds), tuple(c for c, holds in pairs if not holds)
 
 
-def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
+def train_set(bench: Benchmark) -> TrainSet:
     """Return the items of a benchmark as training examples, one per image of an item.
 
     The first true caption is the caption, the second the paraphrase, and the false captions are the foils. The other
@@ -93,7 +93,7 @@ def train_set(bench: Benchmark, *, foils: bool = True) -> TrainSet:
                 examples += [TrainingExample(f"{name}#{k}", image, text) for k, text in enumerate(true)]
                 continue
             second = true[1] if len(true) > 1 else ""
-            examples.append(TrainingExample(name, image, true[0], second, false if foils else (), others))
+            examples.append(TrainingExample(name, image, true[0], second, false, others))
     if not examples:
         raise DataError(
             "no item has a picture with a true caption", where=bench.name, hint="give the images with `images=`"

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from creperie.core import DataError, Progress, UsageError, silent
-from creperie.models import Tokens
+from creperie.training.architecture import Student
 from creperie.training.examples import TrainSet
 from creperie.training.pictures import TrainingPictures
 from creperie.training.settings import TrainingSettings
-from creperie.training.student import Student
 
 if TYPE_CHECKING:
     import torch
 
 AHEAD = 4  #: number of batches prepared in advance
+NUMBERS = pa.list_(pa.int64())  #: the numbers of an example's foils or images
 
 
 @dataclass(frozen=True)
@@ -37,34 +38,6 @@ class Batch:
     ids: torch.Tensor
     paraphrases: int
     foils: int
-
-
-@dataclass(frozen=True)
-class RaggedIds:
-    """Lists of integers, one per example, stored end to end."""
-
-    starts: np.ndarray
-    counts: np.ndarray
-    values: np.ndarray
-
-    def of(self, rows: np.ndarray) -> np.ndarray:
-        """Return the concatenated lists of some examples."""
-        counts = self.counts[rows]
-        ends = np.cumsum(counts)
-        total = int(ends[-1]) if len(ends) else 0
-        within = np.arange(total) - np.repeat(ends - counts, counts)
-        return np.asarray(self.values[np.repeat(self.starts[rows], counts) + within])
-
-
-def _ragged(lists: Sequence[Sequence[int]]) -> RaggedIds:
-    """Return lists of integers in one array.
-
-    >>> _ragged([[5], [], [7, 8]]).of(np.array([2, 1, 0])).tolist()
-    [7, 8, 5]
-    """
-    counts = np.asarray([len(own) for own in lists], dtype=np.int64)
-    values = np.asarray([k for own in lists for k in own], dtype=np.int64)
-    return RaggedIds(np.cumsum(counts) - counts, counts, values)
 
 
 def _spread(order: np.ndarray, images: np.ndarray) -> np.ndarray:
@@ -118,23 +91,16 @@ class Feed:
         number = {text: i for i, text in enumerate(texts)}
         self.cut = sum(t.cut > 0 for t in tokens)
         if self.cut and not truncate:
-            raise self._too_long(tokens, number)
+            text, over = next((text, t.cut) for text, t in zip(texts, tokens) if t.cut)
+            key = next(e.key for e in examples if text in (e.caption, e.paraphrase, *e.foils))
+            what = f"{self.cut} captions are longer than the model's context, the first by {over} tokens"
+            hint = "shorten them, or pass `truncate=True` to cut them"
+            raise DataError(what, where=f"{self.data.name}, {key}", hint=hint)
         self._ids = self.student.ids(tokens)
         self._lengths = np.asarray([len(t.ids) for t in tokens])
         self._captions = np.asarray([number[e.caption] for e in examples])
         self._seconds = np.asarray([number.get(e.paraphrase, 0) for e in examples])
-        self._foils = _ragged([[number[text] for text in e.foils] for e in examples])
-
-    def _too_long(self, tokens: Sequence[Tokens], number: dict[str, int]) -> DataError:
-        for example in self.data.examples:
-            for text in (example.caption, *filter(None, (example.paraphrase,)), *example.foils):
-                if over := tokens[number[text]].cut:
-                    return DataError(
-                        f"{self.cut} captions are longer than the model's context, the first by {over} tokens",
-                        where=f"{self.data.name}, {example.key}",
-                        hint="shorten them, or pass `truncate=True` to cut them",
-                    )
-        raise AssertionError("some caption was cut")
+        self._foils = pa.array([[number[text] for text in e.foils] for e in examples], NUMBERS)
 
     def _number_pictures(self, progress: Progress) -> None:
         examples = self.data.examples
@@ -143,7 +109,7 @@ class Feed:
         keys = list(dict.fromkeys(key for own in shown for key in own))
         number = {key: i for i, key in enumerate(keys)}
         self._images = np.asarray([number[e.image] for e in examples])
-        self._others = _ragged([[number[key] for key in own[1:]] for own in shown])
+        self._others = pa.array([[number[key] for key in own[1:]] for own in shown], NUMBERS)
         self.pictures = TrainingPictures(keys, self.data.open, self.student, progress)
 
     # -- batches -------------------------------------------------------------------------------------------------
@@ -166,7 +132,7 @@ class Feed:
         foils = self._drawn_foils(number, rows)
         second = self._seconds[rows] if self.settings.objective == "triple" else foils[:0]
         texts = np.concatenate([self._captions[rows], second, foils])
-        shown = np.concatenate([self._images[rows], self._others.of(rows)])
+        shown = np.concatenate([self._images[rows], self._others.take(pa.array(rows)).flatten()])
         ids, stacked = self._gathered(texts, shown)
         return Batch(number, len(rows), self.student.pixels(stacked), ids, len(second), len(foils))
 
@@ -175,9 +141,10 @@ class Feed:
         if self.settings.objective == "clip":
             return np.zeros(0, dtype=np.int64)
         draws = np.random.Generator(np.random.PCG64([self.settings.seed, number, 1])).random(len(rows))
-        starts, counts = self._foils.starts[rows], self._foils.counts[rows]
-        chosen = starts + (draws * counts).astype(np.int64)
-        return np.asarray(self._foils.values[chosen[counts > 0]])
+        starts = self._foils.offsets.to_numpy()
+        counts = starts[rows + 1] - starts[rows]
+        chosen = starts[rows] + (draws * counts).astype(np.int64)
+        return np.asarray(self._foils.values)[chosen[counts > 0]]
 
     def _gathered(self, texts: np.ndarray, shown: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Return token ids and images on the device. For causal towers, ids are cut at the longest caption of the
@@ -214,14 +181,11 @@ def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
     """Raise an error if the data lack what the objective needs: examples, paraphrases or foils."""
     if len(data) < 2:
         raise DataError(f"{len(data)} examples are not enough to train on", where=data.name)
-    lacking = next((e for e in data.examples if not e.paraphrase), None)
-    if lacking and settings.objective == "triple":
-        what = "there is no second true caption, which the objective needs"
-        hint = "train on items with P1, P2 and N, or with `objective=` negclip"
-        raise UsageError(what, where=f"{data.name}, {lacking.key}", hint=hint)
-    bare = next((e for e in data.examples if not e.foils), None)
-    if bare and settings.objective == "triple":
-        raise UsageError("there is no foil, which the objective needs", where=f"{data.name}, {bare.key}")
+    for e in data.examples if settings.objective == "triple" else ():
+        if not (e.paraphrase and e.foils):
+            what = f"there is no {'foil' if e.paraphrase else 'second true caption'}, which the objective needs"
+            hint = "train on items with P1, P2 and N, or with `objective=` negclip"
+            raise UsageError(what, where=f"{data.name}, {e.key}", hint=hint)
     if settings.objective == "negclip" and not data.with_foils:
         hint = "name some with `negatives=`, or train with `objective=` clip"
         raise UsageError("no example has a foil, so there is nothing hard to learn from", where=data.name, hint=hint)

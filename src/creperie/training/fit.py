@@ -8,13 +8,13 @@ from pathlib import Path
 from creperie.bench import BenchmarkSpec, as_benchmark
 from creperie.core import Progress, UsageError, automatic, silent, with_options
 from creperie.engine import Engine
-from creperie.training.architecture import SmallConfig
+from creperie.training.architecture import SmallConfig, Student
 from creperie.training.loop import Trained, TrainingJob, train_job
 from creperie.training.negatives import FoilRefinement, Negatives, training_data
 from creperie.training.options import TowerOptions, TrainOptions
 from creperie.training.presets import PRESETS
 from creperie.training.settings import TrainingSettings, Tuning
-from creperie.training.student import Student, new_small, open_student
+from creperie.training.student import new_small, open_student
 from creperie.training.towers import TowersConfig
 
 

@@ -18,13 +18,13 @@ from PIL import Image
 from creperie.core import ModelError, Progress, silent
 from creperie.models import Tokens, find_place, pad_tokens, quiet_libraries
 from creperie.scoring import ResultStore, text_keys
-from creperie.training.architecture import TrainedNetwork, Vectors
+from creperie.training.architecture import Student, TrainedNetwork, Vectors
 from creperie.training.examples import Open
+from creperie.training.pictures import READERS
 from creperie.training.towers import JoinedHeads, TowerPair, TowersConfig, load_heads, mean_view, new_heads, save_heads
 from creperie.training.vision import random_crops
 
 BATCH = 32  #: images or captions per batch of a frozen tower
-READERS = 4  #: threads that decode images
 _LAST_SET: dict[str, np.ndarray] = {}
 
 
@@ -34,8 +34,7 @@ class TowersNetwork(TrainedNetwork):
     """
 
     def __init__(self, heads: JoinedHeads, towers: TowerPair) -> None:
-        super().__init__()
-        self.model = heads
+        super().__init__(heads)
         self.towers = towers
         trained = heads.config.trained
         self.image_tower = towers.image.model if "image" in trained else None
@@ -81,7 +80,7 @@ class TowersNetwork(TrainedNetwork):
         return self.model.text(self.text_tower(inputs)["sentence_embedding"].float())
 
 
-class TowersStudent:
+class TowersStudent(Student):
     """Joined towers in training."""
 
     kind = "towers"
@@ -92,11 +91,10 @@ class TowersStudent:
         self.config = heads.config
         if "text" in self.config.trained and not hasattr(towers.text, "library"):
             raise ModelError("only sentence encoders named by st: can be trained", where=self.config.text)
-        if "image" in self.config.trained and not hasattr(towers.image, "model"):
-            raise ModelError("only image towers named by hf: can be trained", where=self.config.image)
         self.network: Any = TowersNetwork(heads, towers)
         self._rule = self.config.views_rule
         self._numbers: dict[str, int] = {}
+        self.frozen_images = "image" not in self.config.trained
         for part in (self.network.image_tower, self.network.text_tower):
             for weight in part.parameters() if part is not None else ():
                 weight.requires_grad_(True)
@@ -105,10 +103,6 @@ class TowersStudent:
         return name.startswith(("model.text.", "text_tower."))
 
     # -- images ------------------------------------------------------------------------------------------------------
-
-    @property
-    def frozen_images(self) -> bool:
-        return "image" not in self.config.trained
 
     def prepare_image(self, image: Image.Image) -> np.ndarray:
         views = self._rule(image)
@@ -133,9 +127,6 @@ class TowersStudent:
         _LAST_SET[name] = features
         return features
 
-    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
-        return stacked
-
     # -- captions ----------------------------------------------------------------------------------------------------
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
@@ -147,8 +138,7 @@ class TowersStudent:
 
     def _learn(self, texts: Sequence[str], tokens: Sequence[Tokens]) -> None:
         """Compute the features of captions that were not seen before, and number these in order of appearance."""
-        fresh = [i for i, text in enumerate(texts) if text not in self._numbers]
-        fresh = list({texts[i]: i for i in reversed(fresh)}.values())[::-1]
+        fresh = list({text: i for i, text in enumerate(texts) if text not in self._numbers}.values())
         if not fresh:
             return
         shelf = ResultStore().shelf(self.towers.text.fingerprint, "text")

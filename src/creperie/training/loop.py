@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from creperie.bench import new_folder
-from creperie.core import CreperieError, Progress, UsageError, locked, missing_extra, silent
+from creperie.core import CreperieError, Progress, UsageError, listing, locked, missing_extra, silent, write_json
 from creperie.models import find_place, hash_state
 from creperie.training import checkpoints
+from creperie.training.architecture import Student
 from creperie.training.examples import TrainSet
 from creperie.training.feed import Batch, Feed, check_fits
 from creperie.training.losses import batch_loss, make_optimiser, train_mode
 from creperie.training.settings import TrainingSettings, Tuning, learning_rate, prepare
-from creperie.training.student import HIGHEST_SCALE, Student
+from creperie.training.student import HIGHEST_SCALE
 
 if TYPE_CHECKING:
     import torch
@@ -99,7 +100,7 @@ def train_job(
         if not document["finished"]:
             run = _TrainingRun(job, folder, accelerator, device, progress)
             document |= {"finished": True, **run.complete(progress)}
-            checkpoints.write_document(folder, document)
+            write_json(folder / checkpoints.DOCUMENT, document)
     return Trained(folder, document, f"{job.student.kind}:{folder / checkpoints.MODEL}")
 
 
@@ -139,7 +140,9 @@ class _TrainingRun:
         with closing(self.feed):
             self.resume()
             self.go(progress)
-            self.write_model()
+            shutil.rmtree(self.out / checkpoints.MODEL, ignore_errors=True)
+            with new_folder(self.out / checkpoints.MODEL) as draft:
+                self.job.student.save(draft)
         return self.result()
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
@@ -149,9 +152,8 @@ class _TrainingRun:
         import torch
 
         torch.manual_seed(self.settings.seed)
-        steps = checkpoints.steps_kept(self.out)
-        if steps:
-            saved = checkpoints.read_checkpoint(self.out, steps[-1])
+        if newest := checkpoints.newest(self.out):
+            saved = checkpoints.read_checkpoint(newest)
             self.network.load_state_dict(saved["weights"], strict=False)
             self.optimiser.load_state_dict(saved["optimiser"])
             torch.random.set_rng_state(saved["random"])
@@ -244,35 +246,23 @@ class _TrainingRun:
         lines = [{"step": step, "loss": value, "lr": rate} for (step, _, rate), value in zip(self.unread, values)]
         self.unread = []
         bad = next((k for k, line in enumerate(lines) if not math.isfinite(line["loss"])), None)
-        self._log(lines[:bad])
+        with (self.out / checkpoints.METRICS).open("a", encoding="utf-8") as file:
+            file.write("".join(json.dumps(line) + "\n" for line in lines[:bad]))
         if bad is not None:
             raise self._diverged(int(lines[bad]["step"]), lines[bad]["loss"])
         self.last_loss = values[-1]
 
-    def _log(self, lines: list[dict[str, Any]]) -> None:
-        with (self.out / checkpoints.METRICS).open("a", encoding="utf-8") as file:
-            file.write("".join(json.dumps(line) + "\n" for line in lines))
-
     def _diverged(self, step: int, value: float) -> DivergedError:
         batches = self.settings.accumulate
         keys = [key for k in range((step - 1) * batches, step * batches) for key in self.feed.keys(k)]
-        steps = checkpoints.steps_kept(self.out)
-        last = f"{checkpoints.checkpoint_path(self.out, steps[-1])}" if steps else "none"
-        named = ", ".join(keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")
+        last = checkpoints.newest(self.out) or "none"
         return DivergedError(
-            f"the loss of step {step} is {value} (batch: {named}); last good checkpoint: {last}",
+            f"the loss of step {step} is {value} (batch: {listing(keys, 4)}); last good checkpoint: {last}",
             where=str(self.out),
             hint="look at these records, or train with a lower `lr=` or with `clip_norm=` 1",
         )
 
     # -- the end -------------------------------------------------------------------------------------------------
-
-    def write_model(self) -> None:
-        """Write the trained model."""
-        folder = self.out / checkpoints.MODEL
-        shutil.rmtree(folder, ignore_errors=True)
-        with new_folder(folder) as draft:
-            self.job.student.save(draft)
 
     def result(self) -> dict[str, Any]:
         return {

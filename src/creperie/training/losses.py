@@ -34,8 +34,8 @@ def negclip_loss(
     """
     import torch
 
-    candidates = texts if foils is None or not len(foils) else torch.cat([texts, foils])
-    pictures = images if alternatives is None or not len(alternatives) else torch.cat([images, alternatives])
+    candidates = texts if foils is None else torch.cat([texts, foils])
+    pictures = images if alternatives is None else torch.cat([images, alternatives])
     return (ranking_loss(images, candidates, scale) + ranking_loss(texts, pictures, scale)) / 2
 
 

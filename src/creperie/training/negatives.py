@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -79,8 +79,10 @@ def training_data(
     made = partial(_made, bench=bench, seed=negatives.seed, engine=engine or Local(), progress=progress)
     foils = [_foils_of(name, data, made) for name in negatives.names]
     if negatives.refinement is not None and negatives.names:
-        by_name = dict(zip(negatives.names, foils, strict=True))
-        foils = _refined(data, by_name, negatives.refinement, progress)
+        # Only the first foil of each name and caption is considered.
+        firsts = {name: tuple(own[0] if own else "" for own in rows) for name, rows in zip(negatives.names, foils)}
+        left = keep_refined(firsts, [e.caption for e in data.examples], negatives.refinement, progress)
+        foils = [[(text,) if text else () for text in left[name]] for name in negatives.names]
     rows = [tuple(dict.fromkeys(text for own in foils for text in own[i])) for i in range(len(data))]
     for name, own in zip(negatives.names, foils, strict=True):
         if not any(own) and negatives.refinement is None:
@@ -132,15 +134,6 @@ def _from_benchmark(spec: str) -> Written:
             for caption in true:
                 foils[image, caption] = (*foils.get((image, caption), ()), *false)
     return foils
-
-
-def _refined(
-    data: TrainSet, foils: Mapping[str, Sequence[tuple[str, ...]]], refinement: FoilRefinement, progress: Progress
-) -> list[list[tuple[str, ...]]]:
-    """Return the foils that remain, by name and example. Only the first foil of each name and caption is considered."""
-    firsts = {name: tuple(own[0] if own else "" for own in rows) for name, rows in foils.items()}
-    left = keep_refined(firsts, [e.caption for e in data.examples], refinement, progress)
-    return [[(text,) if text else () for text in left[name]] for name in foils]
 
 
 def keep_refined(

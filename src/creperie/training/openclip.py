@@ -7,6 +7,7 @@ from typing import Any
 
 from creperie.core import UsageError, write_json
 from creperie.models import OPENCLIP_PLACES, OPENCLIP_RANDOM, DualEncoder, parse_uri
+from creperie.training.architecture import save_weights
 from creperie.training.dual import DualStudent
 
 CONFIG, WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
@@ -28,12 +29,8 @@ class OpenClipStudent(DualStudent):
         return not name.startswith(("model.visual.", "model.logit_"))
 
     def save(self, folder: Path) -> None:
-        from safetensors.torch import save_file
-
-        from creperie.training.architecture import plain_state
-
         model = self.network.merged()
-        save_file(plain_state(model), folder / WEIGHTS)
+        save_weights(model, folder / WEIGHTS)
         write_json(folder / CONFIG, {"model_cfg": self._config, "preprocess_cfg": dict(model.visual.preprocess_cfg)})
         tokenizer = self.encoder.tokenizer.tokenizer
         if hasattr(tokenizer, "save_pretrained"):

@@ -9,6 +9,7 @@ from creperie.models import DeviceOptions
 from creperie.training.settings import TARGETS, WAYS
 
 TOWERS = ("image", "text")
+HEADS = ("linear", "mlp", "residual")  #: one linear map, one hidden layer, or both, added
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class TrainOptions(DeviceOptions):
         ("own",), "own (the items' false captions), makers, benchmarks, or none; by comma."
     )
     refined: bool = option(False, "Keep only foils that a refinement against plausibility and grammar leaves.")
-    tuning: str = option("full", "What is trained: text is the text tower alone.", choices=tuple(WAYS))
+    tuning: str = option("full", "What is trained: text is the text tower alone.", choices=WAYS)
     rank: int = option(2, "Rank of the LoRA adapters.", minimum=1)
     targets: tuple[str, ...] = option(TARGETS, "Layers to adapt with LoRA, by comma.")
     truncate: bool = option(False, "Truncate captions that exceed the context.")
@@ -32,7 +33,7 @@ class TowerOptions:
 
     image_tower: str = option("", "Join two towers: a vision model (hf:).", metavar="URI")
     text_tower: str = option("", "Join two towers: a sentence encoder (st: or hf:).", metavar="URI")
-    head: str = option("residual", "What joins the towers.", choices=("linear", "mlp", "residual"))
+    head: str = option("residual", "What joins the towers.", choices=HEADS)
     train_towers: tuple[str, ...] = option((), "Towers whose own weights are trained, by comma.", choices=TOWERS)
 
 
@@ -40,7 +41,7 @@ class TowerOptions:
 class TuneOptions(DeviceOptions):
     """Options of a comparison of tuning methods: which ones, and the share of a benchmark to train on."""
 
-    ways: tuple[str, ...] = option(("frozen", "full", "lora"), "Ways of tuning, by comma.", choices=tuple(WAYS))
+    ways: tuple[str, ...] = option(("frozen", "full", "lora"), "Ways of tuning, by comma.", choices=WAYS)
     share: float = option(0.4, "Share of each subset to train on.")
     train_on: tuple[str, ...] = option((), "Train on these subsets only; the others show forgetting.", metavar="NAMES")
     rank: int = option(2, "Rank of the LoRA adapters.", minimum=1)

@@ -10,6 +10,7 @@ from pathlib import Path
 from creperie.bench import Benchmark
 from creperie.core import Progress, silent
 from creperie.engine import Engine
+from creperie.training.architecture import Student
 from creperie.training.examples import TrainSet
 from creperie.training.findings import ARMS, GRID, ExamResult, TrainingStudy, wanted_arms
 from creperie.training.lab import exam_percents
@@ -17,8 +18,8 @@ from creperie.training.loop import TrainingJob, train_job
 from creperie.training.negatives import FoilRefinement, Negatives, training_data
 from creperie.training.openclip import is_untrained
 from creperie.training.settings import TrainingSettings, Tuning
-from creperie.training.student import Student, open_student
-from creperie.training.study import Tell, run_grid
+from creperie.training.student import open_student
+from creperie.training.study import StudyLab, Tell, run_grid
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def study_of(
     return run_grid(_OwnLab(question, Path(out), wanted, device, progress), wanted, seeds, tell)
 
 
-class _OwnLab:
+class _OwnLab(StudyLab):
     """The training data and tests of a study on the user's data; the data of an arm are made on first use."""
 
     name = "own"
@@ -66,9 +67,6 @@ class _OwnLab:
         self.own_bases = question.model.endswith(".json")
         self.scratch = self.own_bases or is_untrained(question.model)
         self._data: dict[str, TrainSet] = {}
-
-    def notes(self) -> tuple[str, ...]:
-        return ()
 
     def base(self, seed: int) -> ExamResult:
         """Return the test result of the model before training. A JSON file with settings becomes a model with random

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from creperie.core import Progress, silent
+from creperie.training.architecture import Student
 from creperie.training.examples import Open
-from creperie.training.student import Student
 
 #: maximum size of the cache in bytes
 ROOM = 4 * 2**30
 READERS = 4  #: threads that decode images
-
-
-@runtime_checkable
-class FrozenImages(Protocol):
-    """A model whose image tower is frozen, so that the features of a whole set are computed once."""
-
-    @property
-    def frozen_images(self) -> bool: ...
-
-    def features_of(self, keys: Sequence[str], open_image: Open, progress: Progress) -> np.ndarray: ...
 
 
 class TrainingPictures:
@@ -35,7 +24,7 @@ class TrainingPictures:
         self._kept: np.ndarray | None = None  #: images by number, as many as fit
         self._seen = np.zeros(len(keys), dtype=bool)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="pictures")
-        if isinstance(student, FrozenImages) and student.frozen_images:
+        if student.frozen_images:
             self._kept = student.features_of(keys, open_picture, progress)
             self._seen[:] = True
 

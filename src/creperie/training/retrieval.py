@@ -63,8 +63,7 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
             part = items[k : k + CHUNK]
             images.append(encoder.encode_images([open_image(bench.images, item.images[0]) for item in part]))
             advance(len(part))
-    captions = np.concatenate([encoder.encode_texts(texts[k : k + CHUNK]) for k in range(0, len(texts), CHUNK)])
-    scores = np.concatenate(images) @ captions.T
+    scores = np.concatenate(images) @ encoder.encode_texts(texts).T
     forth, back = image_ranks(scores, owner), caption_ranks(scores, owner)
     rows = (*_rows("image to text", forth, None), *_rows("text to image", back, owner))
     tied = int((forth % 1 > 0).sum() + (back % 1 > 0).sum())

@@ -59,7 +59,6 @@ def scene_pairs(
     n: int,
     seed: int,
     size: int = 64,
-    kinds: Sequence[str] = tuple(CLEAN),
     *,
     workers: int = 1,
     progress: Progress = silent,
@@ -67,31 +66,27 @@ def scene_pairs(
     """Return images and captions of clean kinds from the split `train`, with paraphrases, certified foils and the image
     of the twin as an alternative.
     """
-    parts = [(min(PART, n - k), seed * 100_003 + k // PART, size, tuple(kinds)) for k in range(0, n, PART)]
+    parts = [(min(PART, n - k), seed * 100_003 + k // PART, size) for k in range(0, n, PART)]
     examples: list[TrainingExample] = []
     shown: dict[str, np.ndarray] = {}
     with progress("draw pictures", n, "pictures") as advance, _processes(workers) as run:
         for drawn in run(_draw_part, parts):
-            for (kind, example), picture in drawn:
+            for example, picture in drawn:
                 shown[example.image] = picture
-                examples.append(replace(example, key=f"{kind}/{len(examples)}"))
+                examples.append(replace(example, key=f"{example.key}/{len(examples)}"))
             advance(len(drawn))
     return TrainSet(f"world-train-{seed}", tuple(examples), lambda key: Image.fromarray(shown[key]))
 
 
-Drawn = list[tuple[tuple[str, TrainingExample], np.ndarray]]
-
-
-def _draw_part(part: tuple[int, int, int, tuple[str, ...]]) -> Drawn:
-    n, seed, size, kinds = part
-    pairs = list(training_pairs(n, seed, "train", size=size, kinds=kinds))
-    drawn: Drawn = []
+def _draw_part(part: tuple[int, int, int]) -> list[tuple[TrainingExample, np.ndarray]]:
+    n, seed, size = part
+    pairs = list(training_pairs(n, seed, "train", size=size))
+    drawn = []
     for k, e in enumerate(pairs):
         twin = pairs[k ^ 1] if k ^ 1 < len(pairs) else None  # twins are adjacent
         others = (image_key(twin.scene),) if twin is not None else ()
-        drawn.append(
-            ((e.kind, TrainingExample("", image_key(e.scene), e.caption, e.paraphrase, (e.foil,), others)), e.image)
-        )
+        example = TrainingExample(e.kind, image_key(e.scene), e.caption, e.paraphrase, (e.foil,), others)
+        drawn.append((example, e.image))
     return drawn
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from creperie.core import UsageError, check_options, option, unknown
+from creperie.core import UsageError, check_options, option
 
 if TYPE_CHECKING:
-    from creperie.training.student import Student
+    from creperie.training.architecture import Student
 
-OBJECTIVES = {
-    "clip": "pictures and captions find each other",
-    "negclip": "the same, with foils as further captions",
-    "triple": "(P1, P2, N): both positives before the foil, and near each other",
-}
+#: pictures and captions find each other; the same, with foils as further captions; both positives before the foil
+OBJECTIVES = ("clip", "negclip", "triple")
 PRECISIONS = ("float32", "bfloat16")
 
 
@@ -24,7 +21,7 @@ class TrainingSettings:
     epochs.
     """
 
-    objective: str = option("negclip", "The loss: CLIP's, with foils, or of (P1, P2, N).", choices=tuple(OBJECTIVES))
+    objective: str = option("negclip", "The loss: CLIP's, with foils, or of (P1, P2, N).", choices=OBJECTIVES)
     epochs: int = option(30, "Times that every example is seen.", minimum=1)
     steps: int | None = option(None, "Stop after this many optimiser steps.", minimum=1)
     batch: int = option(256, "Images per batch.", minimum=2)
@@ -47,7 +44,7 @@ class TrainingSettings:
     def total(self, examples: int) -> int:
         """Return the total number of optimiser steps for this number of examples."""
         whole = self.epochs * self.epoch(examples)
-        return whole if self.steps is None else min(whole, self.steps)
+        return min(whole, self.steps or whole)
 
     def epoch(self, examples: int) -> int:
         """Return the optimiser steps per epoch; an incomplete last batch is dropped, as it has fewer contrasts."""
@@ -56,7 +53,7 @@ class TrainingSettings:
 
     @property
     def document(self) -> dict[str, Any]:
-        return asdict(self) | {"betas": list(self.betas)}
+        return asdict(self)
 
 
 def learning_rate(step: int, total: int, settings: TrainingSettings) -> float:
@@ -74,12 +71,8 @@ def learning_rate(step: int, total: int, settings: TrainingSettings) -> float:
     return settings.lr * 0.5 * (1 + math.cos(math.pi * share))
 
 
-WAYS = {
-    "frozen": "nothing is trained: the model as it is",
-    "full": "all weights",
-    "text": "the text tower and its projection",
-    "lora": "low-rank adapters beside the attention weights",
-}
+#: nothing is trained; all weights; the text tower and its projection; low-rank adapters beside the attention weights
+WAYS = ("frozen", "full", "text", "lora")
 TARGETS = ("q_proj", "v_proj")
 
 
@@ -87,20 +80,17 @@ TARGETS = ("q_proj", "v_proj")
 class Tuning:
     """A tuning method with its LoRA parameters. Rank 2 is that of the published LoRA results."""
 
-    way: str = "full"
-    rank: int = 2
+    way: str = option("full", "What is trained.", choices=WAYS)
+    rank: int = option(2, "Rank of the adapters.", minimum=1)
     alpha: int = 4
     targets: tuple[str, ...] = TARGETS
 
     def __post_init__(self) -> None:
-        if self.way not in WAYS:
-            raise unknown("way of tuning", self.way, WAYS)
-        if self.rank < 1:
-            raise UsageError(f"`rank={self.rank}` is out of range", hint="use at least 1")
+        check_options(self)
 
     @property
     def document(self) -> dict[str, Any]:
-        return asdict(self) | {"targets": list(self.targets)} if self.way == "lora" else {"way": self.way}
+        return asdict(self) if self.way == "lora" else {"way": self.way}
 
 
 def prepare(student: Student, tuning: Tuning, seed: int = 0) -> int:
@@ -123,6 +113,4 @@ def _add_adapters(student: Student, tuning: Tuning, seed: int) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         tuner = add_adapters(student.network.model, tuning.targets, tuning.rank, tuning.alpha)
-    if tuner is None:
-        raise UsageError(f"no layer is called {' or '.join(tuning.targets)}", hint="name other targets")
     student.network.adapters = (tuner,)

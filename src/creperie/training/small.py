@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from PIL import Image
@@ -20,6 +20,8 @@ from creperie.models import (
     Fingerprint,
     ModelURI,
     Place,
+    StagedImages,
+    StagedTexts,
     Tokens,
     exact_float32,
     hash_files,
@@ -27,7 +29,7 @@ from creperie.models import (
     pad_tokens,
     unit_vectors,
 )
-from creperie.training.architecture import SmallClip, SmallConfig, Words, plain_state
+from creperie.training.architecture import SmallClip, SmallConfig, Words, save_weights
 
 if TYPE_CHECKING:
     from torch import nn
@@ -35,7 +37,17 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"
 
 
-class SmallEncoder:
+class StagedEncoder(StagedImages, StagedTexts, Protocol):
+    """The base class of encoders that prepare images and captions before the forward pass."""
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
+
+    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
+        return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)
+
+
+class SmallEncoder(StagedEncoder):
     """A SmallClip with the interface of `creperie.models`: an encoder of images and texts."""
 
     trims = True
@@ -54,9 +66,6 @@ class SmallEncoder:
         with exact_float32():
             return unit_vectors(self.model.embed_texts(ids.to(self.place.torch_device)))
 
-    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
-
     def prepare_image(self, image: Image.Image) -> np.ndarray:
         return prepare_image(image, self.model.config.size)
 
@@ -67,13 +76,10 @@ class SmallEncoder:
         with exact_float32():
             return unit_vectors(self.model.embed_images(pixels))
 
-    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
-        return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)
-
 
 def prepare_image(image: Image.Image, size: int) -> np.ndarray:
     """Return an image as RGB bytes of the model's size, (size, size, 3)."""
-    shown = image if image.mode == "RGB" else image.convert("RGB")
+    shown = image.convert("RGB")
     if shown.size != (size, size):
         shown = shown.resize((size, size), Image.Resampling.BICUBIC)
     return np.asarray(shown)
@@ -81,11 +87,9 @@ def prepare_image(image: Image.Image, size: int) -> np.ndarray:
 
 def save_small(folder: Path, model: SmallClip, words: Words) -> None:
     """Write config.json, vocab.json and model.safetensors into an existing folder."""
-    from safetensors.torch import save_file
-
     write_json(folder / CONFIG, {"model_type": "creperie-small", **asdict(model.config)})
     write_json(folder / VOCABULARY, list(words.vocabulary), indent=None)
-    save_file(plain_state(model), folder / WEIGHTS)
+    save_weights(model, folder / WEIGHTS)
 
 
 def load_small(folder: Path) -> tuple[SmallClip, Words]:

@@ -1,79 +1,44 @@
-"""Models in training: the interface that the trainer needs, and how a URI is opened as one."""
+"""A small CLIP in training, and how a URI is opened as a model in training."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
 
 from creperie.core import UsageError
 from creperie.models import Tokens, pad_tokens, parse_uri
+from creperie.training.architecture import (
+    SmallClip,
+    SmallConfig,
+    SmallNetwork,
+    Student,
+    Words,
+    vocabulary_of,
+)
 
 if TYPE_CHECKING:
     import torch
 
-    from creperie.training.architecture import SmallClip, SmallConfig, TrainedNetwork, Words
     from creperie.training.towers import TowersConfig
 
 #: the upper limit of the temperature in CLIP trainings: exp(logit_scale) ≤ 100
 HIGHEST_SCALE = 4.6052
 
 
-class Student(Protocol):
-    """A model in training (protocol). `network` maps (pixels, ids) to image vectors, text vectors and the scale."""
-
-    @property
-    def kind(self) -> str:
-        """The kind of URI that loads what `save` writes."""
-        ...
-
-    @property
-    def network(self) -> TrainedNetwork: ...
-
-    @property
-    def trims(self) -> bool:
-        """True if the token ids of a batch may be cut at its longest caption."""
-        ...
-
-    def is_text(self, name: str) -> bool:
-        """Return whether a weight of the network belongs to the text tower or its projection."""
-        ...
-
-    def prepare_image(self, image: Image.Image) -> np.ndarray: ...
-
-    def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]: ...
-
-    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
-        """Return stacked prepared images in the form that the network takes, on the same device."""
-        ...
-
-    def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor: ...
-
-    def save(self, folder: Path) -> None:
-        """Write the complete model into an existing folder."""
-        ...
-
-
-class SmallStudent:
+class SmallStudent(Student):
     """A SmallClip in training."""
 
     kind = "small"
     trims = True
 
     def __init__(self, model: SmallClip, words: Words) -> None:
-        from creperie.training.architecture import SmallNetwork
-
         self.words = words
-        self.network: TrainedNetwork = SmallNetwork(model)
-
-    @property
-    def model(self) -> SmallClip:
-        model: SmallClip = self.network.model
-        return model
+        self.network = SmallNetwork(model)
 
     def is_text(self, name: str) -> bool:
         return name.startswith("model.text.")
@@ -81,13 +46,10 @@ class SmallStudent:
     def prepare_image(self, image: Image.Image) -> np.ndarray:
         from creperie.training.small import prepare_image
 
-        return prepare_image(image, self.model.config.size)
+        return prepare_image(image, self.network.model.config.size)
 
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
         return self.words(texts)
-
-    def pixels(self, stacked: torch.Tensor) -> torch.Tensor:
-        return stacked
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor:
         return pad_tokens(prepared, pad_id=self.words.pad)[0]
@@ -116,8 +78,6 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
 
         if is_towers(path):
             return open_student(read_config(path, TowersConfig), seed)
-        from creperie.training.architecture import SmallConfig
-
         return new_small(read_config(path, SmallConfig), captions, seed)
     parsed = parse_uri(uri)
     if parsed.kind == "small":
@@ -144,8 +104,6 @@ def open_student(uri: str | TowersConfig, seed: int = 0, captions: Iterable[str]
 def new_small(config: SmallConfig, captions: Iterable[str], seed: int) -> SmallStudent:
     """Return a small model with the words of the captions and with random weights determined by the seed."""
     import torch
-
-    from creperie.training.architecture import SmallClip, vocabulary_of
 
     words = vocabulary_of(captions, config.context)
     with torch.random.fork_rng(devices=[]):

@@ -33,7 +33,8 @@ class StudyLab(Protocol):
         """Return the test result of a model trained from a base with one type of foils."""
         ...
 
-    def notes(self) -> tuple[str, ...]: ...
+    def notes(self) -> tuple[str, ...]:
+        return ()
 
 
 def run_grid(lab: StudyLab, arms: Sequence[str], seeds: Sequence[int], tell: Tell) -> TrainingStudy:

@@ -44,12 +44,8 @@ def table_5(study: TrainingStudy) -> TextTable:
     names = study.columns
     rows = [("before", *[_cell([s.values[c] for s in study.base]) for c in names])]
     for arm in study.done:
-        cells = []
-        for column in names:
-            mean_gain = seed_interval(study.gains(arm, column))[0]
-            mark = f" {GAIN_MARK}" if mean_gain > MARKED_GAIN else ""
-            cells.append(_cell(study.values(arm, column)) + mark)
-        rows.append((arm_name(arm), *cells))
+        marks = [f" {GAIN_MARK}" if seed_interval(study.gains(arm, c))[0] > MARKED_GAIN else "" for c in names]
+        rows.append((arm_name(arm), *[_cell(study.values(arm, c)) + mark for c, mark in zip(names, marks)]))
     above = f"more than {MARKED_GAIN:g} points above the training without foils"
     note = f"Percent right. {GAIN_MARK}: {above}. {_seeds(study)}"
     title = "Hard negatives in training, tested on biased and on clean foils"
@@ -59,11 +55,8 @@ def table_5(study: TrainingStudy) -> TextTable:
 def gains_table(study: TrainingStudy) -> TextTable:
     """Return the table of gains over the training without foils."""
     names = study.columns
-    rows = []
-    for arm in study.done:
-        if arm == "none":
-            continue
-        rows.append((arm_name(arm), *[_cell(study.gains(arm, column), sign=True) for column in names]))
+    arms = [arm for arm in study.done if arm != "none"]
+    rows = [(arm_name(arm), *[_cell(study.gains(arm, column), sign=True) for column in names]) for arm in arms]
     note = f"Points gained over the same training without foils, seed by seed. {_seeds(study)}"
     return TextTable("Gains", ("foils in training", *names), tuple(rows), note)
 
@@ -79,9 +72,8 @@ def table_10(study: TrainingStudy) -> TextTable | None:
     for arm in study.done:
         types, refined = ARMS[arm]
         how = "without foils" if not types else "refined foils" if refined else "template foils"
-        what = " + ".join(types) if types else "none"
-        foils = str(study.foils(arm))
-        rows.append((how, what, foils, *[_cell(study.values(arm, column)) for column in names]))
+        what = " + ".join(types) or "none"
+        rows.append((how, what, str(study.foils(arm)), *[_cell(study.values(arm, column)) for column in names]))
     rows.sort(key=lambda row: (row[1] != "none", row[1].count("+"), row[1], row[0] != "template foils"))
     note = " ".join((f"Percent right. {_seeds(study)}", *[f"{line[0].upper()}{line[1:]}." for line in study.notes]))
     return TextTable(

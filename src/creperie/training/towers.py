@@ -28,18 +28,16 @@ from creperie.models import (
     Tokens,
     exact_float32,
     hash_files,
-    in_parts,
     load_model,
     unit_vectors,
 )
 from creperie.scoring import ResultStore, VectorShelf
-from creperie.training.architecture import plain_state
-from creperie.training.small import CONFIG, WEIGHTS, load_weights, read_config
+from creperie.training.architecture import save_weights
+from creperie.training.options import HEADS, TOWERS
+from creperie.training.small import CONFIG, WEIGHTS, StagedEncoder, load_weights, read_config
 from creperie.training.vision import ViewRule, VisionTower
 
 MODEL_TYPE = "creperie-towers"
-TOWERS = ("image", "text")
-HEADS = {"linear": "one linear map", "mlp": "one hidden layer", "residual": "both, added"}
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class ProjectionHead(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.norm(x)
         parts = [part(x) for part in (self.linear, self.mlp) if part is not None]
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        return sum(parts[1:], parts[0])
 
 
 class JoinedHeads(nn.Module):
@@ -177,7 +175,7 @@ class TowerPair:
         )
 
 
-class TowersEncoder:
+class TowersEncoder(StagedEncoder):
     """Joined towers with the interface of `creperie.models`. The vector of an image is the mean over its views."""
 
     trims = True
@@ -196,9 +194,6 @@ class TowersEncoder:
         with exact_float32():
             return unit_vectors(mean_view(self.heads.image(features)))
 
-    def encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
-        return in_parts(lambda part: self.forward_images([self.prepare_image(i) for i in part]), images)
-
     def prepare_texts(self, texts: Sequence[str]) -> list[Tokens]:
         tokens: list[Tokens] = self.towers.text.prepare_texts(texts)
         return tokens
@@ -207,9 +202,6 @@ class TowersEncoder:
         features = torch.from_numpy(self.towers.text.forward_texts(prepared)).to(self.place.torch_device)
         with exact_float32():
             return unit_vectors(self.heads.text(features))
-
-    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        return in_parts(lambda part: self.forward_texts(self.prepare_texts(part)), texts)
 
 
 def mean_view(vectors: torch.Tensor) -> torch.Tensor:
@@ -230,10 +222,8 @@ def new_heads(config: TowersConfig, towers: TowerPair, seed: int) -> JoinedHeads
 
 def save_heads(folder: Path, heads: JoinedHeads, config: TowersConfig) -> None:
     """Write the heads and the configuration of the towers into an existing folder."""
-    from safetensors.torch import save_file
-
     write_json(folder / CONFIG, {"model_type": MODEL_TYPE, "widths": list(heads.widths), **asdict(config)})
-    save_file(plain_state(heads), folder / WEIGHTS)
+    save_weights(heads, folder / WEIGHTS)
 
 
 def load_heads(folder: Path) -> JoinedHeads:

@@ -108,12 +108,14 @@ def tune(
         done = train_job(job, Path(out) / way, device=device, progress=progress)
         run = score(test, done.uri, tasks=["itt"], options=ScoreOptions(device=device), progress=progress)
         results = {r.subset: r for r in run.evaluate() if r.subset != "macro"}
+        ends = ("accuracy", "low", "high")
+        accuracy, low, high = ({name: 100 * getattr(r, end) for name, r in results.items()} for end in ends)
         rows.append(
             TuningResult(
                 way,
-                {name: 100 * r.accuracy for name, r in results.items()},
-                {name: 100 * r.low for name, r in results.items()},
-                {name: 100 * r.high for name, r in results.items()},
+                accuracy,
+                low,
+                high,
                 {f"{r.direction} @{r.at}": r.percent for r in recalls(pairs, done.uri, device=device).rows},
                 done.document["trained_weights"],
                 done.uri,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +37,7 @@ class ViewRule:
         >>> ViewRule(("whole", "mirrored"), 28)(Image.new("L", (50, 40))).shape
         (2, 28, 28, 3)
         """
-        shown = image if image.mode == "RGB" else image.convert("RGB")
-        return np.stack([np.asarray(self._view(shown, name)) for name in self.names])
+        return np.stack([np.asarray(self._view(image.convert("RGB"), name)) for name in self.names])
 
     def _view(self, image: Image.Image, name: str) -> Image.Image:
         box = None
@@ -85,7 +83,12 @@ class VisionTower:
 
     def scaled(self, pixels: torch.Tensor) -> torch.Tensor:
         """Return bytes (n, h, w, 3) as pixels (n, 3, h, w), normalised and resized as the tower expects them."""
-        return scaled(pixels, self.processor.image_mean, self.processor.image_std, self.side)
+        own = self.processor
+        shift, scale = (torch.tensor(list(v), device=pixels.device) for v in (own.image_mean, own.image_std))
+        normalised = ((pixels.float() / 255 - shift) / scale).permute(0, 3, 1, 2)
+        if self.side is None or self.side == normalised.shape[-1]:
+            return normalised
+        return interpolate(normalised, (self.side, self.side), mode="bicubic", antialias=True)
 
     def features(self, scaled: torch.Tensor) -> torch.Tensor:
         """Return the features, (n, width), of pixels, (n, 3, h, w)."""
@@ -99,15 +102,6 @@ class VisionTower:
 
     def weights(self) -> str:
         return hash_files(sorted(self.path.glob("*.safetensors")) or sorted(self.path.glob("*.bin")))
-
-
-def scaled(pixels: torch.Tensor, mean: Sequence[float], std: Sequence[float], side: int | None = None) -> torch.Tensor:
-    """Return bytes (n, h, w, 3) as normalised pixels (n, 3, h, w), resized to (side, side) if `side` is given."""
-    shift, scale = (torch.tensor(list(v), device=pixels.device) for v in (mean, std))
-    normalised = ((pixels.float() / 255 - shift) / scale).permute(0, 3, 1, 2)
-    if side is None or side == normalised.shape[-1]:
-        return normalised
-    return interpolate(normalised, (side, side), mode="bicubic", antialias=True)
 
 
 def random_crops(images: torch.Tensor, smallest: float) -> torch.Tensor:
