@@ -66,7 +66,7 @@ class FittedStudy:
         return {
             "converged": self.converged,
             "fits": [f.document() for f in self.fits],
-            "skipped": [{"label": s.label, "sample": s.sample, "reason": s.reason} for s in self.skipped],
+            "skipped": [asdict(s) for s in self.skipped],
             "notes": list(self.notes),
         }
 
@@ -175,8 +175,7 @@ def _without_idle_slopes(
 
 def bearable(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[str]]:
     """Return the analysis without the terms that have fewer than two values in the table, and the terms left out."""
-    table = with_short_names(table, list(analysis.where))
-    table = table.take(pa.array(chosen_rows(table, analysis.where)))
+    table = _chosen(table, analysis.where)
     terms: list[str] = []
     left_out: list[str] = []
     for term, parts in zip(analysis.fixed, analysis.factors):
@@ -193,8 +192,7 @@ def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[
     """
     used = {column_of(part) for parts in analysis.factors for part in parts}
     where = {**analysis.where, **{name: levels for name, levels in analysis.levels.items() if name in used}}
-    table = with_short_names(table, list(where))
-    table = table.take(pa.array(chosen_rows(table, where)))
+    table = _chosen(table, where)
     terms: dict[bytes, str] = {}
     left_out: list[str] = []
     for term in analysis.random:
@@ -208,6 +206,12 @@ def sampled_groups(table: pa.Table, analysis: Analysis) -> tuple[Analysis, list[
         else:
             terms[codes.tobytes()] = term
     return replace(analysis, random=tuple(terms.values()) or analysis.random[:1]), left_out
+
+
+def _chosen(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> pa.Table:
+    """Return the rows whose values in these columns are among the given ones."""
+    table = with_short_names(table, list(where))
+    return table.take(pa.array(chosen_rows(table, where)))
 
 
 def _varies(table: pa.Table, name: str, levels: Sequence[str] | None) -> bool:

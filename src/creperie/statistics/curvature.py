@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +15,9 @@ TOLERANCE = 2e-3
 ROUNDS = 12
 
 
-def slope(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """Return the gradient by central differences."""
-    gradient = np.zeros(len(x))
-    for k in range(len(x)):
-        move = np.zeros(len(x))
-        move[k] = step[k]
-        gradient[k] = (f(x + move) - f(x - move)) / (2 * step[k])
-    return gradient
+def slope(f: Callable[[np.ndarray], Any], x: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Return the gradient of a function, or of each of its values, by central differences: a row per parameter."""
+    return np.array([(f(x + move) - f(x - move)) / (2 * size) for move, size in zip(np.diag(step), step)])
 
 
 def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
@@ -29,8 +25,8 @@ def curvature(f: Objective, x: np.ndarray, step: np.ndarray) -> np.ndarray:
     n = len(x)
     middle = f(x)
     moves = np.diag(step)
-    up = np.array([f(x + moves[k]) for k in range(n)])
-    down = np.array([f(x - moves[k]) for k in range(n)])
+    up = np.array([f(x + move) for move in moves])
+    down = np.array([f(x - move) for move in moves])
     hessian = np.diag((up - 2 * middle + down) / step**2)
     for i in range(n):
         for j in range(i):
@@ -73,7 +69,7 @@ class Optimum:
         return self.scaled_gradient < TOLERANCE and not away
 
 
-def search(f: Objective, start: np.ndarray, scale: float = 1.0) -> np.ndarray:
+def search(f: Objective, start: np.ndarray) -> np.ndarray:
     """Minimise a function of non-negative standard deviations to low precision and return the minimum.
 
     Such a function does not depend on the sign of a deviation, so its gradient is zero where a deviation is zero,
@@ -86,26 +82,20 @@ def search(f: Objective, start: np.ndarray, scale: float = 1.0) -> np.ndarray:
         options = {"maxiter": 100, "eps": 1e-5, "ftol": 1e-10}
         minimum = minimize(f, x, method="L-BFGS-B", bounds=[(0.0, 50.0)] * len(x), options=options)
         x = np.asarray(minimum.x)
-        raised = _raised(f, x, float(minimum.fun), scale)
+        raised = _raised(f, x, float(minimum.fun))
         if raised is None:
             break
         x = raised
     return x
 
 
-def _raised(f: Objective, x: np.ndarray, value: float, scale: float) -> np.ndarray | None:
+def _raised(f: Objective, x: np.ndarray, value: float) -> np.ndarray | None:
     """Return a better point in which a zero deviation is raised; None if there is none."""
-    for k in np.flatnonzero(x < 1e-3 * scale):
-        tried = []
-        for height in (0.02, 0.06, 0.15, 0.3):
-            candidate = x.copy()
-            candidate[k] = height * scale
-            tried.append((f(candidate), height))
-        best, height = min(tried)
+    for k in np.flatnonzero(x < 1e-3):
+        raised = [np.where(np.arange(len(x)) == k, height, x) for height in (0.02, 0.06, 0.15, 0.3)]
+        best, place = min((f(candidate), n) for n, candidate in enumerate(raised))
         if best < value - 1e-7 * max(1.0, abs(value)) * 1e-2:
-            x = x.copy()
-            x[k] = height * scale
-            return x
+            return raised[place]
     return None
 
 

@@ -156,14 +156,18 @@ def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.nda
     """Return a mask of the rows whose values in these columns are among the given ones."""
     good = np.ones(len(table), dtype=bool)
     for name, wanted in where.items():
-        matching = pc.is_in(_text(table.column(name)), value_set=pa.array(wanted, pa.string()))
-        good &= np.asarray(matching.to_numpy(zero_copy_only=False), bool)
+        good &= _among(table.column(name), wanted)
         if not good.any():
             there = sorted(set(_text(table.column(name)).drop_null().unique().to_pylist()))
             raise UsageError(
                 f"no row is left with {name} = {' or '.join(wanted)}", hint="there are: " + ", ".join(there[:20])
             )
     return np.flatnonzero(good)
+
+
+def _among(values: pa.ChunkedArray, wanted: Sequence[str]) -> np.ndarray:
+    """Return a mask of the values that are among the wanted ones."""
+    return np.asarray(pc.is_in(_text(values), value_set=pa.array(wanted, pa.string())), bool)
 
 
 def column_of(part: str) -> str:
@@ -185,11 +189,9 @@ def _complete(table: pa.Table, columns: list[str], analysis: Analysis) -> tuple[
     good = np.ones(len(table), dtype=bool)
     for name in columns:
         values = table.column(name)
-        missing = pc.is_null(values, nan_is_null=True)
-        good &= ~np.asarray(missing.to_numpy(zero_copy_only=False), bool)
+        good &= ~np.asarray(pc.is_null(values, nan_is_null=True), bool)
         if name in analysis.levels:
-            wanted = pa.array(analysis.levels[name], pa.string())
-            good &= np.asarray(pc.is_in(_text(values), value_set=wanted).to_numpy(zero_copy_only=False), bool)
+            good &= _among(values, analysis.levels[name])
     rows = np.flatnonzero(good)
     if not len(rows):
         raise DataError("no row has all the values that the model needs", hint="columns: " + ", ".join(columns))
@@ -238,8 +240,8 @@ def _coded(table: pa.Table, part: str, analysis: Analysis) -> Coded:
     if call:
         raise DataError(f"{part}: the column {name!r} holds no numbers")
     text = _text(values).to_numpy(zero_copy_only=False).astype(str)
-    values_found = sorted(set(text.tolist()))
-    levels = tuple(v for v in analysis.levels.get(name, tuple(values_found)) if v in set(values_found))
+    there = set(text.tolist())
+    levels = tuple(v for v in analysis.levels.get(name) or sorted(there) if v in there)
     if len(levels) < 2:
         only = f" ({levels[0]!r})" if levels else ""
         raise DataError(f"the factor {name!r} has one level only{only}", hint="leave it out of the fixed effects")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -71,7 +70,6 @@ class Fit:
     p_values: str  #: the method of the p-values
     convergence: Convergence
     covariance: np.ndarray = field(repr=False, compare=False)
-    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Coefficient:
         return {c.name: c for c in self.coefficients}[name]
@@ -86,19 +84,12 @@ class Fit:
         return 2.0 * self.parameters - 2.0 * self.log_likelihood
 
     def document(self) -> dict[str, Any]:
-        shown: Mapping[str, Any] = asdict(self.convergence)
+        plain = ("family", "method", "n", "criterion", "log_likelihood", "aic", "p_values")
         return {
-            "family": self.family,
-            "method": self.method,
-            "n": self.n,
+            **{name: getattr(self, name) for name in plain},
             "coefficients": [asdict(c) for c in self.coefficients],
             "random": [asdict(s) for s in self.spreads],
-            "criterion": self.criterion,
-            "log_likelihood": self.log_likelihood,
-            "aic": self.aic,
-            "p_values": self.p_values,
-            "convergence": {**shown, "line": self.convergence.line},
-            "notes": list(self.notes),
+            "convergence": {**asdict(self.convergence), "line": self.convergence.line},
         }
 
 
@@ -108,11 +99,10 @@ def tested(names: list[str], estimates: np.ndarray, covariance: np.ndarray, df: 
 
     coefficients = []
     for k, name in enumerate(names):
-        se = math.sqrt(covariance[k, k])
-        statistic = float(estimates[k]) / se if se else math.nan
+        b, se = float(estimates[k]), math.sqrt(covariance[k, k])
+        statistic = b / se if se else math.nan
         normal = math.isinf(df[k])
         p = 2 * (stats.norm.sf(abs(statistic)) if normal else stats.t.sf(abs(statistic), df[k]))
         reach = se * float(stats.norm.ppf(0.975) if normal else stats.t.ppf(0.975, df[k]))
-        b = float(estimates[k])
         coefficients.append(Coefficient(name, b, se, statistic, float(df[k]), float(p), b - reach, b + reach))
     return tuple(coefficients)

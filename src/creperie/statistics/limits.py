@@ -49,8 +49,8 @@ def ceilings(bench: Benchmark) -> list[Ceiling]:
     for wrong, halved in zip(*rows.values(), strict=True):
         of_subset = subsets == wrong.subset if wrong.subset != "all" else np.ones(len(subsets), bool)
         if wrong.subset != "macro":
-            counts = int(same[of_subset].sum()), int(half[of_subset].sum())
-            limits.append(Ceiling(wrong.subset, wrong.n, counts[0], wrong.accuracy, halved.accuracy, counts[1]))
+            alike, extended = (int(mask[of_subset].sum()) for mask in (same, half))
+            limits.append(Ceiling(wrong.subset, wrong.n, alike, wrong.accuracy, halved.accuracy, extended))
     return limits if len(limits) > 2 else limits[-1:]
 
 

@@ -7,14 +7,14 @@ their cross-products only, so a step costs the same at a thousand rows and at a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from creperie.core import UsageError
-from creperie.statistics.curvature import Optimum, curvature, newton, search
+from creperie.statistics.curvature import Optimum, curvature, newton, search, slope
 from creperie.statistics.fit import Convergence, Fit, RandomIntercept, tested
 from creperie.statistics.groups import Gram, Groups
 
@@ -66,9 +66,9 @@ def fit_linear(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Group
         raise UsageError(f"{n} rows are too few for {p} fixed and {len(groups.names)} random effects")
     moments = _moments(y, x, groups.sorted())
     counted = _Counted(moments, reml)
-    optimum = _search(counted, len(groups.names))
-    optimum = _at_zero(counted, optimum)
-    return _fit(moments, optimum, counted, list(names), reml)
+    start = search(counted, np.full(len(groups.names), 0.5))
+    optimum = newton(counted, start, np.maximum(1e-4, 1e-3 * np.abs(start)), np.zeros(len(start)))
+    return _fit(moments, _at_zero(counted, optimum), counted, list(names), reml)
 
 
 def _moments(y: np.ndarray, x: np.ndarray, groups: Groups) -> _Moments:
@@ -124,12 +124,6 @@ class _Counted:
         return float(criterion)
 
 
-def _search(criterion: _Counted, count: int) -> Optimum:
-    theta = search(criterion, np.full(count, 0.5))
-    step = np.maximum(1e-4, 1e-3 * np.abs(theta))
-    return newton(criterion, theta, step, np.zeros(count))
-
-
 def _at_zero(criterion: _Counted, optimum: Optimum) -> Optimum:
     """Return the optimum with negligible deviations set to zero, if the criterion gets no worse."""
     theta = np.where(optimum.x < 1e-2, 0.0, optimum.x)
@@ -150,7 +144,7 @@ def _fit(m: _Moments, optimum: Optimum, criterion: _Counted, names: list[str], r
     sigma = float(np.sqrt(point.rss / (m.n - len(m.xx) if reml else m.n)))
     covariance = sigma**2 * point.unscaled / np.outer(m.scale, m.scale)
     beta = (point.beta + m.first) / m.scale
-    df = degrees_of_freedom(_Pieces(m, reml), theta, sigma) if reml else np.full(len(beta), np.inf)
+    df = degrees_of_freedom(m, theta, sigma) if reml else np.full(len(beta), np.inf)
     spreads = [
         RandomIntercept(name, size, float(t * sigma))
         for name, size, t in zip(m.groups.names, m.groups.sizes, theta.tolist())
@@ -171,27 +165,14 @@ def _fit(m: _Moments, optimum: Optimum, criterion: _Counted, names: list[str], r
     )
 
 
-class _Pieces:
-    """The criterion and the covariance of the fixed effects as functions of (θ, σ), for Satterthwaite's method."""
-
-    def __init__(self, moments: _Moments, reml: bool) -> None:
-        self.m = moments
-        self.reml = reml
-
-    def __call__(self, theta: np.ndarray, sigma: float) -> tuple[float, np.ndarray]:
-        m = self.m
-        point = _point(m, np.abs(theta))
-        rows = m.n - len(m.xx) if self.reml else m.n
-        value = point.log_determinant + rows * np.log(2 * np.pi * sigma**2) + point.rss / sigma**2
-        value += point.rx_log if self.reml else 0.0
-        return float(value), sigma**2 * np.diag(point.unscaled)
+def _restricted(m: _Moments, x: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the restricted criterion at (θ, σ), and the variances of the fixed effects there."""
+    point, sigma = _point(m, np.abs(x[:-1])), float(x[-1])
+    value = point.log_determinant + (m.n - len(m.xx)) * np.log(2 * np.pi * sigma**2) + point.rss / sigma**2
+    return float(value + point.rx_log), sigma**2 * np.diag(point.unscaled)
 
 
-#: (θ, σ) → the restricted criterion there, and the variances of the fixed effects
-Pieces = Callable[[np.ndarray, float], tuple[float, np.ndarray]]
-
-
-def degrees_of_freedom(pieces: Pieces, theta: np.ndarray, sigma: float) -> np.ndarray:
+def degrees_of_freedom(m: _Moments, theta: np.ndarray, sigma: float) -> np.ndarray:
     """Return Satterthwaite's degrees of freedom of every fixed effect: 2 v² / (g' C g).
 
     v is the variance of the fixed effect, g its gradient in (θ, σ), and C the covariance of (θ, σ). Directions in which
@@ -199,24 +180,12 @@ def degrees_of_freedom(pieces: Pieces, theta: np.ndarray, sigma: float) -> np.nd
     """
     here = np.append(theta, sigma)
     step = np.maximum(1e-3 * np.abs(here), 1e-4)
-
-    def criterion(x: np.ndarray) -> float:
-        return pieces(x[:-1], float(x[-1]))[0]
-
-    hessian = curvature(criterion, here, step)
+    hessian = curvature(lambda x: _restricted(m, x)[0], here, step)
     values, vectors = np.linalg.eigh(hessian)
     good = values > 1e-8 * values.max()
     covariance = 2 * (vectors[:, good] / values[good]) @ vectors[:, good].T
-    slopes = np.stack([_variance_slope(pieces, here, k, step[k]) for k in range(len(here))], axis=1)
-    variances = pieces(theta, sigma)[1]
+    slopes = slope(lambda x: _restricted(m, x)[1], here, step).T
+    variances = _restricted(m, here)[1]
     spread = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
     with np.errstate(divide="ignore"):
         return np.where(spread > 0, 2 * variances**2 / spread, np.inf)
-
-
-def _variance_slope(pieces: Pieces, here: np.ndarray, k: int, step: float) -> np.ndarray:
-    move = np.zeros(len(here))
-    move[k] = step
-    above, below = here + move, here - move
-    high, low = pieces(above[:-1], float(above[-1]))[1], pieces(below[:-1], float(below[-1]))[1]
-    return (high - low) / (2 * step)

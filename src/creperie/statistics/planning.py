@@ -80,7 +80,8 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
         raise UsageError(f"runs say nothing about {claim!r}", hint="leave them out, or plan for `compare`")
     pilot = _pilot(runs) if runs else None
     items = options.items or (len(pilot.right) if pilot else 500)
-    plan = replace(options, items=items, accuracy=_accuracy(claim, options))
+    usual = {"clean": 0.5, "leak": 0.6}.get(claim, 0.75)
+    plan = replace(options, items=items, accuracy=usual if options.accuracy is None else options.accuracy)
     simulators = {"compare": _better, "interval": _narrow, "clean": _audited, "leak": _audited, "kappa": _agreeing}
     shows = pilot.shows if pilot else simulators[claim]
     tried: dict[int, float] = {}
@@ -110,11 +111,6 @@ def _smallest(share: Callable[[int], float], items: int, target: float) -> int |
         middle = round(math.sqrt(low * high))
         low, high = (low, middle) if share(middle) >= target else (middle, high)
     return high
-
-
-def _accuracy(claim: str, plan: PowerOptions) -> float:
-    default = {"clean": 0.5, "leak": 0.6}.get(claim, 0.75)
-    return default if plan.accuracy is None else plan.accuracy
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +154,7 @@ def _sees(better: np.ndarray, worse: np.ndarray, clusters: np.ndarray) -> bool:
 
 def _drawn(plan: PowerOptions, items: int, shares: Sequence[float], rng: np.random.Generator) -> np.ndarray:
     """Draw a category for every item with these probabilities; items of the same image correlate by `icc`."""
-    image = np.arange(items) // plan.per_image
+    image = _images(plan, items)
     single, common = (rng.choice(len(shares), n, p=shares) for n in (items, int(image[-1]) + 1))
     return np.where(rng.random(items) < math.sqrt(plan.icc), common[image], single)
 

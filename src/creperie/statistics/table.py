@@ -151,9 +151,8 @@ def judged(table: pa.Table, grammar: WordingPreference | None, progress: Progres
     if not {"caption", "foil"} <= set(table.column_names):
         raise UsageError("grammaticality needs the captions and the foils", hint="give the benchmark with `bench=`")
     answer = preferred(table.column("caption"), table.column("foil"), grammar, progress)
-    if "grammaticality" in table.column_names:
-        return table.set_column(table.column_names.index("grammaticality"), "grammaticality", answer)
-    return table.append_column("grammaticality", answer)
+    others = [name for name in table.column_names if name != "grammaticality"]
+    return table.select(others).append_column("grammaticality", answer)
 
 
 def _check_twins(runs: Sequence[Run]) -> None:
@@ -249,10 +248,10 @@ def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: TableRe
     subset, id_ = (run.table.column(name).take(take) for name in ("subset", "id"))
     size = reading.sizes.get(run.model, run.document["model"].get("parameters"))
     columns: dict[str, Any] = {
-        "run": _same(run.name, n),
-        "model": _same(run.model, n),
+        "run": pa.repeat(run.name, n),
+        "model": pa.repeat(run.model, n),
         "size": pa.array(np.full(n, np.nan if size is None else float(size)), from_pandas=True),
-        "benchmark": _same(run.benchmark, n),
+        "benchmark": pa.repeat(run.benchmark, n),
         "subset": subset,
         "item": pc.binary_join_element_wise(subset, id_, "/"),
         "image": _images(run, rows),
@@ -266,10 +265,6 @@ def _columns(run: Run, bench: Benchmark | None, rows: _RunRows, reading: TableRe
     if bench is not None:
         columns |= _of_benchmark(bench, run, rows, reading)
     return pa.table(columns)
-
-
-def _same(value: str, n: int) -> pa.Array:
-    return pa.array([value], pa.string()).take(pa.array(np.zeros(n, np.int64)))
 
 
 def _images(run: Run, rows: _RunRows) -> pa.Array:
@@ -311,7 +306,7 @@ def _of_benchmark(bench: Benchmark, run: Run, rows: _RunRows, reading: TableRead
     take = pa.array(rows.item)
     tags = {name: bench.column(name).take(take) for name in bench.columns if name.startswith(TAG_PREFIX)}
     source = tags.get(f"{TAG_PREFIX}source")
-    columns["source"] = source.cast(pa.string()) if source is not None else _same(bench.name, len(rows.item))
+    columns["source"] = source.cast(pa.string()) if source is not None else pa.repeat(bench.name, len(rows.item))
     construction = tags.get(f"{TAG_PREFIX}construction")
     if construction is not None:
         slots = _slots(run, rows) if not reading.task else None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from creperie.core import ModelError, Progress, UsageError, silent
 
@@ -74,9 +73,7 @@ def preferred(
 
 def words_of(texts: pa.Array) -> np.ndarray:
     """Return the number of words of each text."""
-    counted = pc.list_value_length(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(texts.fill_null(""))))
-    empty = pc.equal(pc.utf8_trim_whitespace(texts.fill_null("")), "")
-    return np.where(np.asarray(empty), 0, np.asarray(counted)).astype(np.int64)
+    return np.array([len((text or "").split()) for text in texts.to_pylist()], np.int64)
 
 
 def construction_columns(
