@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +22,17 @@ settings.load_profile("steady")
 
 # Audits use an installed language model and encoder when none is named; in tests only where they are named.
 os.environ.setdefault("CREPERIE_AUDIT_MODELS", "none")
+
+# What tests store goes into a folder of this session, never into the user's cache; only language models that were
+# prepared there, which takes minutes, are read from it. Workers of pytest-xdist inherit the folder.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    from creperie.core import cache_home
+
+    prepared, session = cache_home() / "gguf", Path(tempfile.mkdtemp(prefix="creperie-tests-"))
+    if prepared.is_dir():
+        (session / "gguf").symlink_to(prepared)
+    os.environ["CREPERIE_CACHE"] = str(session)
+    atexit.register(shutil.rmtree, session, ignore_errors=True)
 
 # Processes that tests start, workers among them, find the stand-ins of tests/support.
 SUPPORT = str(Path(__file__).parent / "support")

@@ -42,7 +42,7 @@ def test_json_contract_and_exit_code_of_a_leak(audit: Any, leaky: str) -> None:
     row = next(r for r in found["results"] if (r["subset"], r["attacker"]) == ("planted", "length-words"))
     assert (row["n"], row["accuracy"], row["ties"], row["fix"]) == (60, 1.0, 0, "structural")
     assert row["low"] <= row["accuracy"] <= row["high"]
-    assert {"raw", "direction", "strict", "bits", "p", "p_holm", "leaks", "kept", "chance"} <= row.keys()
+    assert {"raw", "direction", "bits", "p", "p_holm", "leaks", "kept", "chance"} <= row.keys()
     assert {r["subset"] for r in found["results"]} == {"planted", "all"}
     assert found["subsets"][0]["through"][0]["choice"] == "the caption with fewer words"
     assert {"cue", "positives", "negatives", "example"} <= found["cues"]["planted"][0].keys()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from creperie.auditing.cached_models import CachedEncoder, CachedScorer
+from creperie.core import cache_home
 from creperie.models.protocols import Fingerprint
 
 
@@ -74,3 +77,11 @@ def test_a_store_that_cannot_be_written_changes_nothing(
 
     monkeypatch.setattr(f"creperie.scoring.store.VectorShelf.{method}", refuse)
     assert CachedScorer(Counting()).score_texts(["abc"]).tolist() == [-2.0]
+
+
+def test_tests_store_nothing_in_the_cache_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `tests/conftest.py` set stands outside this file's own store, here and in processes that tests start."""
+    monkeypatch.undo()
+    found = subprocess.check_output([sys.executable, "-c", "from creperie.core import cache_home; print(cache_home())"])
+    assert cache_home() == Path(found.decode().strip())
+    assert cache_home().name.startswith("creperie-tests-")

@@ -26,7 +26,7 @@ from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import Learner
 from creperie.auditing.linear import _weights, fit_linear
 from creperie.auditing.measure import bits, calibrated, fit_scale, log_loss, measure_attacker
-from creperie.auditing.model_attackers import EnsembleAttacker
+from creperie.auditing.model_attackers import Ensemble
 from creperie.auditing.null import DRAWS, null_accuracies
 from creperie.auditing.pairs import Pairs, item_wins, pairs_of
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
@@ -208,11 +208,11 @@ def test_an_ensemble_answers_a_pair_without_knowing_its_roles() -> None:
         )
     )
     members = [Ridge(rng.standard_normal((120, 8))) for _ in range(2)]
-    first = EnsembleAttacker(members).margins(pairs)
+    first = Ensemble(members).margins(pairs, "")
     for i in (0, 17, 41):
         left, right = pairs.left.copy(), pairs.right.copy()
         left[i], right[i] = right[i], left[i]
-        turned = EnsembleAttacker(members).margins(replace(pairs, left=left, right=right))
+        turned = Ensemble(members).margins(replace(pairs, left=left, right=right), "")
         assert turned[i] == pytest.approx(-first[i], rel=1e-4)
         assert first[i] != 0
 
@@ -227,8 +227,8 @@ def test_a_subset_is_answered_the_same_whatever_is_asked_beside_it() -> None:
     mine = np.flatnonzero(pairs.subset[pairs.item] == 0)
     assert np.array_equal(pairs.folds_of(mine, 5, 0), alone.folds_of(np.arange(len(alone)), 5, 0))
     members = make_attackers(["learned-linear", "length-chars"], AttackerModels())
-    together = EnsembleAttacker(members).margins(pairs)[mine]
-    assert np.array_equal(together, EnsembleAttacker(members).margins(alone))
+    together = Ensemble(members).margins(pairs, "")[mine]
+    assert np.array_equal(together, Ensemble(members).margins(alone, ""))
 
 
 def test_columns_are_n_grams_in_order_with_their_differences() -> None:
@@ -250,11 +250,12 @@ def test_what_was_learned_on_some_pairs_answers_others_in_their_columns(planted:
     pairs = pairs_of(planted(lambda true, false, rng: (true, false.replace("A ", "One ", 1)), 60))
     train, test = np.arange(40), np.arange(40, 60)
     inner = np.arange(40) % 3
-    whole = fit_linear(pair_features(pairs), train, inner, 0)
+    everything = pair_features(pairs)
+    whole = fit_linear(everything, train, inner, 0)
     seen = pair_features(pairs, train)
     own = fit_linear(seen, np.arange(40), inner, 0)
     asked = pair_features(pairs, test, seen.columns)
-    np.testing.assert_allclose(own.margins(np.arange(20), asked), whole.margins(test), rtol=1e-9)
+    np.testing.assert_allclose(own.margins(np.arange(20), asked), whole.margins(test, everything), rtol=1e-9)
 
 
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 6))

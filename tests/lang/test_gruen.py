@@ -146,7 +146,7 @@ def test_scores_are_those_of_the_formula(checkpoints: tuple[Path, Path]) -> None
     from creperie.auditing.gruen import load_gruen
 
     masked, cola = checkpoints
-    scores = load_gruen(f"lm:{masked}", f"hf:{cola}", device="cpu").score_texts(TEXTS)
+    scores = load_gruen(f"lm:{masked}", f"hf:{cola}").score_texts(TEXTS)
     assert scores.dtype == np.float32
     assert scores == pytest.approx([by_hand(text, masked, cola) for text in TEXTS], rel=1e-5)
     assert len(set(scores.tolist())) == len(TEXTS)

@@ -31,10 +31,10 @@ from creperie.auditing.linear import fit_linear as fit_linear
 from creperie.auditing.measure import AttackerMargins as AttackerMargins
 from creperie.auditing.measure import Measure as Measure
 from creperie.auditing.measure import against_chance as against_chance
+from creperie.auditing.measure import answers_of as answers_of
 from creperie.auditing.measure import calibrated as calibrated
 from creperie.auditing.measure import measure_attacker as measure_attacker
-from creperie.auditing.model_attackers import EmbeddingAttacker as EmbeddingAttacker
-from creperie.auditing.model_attackers import EnsembleAttacker as EnsembleAttacker
+from creperie.auditing.model_attackers import EmbeddingLearner as EmbeddingLearner
 from creperie.auditing.null import kernel_of as kernel_of
 from creperie.auditing.null import null_accuracies as null_accuracies
 from creperie.auditing.null import null_spreads as null_spreads
@@ -67,6 +67,7 @@ from creperie.auditing.verdict import EXIT_CODES as EXIT_CODES
 from creperie.auditing.verdict import LEAST_KEPT as LEAST_KEPT
 from creperie.auditing.verdict import AuditRow as AuditRow
 from creperie.auditing.verdict import Judgement as Judgement
+from creperie.auditing.verdict import balanced_share as balanced_share
 from creperie.auditing.verdict import corrected as corrected
 from creperie.auditing.verdict import judge as judge
 from creperie.auditing.verdict import judge_validation as judge_validation

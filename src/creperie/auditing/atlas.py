@@ -19,43 +19,49 @@ HEAD = ("subset", "n", "verdict", "fix", "simplest cue", "bits", "order-blind")
 OVERVIEW = ("benchmark", "items", "subsets that leak", "what can be done", "simplest cue", "bits", "order-blind")
 
 
+#: A table: its columns, its families, and the rows with the strongest attackers by family and the audit of each.
+Sheet = tuple[list[str], list[str], list[tuple[list[str], dict[str, Document], Document]]]
+
+
 def atlas_markdown(audits: Sequence[Document]) -> str:
     """Return the atlas in Markdown: an overview, and one table per benchmark."""
     lines = ["# The atlas: what released benchmarks give away without their images", "", _intro(audits), ""]
-    families, summaries = _overview(audits)
-    lines += _markdown((*OVERVIEW[:2], *families, *OVERVIEW[2:]), [row for row, _ in summaries])
+    lines += _markdown(_overview(audits))
     for audit in audits:
-        families, chosen = _chosen(audit)
-        rows = [_row(subset, families, strongest, audit) for subset, strongest in chosen.items()]
-        lines += ["", f"## {audit['benchmark']}", "", _sentence(audit), ""]
-        lines += [f"    {command_of(audit)}", ""]
-        lines += _markdown((*HEAD[:2], *families, *HEAD[2:]), rows)
+        lines += ["", f"## {audit['benchmark']}", "", _sentence(audit), "", f"    {command_of(audit)}", ""]
+        lines += _markdown(_subsets(audit))
     return "\n".join(lines) + "\n"
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _markdown(sheet: Sheet) -> list[str]:
+    head, _, rows = sheet
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return [*lines, *("| " + " | ".join(row).replace("\n", " ") + " |" for row in rows)]
+    return [*lines, *("| " + " | ".join(row).replace("\n", " ") + " |" for row, *_ in rows)]
 
 
 def atlas_page(audits: Sequence[Document]) -> str:
     """Return the atlas as one HTML page that fetches nothing. The title of a cell is the command that computes it."""
-    tables = []
-    for audit in audits:
-        families, chosen = _chosen(audit)
-        rows = [
-            _cells(_row(s, families, strongest, audit), families, strongest, audit) for s, strongest in chosen.items()
-        ]
-        about = {"name": audit["benchmark"], "sentence": _sentence(audit), "commands": [command_of(audit)]}
-        columns = [*HEAD[:2], *families, *HEAD[2:]]
-        tables.append({**about, "columns": columns, "rows": rows, "text": (HEAD[0], *HEAD[2:5])})
-    families, summaries = _overview(audits)
-    wholes = [_cells(row, families, whole, audit) for (row, whole), audit in zip(summaries, audits)]
-    columns = [*OVERVIEW[:2], *families, *OVERVIEW[2:]]
-    overview = {"columns": columns, "rows": wholes, "text": (OVERVIEW[0], *OVERVIEW[2:5])}
+    tables = [
+        {"name": a["benchmark"], "sentence": _sentence(a), "commands": [command_of(a)], **_heat_table(_subsets(a))}
+        for a in audits
+    ]
     title = "Atlas: what released benchmarks give away without their images"
     intro = _intro(audits).replace("`", "")  # Markdown code marks
+    overview = _heat_table(_overview(audits))
     return render("auditing", "atlas.html", title=title, intro=intro, overview=overview, tables=tables)
+
+
+def _heat_table(sheet: Sheet) -> dict[str, Any]:
+    columns, families, rows = sheet
+    cells = [_cells(row, families, mine, audit) for row, mine, audit in rows]
+    return {"columns": columns, "rows": cells, "text": (columns[0], *columns[-5:-2])}
+
+
+def _subsets(audit: Document) -> Sheet:
+    """Return the table of a benchmark, with one row per subset."""
+    families, chosen = _chosen(audit)
+    rows = [(_row(subset, families, strongest, audit), strongest, audit) for subset, strongest in chosen.items()]
+    return [*HEAD[:2], *families, *HEAD[2:]], families, rows
 
 
 def _cells(row: Sequence[str], families: Sequence[str], mine: Mapping[str, Document], audit: Document) -> list[Any]:
@@ -100,14 +106,11 @@ def _intro(audits: Sequence[Document]) -> str:
     )
 
 
-Rows = list[tuple[list[str], Mapping[str, Document]]]
-
-
-def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
-    """Return the families, and one row per benchmark with the accuracy of every family on all items."""
+def _overview(audits: Sequence[Document]) -> Sheet:
+    """Return the table of all benchmarks, with the accuracy of every family on all items."""
     chosen = [_chosen(audit)[1] for audit in audits]
     wholes = [by_subset.get("all") or next(iter(by_subset.values())) for by_subset in chosen]
-    order, rows = _ordered({family for whole in wholes for family in whole}), Rows()
+    order, rows = _ordered({family for whole in wholes for family in whole}), []
     for audit, whole in zip(audits, wholes):
         row, judged = _row("all", order, whole, audit), audit["subsets"]
         row = [
@@ -118,8 +121,8 @@ def _overview(audits: Sequence[Document]) -> tuple[list[str], Rows]:
         ]
         row[-5] = f"{sum(j['verdict'] == 'leaks' for j in judged)} of {len(judged)}"
         row[-4] = ", ".join(dict.fromkeys(str(j["fix"]) for j in judged if j["fix"]))
-        rows.append((row, whole))
-    return order, rows
+        rows.append((row, whole, audit))
+    return [*OVERVIEW[:2], *order, *OVERVIEW[2:]], order, rows
 
 
 def _sentence(audit: Document) -> str:

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from creperie.auditing.attackers import Attacker, TextAttacker, learns
 from creperie.auditing.battery import ENSEMBLE, AttackerModels, make_attackers
 from creperie.auditing.features import counted_once
-from creperie.auditing.measure import AttackerMargins, Measure, calibrated, measure_attacker
+from creperie.auditing.measure import AttackerMargins, Measure, answers_of, measure_attacker
 from creperie.auditing.null import BOUND
-from creperie.auditing.pairs import Pairs, image_pairs_of, pairs_of
+from creperie.auditing.pairs import Pairs, image_pairs_of, item_gaps, pairs_of
 from creperie.auditing.registry import entry_of
 from creperie.auditing.result import answers_on
 from creperie.auditing.sampling import Sample, sample_for, spread_over
-from creperie.auditing.verdict import ALL, FIXES, AuditRow, corrected, fix_of, share_kept
+from creperie.auditing.verdict import ALL, FIXES, AuditRow, balanced_share, corrected, fix_of
 from creperie.bench import Benchmark
 from creperie.core import Progress, percent
 from creperie.engine import Engine, Held, Work, gather
@@ -91,12 +91,11 @@ class Attack:
     def on(self, pairs: Pairs, view: str = "") -> tuple[list[AuditRow], Answers]:
         """Run every attacker, slow ones on the sample; return rows for every subset and for all, and the answers."""
         rows, answers = [], {}
-        some = self.sample.of(pairs) if self.sample else pairs
+        some = pairs.of_items(self.sample.keep) if self.sample else pairs
         for attacker in self.attackers:
             drawn = self.sample if is_slow(attacker) else None
             asked = some if drawn else pairs
-            margins = attacker.margins(asked, self.progress)
-            scaled = calibrated(asked, margins, directed=attacker.directed, seed=self.seed, learned=learns(attacker))
+            scaled = answers_of(attacker, asked, self.seed, self.progress)
             answers[attacker.name] = spread_over(pairs, drawn, scaled) if drawn else scaled
             rows += _measured(attacker, scaled, view, drawn)
         return rows, answers
@@ -207,7 +206,8 @@ def _measured(attacker: Attacker, answers: AttackerMargins, view: str, sample: S
         figures = measure_attacker(of_subset, sample.looks[subset] if sample else 1)
         if figures.n and figures.nans < figures.pairs:
             choice = attacker.prefers if figures.direction > 0 else attacker.otherwise
-            rows.append(AuditRow(subset, view, attacker.name, choice, figures, kept=share_kept(of_subset)))
+            kept = balanced_share(item_gaps(of_subset.pairs, of_subset.margins)[of_subset.pairs.per_item > 0])
+            rows.append(AuditRow(subset, view, attacker.name, choice, figures, kept=kept))
     return rows
 
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from creperie.auditing.pairs import ArrowTexts, Pairs, item_gaps, margins_of_scores, pairs_of
-from creperie.bench import Benchmark
+from creperie.auditing.pairs import Pairs, margins_of_scores
 from creperie.core import Progress, silent
 
 if TYPE_CHECKING:
@@ -67,7 +65,6 @@ class TextAttacker:
     alphabetical: bool = False  #: sort by text, so that neighbours share prefixes (for language models); else by length
     remembers: bool = True  #: cache the score of every caption; not worth it for attackers that take microseconds
     _known: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
-    _of_texts: WeakKeyDictionary[Any, np.ndarray] = field(default_factory=WeakKeyDictionary, repr=False, compare=False)
 
     def scores(self, texts: Sequence[str], progress: Progress = silent) -> np.ndarray:
         """Return a float32 score for each text; an attacker with a memory scores each distinct text once."""
@@ -88,10 +85,8 @@ class TextAttacker:
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
         used = np.unique(np.concatenate([pairs.left, pairs.right]))
-        none = np.full(len(pairs.texts), np.nan, dtype=np.float32)
-        scores = self._of_texts.setdefault(pairs.texts, none) if isinstance(pairs.texts, ArrowTexts) else none
-        new = used[np.isnan(scores[used])]
-        for some in [new] if self.remembers else np.array_split(new, max(1, len(new) // PIECE)):
+        scores = np.full(len(pairs.texts), np.nan, dtype=np.float32)
+        for some in [used] if self.remembers else np.array_split(used, max(1, len(used) // PIECE)):
             scores[some] = self.scores(pairs.said(some), progress)
         return margins_of_scores(pairs, scores)
 
@@ -99,12 +94,6 @@ class TextAttacker:
 def learns(attacker: Attacker) -> bool:
     """Return True if an attacker's answers were learned from the benchmark that it attacks."""
     return bool(getattr(attacker, "learns", attacker.directed))
-
-
-def gaps(bench: Benchmark, attacker: Attacker, progress: Progress = silent) -> np.ndarray:
-    """Return the attacker's signed gap for every item, float32; NaN if an item has no true–false pair."""
-    pairs = pairs_of(bench)
-    return item_gaps(pairs, attacker.margins(pairs, progress))
 
 
 def scored(function: Callable[[str], float]) -> ScoreTexts:

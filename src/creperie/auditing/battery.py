@@ -11,6 +11,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from creperie.auditing.attackers import Attacker, OddOneOut, ScoreTexts, TextAttacker, by_embedding, scored
+from creperie.auditing.corpus import Corpus
+from creperie.auditing.learned import LearnedAttacker, Learner
+from creperie.auditing.model_attackers import EmbeddingLearner, Ensemble
 from creperie.auditing.registry import REGISTRY, AttackerEntry, entry_of
 from creperie.core import UsageError, load_plugin, missing_extra, option
 
@@ -18,8 +21,6 @@ if TYPE_CHECKING:  # models are imported only when one is used
     import numpy as np
 
     from creperie.auditing.cached_models import CachedScorer
-    from creperie.auditing.corpus import Corpus
-    from creperie.auditing.learned import Learner
     from creperie.bench import ImageStore
     from creperie.models import TextEncoder, TextScorer
 
@@ -79,7 +80,6 @@ class AttackerModels:
         """Return the attacker that sees only images; None if no image encoder is named."""
         if not self.image_encoder:
             return None
-        from creperie.auditing.model_attackers import EmbeddingAttacker
         from creperie.bench import open_image
         from creperie.models import ImageEncoder, load_model
 
@@ -91,19 +91,15 @@ class AttackerModels:
         def encode(names: Sequence[str]) -> np.ndarray:
             return model.encode_images([open_image(images, name) for name in names])
 
-        return EmbeddingAttacker(encode, "image-embedding", prefers, seed=self.seed)
+        return LearnedAttacker("image-embedding", EmbeddingLearner(encode, seed=self.seed), prefers)
 
     @cached_property
     def learner(self) -> Learner:
-        from creperie.auditing.learned import Learner
-
-        return Learner(self.seed)
+        return Learner(seed=self.seed)
 
     @cached_property
     def captions(self) -> Corpus:
-        from creperie.auditing.corpus import Corpus
-
-        return Corpus(self.corpus, self.seed)
+        return Corpus(self.corpus, seed=self.seed)
 
 
 #: Models that the attackers use when none is named: an importable weights package and the URI that loads it.
@@ -205,8 +201,6 @@ def gruen(models: AttackerModels) -> Attacker:
 
 
 def _learned(name: str, models: AttackerModels) -> Attacker:
-    from creperie.auditing.learned import LearnedAttacker
-
     if entry_of(name).family != "corpus":
         return LearnedAttacker(name, models.learner)
     more, less = (f"the caption {how} like those of other images" for how in ("more", "less"))
@@ -214,13 +208,12 @@ def _learned(name: str, models: AttackerModels) -> Attacker:
 
 
 def learned_embedding(models: AttackerModels) -> Attacker:
-    from creperie.auditing.model_attackers import EmbeddingAttacker
-
     if not models.encoder_uri:
         raise UsageError("the attacker 'learned-embedding' needs a text encoder", hint="pass `encoder='st:MODEL'`")
     # as for language models: one that the user named is loaded now
     encode = models.text_encoder.encode_texts if models.encoder else lambda t: models.text_encoder.encode_texts(t)
-    return EmbeddingAttacker(encode, seed=models.seed)
+    prefers = "the caption whose embedding is more like those of the true captions in the other folds"
+    return LearnedAttacker("learned-embedding", EmbeddingLearner(encode, seed=models.seed), prefers)
 
 
 #: How each attacker of the registry is made; the ensemble is made of the others.
@@ -250,9 +243,8 @@ def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacke
     members = tuple(a for a in made if a.name not in spared)
     if ENSEMBLE not in different or len(members) < 2:
         return made
-    from creperie.auditing.model_attackers import EnsembleAttacker
-
-    return [*made, EnsembleAttacker(members, seed=models.seed)]
+    together = "what the other attackers together prefer"
+    return [*made, LearnedAttacker(ENSEMBLE, Ensemble(members, seed=models.seed), together)]
 
 
 def _maker(name: str) -> Callable[[AttackerModels], Attacker]:

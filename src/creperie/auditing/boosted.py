@@ -22,18 +22,17 @@ FIXED = {"learning_rate": 0.15, "max_leaf_nodes": 4, "max_bins": 32, "min_sample
 
 @dataclass(frozen=True, eq=False)
 class Boosted:
-    """A fitted boosted model, with the features that it uses."""
+    """A fitted boosted model, with what its features are computed from."""
 
     model: Any
-    features: PairFeatures
     linear: Linear
     projection: np.ndarray | None
     varies: np.ndarray  #: columns that vary among the training pairs; no tree uses the others
     scale: float
 
-    def margins(self, rows: np.ndarray, features: PairFeatures | None = None) -> np.ndarray:
-        """Return calibrated log-odds of the true caption, for these pairs or for other pairs with the same columns."""
-        table = _table(features or self.features, rows, self.linear.margins(rows, features), self.projection)
+    def margins(self, rows: np.ndarray, features: PairFeatures) -> np.ndarray:
+        """Return calibrated log-odds of the true caption, for pairs with the columns of the training pairs."""
+        table = _table(features, rows, self.linear.margins(rows, features), self.projection)
         table = table[:, self.varies]
         answers = self.model.decision_function(np.concatenate([table, -table]))
         return np.asarray(answers[: len(rows)] - answers[len(rows) :]) / 2 * self.scale
@@ -46,7 +45,7 @@ def fit_boosted(features: PairFeatures, linear: Linear, train: np.ndarray, inner
     varies = np.append(True, table[:, 1:].any(axis=0))  # the reversed pair has the opposite sign
     trees, held_out = _tune(table[:, varies], inner, seed)
     model = _fit(table[:, varies], trees, seed)
-    return Boosted(model, features, linear, projection, varies, fit_scale(held_out))
+    return Boosted(model, linear, projection, varies, fit_scale(held_out))
 
 
 def _directions(features: PairFeatures, train: np.ndarray, seed: int) -> np.ndarray | None:

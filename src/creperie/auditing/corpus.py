@@ -11,17 +11,17 @@ source (`corpus=`), without those of the images that are asked about. Nothing is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from creperie.auditing.folds import fold_count, grouped_folds
-from creperie.auditing.learned import pairs_digest
+from creperie.auditing.learned import MarginSource
 from creperie.auditing.neural import WordNetwork
 from creperie.auditing.pairs import Pairs, margins_of_scores
-from creperie.core import Progress, silent
+from creperie.core import Progress
 from creperie.lang import words
 
 ORDERS = (3, 4, 5)
@@ -37,15 +37,13 @@ COMMON = 0.1
 
 
 @dataclass(eq=False)
-class Corpus:
-    """Captions by image, and what was computed from them; the attackers of one audit share it.
+class Corpus(MarginSource):
+    """Captions by image; the attackers of one audit share it. Margins are NaN where there are too few.
 
     Without a named source, the captions are the true captions of the pairs that are asked about.
     """
 
     spec: str = ""
-    seed: int = 0
-    _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def captions(self) -> list[tuple[str, str]]:
@@ -62,15 +60,8 @@ class Corpus:
         """True if the corpus is the benchmark's own true captions."""
         return not self.spec
 
-    def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
-        """Return an attacker's margins on all pairs; NaN where the corpus is too small."""
-        by_name = self._known.setdefault(pairs_digest(pairs), {})
-        if name not in by_name:
-            by_name |= self._scored(pairs, name == NEURAL, progress)
-        return by_name[name]
-
-    def _scored(self, pairs: Pairs, neural: bool, progress: Progress) -> dict[str, np.ndarray]:
-        texts, numbers = self.texts(pairs)
+    def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
+        neural, (texts, numbers) = name == NEURAL, self.texts(pairs)
         names = [NEURAL] if neural else [*(f"ngram-{n}" for n in ORDERS), COOCCURRENCE]
         models: list[Any] = [WordNetwork(texts, self.seed)] if neural else [_Grams(texts), _Beside(texts)]
         margins = {name: np.full(len(pairs), np.nan, dtype=np.float32) for name in names}
@@ -181,25 +172,21 @@ class _Beside:
         number: dict[str, int] = {}
         ids = [np.array([number.setdefault(w, len(number)) for w in row], dtype=np.int64) for row in rows]
         often = np.bincount(np.concatenate([np.zeros(0, np.int64), *ids]), minlength=len(number))
-        rare = often <= COMMON * len(texts)
-        content = [np.sort(row[rare[row]]) for row in ids]
-        self.word, self.word_text = (
-            np.concatenate(content),
-            np.repeat(np.arange(len(content)), [len(k) for k in content]),
-        )
+        content = [np.sort(row[often[row] <= COMMON * len(texts)]) for row in ids]
+        self.texts, self.size = len(texts), len(number)
+        self.word, self.word_text = np.concatenate(content), np.repeat(np.arange(self.texts), [*map(len, content)])
         couples = [(row[i], row[j]) for row in content for i, j in (np.triu_indices(len(row), 1),)]
         first, second = (np.concatenate([np.zeros(0, np.int64), *side]) for side in zip(*couples))
-        self.text = np.repeat(np.arange(len(content)), [len(a) for a, _ in couples])
+        self.text = np.repeat(np.arange(self.texts), [len(a) for a, _ in couples])
         self.first, self.second = first, second
-        self.code = np.unique(first * max(1, len(number)) + second, return_inverse=True)[1].reshape(-1)
-        self.texts, self.size = len(texts), len(number)
+        self.code = np.unique(first * self.size + second, return_inverse=True)[1]
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> list[np.ndarray]:
         """Return the mean over a caption's word pairs of log (seen + 1) / (expected + 1); 0 if it has none."""
         learned = np.zeros(self.texts, dtype=bool)
         learned[train] = True
         often = np.bincount(self.word[learned[self.word_text]], minlength=self.size)
-        both = np.bincount(self.code[learned[self.text]], minlength=int(self.code.max(initial=0)) + 1)
+        both = np.bincount(self.code[learned[self.text]], minlength=len(self.code))
         expected = often[self.first] * often[self.second] / max(1, len(train))
         gain = np.log((both[self.code] + 1) / (expected + 1))
         total = np.bincount(self.text, weights=gain, minlength=self.texts)

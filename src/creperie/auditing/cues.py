@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.auditing.features import mixed, run_digests, token_digests
+from creperie.auditing.features import run_digests, token_digests
 from creperie.auditing.pairs import Pairs
 from creperie.lang import marks, tokens
 from creperie.metrics import normal_quantile
@@ -94,7 +94,8 @@ def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     words = np.r_[0, np.cumsum([token[0].isalnum() or any(map(str.isalnum, token)) for token in flat])]
     worded = words[start + size] > words[start]
     digest, piece = digest[worded], np.repeat(np.arange(len(pieces)), lengths)[start[worded]]
-    _, first, cue = np.unique(digest + mixed(piece // 2), return_index=True, return_inverse=True)
+    gram = np.unique(digest, return_inverse=True)[1]
+    _, first, cue = np.unique(gram * len(rows) + piece // 2, return_index=True, return_inverse=True)
     carried = np.zeros((2, len(first)), bool)
     carried[piece % 2, cue] = True
     alone = carried[0] != carried[1]

@@ -50,8 +50,7 @@ def audit_document(
         "cues": {subset: [_cue(cue, example) for cue, example in cues] for subset, cues in found.cues.items()},
         "examples": {subset: [asdict(e) for e in examples] for subset, examples in found.examples.items()},
         "gaps": {
-            s: {name: asdict(g) | {"sparkline": g.sparkline} for name, g in shapes.items()}
-            for s, shapes in found.shapes.items()
+            subset: {name: asdict(shape) for name, shape in shapes.items()} for subset, shapes in found.shapes.items()
         },
         "likeness": [
             asdict(alike) | {"couples": {c.kind: {k: asdict(v) for k, v in c.measures.items()} for c in alike.couples}}
@@ -73,8 +72,22 @@ def row_document(row: AuditRow) -> dict[str, Any]:
 
 #: The fields that a judgement's document copies unchanged, from it and from every row that leaks.
 _FACTS = (
-    *("subset", "items", "verdict", "text", "power", "fix", "unsolvable", "balanced", "detectable", "bound"),
-    *("against", "missing", "needed", "abstained", "repeated", "reversed"),
+    "subset",
+    "items",
+    "verdict",
+    "text",
+    "power",
+    "fix",
+    "unsolvable",
+    "balanced",
+    "detectable",
+    "bound",
+    "against",
+    "missing",
+    "needed",
+    "abstained",
+    "repeated",
+    "reversed",
 )
 _OF_LEAKS = ("attacker", "view", "choice", "fix", "repaired", "kept")
 

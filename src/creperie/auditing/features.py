@@ -100,16 +100,11 @@ def ngram_differences(
     words = [p for a, b in texts for p in unlike(["^", *tokens(a), "$"], ["^", *tokens(b), "$"], WORD_NGRAMS - 1)]
     letters = [p for a, b in texts for p in unlike(f"{_BEGIN}{a}{_END}", f"{_BEGIN}{b}{_END}", CHARACTER_NGRAMS - 1)]
     flat, joined = [word for piece in words for word in piece], "".join(letters)
-    codes = mixed(np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32))
     given = columns or (None, None)
-    by_word = _counted(
-        token_digests(flat),
-        [*map(len, words)],
-        WORD_NGRAMS,
-        lambda i, n: " ".join(flat[i : i + n]),
-        given[0],
-    )
-    by_letter = _counted(codes, [*map(len, letters)], CHARACTER_NGRAMS, lambda i, n: joined[i : i + n], given[1])
+    units = token_digests(flat), [*map(len, words)], WORD_NGRAMS
+    by_word = _counted(*units, lambda i, n: " ".join(flat[i : i + n]), given[0])
+    units = token_digests(joined), [*map(len, letters)], CHARACTER_NGRAMS
+    by_letter = _counted(*units, lambda i, n: joined[i : i + n], given[1])
     blocks = [by_word[0] * WORD_WEIGHT, by_letter[0] * LETTER_WEIGHT]
     return sparse.hstack(blocks, format="csr"), (by_word[1], by_letter[1])
 
@@ -146,14 +141,8 @@ def _counted(
 
 
 def token_digests(words: Sequence[str]) -> np.ndarray:
-    """Return a digest for every word; equal words have equal digests within one process."""
+    """Return a digest for every word, or character; equal ones have equal digests within one process."""
     return np.fromiter(map(hash, words), np.int64, len(words)).view(np.uint64)
-
-
-def mixed(numbers: np.ndarray) -> np.ndarray:
-    """Return digests of small integers that differ in all their bits."""
-    digests = (numbers.astype(np.uint64) + np.uint64(1)) * _factors()[0]
-    return (digests ^ (digests >> np.uint64(29))) * _factors()[1]
 
 
 @cache
@@ -198,14 +187,7 @@ def unlike(left: Piece, right: Piece, context: int) -> tuple[Piece, Piece]:
 
 def _alike(left: Sequence[str], right: Sequence[str]) -> int:
     """Return the length of the common prefix of two sequences."""
-    same, longest = 0, min(len(left), len(right))
-    while same < longest:
-        half = (same + longest + 1) // 2
-        if left[same:half] == right[same:half]:
-            same = half
-        else:
-            longest = half - 1
-    return same
+    return next((k for k, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
 
 
 @lru_cache(maxsize=1 << 14)

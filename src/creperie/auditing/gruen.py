@@ -30,9 +30,9 @@ MAX_LENGTH = 128
 BATCH = 32
 
 
-def load_vera(uri: str, *, device: str = "auto", dtype: str = "float32") -> Judge:
+def load_vera(uri: str) -> Judge:
     """Load a Vera checkpoint: `hf:owner/name` or `hf:/folder`."""
-    network = read_network(uri, "T5EncoderModel", device=device, dtype=dtype)
+    network = read_network(uri, "T5EncoderModel")
     rows = network.model.get_input_embeddings().weight.shape[0]
     if rows <= WEIGHT_ROW:
         what = f"the embedding table has {rows} rows, Vera's head is in rows {TEMPERATURE_ROW} to {WEIGHT_ROW}"
@@ -51,9 +51,9 @@ def _plausible(network: LoadedNetwork, texts: Sequence[str]) -> Any:
     return torch.sigmoid((final @ table[WEIGHT_ROW] + table[BIAS_ROW, 0]) / table[TEMPERATURE_ROW, 0])
 
 
-def load_cola(uri: str, *, device: str = "auto", dtype: str = "float32") -> Judge:
+def load_cola(uri: str) -> Judge:
     """Load a two-class classifier: `hf:textattack/distilbert-base-uncased-CoLA`, or a folder."""
-    network = read_network(uri, "AutoModelForSequenceClassification", device=device, dtype=dtype)
+    network = read_network(uri, "AutoModelForSequenceClassification")
     classes = network.model.config.num_labels
     if classes != 2:
         raise ModelError(f"a classifier of {classes} classes", where=uri, hint="CoLA has two classes")
@@ -125,17 +125,12 @@ def _unmasked_losses(model: MaskedLM, sentences: Sequence[str]) -> np.ndarray:
     import torch
 
     longest = model.fingerprint.context or 512
-    lines: list[list[int]] = model.tokenizer(list(sentences), truncation=True, max_length=longest)["input_ids"]
-    losses = np.zeros(len(lines))
-    device: Any = model.place.torch_device
-    for batch in batches_by_length([len(line) for line in lines]):
-        width = max(len(lines[k]) for k in batch)
-        ids = torch.full((len(batch), width), model.tokenizer.pad_token_id or 0, dtype=torch.long)
-        mask = torch.zeros_like(ids)
-        for row, k in enumerate(batch):
-            ids[row, : len(lines[k])] = torch.tensor(lines[k])
-            mask[row, : len(lines[k])] = 1
-        ids, mask = ids.to(device), mask.to(device)
+    lines = model.tokenizer(list(sentences), truncation=True, max_length=longest)
+    losses = np.zeros(len(sentences))
+    for batch in batches_by_length([len(line) for line in lines["input_ids"]]):
+        rows = {name: [column[k] for k in batch] for name, column in lines.items()}
+        padded = model.tokenizer.pad(rows, return_tensors="pt").to(model.place.torch_device)
+        ids, mask = padded["input_ids"], padded["attention_mask"]
         with torch.inference_mode():
             logits = model.model(input_ids=ids, attention_mask=mask).logits.float()
             logs = logits.gather(-1, ids.unsqueeze(-1)).squeeze(-1) - logits.logsumexp(-1)
@@ -143,15 +138,15 @@ def _unmasked_losses(model: MaskedLM, sentences: Sequence[str]) -> np.ndarray:
     return losses
 
 
-def load_gruen(lm: str, cola: str, *, device: str = "auto", uri: str = "") -> GruenScorer:
+def load_gruen(lm: str, cola: str) -> GruenScorer:
     """Load GRUEN with these models; the publication uses bert-base-cased for both, the second fine-tuned on CoLA."""
     if not lm or not cola:
         raise UsageError(
             "GRUEN needs a language model and a CoLA classifier",
             hint="pass `lm='lm:bert-base-cased'` `grammar='hf:CHECKPOINT'`, or blind:gruen?lm=lm:…&cola=hf:…",
         )
-    model = load_model(lm, device=device)
+    model = load_model(lm)
     if not hasattr(model, "log_probabilities"):
         raise UsageError("GRUEN needs a causal or masked language model", where=lm, hint="lm:bert-base-cased")
-    judge = None if cola == PARSER else load_cola(cola, device=device)
-    return GruenScorer(model, judge, uri or f"blind:gruen?lm={lm}&cola={cola}")
+    judge = None if cola == PARSER else load_cola(cola)
+    return GruenScorer(model, judge, f"blind:gruen?lm={lm}&cola={cola}")

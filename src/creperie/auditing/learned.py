@@ -17,7 +17,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
@@ -32,41 +31,35 @@ from creperie.core import Advance, Progress, silent
 INNER_FOLDS = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class RemembersMargins:
-    """A base class of learned attackers that train once per set of pairs and cache the margins."""
+@dataclass(eq=False, kw_only=True)
+class MarginSource:
+    """A base class of what one or several attackers share: it trains once per set of pairs and caches their margins."""
 
     seed: int = 0
-    otherwise: str = ""
-    directed: bool = True
-    _known: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
 
-    def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
-        key = pairs_digest(pairs)
-        if key not in self._known:
-            self._known[key] = self._learn(pairs, progress)
-        return self._known[key]
+    @property
+    def learns(self) -> bool:
+        """True if it learns from the benchmark that is attacked."""
+        return True
 
-    def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
+    def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
+        """Return the margins of all pairs by the attacker of this name; NaN if nothing could be learned."""
+        by_name = self._known.setdefault(pairs_digest(pairs), {})
+        if name not in by_name:
+            by_name |= self._learned(pairs, name, progress)
+        return by_name[name]
+
+    def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
+        """Return margins by the name of the attacker; margins of other names may be returned with them."""
         raise NotImplementedError
 
 
-@dataclass(eq=False)
-class Learner:
-    """A trainer of the learned attackers' models that trains once per set of pairs."""
+class Learner(MarginSource):
+    """A trainer of the models on n-grams; their margins are out of fold and calibrated."""
 
-    seed: int = 0
-    learns: bool = True
-    _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
-
-    def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
-        """Return out-of-fold calibrated margins of all pairs by a learned attacker; NaN if nothing could be learned."""
-        by_name = self._known.setdefault(pairs_digest(pairs), {})
-        if name not in by_name:
-            by_name |= self._learned(pairs, name != "learned-linear", progress)
-        return by_name[name]
-
-    def _learned(self, pairs: Pairs, with_trees: bool, progress: Progress) -> dict[str, np.ndarray]:
+    def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
+        with_trees = name != "learned-linear"
         linear = np.full(len(pairs), np.nan, dtype=np.float32)
         trees = linear.copy()
         with progress("learned attackers", len(pairs), "pairs") as advance:
@@ -88,9 +81,10 @@ def out_of_fold(pairs: Pairs, with_trees: bool, seed: int) -> tuple[np.ndarray, 
     fold = pairs.folds_of(np.arange(len(pairs)), fold_count(pairs.n_items), seed)
     straight = np.full(len(pairs), np.nan, dtype=np.float32)
     boosted = straight.copy()
-    folds = int(fold.max()) + 1 if len(fold) else 0
-    for k in range(folds if folds > 1 else 0):
+    for k in np.unique(fold):
         train, test = sampled(np.flatnonzero(fold != k), seed), np.flatnonzero(fold == k)
+        if not len(train):
+            continue
         inner = grouped_folds(groups[train], INNER_FOLDS, seed + 1)
         seen, rows = (whole, train) if whole else (pair_features(pairs, train), np.arange(len(train)))
         linear = fit_linear(seen, rows, inner, seed)
@@ -115,18 +109,9 @@ def sampled(rows: np.ndarray, seed: int) -> np.ndarray:
     return np.sort(np.random.Generator(np.random.PCG64(seed)).choice(rows, MOST, replace=False))
 
 
-class MarginSource(Protocol):
-    """The protocol of what several attackers share: it returns the margins of each of them by name."""
-
-    @property
-    def learns(self) -> bool: ...
-
-    def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray: ...
-
-
 @dataclass(frozen=True)
 class LearnedAttacker:
-    """A named attacker that gets its margins from a learner or corpus shared with others."""
+    """A named attacker that gets its margins from a source that others may share."""
 
     name: str
     learner: MarginSource
@@ -154,7 +139,7 @@ def linear_out_of_fold(features: PairFeatures, pairs: Pairs, seed: int, advance:
                 train, test = members[fold != k], members[fold == k]
                 if len(train) >= FEWEST:
                     inner = grouped_folds(groups[fold != k], INNER_FOLDS, seed + 1)
-                    margins[test] = fit_linear(features, train, inner, seed).margins(test)
+                    margins[test] = fit_linear(features, train, inner, seed).margins(test, features)
             advance(1)
     return margins
 
@@ -170,7 +155,7 @@ def stacked(pairs: Pairs, answers: np.ndarray, held_out: np.ndarray, seed: int) 
     limited = np.clip(answers / np.where(size > 0, size, 1.0), -4, 4)
     features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), limited, limited.shape[1])
     inner = grouped_folds(pairs.own_group[pairs.item[train]], INNER_FOLDS, seed + 1)
-    return fit_linear(features, train, inner, seed).margins(test)
+    return fit_linear(features, train, inner, seed).margins(test, features)
 
 
 def pairs_digest(pairs: Pairs) -> str:

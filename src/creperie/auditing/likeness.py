@@ -7,14 +7,15 @@ lexical times (published) syntactic similarity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 
+from creperie.auditing.measure import Distribution, distribution
 from creperie.auditing.pairs import CaptionShapes, caption_shapes
 from creperie.bench import Benchmark
 from creperie.lang import (
@@ -27,28 +28,8 @@ from creperie.lang import (
 
 #: A function from a text to its tree; None if it cannot be parsed.
 TreeParser = Callable[[str], Tree | None]
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 #: Captions per batch.
 WAITING = 1 << 13
-
-
-@dataclass(frozen=True)
-class SimilaritySpread:
-    """The distribution of a similarity over many pairs."""
-
-    n: int
-    mean: float
-    quantiles: tuple[float, ...]  #: at 5, 25, 50, 75 and 95 %
-
-
-def spread(values: Sequence[float] | np.ndarray) -> SimilaritySpread:
-    numbers = np.asarray(values, dtype=np.float64)
-    numbers = numbers[~np.isnan(numbers)]
-    if not len(numbers):
-        return SimilaritySpread(0, float("nan"), (float("nan"),) * len(QUANTILES))
-    return SimilaritySpread(
-        len(numbers), float(numbers.mean()), tuple(float(q) for q in np.quantile(numbers, QUANTILES))
-    )
 
 
 @dataclass(frozen=True)
@@ -56,7 +37,7 @@ class Couple:
     """The similarities of one kind of caption pair: P1-N, P1-P2, N1-N2 …"""
 
     kind: str
-    measures: dict[str, SimilaritySpread]
+    measures: dict[str, Distribution]
 
 
 @dataclass(frozen=True)
@@ -66,7 +47,7 @@ class Likeness:
     subset: str
     couples: tuple[Couple, ...]
     parsed: int = 0  #: items whose captions were parsed
-    unparsed: int = field(default=0)  #: captions that have no tree
+    unparsed: int = 0  #: captions that have no tree
 
 
 def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = None, parse_most: int = 200) -> Likeness:
@@ -85,11 +66,11 @@ def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = No
             a, b = (texts.of(side[start : start + WAITING]) for side in (left, right))
             letters.append(character_similarity(a, b))
             words.append(np.array([word_jaccard(x, y) for x, y in zip(a, b)]))
-        measures = {"levenshtein": spread(np.concatenate(letters)), "jaccard": spread(np.concatenate(words))}
+        values = {"levenshtein": np.concatenate(letters), "jaccard": np.concatenate(words)}
         if parser:
             a, b = (spoken.of(side) for side in some.get(kind, (left[:0], right[:0])))
-            measures |= _syntax(a, b, trees)
-        couples.append(Couple(kind, measures))
+            values |= _syntax(a, b, trees)
+        couples.append(Couple(kind, {name: distribution(of_pairs) for name, of_pairs in values.items()}))
     return Likeness(subset, tuple(couples), len(rows), sum(tree is None for tree in trees.values()))
 
 
@@ -111,17 +92,15 @@ def _roles(matrix: np.ndarray) -> list[tuple[str, int]]:
     return sorted(named, key=lambda pair: (pair[0] == "N", pair[0]))
 
 
-def _syntax(left: list[str], right: list[str], trees: dict[str, Tree | None]) -> dict[str, SimilaritySpread]:
-    published, symmetric, joint = [], [], []
-    lexical = character_similarity(left, right).tolist()
-    for a, b, alike in zip(left, right, lexical):
+def _syntax(left: list[str], right: list[str], trees: dict[str, Tree | None]) -> dict[str, np.ndarray]:
+    """Return the similarities of the captions' trees; pairs without two trees are left out."""
+    rows = [np.zeros((0, 3))]
+    for a, b, alike in zip(left, right, character_similarity(left, right)):
         x, y = trees.get(a), trees.get(b)
-        if x is None or y is None:
-            continue
-        published.append(published_similarity(x, y))
-        symmetric.append(tree_similarity(x, y))
-        joint.append(alike * published[-1])
-    return {"syntactic": spread(published), "syntactic-symmetric": spread(symmetric), "sls": spread(joint)}
+        if x is not None and y is not None:
+            published = published_similarity(x, y)
+            rows.append(np.array([[published, tree_similarity(x, y), alike * published]]))
+    return dict(zip(("syntactic", "syntactic-symmetric", "sls"), np.concatenate(rows).T))
 
 
 @cache

@@ -24,16 +24,15 @@ class Linear:
     group.
     """
 
-    features: PairFeatures
     sizes: np.ndarray  #: of the dense columns
     weights: np.ndarray
     scale: float
     inner: np.ndarray
     strength: float
 
-    def margins(self, rows: np.ndarray, features: PairFeatures | None = None) -> np.ndarray:
-        """Return calibrated log-odds of the true caption, for these pairs or for other pairs with the same columns."""
-        return np.asarray(_design(features or self.features, rows, self.sizes) @ self.weights * self.scale)
+    def margins(self, rows: np.ndarray, features: PairFeatures) -> np.ndarray:
+        """Return calibrated log-odds of the true caption, for pairs with the columns of the training pairs."""
+        return np.asarray(_design(features, rows, self.sizes) @ self.weights * self.scale)
 
 
 def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, seed: int) -> Linear:
@@ -60,7 +59,7 @@ def fit_linear(features: PairFeatures, train: np.ndarray, inner: np.ndarray, see
     for k in range(len(cut)):
         margins[inner == k] = answers(k, strength)
     scale = fit_scale(margins)
-    return Linear(features, sizes, _weights(turned, side, strength), scale, margins * scale, strength)
+    return Linear(sizes, _weights(turned, side, strength), scale, margins * scale, strength)
 
 
 def _design(features: PairFeatures, rows: np.ndarray, sizes: np.ndarray) -> Any:

@@ -12,15 +12,17 @@ its test are widened by as much as flipping the roles and refitting shows (`null
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from creperie.auditing.attackers import Attacker, learns
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.null import null_spreads
-from creperie.auditing.pairs import Pairs, item_mean, item_strict, item_wins, strict_chance
+from creperie.auditing.pairs import Pairs, item_mean, item_wins
+from creperie.core import Progress, silent
 from creperie.metrics import MetricSettings, cluster_sums, normal_quantile, share_interval, sign_flip_p
 
 #: The smallest scale, above zero so that uninformative margins keep their order.
@@ -107,8 +109,6 @@ class Measure:
     nans: int
     raw: float
     direction: int  #: 1: the named direction, −1: the opposite one
-    strict: float
-    strict_chance: float
     bits: float
     bits_low: float
     bits_high: float
@@ -138,6 +138,12 @@ def calibrated(
     return AttackerMargins(pairs, raw, log_odds, directed, spreads)
 
 
+def answers_of(attacker: Attacker, pairs: Pairs, seed: int, progress: Progress = silent) -> AttackerMargins:
+    """Run an attacker on some pairs and return its answers."""
+    margins = attacker.margins(pairs, progress)
+    return calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
+
+
 def measure_attacker(answers: AttackerMargins, looks: int = 1) -> Measure:
     """Return all figures of an attacker on the items that it answered; items without a pair are left out.
 
@@ -163,8 +169,6 @@ def measure_attacker(answers: AttackerMargins, looks: int = 1) -> Measure:
         nans=int(np.isnan(answers.margins).sum()),
         raw=mean_of(raw),
         direction=answers.direction,
-        strict=mean_of(item_strict(pairs, answers.margins)[there]),
-        strict_chance=_strict_chance(pairs),
         bits=max(0.0, mean_of(given)),
         bits_low=leaked[0],
         bits_high=leaked[1],
@@ -227,68 +231,51 @@ def mean_of(values: np.ndarray) -> float:
     return float(np.mean(values, dtype=np.float64)) if len(values) else math.nan
 
 
-def _strict_chance(pairs: Pairs) -> float:
-    """Return the mean over items of the chance level of the strict rule, from each item's numbers of true and false
-    captions.
-    """
-    rows, texts = int(pairs.row.max(initial=0)) + 1, len(pairs.texts)
-    place = pairs.item * rows + pairs.row
-    sides = (np.unique(place * texts + side) // (rows * texts) for side in (pairs.left, pairs.right))
-    counts = np.stack([np.bincount(item, minlength=pairs.n_items) for item in sides], axis=1)
-    shapes, items = np.unique(counts[(pairs.per_item > 0) & ~pairs.balanced], axis=0, return_counts=True)
-    none = int(pairs.balanced.sum())  # one caption cannot be above and below another
-    total = sum(n * strict_chance(*shape) for shape, n in zip(shapes.tolist(), items.tolist()))
-    return total / (int(items.sum()) + none) if len(shapes) or none else math.nan
-
-
 BINS = 20
-_BLOCKS = " ▁▂▃▄▅▆▇█"
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True)
-class GapShape:
+class Distribution:
+    """The distribution of a value over many items or pairs."""
+
+    n: int
+    mean: float
+    quantiles: tuple[float, ...]  #: at 5, 25, 50, 75 and 95 %
+
+
+def distribution(values: Sequence[float] | np.ndarray) -> Distribution:
+    """Return the distribution of the values that are finite numbers."""
+    numbers = finite(values)
+    points = np.quantile(numbers, QUANTILES) if len(numbers) else np.full(len(QUANTILES), np.nan)
+    return Distribution(len(numbers), mean_of(numbers), tuple(points.tolist()))
+
+
+def finite(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    numbers = np.asarray(values, dtype=np.float64)
+    return numbers[np.isfinite(numbers)]
+
+
+@dataclass(frozen=True)
+class GapShape(Distribution):
     """The distribution of one attacker's gaps on one subset. `histogram` counts gap / scale in equal bins from −1 to 1.
 
     The scale is the largest absolute gap, so zero stays zero; for `lm-mean`, gap / scale is the SyntaxBias score.
     """
 
-    n: int
-    mean: float
-    quantiles: tuple[float, ...]  #: at 5, 25, 50, 75 and 95 %
     positive: float
     zero: float
     negative: float
     scale: float
     histogram: tuple[int, ...]
 
-    @property
-    def sparkline(self) -> str:
-        """The histogram as one line of text.
-
-        >>> gap_shape(np.array([-1.0, 1.0, 1.0, 0.0])).sparkline
-        '▄         ▄        █'
-        """
-        top = max(self.histogram, default=0)
-        if not top:
-            return ""
-        return "".join(_BLOCKS[-(-c * (len(_BLOCKS) - 1) // top)] for c in self.histogram)
-
 
 def gap_shape(gaps: np.ndarray) -> GapShape:
-    finite = np.asarray(gaps, dtype=np.float64)
-    finite = finite[np.isfinite(finite)]
-    n = len(finite)
-    if not n:
-        return GapShape(0, math.nan, (math.nan,) * 5, math.nan, math.nan, math.nan, math.nan, ())
-    scale = float(np.abs(finite).max())
-    counts, _ = np.histogram(finite / scale if scale else finite, bins=BINS, range=(-1, 1))
-    return GapShape(
-        n,
-        float(finite.mean()),
-        tuple(float(q) for q in np.quantile(finite, (0.05, 0.25, 0.5, 0.75, 0.95))),
-        float((finite > 0).mean()),
-        float((finite == 0).mean()),
-        float((finite < 0).mean()),
-        scale,
-        tuple(counts.tolist()),
-    )
+    """Return the shape of the finite gaps; without any, figures are NaN and the histogram is empty."""
+    numbers = finite(gaps)
+    scale = float(np.abs(numbers).max()) if len(numbers) else math.nan
+    counts = np.histogram(numbers / (scale or 1.0), bins=BINS, range=(-1, 1))[0] if len(numbers) else numbers
+    whole, signs = distribution(numbers), np.sign(numbers)
+    shares = [mean_of(signs == sign) for sign in (1, 0, -1)]
+    figures = whole.n, whole.mean, whole.quantiles, shares[0], shares[1], shares[2]
+    return GapShape(*figures, scale, tuple(counts.tolist()))

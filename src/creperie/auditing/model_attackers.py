@@ -1,4 +1,4 @@
-"""Attackers built on other models: logistic regression on embeddings, and the ensemble of attackers."""
+"""Margins from other models: by logistic regression on embeddings, and on the margins of other attackers."""
 
 from __future__ import annotations
 
@@ -10,31 +10,29 @@ import numpy as np
 from creperie.auditing.attackers import Attacker, ScoreTexts, learns
 from creperie.auditing.features import PairFeatures
 from creperie.auditing.folds import grouped_folds
-from creperie.auditing.learned import RemembersMargins, linear_out_of_fold, stacked
+from creperie.auditing.learned import MarginSource, linear_out_of_fold, stacked
 from creperie.auditing.pairs import Pairs, one_thread, training_blocks
 from creperie.core import Progress
 
 BATCH = 256
 
 
-@dataclass(frozen=True)
-class EmbeddingAttacker(RemembersMargins):
+@dataclass(eq=False)
+class EmbeddingLearner(MarginSource):
     """Logistic regression on differences of embeddings, out of fold, one model per subset."""
 
     encode: ScoreTexts  #: from captions, or names of images, to vectors
-    name: str = "learned-embedding"
-    prefers: str = "the caption whose embedding is more like those of the true captions in the other folds"
-    _vectors: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    _vectors: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
-    def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
+    def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         import scipy.sparse as sparse
 
         used, at = np.unique(np.concatenate([pairs.left, pairs.right]), return_inverse=True)
         vectors = self._encoded(pairs.said(used), progress)
         dense = vectors[at[: len(pairs)]] - vectors[at[len(pairs) :]]
         features = PairFeatures(sparse.csr_matrix((len(pairs), 0)), dense, 0)
-        with progress(self.name, len(training_blocks(pairs)), "subsets") as advance:
-            return linear_out_of_fold(features, pairs, self.seed, advance)
+        with progress(name, len(training_blocks(pairs)), "subsets") as advance:
+            return {name: linear_out_of_fold(features, pairs, self.seed, advance)}
 
     def _encoded(self, texts: list[str], progress: Progress) -> np.ndarray:
         new = sorted(set(texts) - self._vectors.keys(), key=lambda t: (len(t), t))
@@ -50,8 +48,8 @@ class EmbeddingAttacker(RemembersMargins):
 STACKING_FOLDS = 3
 
 
-@dataclass(frozen=True)
-class EnsembleAttacker(RemembersMargins):
+@dataclass(eq=False)
+class Ensemble(MarginSource):
     """Logistic regression on the margins of other attackers, out of fold, one model per subset.
 
     The weights for a fold's pairs come from the other folds alone: attackers that learn are trained again on those
@@ -60,8 +58,6 @@ class EnsembleAttacker(RemembersMargins):
     """
 
     members: Sequence[Attacker]
-    name: str = "ensemble"
-    prefers: str = "what the other attackers together prefer"
 
     def _parts(self, pairs: Pairs) -> Iterator[tuple[np.ndarray, Pairs | None]]:
         """Yield, per fold, a mask of its items, and the pairs of the other folds if members are trained on them."""
@@ -72,7 +68,7 @@ class EnsembleAttacker(RemembersMargins):
             learning = (fold != k)[pairs.item].any() and any(map(learns, self.members))
             yield fold == k, replace(pairs.of_items(fold != k), fold=None) if learning else None
 
-    def _learn(self, pairs: Pairs, progress: Progress) -> np.ndarray:
+    def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         asked = self._answers(self.members, pairs, progress)
         margins = np.full(len(pairs), np.nan, dtype=np.float32)
         of_blocks = [keep[pairs.item] for keep in training_blocks(pairs)]
@@ -87,7 +83,7 @@ class EnsembleAttacker(RemembersMargins):
             with one_thread():
                 for of_block, block in zip(of_blocks, blocks):
                     margins[of_block & held_out] = stacked(block, answers[of_block], held_out[of_block], self.seed)
-        return margins
+        return {name: margins}
 
     def _answers(self, members: Sequence[Attacker], pairs: Pairs, progress: Progress) -> np.ndarray:
         """Return the members' margins, one column per member, with 0 for NaN."""

@@ -67,11 +67,13 @@ def kernel_of(features: PairFeatures) -> np.ndarray:
 
 def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return, per draw, the out-of-fold accuracy, and its cluster-robust standard error."""
+    from scipy.linalg import inv
+
     _, cluster = np.unique(pairs.cluster[pairs.item], return_inverse=True)
     rng = np.random.Generator(np.random.PCG64(seed))
     roles = rng.choice([-1.0, 1.0], size=(int(cluster.max()) + 1, DRAWS))[cluster]
     strength = max(float(np.mean(np.diag(kernel))), 1e-9)
-    inverse = _inverse(kernel + strength * np.eye(len(kernel)))
+    inverse = inv(kernel + strength * np.eye(len(kernel)))
     left, answers = inverse @ roles, np.zeros_like(roles)
     for k in np.unique(fold):  # held-out answers of a fold follow from its block of the inverse
         test = fold == k
@@ -82,12 +84,3 @@ def null_accuracies(kernel: np.ndarray, pairs: Pairs, fold: np.ndarray, seed: in
     np.add.at(sums, cluster, surplus)
     items = int((pairs.per_item > 0).sum())
     return 0.5 + sums.sum(axis=0) / items, np.sqrt((sums**2).sum(axis=0)) / items
-
-
-def _inverse(matrix: np.ndarray) -> np.ndarray:
-    """Return the inverse of a symmetric positive definite matrix, in half the time of `np.linalg.inv`."""
-    from scipy.linalg.lapack import dpotrf, dpotri
-
-    factor, wrong = dpotrf(matrix, lower=1)
-    lower = dpotri(factor, lower=1)[0]
-    return np.linalg.inv(matrix) if wrong else np.tril(lower) + np.tril(lower, -1).T

@@ -6,8 +6,7 @@ zero is a tie. All figures of an audit follow from the margins:
 
 - the *gap* of an item is the mean of its margins: s(P) − s(N), 0.5·(s(P1)+s(P2)) − s(N), mean(P) − mean(N);
 - the *win* of an item is the share of its pairs with a margin above zero, ties half: its chance is one half whatever
-  the number of captions and however the scores are distributed;
-- an item is won *strictly* when every true caption outranks every false one.
+  the number of captions and however the scores are distributed.
 
 In a two-image item each caption is once true and once false, so a blind attacker's gap is zero and its win one half:
 such items are balanced by design, and nothing here has to know about them.
@@ -19,14 +18,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
 from creperie.auditing.folds import grouped_folds
-from creperie.bench import Benchmark
+from creperie.bench import Benchmark, shape_codes
 from creperie.metrics import clusters_of
 
 
@@ -85,12 +83,10 @@ class Pairs:
         """
         several = np.zeros(self.n_items, dtype=bool)
         several[self.item[self.row > 0]] = True
-        chosen = several[self.item]
-        surplus: dict[tuple[int, int, int], int] = {}
-        for item, a, b in zip(self.item[chosen].tolist(), self.left[chosen].tolist(), self.right[chosen].tolist()):
-            key = (item, min(a, b), max(a, b))
-            surplus[key] = surplus.get(key, 0) + (a > b) - (a < b)
-        several[[item for (item, _, _), uneven in surplus.items() if uneven]] = False
+        item, a, b = (column[several[self.item]] for column in (self.item, self.left, self.right))
+        keys = np.stack([item, np.minimum(a, b), np.maximum(a, b)])
+        kinds, at = np.unique(keys, axis=1, return_inverse=True)
+        several[kinds[0][np.bincount(at, np.sign(a - b), kinds.shape[1]) != 0]] = False
         return several
 
     @cached_property
@@ -100,11 +96,8 @@ class Pairs:
 
         Folds keep groups together, so that no attacker is asked about a caption that it was trained on.
         """
-        images = int(self.cluster.max(initial=0)) + 1
-        narrow = np.int32 if images + len(self.texts) < 1 << 31 else np.int64
-        key = np.concatenate([self.cluster, images + self.left, images + self.right]).astype(narrow)
-        key = key[np.argsort(np.concatenate([np.arange(self.n_items), self.item, self.item]), kind="stable")]
-        return clusters_of(1 + 2 * self.per_item, key)
+        captions = np.tile(self.item, 2), np.concatenate([self.left, self.right])
+        return _joined(self.n_items, (np.arange(self.n_items), self.cluster), captions)
 
     @cached_property
     def own_group(self) -> np.ndarray:
@@ -123,18 +116,12 @@ class Pairs:
         """
         width = len(self.texts) + 1
         same, mirror = self.left * width + self.right, self.right * width + self.left
-        keys = np.unique(same)
-        several = np.isin(same, keys[self._owners(same, keys) > 1])
-        reversed_ = np.isin(mirror, keys) & ~self.balanced[self.item]
+        keys, items = np.unique(np.unique(np.stack([same, self.item]), axis=1)[0], return_counts=True)
+        several, reversed_ = np.isin(same, keys[items > 1]), np.isin(mirror, keys) & ~self.balanced[self.item]
         masks = np.zeros((2, self.n_items), dtype=bool)
         masks[0][self.item[several]] = True
         masks[1][self.item[reversed_]] = True
         return masks[0], masks[1]
-
-    def _owners(self, codes: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """Return the number of different items that have each of the keys."""
-        both = np.unique(np.stack([np.searchsorted(keys, codes), self.item]), axis=1)
-        return np.bincount(both[0], minlength=len(keys))
 
     @cached_property
     def unsolvable(self) -> np.ndarray:
@@ -228,16 +215,14 @@ def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
     """Return the distinct captions, and for every match matrix its items, the matrix, and their captions."""
     offsets, captions = bench.ragged("captions")
     texts, code = distinct(captions)
-    starts, cells = bench.ragged("match")
-    truth = cells.to_numpy(zero_copy_only=False)
-    kinds = np.stack([np.diff(offsets), list_kinds(starts, truth)], axis=1)
-    shapes = []
-    for (width, kind), first in zip(*np.unique(kinds, axis=0, return_index=True)):
-        if width:
-            items = np.flatnonzero((kinds == (width, kind)).all(axis=1))
-            matrix = truth[starts[first] : starts[first + 1]].reshape(-1, width)
-            shapes.append((items, matrix, code[offsets[items][:, None] + np.arange(width)]))
-    return ArrowTexts(texts), shapes
+    shape_of, shapes = shape_codes(bench)
+    by_shape = []
+    for k, shape in enumerate(shapes):
+        if shape.captions:
+            items = np.flatnonzero(shape_of == k)
+            mine = code[offsets[items][:, None] + np.arange(shape.captions)]
+            by_shape.append((items, np.array(shape.match), mine))
+    return ArrowTexts(texts), by_shape
 
 
 def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
@@ -257,26 +242,27 @@ def distinct(texts: pa.Array) -> tuple[pa.Array, np.ndarray]:
     return coded.dictionary, coded.indices.to_numpy()
 
 
-def list_kinds(offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return an integer for each list, equal for equal lists."""
-    ends = pa.py_buffer(np.ascontiguousarray(offsets, dtype=np.int64) * values.itemsize)
-    lists = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, [None, ends, pa.py_buffer(values.copy())])
-    return np.asarray(lists.dictionary_encode().indices.to_numpy())
-
-
 def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return image clusters, merged if the same two captions occur with several images, in whichever roles.
 
     A cluster that would exceed a tenth of the items is not merged: very short captions, such as "red car" and "blue
     car", repeat so often that they would join most of a benchmark.
     """
-    owner = np.concatenate([np.arange(len(images)), item])
-    offset, most = (int(max(a.max(initial=0) for a in some)) + 1 for some in ([images], [left, right]))
-    key = np.concatenate([images, offset + np.minimum(left, right) * most + np.maximum(left, right)])
-    key = key[np.argsort(owner, kind="stable")]
-    joined = clusters_of(np.bincount(owner, minlength=len(images)), key)
+    low, high = np.minimum(left, right), np.maximum(left, right)
+    both = low * (high.max(initial=0) + 1) + high
+    joined = _joined(len(images), (np.arange(len(images)), images), (item, both))
     too_large = np.bincount(joined)[joined] > max(20, len(images) / 10)
     return np.unique(np.where(too_large, len(images) + images, joined), return_inverse=True)[1].astype(np.int64)
+
+
+def _joined(items: int, *links: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Return a number per item, the same for items that share a key. Links are items and their keys, each with its own
+    range of keys.
+    """
+    owner, keys = np.concatenate([owner for owner, _ in links]), np.zeros(0, dtype=np.int64)
+    for _, key in links:
+        keys = np.concatenate([keys, keys.max(initial=-1) + 1 + key])
+    return clusters_of(np.bincount(owner, minlength=items), keys[np.argsort(owner, kind="stable")])
 
 
 def clusters(bench: Benchmark, shapes: CaptionShapes) -> np.ndarray:
@@ -290,9 +276,7 @@ def clusters(bench: Benchmark, shapes: CaptionShapes) -> np.ndarray:
     for items, _, mine in shapes:
         first[items] = mine[:, 0]
     alone = np.flatnonzero((counts == 0) & (first >= 0))
-    owner = np.concatenate([np.repeat(np.arange(len(counts)), counts), alone])
-    key = np.concatenate([image, image.max(initial=-1) + 1 + first[alone]])
-    joined = clusters_of(np.bincount(owner, minlength=len(counts)), key[np.argsort(owner, kind="stable")])
+    joined = _joined(len(counts), (np.repeat(np.arange(len(counts)), counts), image), (alone, first[alone]))
     return np.unique(joined, return_inverse=True)[1].astype(np.int64)
 
 
@@ -317,21 +301,6 @@ def item_gaps(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
 def item_wins(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
     """Return the share of each item's pairs that the attacker wins; ties and NaN margins count half."""
     return item_mean(pairs, 0.5 + 0.5 * (margins > 0) - 0.5 * (margins < 0))
-
-
-def item_strict(pairs: Pairs, margins: np.ndarray) -> np.ndarray:
-    """Return, per item, whether every true caption outranks every false one, in every row."""
-    lost = np.bincount(pairs.item[~(margins > 0)], minlength=pairs.n_items)
-    return (lost == 0) & (pairs.per_item > 0)
-
-
-def strict_chance(positives: int, negatives: int) -> float:
-    """Return how often random scores put all true captions above all false ones.
-
-    >>> strict_chance(1, 1), round(strict_chance(2, 1), 4), round(strict_chance(1, 5), 4)
-    (0.5, 0.3333, 0.1667)
-    """
-    return 1 / comb(positives + negatives, positives)
 
 
 #: A subset with fewer pairs is not given a separate model.

@@ -67,17 +67,14 @@ def pair_foils(a: Iterable[Item], b: Iterable[Item]) -> list[FoilPair]:
     """
     theirs = _by_source(b)
     return [
-        FoilPair(key[0], key[1], foil.subset, foil.item, foil.text, other)
+        FoilPair(*key, *foil, other)
         for key, foils in _by_source(a).items()
         for foil, other in _paired(foils, theirs.get(key, []))
     ]
 
 
-@dataclass(frozen=True)
-class _Foil:
-    subset: str
-    item: str
-    text: str
+#: A foil: its subset, its item, its text.
+_Foil = tuple[str, str, str]
 
 
 def _by_source(items: Iterable[Item]) -> dict[tuple[str, str], list[_Foil]]:
@@ -86,7 +83,7 @@ def _by_source(items: Iterable[Item]) -> dict[tuple[str, str], list[_Foil]]:
     for item in items:
         if item.positives and item.negatives:
             source = " ".join(item.positives[0].lower().rstrip(" .").split())
-            foils = [_Foil(item.subset, item.id, text) for text in item.negatives]
+            foils = [(item.subset, item.id, text) for text in item.negatives]
             piles.setdefault((kind_of(item.subset), source), []).extend(foils)
     return piles
 
@@ -95,13 +92,13 @@ def _paired(own: list[_Foil], theirs: list[_Foil]) -> Iterable[tuple[_Foil, str]
     free = list(theirs)
     waiting = []
     for foil in own:
-        same = next((other for other in free if other.subset == foil.subset), None)
+        same = next((other for other in free if other[0] == foil[0]), None)
         if same is None:
             waiting.append(foil)
             continue
         free.remove(same)
-        yield foil, same.text
-    yield from ((foil, other.text) for foil, other in zip(waiting, free))
+        yield foil, same[2]
+    yield from ((foil, other[2]) for foil, other in zip(waiting, free))
 
 
 def compare_pairwise(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item, from_items, open_image
 from creperie.core import Progress, UsageError, silent
 from creperie.lang import parse
@@ -159,11 +160,11 @@ def _spreads(run: Run, kinds: Sequence[str]) -> list[ScoreSpread]:
         scores = complete[:, column]
         points = np.quantile(scores, [0, 0.25, 0.5, 0.75, 1]) if len(complete) else np.full(5, np.nan)
         spread = ScoreSpread(
-            run.model, metric_of(run), kind, len(complete), int((~whole).sum()), _mean(scores), (*points.tolist(),)
+            run.model, metric_of(run), kind, len(complete), int((~whole).sum()), mean_of(scores), (*points.tolist(),)
         )
         if column:
             differences = table[whole, 0] - table[whole, column]
-            gap = _mean(differences.astype(np.float64)) / unit if unit else float("nan")
+            gap = mean_of(differences) / unit if unit else float("nan")
             above, ties = int((differences > 0).sum()), int((differences == 0).sum())
             spread = replace(spread, gap=gap, above=above, ties=ties)
         spreads.append(spread)
@@ -176,10 +177,6 @@ def _first_row(run: Run) -> np.ndarray:
     width = int(run.layout.columns[0])
     table: np.ndarray = run.scores(needs).reshape(len(run), -1)[:, :width]
     return table
-
-
-def _mean(values: np.ndarray) -> float:
-    return float(values.mean()) if len(values) else float("nan")
 
 
 # -- three cases -----------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.auditing.attackers import Attacker, learns
-from creperie.auditing.measure import AttackerMargins, calibrated, measure_attacker
+from creperie.auditing.attackers import Attacker
+from creperie.auditing.measure import AttackerMargins, answers_of, measure_attacker
 from creperie.auditing.pairs import Pairs
-from creperie.auditing.verdict import ALL, LEVEL
+from creperie.auditing.verdict import ALL, leaks
 from creperie.core import Progress, silent
 
 #: Items of a subset at each look.
@@ -31,9 +31,6 @@ class Sample:
 
     keep: np.ndarray  #: a mask over the items
     looks: Mapping[str, int]  #: by subset, and for all: the possible number of looks
-
-    def of(self, pairs: Pairs) -> Pairs:
-        return pairs.of_items(self.keep)
 
 
 def looks_of(items: int) -> int:
@@ -72,10 +69,7 @@ def sample_for(
     waiting = [name for name in pairs.subsets if name not in decided]
     for larger in (*STEPS[1:], 0):
         some = pairs.of_items(drawn(pairs, sizes, seed))
-        answers = [
-            calibrated(some, a.margins(some, progress), directed=a.directed, seed=seed, learned=learns(a))
-            for a in attackers
-        ]
+        answers = [answers_of(attacker, some, seed, progress) for attacker in attackers]
         waiting = [
             name
             for name in waiting
@@ -93,7 +87,7 @@ def _settled(
 ) -> bool:
     """Return True if an attacker leaks significantly on these items, or all are shown to stay below the threshold."""
     figures = [measure_attacker(margins.of_items(of_subset), looks) for margins in answers]
-    if any(m.p * tests < LEVEL and m.accuracy > threshold for m in figures):
+    if any(leaks(m, m.p * tests, threshold) for m in figures):
         return True
     return all(max(m.high, 1 - m.low) < threshold for m in figures)
 

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from creperie.auditing.pairs import ArrowTexts, caption_shapes, pairs_of_line
+from creperie.auditing.pairs import caption_shapes, distinct, pairs_of_line
 from creperie.bench import Benchmark, Item
 from creperie.core import percent
 
@@ -35,7 +34,6 @@ class SideBalance:
     pairs: int
     mirrored: int
     bound: float  #: the highest accuracy of a model that sees only this side; 0.5 if there is no pair
-    one_sided: tuple[str, ...] = ()  #: examples of captions or images that are more often true than false
 
     @property
     def balanced(self) -> bool:
@@ -87,18 +85,17 @@ class Symmetry:
 def symmetry_of(bench: Benchmark, subset: str = "") -> Symmetry:
     """Return the symmetry of one subset, or of the whole benchmark."""
     bench = bench.only([subset]) if subset else bench
-    texts, shapes = caption_shapes(bench)
+    shapes = caption_shapes(bench)[1]
     offsets, images = bench.ragged("images")
-    coded = images.dictionary_encode()
-    code = coded.indices.to_numpy()
+    code = distinct(images)[1]
     of_text = [pairs_of_line(items, captions, line) for items, matrix, captions in shapes for line in matrix]
     of_images = [
         pairs_of_line(items, code[offsets[items][:, None] + np.arange(len(matrix))], line)
         for items, matrix, _ in shapes
         for line in (matrix.T if len(matrix) > 1 else ())
     ]
-    text, broken = _balance(of_text, texts)
-    seen, more = _balance(of_images, ArrowTexts(coded.dictionary))
+    text, broken = _balance(of_text)
+    seen, more = _balance(of_images)
     ids = bench.column("id").take(pa.array(np.union1d(broken, more))).to_pylist()
     return Symmetry(subset or "all", len(bench), text, seen, tuple(ids))
 
@@ -131,15 +128,12 @@ def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
     return {key: uneven for key, uneven in surplus.items() if uneven}
 
 
-def _balance(asks: Sequence[np.ndarray], names: ArrowTexts) -> tuple[SideBalance, np.ndarray]:
+def _balance(asks: Sequence[np.ndarray]) -> tuple[SideBalance, np.ndarray]:
     """Return the balance of one side, and the items with a pair that occurs more often in one order than reversed."""
     item, true, false = np.concatenate([np.zeros((3, 0), np.int64), *asks], axis=1)
     low, high = np.minimum(true, false), np.maximum(true, false)
-    pairs, at = np.unique(low * len(names) + high, return_inverse=True)
-    surplus = np.bincount(at, np.where(true == low, 1.0, -1.0), len(pairs)).astype(np.int64)
+    at = np.unique(low * (high.max(initial=0) + 1) + high, return_inverse=True)[1]
+    surplus = np.bincount(at, np.where(true == low, 1.0, -1.0))
     uneven, total = int(np.abs(surplus).sum()), len(item)
-    more = np.unique(np.where(surplus > 0, pairs // max(1, len(names)), pairs % max(1, len(names)))[surplus != 0])
-    first = pc.array_sort_indices(names.array.take(pa.array(more)))[:MOST_NAMED]
     bound = 0.5 + 0.5 * uneven / total if total else 0.5
-    named = names.of(more[first.to_numpy()])
-    return SideBalance(total, total - uneven, bound, tuple(named)), np.unique(item[surplus[at] != 0])
+    return SideBalance(total, total - uneven, bound), np.unique(item[surplus[at] != 0])

@@ -29,8 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.auditing.measure import AttackerMargins, Measure
-from creperie.auditing.pairs import item_gaps
+from creperie.auditing.measure import Measure
 from creperie.auditing.registry import LEARNED_FAMILIES, family_of
 from creperie.core import percent
 from creperie.metrics import holm
@@ -64,10 +63,8 @@ def leaks(measure: Measure, p: float, threshold: float) -> bool:
     return p < LEVEL and measure.accuracy > threshold
 
 
-def share_kept(answers: AttackerMargins) -> float:
+def balanced_share(gaps: np.ndarray) -> float:
     """Return the share of items that remain if gaps above and below zero are balanced; items with gap zero remain."""
-    gaps = item_gaps(answers.pairs, answers.margins)
-    gaps = gaps[answers.pairs.per_item > 0]
     above, below = int((gaps > 0).sum()), int((gaps < 0).sum())
     return (2 * min(above, below) + len(gaps) - above - below) / len(gaps) if len(gaps) else float("nan")
 
@@ -97,8 +94,16 @@ def fix_of(row: AuditRow, repaired: Measure | None, threshold: float) -> AuditRo
 
 #: Exit codes by verdict.
 EXIT_CODES = {
-    **{"clean": 0, "valid": 0, "leaks": 1, "anti-learned": 1, "unsolvable": 1, "nothing left": 1, "in doubt": 1},
-    **{"not shown": 3, "incomplete": 3, "not run": 3},
+    "clean": 0,
+    "valid": 0,
+    "leaks": 1,
+    "anti-learned": 1,
+    "unsolvable": 1,
+    "nothing left": 1,
+    "in doubt": 1,
+    "not shown": 3,
+    "incomplete": 3,
+    "not run": 3,
 }
 
 
@@ -130,6 +135,7 @@ class Judgement:
     enough: int = 0  #: number of pairs from which on they would answer
     sample: tuple[int, tuple[str, ...]] = (0, ())  #: number of items that slow attackers were run on, and the attackers
     spec: str = "BENCH"  #: how the benchmark is named in commands
+    images: str = ""  #: where its images are, if commands have to say so
     models: Mapping[str, str] = field(default_factory=dict)  #: the model used by each family
 
     @property
@@ -143,26 +149,29 @@ class Judgement:
         return next_step(self)
 
     @property
+    def _by_family(self) -> dict[str, list[AuditRow]]:
+        by_family: dict[str, list[AuditRow]] = {}
+        for row in self.through:
+            by_family.setdefault(family_of(row.attacker), []).append(row)
+        return by_family
+
+    @property
     def plainest(self) -> tuple[AuditRow, ...]:
         """The leaks to name first: up to three cues that are named directly, then the strongest learned attacker."""
-        seen: dict[str, AuditRow] = {}
-        for row in self.through:
-            seen.setdefault(family_of(row.attacker), row)
-        plain = [row for name, row in seen.items() if name not in LEARNED_FAMILIES]
-        learned = [row for name, row in seen.items() if name in LEARNED_FAMILIES]
+        first = {name: rows[0] for name, rows in self._by_family.items()}
+        plain = [row for name, row in first.items() if name not in LEARNED_FAMILIES]
+        learned = [row for name, row in first.items() if name in LEARNED_FAMILIES]
         return (*plain[:3], *learned[:1])
 
     @property
     def families(self) -> str:
         """For the whole benchmark: each cue with the number of subsets that leak through it, and where it is worst."""
-        by_family: dict[str, list[AuditRow]] = {}
-        for row in self.through:
-            by_family.setdefault(family_of(row.attacker), []).append(row)
+        by_family = self._by_family
         where = {name: len({row.subset for row in rows}) for name, rows in by_family.items()}
         ordered = sorted(by_family, key=lambda n: (n in LEARNED_FAMILIES, -where[n], -by_family[n][0].measure.accuracy))
         worst = {name: " ".join(filter(None, (by_family[name][0].subset, by_family[name][0].view))) for name in ordered}
         return ", ".join(
-            f"{name} in {where[name]} (up to {_percent(by_family[name][0].measure.accuracy)} on {worst[name]})"
+            f"{name} in {where[name]} (up to {percent(by_family[name][0].measure.accuracy)} % on {worst[name]})"
             for name in ordered
         )
 
@@ -193,7 +202,7 @@ class Judgement:
             seen = "captions alone are right exactly half of the time, so nothing is left for an attacker"
         shares = [(self.repeated, "occur more than once"), (self.reversed, "occur elsewhere in reversed roles")]
         return "; ".join(
-            [seen, *(f"{_percent(share, 0)} of the pairs {what}" for share, what in shares if share >= 0.01)]
+            [seen, *(f"{percent(share, 0)} % of the pairs {what}" for share, what in shares if share >= 0.01)]
         )
 
     def document(self) -> dict[str, Any]:
@@ -205,31 +214,32 @@ def next_step(judgement: Judgement) -> str:
     """Return the command to type after a verdict."""
     spec = shlex.quote(judgement.spec)
     out = shlex.quote(f"{judgement.spec.rstrip('/').replace(':', '/').rpartition('/')[2]}-refined")
+    read = f"{spec} --images {shlex.quote(judgement.images)}" if judgement.images else spec
     new_foils = f"creperie make rules:replace --captions {spec} --foils 8 --unmatched --apart --out {out[:-7]}foils"
     fixes = {
-        "repairable": f"creperie refine {spec} --repair --out {out}",
-        "removable": f"creperie refine {spec} --method optimal --out {out}",
+        "repairable": f"creperie refine {read} --repair --out {out}",
+        "removable": f"creperie refine {read} --method optimal --out {out}",
         "structural": new_foils,
     }
     lacking = " ".join(f"'creperie[{name}]'" for name in judgement.extras)
-    models = f"creperie audit {spec} --lm lm:MODEL --encoder st:MODEL"
+    models = f"creperie audit {read} --lm lm:MODEL --encoder st:MODEL"
     if "left out of a quick audit" in judgement.missing_why:
-        models = f"creperie audit {spec}"
+        models = f"creperie audit {read}"
     return {
         "leaks": fixes.get(judgement.fix, fixes["removable"]),
         "anti-learned": new_foils,
         "nothing left": new_foils,
         "incomplete": f"pip install {lacking}" if lacking else models,
-        "not shown": f"creperie audit {spec} --full" if judgement.sample[0] else f"creperie make all --captions {spec}",
-        "unsolvable": f"creperie data check {spec}",
-        "clean": f"creperie score {spec} --model URI",
-        "not run": f"creperie audit {spec}",
+        "not shown": f"creperie audit {read} --full" if judgement.sample[0] else f"creperie make all --captions {spec}",
+        "unsolvable": f"creperie data check {read}",
+        "clean": f"creperie score {read} --model URI",
+        "not run": f"creperie audit {read}",
     }[judgement.verdict]
 
 
-def unjudged(word: str, spec: str, items: int = 0) -> Judgement:
+def unjudged(word: str, spec: str, items: int = 0, images: str = "") -> Judgement:
     """Return the verdict for a benchmark without an audit: *not run*, or *nothing left*."""
-    return Judgement(ALL, items, word, "", (), None, (), 0, 1.0, spec=spec)
+    return Judgement(ALL, items, word, "", (), None, (), 0, 1.0, spec=spec, images=images)
 
 
 def _leaks_text(j: Judgement) -> str:
@@ -240,7 +250,7 @@ def _leaks_text(j: Judgement) -> str:
 
 def _anti_text(j: Judgement) -> str:
     row = j.strongest
-    reached = f"{row.attacker} is right on only {_percent(row.measure.accuracy)}" if row else "a learned attacker"
+    reached = f"{row.attacker} is right on only {percent(row.measure.accuracy)} %" if row else "a learned attacker"
     where = f" in {row.subset}" if row and j.leaking else ""
     return f"anti-learned{where}: {reached}, surely below chance; believed the other way round it would win"
 
@@ -248,20 +258,20 @@ def _anti_text(j: Judgement) -> str:
 def _clean_text(j: Judgement) -> str:
     if j.balanced == j.items and j.items:
         return "clean: balanced by design, every caption is as often true as false"
-    return f"clean{_headline(j)} against {_named_families(j)}: at most {_percent(j.bound)}"
+    return f"clean{_headline(j)} against {_named_families(j)}: at most {percent(j.bound)} %"
 
 
 def _not_shown_text(j: Judgement) -> str:
     row = j.strongest
     where = f" on {row.subset}" if row and j.leaking else ""
-    best = f"{row.attacker} may reach {_percent(_upper(row))}{where}" if row else "no attacker could be measured"
+    best = f"{row.attacker} may reach {percent(_upper(row))} %{where}" if row else "no attacker could be measured"
     enough = f"; about {j.needed:,} items{' there' if where else ''} would decide" if j.needed else ""
-    return f"not shown{_headline(j)}: too few items to exclude {_percent(j.threshold, 0)} ({best}){enough}"
+    return f"not shown{_headline(j)}: too few items to exclude {percent(j.threshold, 0)} % ({best}){enough}"
 
 
 def _incomplete_text(j: Judgement) -> str:
     wanted = f"install {', '.join(f'creperie[{name}]' for name in j.extras)}" if j.extras else ", ".join(j.missing)
-    so_far = f"; so far at most {_percent(j.bound)} against {_named_families(j)}" if j.against else ""
+    so_far = f"; so far at most {percent(j.bound)} % against {_named_families(j)}" if j.against else ""
     return f"incomplete{_headline(j)}: {len(j.missing)} attackers not run ({wanted}){so_far}"
 
 
@@ -290,14 +300,10 @@ def _named_families(j: Judgement) -> str:
     return ", ".join(f"{name} ({j.models[name]})" if name in j.models else name for name in j.against)
 
 
-def _percent(share: float, digits: int = 1) -> str:
-    return f"{100 * share:.{digits}f} %"
-
-
 def _named(row: AuditRow) -> str:
     view = f" on {row.view}" if row.view else ""
     fix = f", {row.fix}" if row.fix else ""
-    return f"{row.attacker}{view} ({_percent(row.measure.accuracy)}{fix})"
+    return f"{row.attacker}{view} ({percent(row.measure.accuracy)} %{fix})"
 
 
 def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:

@@ -74,6 +74,7 @@ from creperie.bench.part import load_part as load_part
 from creperie.bench.roles import Roles as Roles
 from creperie.bench.shapes import match_chance as match_chance
 from creperie.bench.shapes import match_shapes as match_shapes
+from creperie.bench.shapes import shape_codes as shape_codes
 from creperie.bench.spec import BenchmarkSpec as BenchmarkSpec
 from creperie.bench.spec import as_benchmark as as_benchmark
 from creperie.bench.spec import is_file_name as is_file_name

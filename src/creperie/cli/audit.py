@@ -122,7 +122,7 @@ def audit(
     if len(parts) == 2:
         return _compare(parts[0], parts[1], options.attackers, models)
     found = _run(parts[0], options, models, engine)
-    found = replace(found, whole=replace(found.whole, spec=bench[0]))
+    found = replace(found, whole=replace(found.whole, spec=bench[0], images=part.images or ""))
     document = audit_document(found, options=changed_options(options, part, models)) | _ceilings(parts[0])
     if html:
         write_audit_page(document, html)

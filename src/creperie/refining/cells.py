@@ -42,22 +42,6 @@ def signed_bins(gaps: np.ndarray, bins: int) -> np.ndarray:
     return np.where(gaps == 0, 0, np.sign(gaps).astype(np.int64) * steps)
 
 
-def row_codes(rows: np.ndarray) -> np.ndarray:
-    """Return one integer per row of integers: equal for equal rows, and ordered as the rows are lexicographically.
-
-    >>> row_codes(np.array([[1, -2], [0, 5], [1, -2], [1, 3]])).tolist()
-    [8, 7, 8, 13]
-    """
-    low = rows.min(axis=0, initial=0)
-    width = rows.max(axis=0, initial=0) - low + 1
-    if float(np.prod(width.astype(np.float64))) >= 2**62:  # too many possible rows for one integer: rank them instead
-        return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
-    codes = np.zeros(len(rows), dtype=np.int64)
-    for column, least, size in zip(rows.T, low.tolist(), width.tolist()):
-        codes = codes * size + (column - least)
-    return codes
-
-
 BINS = 50  #: per sign and axis: the paper's 100 × 100 grid over [-1, 1]²
 FACE_BINS = 10  #: for items on which some attacker has a gap of exactly zero
 
@@ -79,21 +63,21 @@ def grid(gaps: np.ndarray, *, seed: int = 0, bins: int = BINS, face_bins: int = 
     keep = zero.all(axis=1)
     # One code per mirror pair: a cell and its mirror image share that of the lexicographically larger one.
     leading = _leading_sign(cells)
-    codes = row_codes(np.column_stack([zero.any(axis=1), cells * leading[:, None]]))
+    pairs = np.column_stack([zero.any(axis=1), cells * leading[:, None]])
+    codes = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
     rows = np.flatnonzero(~keep)
     rows = rows[np.random.Generator(np.random.PCG64(seed)).permutation(len(rows))]
-    keep[_as_many_as_mirrored(rows, 2 * codes[rows] + (leading[rows] < 0))] = True
+    sided = 2 * codes[rows] + (leading[rows] < 0)
+    counts = np.bincount(sided, minlength=2 * (int(codes.max(initial=0)) + 1)).reshape(-1, 2)
+    keep[first_of_each(rows, sided, counts.min(axis=1).repeat(2))] = True
     return keep
 
 
-def _as_many_as_mirrored(rows: np.ndarray, cell: np.ndarray) -> np.ndarray:
-    """Return the first rows of cells 2c and 2c + 1, equally many of each."""
-    order = np.argsort(cell, kind="stable")
-    names, starts, counts = np.unique(cell[order], return_index=True, return_counts=True)
-    place = np.minimum(np.searchsorted(names, names ^ 1), max(len(names) - 1, 0))
-    size = np.where(names[place] == names ^ 1, np.minimum(counts, counts[place]), 0) if len(names) else counts
-    rank = np.arange(len(order)) - np.repeat(starts, counts)
-    return rows[order][rank < np.repeat(size, counts)]
+def first_of_each(rows: np.ndarray, codes: np.ndarray, amounts: np.ndarray) -> np.ndarray:
+    """Return the first `amounts[c]` of the rows with each code c."""
+    order = np.argsort(codes, kind="stable")
+    rank = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])
+    return rows[order][rank < amounts[codes[order]]]
 
 
 def _leading_sign(cells: np.ndarray) -> np.ndarray:

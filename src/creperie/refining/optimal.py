@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from creperie.core import CreperieError, Progress, missing_extra
-from creperie.refining.cells import row_codes, signed_bins, unit_gaps
+from creperie.refining.cells import first_of_each, signed_bins, unit_gaps
 from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, Selection, SelectionPool, by_gaps
 
 #: Up to this many signatures the programme is solved to proven optimality (or the time limit).
@@ -32,19 +32,8 @@ class _Programme:
     @property
     def mirrored(self) -> np.ndarray:
         """Return amounts that surely balance: for a signature and its mirror image, as many as the rarer has."""
-        amounts = np.zeros_like(self.count)
-        left: dict[bytes, list[int]] = {}
-        for i in range(len(self.count)):
-            cell = self.cells[i]
-            if not cell.any():
-                amounts[i] = self.count[i]
-                continue
-            for j in left.get((-cell).tobytes(), []):
-                pair = min(self.count[i] - amounts[i], self.count[j] - amounts[j])
-                amounts[i] += pair
-                amounts[j] += pair
-            left.setdefault(cell.tobytes(), []).append(i)
-        return amounts
+        count = {tuple(cell): n for cell, n in zip(self.cells.tolist(), self.count.tolist())}
+        return np.array([min(n, count.get(tuple(-x for x in cell), 0.0)) for cell, n in count.items()])
 
 
 def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: float = 60.0) -> Selection:
@@ -56,10 +45,10 @@ def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: floa
     """
     scaled = unit_gaps(gaps)
     cells = signed_bins(scaled, bins)
-    _, first, codes, counts = np.unique(row_codes(cells), return_index=True, return_inverse=True, return_counts=True)
-    programme = _programme(counts, cells[first], bins)
+    signatures, codes, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
+    programme = _programme(counts, signatures, bins)
     amounts, bound, proven = _solve(programme, time_limit)
-    keep = _draw(codes, amounts, seed)
+    keep = _draw(codes.reshape(-1), amounts, seed)
     off = int(np.abs(programme.balance @ amounts).sum())
     return Selection(keep, bound, proven, off)
 
@@ -263,13 +252,9 @@ def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) 
 
 def _draw(codes: np.ndarray, amounts: np.ndarray, seed: int) -> np.ndarray:
     """Return a mask that keeps `amounts[s]` random items of every signature s."""
-    rng = np.random.Generator(np.random.PCG64(seed))
-    shuffled = rng.permutation(len(codes))
-    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    starts = np.searchsorted(codes[order], np.arange(len(amounts)))
-    rank = np.arange(len(order)) - starts[codes[order]]
+    shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(codes))
     keep = np.zeros(len(codes), dtype=bool)
-    keep[order] = rank < amounts[codes[order]]
+    keep[first_of_each(shuffled, codes[shuffled], amounts)] = True
     return keep
 
 

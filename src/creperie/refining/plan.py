@@ -9,7 +9,6 @@ from creperie.core import UsageError, option, unknown
 from creperie.refining.methods import METHODS
 from creperie.refining.select import ChoiceSettings, RefinementMethod
 
-TOLERATED = 0.55
 #: Added to the seed for attackers trained after the refinement: their folds are new.
 FRESH = 7919
 
@@ -31,7 +30,6 @@ class RefinePlan:
     threshold: float | None = option(None, "Of syntaxbias, -1 to 1; searched where not given.")
     time_limit: float = option(60.0, "Seconds per subset to prove the optimum.")
     audit: bool = option(True, "End with an audit of what stays; without it the verdict is *not run*.")
-    tolerated: float = TOLERATED  #: the blind accuracy that the final audit tolerates
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -92,8 +90,3 @@ class RefinePlan:
             return tuple(dict.fromkeys((*seen, *self.held_out)))
         battery = sendable((), models)[0]
         return tuple(f"+{name}" for name in seen if name not in battery)
-
-
-def fresh(models: AttackerModels) -> int:
-    """Return a different seed for attackers that are trained after the refinement."""
-    return models.seed + FRESH

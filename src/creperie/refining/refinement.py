@@ -30,7 +30,7 @@ from creperie.auditing import (
 from creperie.auditing import audit as run_audit
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, items_of
 from creperie.core import DataError, Framed, Progress, automatic, html_table, percent, silent, with_options
-from creperie.refining.plan import RefinePlan, fresh
+from creperie.refining.plan import FRESH, RefinePlan
 from creperie.refining.select import Choice, SelectionPool
 from creperie.refining.standing import ALL, AttackerStanding, figures_in, figures_of, gap_of, shown
 
@@ -40,8 +40,6 @@ class Removal:
     """An item that was removed, and the reason."""
 
     row: int  #: index in the original benchmark
-    subset: str
-    id: str
     reason: str  #: a key of `REASONS`
     detail: str
 
@@ -79,15 +77,16 @@ class Refined(Framed):
     audit: Audit | None = None  #: the audit of the kept items, also by attackers not used in the selection
     audit_options: Mapping[str, Any] = field(default_factory=dict)  #: the non-default options of that audit
     folder: str = ""  #: where it was written
+    spec: str = ""  #: how the original is named in commands
+    images: str = ""  #: where its images are, if commands have to say so
 
     @property
     def judgement(self) -> Judgement:
         """The verdict of the final audit on the kept items."""
+        spec, images = (self.folder, "") if self.folder else (self.spec or self.bench.name, self.images)
         if self.audit is not None:
-            return replace(self.audit.whole, spec=self.folder or self.bench.name)
-        if not len(self.bench):
-            return unjudged("nothing left", self.original.name)
-        return unjudged("not run", self.folder or self.bench.name, len(self.bench))
+            return replace(self.audit.whole, spec=spec, images=images)
+        return unjudged("not run" if len(self.bench) else "nothing left", spec, len(self.bench), images)
 
     def __repr__(self) -> str:
         size = f"{len(self.bench):,} of {len(self.original):,} items"
@@ -141,14 +140,14 @@ def refine(
         chosen = _Choosing(start, pairs, plan, models.seed, progress).by_halves(seen, halves)
     result = _kept(start, chosen.keep, plan, selection, models.seed, chosen.removed)
     audited, after = None, dict[str, dict[str, Measure]]()
-    final = AuditOptions(plan.audited_by(models) if plan.audit else (), plan.tolerated)
+    final = AuditOptions(plan.audited_by(models) if plan.audit else ())
     if chosen.keep.any() and plan.audit:
         audited = run_audit(result, options=final, models=models, progress=progress)
         after = figures_in(audited)
     elif chosen.keep.any():
         stays = replace(pairs.of_items(chosen.keep), fold=halves[chosen.keep])
         with threads():
-            after = figures_of(stays, sent, fresh(models), progress)
+            after = figures_of(stays, sent, models.seed + FRESH, progress)
     leaking = [(row.attacker, row.subset) for row in audited.rows if row.leaks] if audited else []
     standings = [
         AttackerStanding(
@@ -201,10 +200,8 @@ class _Choosing:
         removals.
         """
         bench, pairs, method = self.bench, self.pairs, self.plan.how
-        ids, subsets = bench.column("id").to_pylist(), bench.column("subset").to_pylist()
         keep = np.zeros(pairs.n_items, dtype=bool)
-        lost = np.flatnonzero(pairs.unsolvable & among).tolist()
-        removed = [Removal(i, subsets[i], ids[i], "unsolvable", "") for i in lost]
+        removed = [Removal(row, "unsolvable", "") for row in np.flatnonzero(pairs.unsolvable & among).tolist()]
         by_subset = {name: pairs.subset == s for s, name in enumerate(pairs.subsets)}
         masks = {ALL: np.ones(pairs.n_items, dtype=bool)} if self.plan.together else by_subset
         outcomes, names = [], tuple(a.name for a in seen)
@@ -216,7 +213,7 @@ class _Choosing:
             choice = method.choose(pool, self.plan.settings(self.seed), self.progress)
             keep[rows] = choice.keep
             removed += [
-                Removal(int(rows[k]), subsets[rows[k]], ids[rows[k]], method.reason, method.detail(pool, k))
+                Removal(int(rows[k]), method.reason, method.detail(pool, k))
                 for k in np.flatnonzero(~choice.keep).tolist()
             ]
             counts = int((mask & among).sum()), int((mask & among & pairs.unsolvable).sum())

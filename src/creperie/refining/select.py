@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from creperie.auditing import LEAST_KEPT, Attacker, Pairs
+from creperie.auditing import LEAST_KEPT, Attacker, Pairs, balanced_share
 from creperie.bench import Item
 from creperie.core import Progress
 
@@ -149,11 +149,5 @@ def by_gaps(
 
 def structural_cues(pool: SelectionPool) -> tuple[Structural, ...]:
     """Return the attackers whose gaps nearly all have the same sign."""
-    n = len(pool.gaps)
-    cues = []
-    for name, gap in zip(pool.names, pool.gaps.T):
-        above, below = int((gap > 0).sum()), int((gap < 0).sum())
-        share = (2 * min(above, below) + n - above - below) / n if n else 1.0
-        if share < LEAST_KEPT:
-            cues.append(Structural(name, share))
-    return tuple(cues)
+    cues = (Structural(name, balanced_share(gap)) for name, gap in zip(pool.names, pool.gaps.T))
+    return tuple(cue for cue in cues if cue.share < LEAST_KEPT)

@@ -18,10 +18,9 @@ from creperie.auditing import (
     Audit,
     Measure,
     Pairs,
-    calibrated,
+    answers_of,
     item_gaps,
     item_mean,
-    learns,
     measure_attacker,
 )
 from creperie.core import Progress, silent
@@ -60,8 +59,7 @@ def figures_of(
     """Return, by attacker and subset, accuracy as in an audit, its interval, and p against chance."""
     by_attacker = {}
     for attacker in attackers:
-        margins = attacker.margins(pairs, progress)
-        answers = calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
+        answers = answers_of(attacker, pairs, seed, progress)
         by_subset = {ALL: measure_attacker(answers)}
         for s, name in enumerate(pairs.subsets):
             of_subset = pairs.subset == s

@@ -35,9 +35,7 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
 def syntaxbias(gaps: np.ndarray, threshold: float | None = None) -> Filtered:
     """Remove the items whose score lies above the threshold; without a threshold, search for one."""
     scores = unit_gaps(syntaxbias_scores(gaps))[:, 0]
-    if threshold is not None:
-        return _filtered(scores, threshold)
-    return _filtered(scores, _searched(scores))
+    return _filtered(scores, _searched(scores) if threshold is None else threshold)
 
 
 def _filtered(scores: np.ndarray, limit: float) -> Filtered:

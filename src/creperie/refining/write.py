@@ -108,6 +108,12 @@ def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:
         shown |= {"bound": chosen.bound, "proven": bool(chosen.proven), "off": chosen.off}
     if choice.filtered is not None:
         f = choice.filtered
-        shown |= {"threshold": f.threshold, "mean": f.mean, "p": f.p_value, "test": f.test, "balanced": f.balanced}
+        shown |= {
+            "threshold": f.threshold,
+            "mean": f.mean,
+            "p": f.p_value,
+            "test": f.test,
+            "balanced": f.balanced,
+        }
         shown |= {"accuracy": f.accuracy, "accuracy_low": f.low, "accuracy_high": f.high}
     return shown
