@@ -84,7 +84,7 @@ def test_score_compare_and_report(world: str, tmp_path: Path) -> None:
     given = {"bench": world, "out": tmp_path, "tasks": "blind", "progress": silent}
     runs += [cr.score(model="blind:negation", **given)]
     assert repr(cr.difficulty(runs=runs, task="blind")) == "ItemStudy(120 items, 3 models, blind: 0 suspicious)"
-    page = cr.report(runs, tmp_path / "report.html")
+    page = cr.report(runs, tmp_path / "report.html", audits=[])
     assert "blind:length-words" in (tmp_path / "report.html").read_text(encoding="utf-8") == page.html
     assert page._repr_html_().startswith("<iframe srcdoc=")
     assert page.save(tmp_path / "again.html").read_text(encoding="utf-8") == page.html
@@ -124,10 +124,9 @@ def test_audit(world: str) -> None:
 
 
 def test_refine(world: str) -> None:
-    names = ["length-words"]
-    given: dict[str, Any] = {"held_out": [], "repair": False, "audit": True, "seed": 0, "lm": "none", "encoder": "none"}
-    given["cache"] = False
-    clean = twice(cr.refine, bench=world, method="optimal", attackers=names, progress=silent, **given)
+    given: dict[str, Any] = {"held_out": [], "repair": False, "audit": False, "seed": 0, "cache": False}
+    given |= {"attackers": ["length-words"], "lm": "none", "encoder": "none", "progress": silent}
+    clean = twice(cr.refine, bench=world, method="optimal", **given)
     assert 0 < len(clean.bench) <= 120
     assert "length-words" in clean._repr_html_()
     (row,) = re.findall("<tr><td>length-words.*?</tr>", clean._repr_html_())

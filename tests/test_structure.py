@@ -12,10 +12,8 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from sources import ROOT, nodes
 
-import creperie
-
-ROOT = Path(creperie.__file__).parent
 FLOORS = (
     ("core",),
     ("bench", "metrics"),
@@ -32,11 +30,6 @@ BESIDE = "testing"
 DOORS = [room for room in FLOOR if room != "cli"]
 
 
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def module_of(path: Path) -> str:
     parts = ("creperie", *path.relative_to(ROOT).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -48,10 +41,10 @@ MODULES = {module_of(path): path for path in ROOT.rglob("*.py")}
 @cache
 def imports(path: Path) -> tuple[tuple[str, str], ...]:
     """(module, name) of everything that a file imports from creperie, wherever in it the import stands."""
-    nodes = [node for node in ast.walk(tree(path)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    found = [node for node in nodes(path) if isinstance(node, (ast.Import, ast.ImportFrom))]
     named = [
         (str(node.module), alias.name) if isinstance(node, ast.ImportFrom) else (alias.name, "")
-        for node in nodes
+        for node in found
         for alias in node.names
     ]
     return tuple((module, name) for module, name in named if module.split(".")[0] == "creperie")
@@ -70,8 +63,8 @@ def rooms_of(room: str) -> set[str]:
 def door_of(module: str) -> dict[str, str]:
     """Where a front door's names are defined."""
     stub = MODULES[module].with_suffix(".pyi")
-    nodes = tree(stub).body if stub.exists() else []
-    return {a.asname: str(n.module) for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names if a.asname}
+    listed = nodes(stub) if stub.exists() else ()
+    return {a.asname: str(n.module) for n in listed if isinstance(n, ast.ImportFrom) for a in n.names if a.asname}
 
 
 def test_every_room_has_a_floor() -> None:
@@ -136,7 +129,7 @@ def test_benchmarks_and_research_import_what_there_is() -> None:
 
 
 def test_a_class_name_means_one_thing() -> None:
-    classes = Counter(n.name for p in ROOT.rglob("*.py") for n in ast.walk(tree(p)) if isinstance(n, ast.ClassDef))
+    classes = Counter(n.name for p in ROOT.rglob("*.py") for n in nodes(p) if isinstance(n, ast.ClassDef))
     assert [name for name, count in classes.items() if count > 1] == []
 
 
@@ -171,7 +164,7 @@ def test_no_private_module_of_another_library_is_imported() -> None:
     private = [
         f"{path.relative_to(ROOT)}: {module}"
         for path in ROOT.rglob("*.py")
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Import | ast.ImportFrom)
         and not (getattr(node, "module", "") or "").startswith("creperie")
         for module in [getattr(node, "module", None) or "", *[alias.name for alias in node.names]]

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image, ImageDraw
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
 
 from creperie.annotation.database import Database, open_database
 from creperie.annotation.links import invite, link_for
@@ -107,6 +110,13 @@ def postgres() -> Iterator[str]:
             _call([str(bin_dir / "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop"], folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@event.listens_for(Pool, "checkout")
+def wait_for_no_disk(connection: object, *_: object) -> None:
+    """Like PostgreSQL with fsync=off: in tests no answer has to survive a power cut."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous=OFF")
 
 
 @pytest.fixture(scope="session")

@@ -6,17 +6,16 @@ import ast
 import pickle
 import re
 import zipfile
-from functools import cache
 from pathlib import Path
 
 import pytest
+from sources import ROOT as SOURCE
+from sources import calls
 
-import creperie
 from creperie.bench.images import ImageError, decode_image
 from creperie.bench.stores import open_store
 from creperie.core.errors import CreperieError
 
-SOURCE = Path(creperie.__file__).parent
 #: calls that run what they are given, or unpack to wherever an archive says
 DANGEROUS = {"eval", "exec", "compile", "__import__", "system", "popen", "extractall", "unsafe_load", "full_load"}
 #: (file, call) that are allowed, each with a reason
@@ -24,17 +23,6 @@ ALLOWED = {
     ("engine/cluster.py", "pickle.loads"): "an error that our own worker pickled in the same Ray session",
     ("training/checkpoints.py", "torch.load"): "weights_only",
 }
-
-
-@cache
-def calls() -> list[tuple[str, str, ast.Call]]:
-    """Every call in creperie: file, dotted name, node."""
-    found = []
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                found.append((str(path.relative_to(SOURCE)), ast.unparse(node.func), node))
-    return found
 
 
 def test_nothing_is_evaluated_unpickled_or_unpacked_blindly() -> None:

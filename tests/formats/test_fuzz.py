@@ -16,7 +16,8 @@ from creperie.bench import Benchmark
 from creperie.bench.formats import find_format, list_formats, read_format
 from creperie.core.errors import CreperieError
 
-MANY = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+#: Ten examples of each format are hundreds of each reader, which formats share.
+MANY = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 #: What a reader looks at first: the name of a file of each format.
 NAMES = {
     "visla": "Spatial_VISLA.tsv",
@@ -123,7 +124,7 @@ def equal(first: list[Any], second: list[Any]) -> bool:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_random_bytes(folder: Path, name: str) -> None:
-    @settings(MANY, max_examples=10)
+    @MANY
     @given(st.binary(max_size=200))
     def run(data: bytes) -> None:
         check(folder, name, data)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from sources import calls
 
 import creperie
 from creperie.bench import ImageError, open_store
@@ -22,7 +23,6 @@ from creperie.recipes.recipe import read_recipe
 from creperie.scoring import read_column
 from creperie.statistics.table import read_table
 
-ROOT = Path(creperie.__file__).parent
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdef", "bcdefg", strict=True)
 )
@@ -45,14 +45,15 @@ def test_yaml_aliases_are_not_expanded_without_end(tmp_path: Path) -> None:
     [
         ("[" * 5000, "nested too deeply"),
         ("- " * 5000, "nested too deeply"),
-        ("[" + "1," * 200_000 + "]", "too many values"),
+        ("[" + "1," * 4000 + "]", "too many values"),
         ("a: [1", r"x\.yaml:1: is not YAML"),
         ("a: 2020-99-99", "is not YAML"),
         ("a: !!python/object/apply:os.system [ls]", "is not YAML"),
         ("x" * 5_000_000, "at most 4,194,304 are read"),
     ],
 )
-def test_yaml_beyond_the_limits(text: str, line: str) -> None:
+def test_yaml_beyond_the_limits(monkeypatch: pytest.MonkeyPatch, text: str, line: str) -> None:
+    monkeypatch.setattr(limits, "MAX_YAML_VALUES", 3000)
     with pytest.raises(DataError, match=line):
         parse_yaml(text, "x.yaml")
 
@@ -154,13 +155,7 @@ OWN = (
 PARSERS = {"json.load", "yaml.safe_load", "yaml.load", "yaml.SafeLoader", "csv.reader", "csv.DictReader"}
 
 
-def calls(path: Path) -> list[ast.Call]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-
-
-def parses_a_file(call: ast.Call) -> bool:
-    name = ast.unparse(call.func)
+def parses_a_file(name: str, call: ast.Call) -> bool:
     if name not in {*PARSERS, "json.loads"}:
         return False
     arguments = " ".join(ast.unparse(argument) for argument in call.args)
@@ -170,17 +165,12 @@ def parses_a_file(call: ast.Call) -> bool:
 
 def test_files_of_users_are_parsed_in_one_place() -> None:
     direct = [
-        f"{path.relative_to(ROOT).as_posix()}:{call.lineno}"
-        for path in sorted(ROOT.rglob("*.py"))
-        if not path.relative_to(ROOT).as_posix().startswith(OWN)
-        for call in calls(path)
-        if parses_a_file(call)
+        f"{path}:{call.lineno}"
+        for path, name, call in calls()
+        if not path.startswith(OWN) and parses_a_file(name, call)
     ]
     assert direct == []
 
 
 def test_commands_print_in_one_place() -> None:
-    cli = ROOT / "cli"
-    assert [p.name for p in sorted(cli.glob("*.py")) if any(ast.unparse(c.func) == "print" for c in calls(p))] == [
-        "output.py"
-    ]
+    assert {path for path, name, _ in calls() if path.startswith("cli/") and name == "print"} == {"cli/output.py"}

@@ -73,7 +73,7 @@ def test_timing_changes_nothing(chat: Any, tmp_path: Path, monkeypatch: pytest.M
         rng = random.Random(number)
         chat.script = lambda q, rng=rng: time.sleep(rng.random() / 50)
         place = tmp_path / str(number) / "out"
-        making(chat.uri + f"&concurrency={4 * number + 1}", captions(10), place)
+        making(chat.uri + f"&concurrency={4 * number + 1}", captions(7), place)
         found.append(digest(place))
     assert found[0] == found[1] == found[2]
 

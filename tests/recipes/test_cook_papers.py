@@ -6,7 +6,6 @@ import csv
 import importlib.util
 import itertools
 import json
-import os
 import subprocess
 import sys
 import time
@@ -69,6 +68,10 @@ def cooked(name: str, tmp_path: Path, *, twice: bool = False, **changes: Any) ->
     return {s.name: s for s in served}
 
 
+#: a student and its lessons as small as they can be: what it learns is not looked at
+PUPIL = {"student__steps": 4, "student__warmup": 1, "lessons__items": 8}
+
+
 def table(stage: StageResult, key: str) -> list[dict[str, Any]]:
     """Our rows of a table."""
     text = (Path(stage.place) / f"{key.replace('/', '-')}.json").read_text(encoding="utf-8")
@@ -86,7 +89,8 @@ def filled(served: dict[str, StageResult]) -> dict[str, int]:
 
 
 def test_sugarcrepe(tmp_path: Path, makers: None) -> None:
-    served = cooked("sugarcrepe", tmp_path, captions__items=24, trainings__skip=True)
+    scratch = {"trainings-scratch__steps": 4, "trainings-scratch__warmup": 1}
+    served = cooked("sugarcrepe", tmp_path, captions__items=24, trainings__skip=True, **PUPIL, **scratch)
     made = served["make"].summary["subsets"]
     assert set(made) == {"replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"}
     assert served["people"].summary["scripted"]
@@ -106,7 +110,7 @@ def test_sugarcrepe(tmp_path: Path, makers: None) -> None:
 @needs_minilm
 def test_sugarcrepe_plus_plus(tmp_path: Path) -> None:
     idle = ("score-generative", "score-asked", "four", "eight", "score-four", "score-eight", "tune", "tune-flava")
-    changes: dict[str, Any] = {f"{name}__skip": True for name in idle}
+    changes: dict[str, Any] = {f"{name}__skip": True for name in idle} | PUPIL
     served = cooked("sugarcrepe-pp", tmp_path, make__items=24, **changes)
     bench = load(served["people"].place)
     assert set(bench.subsets) == {"swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel"}
@@ -123,17 +127,21 @@ def test_sugarcrepe_plus_plus(tmp_path: Path) -> None:
     assert {"6", "8-10", "11"} <= set(served["figures"].summary["figures"])
 
 
+VISLA = {"generic.items": 8, "pictured.items": 8, "lessons.items": 16, "student.steps": 4, "student.warmup": 1}
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, StageResult], Path]:
+    """VISLA cooked without a disturbance, and the folder of it."""
+    out = tmp_path_factory.mktemp("calm")
+    with pytest.MonkeyPatch.context() as own:
+        own.setenv("CREPERIE_CACHE", str(out / "cache"))
+        return cooked("visla", out, **{key.replace(".", "__"): value for key, value in VISLA.items()}), out / "visla"
+
+
 @needs_minilm
-def test_visla(tmp_path: Path) -> None:
-    served = cooked(
-        "visla",
-        tmp_path,
-        generic__items=24,
-        pictured__items=24,
-        lessons__items=40,
-        student__steps=10,
-        student__warmup=1,
-    )
+def test_visla(calm: tuple[dict[str, StageResult], Path]) -> None:
+    served, _ = calm
     assert set(load(served["make"].place).subsets) == {"spatial", "generic"}
     (row,) = [r for r in table(served["table"], "visla/2") if r["published"]]
     (either,) = [r for r in table(served["table"], "visla/3") if r["published"]]
@@ -143,26 +151,23 @@ def test_visla(tmp_path: Path) -> None:
 
 
 @needs_minilm
-def test_two_cooks_agree_also_after_three_kills(tmp_path: Path) -> None:
+def test_two_cooks_agree_also_after_three_kills(tmp_path: Path, calm: tuple[dict[str, StageResult], Path]) -> None:
     """VISLA by the command, killed at three stages and called again, beside an undisturbed run from another cache."""
-    sizes = {"generic.items": 8, "pictured.items": 8, "lessons.items": 16, "student.steps": 4, "student.warmup": 1}
-    words = [word for key, value in sizes.items() for word in ("--set", f"{key}={value}")]
+    words = [word for key, value in VISLA.items() for word in ("--set", f"{key}={value}")]
+    command = [sys.executable, "-m", "creperie", "cook", "visla", "--out", str(tmp_path / "killed"), *words]
 
-    def start(name: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "creperie", "cook", "visla", "--out", str(tmp_path / name), *words]
-        environment = {**os.environ, "CREPERIE_CACHE": str(tmp_path / f"cache-{name}")}
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    assert start("calm").wait() == 0
     for finished in (1, 5, 9):
-        process = start("killed")
+        process = start()
         while len(list((tmp_path / "killed").glob("*/stage.json"))) < finished and process.poll() is None:
             time.sleep(0.02)
         assert process.poll() is None  # there was something left to do
         process.kill()
         process.wait()
-    assert start("killed").wait() == 0
-    assert [m for m in verify_runs(tmp_path / "calm", tmp_path / "killed") if not m.same] == []
+    assert start().wait() == 0
+    assert [m for m in verify_runs(calm[1], tmp_path / "killed") if not m.same] == []
 
 
 def test_sade(tmp_path: Path, makers: None) -> None:
@@ -170,11 +175,9 @@ def test_sade(tmp_path: Path, makers: None) -> None:
         "score__skip": True,
         "probes__skip": True,
         "shuffles__skip": True,
-        "lessons__items": 20,
-        "student__steps": 4,
-        "student__warmup": 1,
+        "score-granularity__skip": True,
     }
-    served = cooked("sade", tmp_path, captions__items=10, **{"score-granularity__skip": True}, **skip)
+    served = cooked("sade", tmp_path, captions__items=10, **skip, **PUPIL)
     biased, kept = served["biased"].summary, served["refine"].summary
     assert kept["items"] + kept["removed"] == biased["items"]
     bench = load(served["make"].place)
@@ -247,7 +250,7 @@ def cook_part(name: str, stages: set[str], out: Path, **changes: Any) -> dict[st
 @needs_minilm
 def test_local_captions_score_above_their_shuffles(tmp_path: Path) -> None:
     """SADE's Figure 1 with SmolLM2's likelihood and with BERTScore against another person's caption."""
-    served = cook_part("sade", {"twice", "shuffles"}, tmp_path / "out", twice__limit=12)
+    served = cook_part("sade", {"twice", "shuffles"}, tmp_path / "out", twice__limit=6)
     found = json.loads((Path(served["shuffles"].place) / "order.json").read_text(encoding="utf-8"))
     gaps = {(row["metric"], row["kind"]): row["gap"] for row in found["spreads"] if row["kind"] != "caption"}
     assert {metric for metric, _ in gaps} == {"GPTScore", "BERTScore"}
@@ -257,7 +260,7 @@ def test_local_captions_score_above_their_shuffles(tmp_path: Path) -> None:
 @needs_released
 def test_local_refinement_lowers_what_its_attackers_get(tmp_path: Path, makers: None) -> None:
     """SugarCrepe's grid on ChatGPT's foils before refinement, with SmolLM2 and link-grammar."""
-    served = cook_part("sugarcrepe", {"captions", "make", "validate", "refine"}, tmp_path / "out", captions__limit=25)
+    served = cook_part("sugarcrepe", {"captions", "make", "validate", "refine"}, tmp_path / "out", captions__limit=12)
     attackers = {k: a for k, a in served["refine"].summary["attackers"].items() if not a["held_out"]}
     assert set(attackers) == {"lm-mean", "grammar"}
     assert all(abs(a["after"] - 0.5) <= abs(a["before"] - 0.5) for a in attackers.values())

@@ -88,8 +88,8 @@ def _engine_options(url: URL) -> Json:
 def _url(place: str) -> URL:
     """Return the SQLAlchemy URL of a place: plain paths are SQLite files, and `postgresql://` uses psycopg 3.
 
-    >>> str(_url("people.db")), str(_url("postgresql://me@db/people"))
-    ('sqlite:///people.db', 'postgresql+psycopg://me@db/people')
+    >>> str(_url("sqlite://")), str(_url("postgresql://me@db/people"))
+    ('sqlite://', 'postgresql+psycopg://me@db/people')
     """
     try:
         url = make_url(place) if "://" in place else URL.create("sqlite", database=place)
