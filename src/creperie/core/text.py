@@ -156,15 +156,15 @@ def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     return f"<p><b>{escape(title)}</b></p><table>{head}<tbody>{body}</tbody></table>"
 
 
-#: A spreadsheet takes cells that start like this for formulas, except plain numbers.
-_FORMULA = re.compile(r"(?![+-][\d.]+\Z)[=+\-@\t\r\n'|%]")
+#: A spreadsheet takes cells that start like this for formulas, except numbers and their intervals.
+_FORMULA = re.compile(r"(?![+-][\d., \[\]+-]*\Z)[=+\-@\t\r\n'|%]")
 
 
 def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """Return rows as CSV: lists and objects as JSON, line breaks as spaces, an apostrophe before formulas.
 
-    >>> csv_text("abc", [["=1+1", "-1.5", "x\\r=2+2"]])
-    "a,b,c\\n'=1+1,-1.5,x =2+2\\n"
+    >>> csv_text("abc", [["=1+1", "+1.5 [0.2]", "x\\r=2+2"]])
+    "a,b,c\\n'=1+1,+1.5 [0.2],x =2+2\\n"
     """
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(map(_csv_cell, row) for row in (columns, *rows))
