@@ -16,11 +16,11 @@ from typing import Any
 from creperie.auditing import symmetry_of
 from creperie.bench import load
 from creperie.core import write_text
-from creperie.making.twins_words import KINDS
 from creperie.metrics import wilson
 
 READINGS = Path("research/readings")
 RESULTS = Path("research/results/twins.json")
+KINDS = ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel", "number", "spatial")
 NAMES = {"f8k": "Flickr8k twins", "vsr": "VSR twins"}
 
 

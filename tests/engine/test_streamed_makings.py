@@ -82,7 +82,6 @@ def test_a_large_text_file_has_the_captions_of_a_small_one(
     lines = ["\ufeffa dog ", "", "  a cat", "ein Hündchen", "the end"]
     path.write_bytes((ending or "\n").join(lines).encode() + ending.encode())
     small = read_captions(path)
-    monkeypatch.setattr(source, "HELD_BYTES", 0)
     monkeypatch.setattr(source, "HELD", 0)
     large = read_captions(path)
     assert isinstance(large.sources, Streamed)
@@ -142,7 +141,6 @@ def test_a_making_is_the_same_from_a_file_that_is_not_held(tmp_path: Path, monke
     path = tmp_path / "c.txt"
     path.write_text("".join(f"a dog chases {i} red cats over there\n" if i % 4 else "x\n" for i in range(50)))
     make(SlowMaker(), read_captions(path), tmp_path / "held" / "it")
-    monkeypatch.setattr(source, "HELD_BYTES", 0)
     monkeypatch.setattr(source, "HELD", 0)
     made = make(SlowMaker(), read_captions(path), tmp_path / "streamed" / "it")
     files = [

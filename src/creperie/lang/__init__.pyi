@@ -35,6 +35,9 @@ from creperie.lang.parser import parse as parse
 from creperie.lang.parser import read_verbs_again as read_verbs_again
 from creperie.lang.relations import Spatial as Spatial
 from creperie.lang.relations import spatial as spatial
+from creperie.lang.scene import doers as doers
+from creperie.lang.scene import verb_base as verb_base
+from creperie.lang.scene import whole_preposition as whole_preposition
 from creperie.lang.surface import marks as marks
 from creperie.lang.surface import negations as negations
 from creperie.lang.surface import tidy as tidy

@@ -74,7 +74,7 @@ def _are_together(doc: Any, one: Any, other: Any) -> bool:
     if base != lemma(other.text, other.tag_) or kind_of(base) not in ("person", "animal"):
         return False
     between = doc[one.i + 1 : other.i]
-    return any(t.lower_ == "with" or holds_both_ways("", t.lower_) or _base(t) in facts()["looks"] for t in between)
+    return any(t.lower_ == "with" or holds_both_ways("", t.lower_) or verb_base(t) in facts()["looks"] for t in between)
 
 
 def _is_mirrored(doc: Any, left: Any, right: Any) -> bool:
@@ -129,8 +129,8 @@ def scene_graph(doc: Any) -> Any:
                 graph.add_edge(other.i, one.i, relation=relation)
     for token in doc:
         if _is_verb(token) and not _shares(token):
-            for doer in _doers(token):
-                acting.setdefault(doer.i, set()).add(_base(token))
+            for doer in doers(token):
+                acting.setdefault(doer.i, set()).add(verb_base(token))
     for i, verbs in acting.items():
         if i in graph:
             graph.nodes[i]["does"] = frozenset(verbs)
@@ -142,31 +142,32 @@ def _is_verb(token: Any) -> bool:
     return token.tag_.startswith("VB") or any(c.dep_ in ("nsubj", "dobj") for c in token.children)
 
 
-def _base(verb: Any) -> str:
+def verb_base(verb: Any) -> str:
+    """Return the dictionary form of a verb, whatever its tag says."""
     return lemma(verb.text, verb.tag_ if verb.tag_.startswith("VB") else "VBZ")
 
 
 def _relations(doc: Any) -> Iterator[tuple[str, bool, Any, Any]]:
     """Yield each relation as (name, whether it is symmetric, first thing, second thing)."""
     for token in doc:
-        verb = _base(token) if _is_verb(token) else ""
+        verb = verb_base(token) if _is_verb(token) else ""
         if verb:
             for thing in (t for c in token.rights if c.dep_ in ("dobj", "agent") for t in _objects(c)):
                 backwards = thing.head.dep_ == "agent" or thing.dep_ == "agent"
-                for doer in _doers(token):
+                for doer in doers(token):
                     pair = (thing, doer) if backwards else (doer, thing)
                     yield verb, holds_both_ways(verb), *pair
         elif token.dep_ == "prep":
-            name, head = _preposition(token)
-            doing = _base(head) if _is_verb(head) else ""
+            name, head = whole_preposition(token)
+            doing = verb_base(head) if _is_verb(head) else ""
             for thing in (t for c in token.children if c.dep_ == "pobj" for t in _objects(c)):
-                for holder in _doers(head) if doing else _with_others(head):
+                for holder in doers(head) if doing else _with_others(head):
                     yield f"{doing} {name}", holds_both_ways(doing, name), holder, thing
         if token.dep_ == "conj" and token.tag_.startswith("NN") and token.head.tag_.startswith("NN"):
             yield "and", True, token.head, token
 
 
-def _preposition(token: Any) -> tuple[str, Any]:
+def whole_preposition(token: Any) -> tuple[str, Any]:
     """Return a preposition with the words that belong to it, and its head."""
     head = token.head
     if token.lower_ == "to" and head.lower_ in _WITH_TO:
@@ -187,20 +188,20 @@ def _with_others(noun: Any) -> list[Any]:
     return [noun] if noun.tag_[:2] in ("NN", "PR") else []
 
 
-def _doers(verb: Any) -> list[Any]:
+def doers(verb: Any) -> list[Any]:
     """Return the subjects of a verb: its own, the noun that it modifies, or those of the verb that it is joined to."""
-    own = [t for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass") for t in _objects(c)]
+    own = [t for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass") and c.tag_[:1] != "W" for t in _objects(c)]
     if own:
         return own
     if verb.dep_ in ("acl", "relcl") or (verb.dep_ in ("ROOT", "amod") and verb.head.tag_.startswith("NN")):
         return _with_others(verb.head)
-    return _doers(verb.head) if verb.dep_ in ("conj", "xcomp", "advcl") and verb.head != verb else []
+    return doers(verb.head) if verb.dep_ in ("conj", "xcomp", "advcl") and verb.head != verb else []
 
 
 def _shares(verb: Any) -> bool:
     """Return whether the verb's other participant does the same: `walks next to a girl`, `talks with a man`."""
-    base = _base(verb)
+    base = verb_base(verb)
     if base in ("be", "have") or holds_both_ways(base):
         return True
-    links = [t for t in verb.subtree if t.dep_ == "prep" and _preposition(t)[1] == verb]
-    return any(holds_both_ways(base, _preposition(t)[0]) for t in links)
+    links = [t for t in verb.subtree if t.dep_ == "prep" and whole_preposition(t)[1] == verb]
+    return any(holds_both_ways(base, whole_preposition(t)[0]) for t in links)

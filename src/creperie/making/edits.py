@@ -10,6 +10,7 @@ from typing import Any
 from creperie.lang import (
     age_of,
     dimension_of,
+    doers,
     facts,
     inflected,
     is_mass,
@@ -19,6 +20,7 @@ from creperie.lang import (
     nouns_of,
     numbered,
     things,
+    whole_preposition,
 )
 from creperie.making.atoms import actions, attributes, base_of, is_compound_head, objects, phrase, sort_of, vague_nouns
 from creperie.making.corpus import WordCounts
@@ -263,24 +265,15 @@ def _is_fixed(span: Sequence[Any]) -> bool:
     return fixed or base_of(head) in frames()["unturned"]
 
 
-def holder_of(link: Any) -> Any:
+def holder_of(link: Any) -> Any | None:
     """Return the noun whose place a preposition describes: its head, or the subject of the verb that it depends on."""
-    head = link.head
-    if head.lower_ in ("front", "top", "next", "close") and head.head != head:
-        return holder_of(head.head if head.head.dep_ == "prep" else head)
-    if head.tag_.startswith("VB"):
-        return doer_of(head)
-    return head
+    head = whole_preposition(link)[1]
+    return doer_of(head) if head.tag_.startswith("VB") else head
 
 
 def doer_of(verb: Any) -> Any | None:
-    """Return the subject of a verb, or the noun that the verb modifies; None if there is neither."""
-    if verb.dep_ in ("acl", "relcl"):
-        return verb.head
-    own = next((c for c in verb.lefts if c.dep_ in ("nsubj", "nsubjpass")), None)
-    if own is None and verb.dep_ in ("conj", "advcl") and verb.head.tag_.startswith("VB"):
-        return doer_of(verb.head)
-    return own
+    """Return the first subject of a verb, or the noun that the verb modifies; None if there is neither."""
+    return next(iter(doers(verb)), None)
 
 
 def _goes_there(span: Sequence[Any], place: Any, new: str, corpus: WordCounts) -> bool:

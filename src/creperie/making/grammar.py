@@ -32,29 +32,21 @@ from creperie.making.voice import find_event, said_actively, said_passively
 
 @dataclass(frozen=True)
 class Alternation:
-    """Two constructions of an event, in the order in which items hold them."""
+    """Two constructions of an event."""
 
     name: str
-    constructions: tuple[str, str]
     find: Callable[[Any], Any]  #: a document → an event, or the reason why there is none
-    say: Mapping[str, Callable[..., str]]  #: construction → the function that writes the event so
+    say: Mapping[str, Callable[..., str]]  #: construction → the function that writes it, in the order of items
 
 
 ALTERNATIONS = {
     alternation.name: alternation
     for alternation in (
-        Alternation(
-            "grammar:passive", ("active", "passive"), find_event, {"active": said_actively, "passive": said_passively}
-        ),
-        Alternation(
-            "grammar:dative", ("ditransitive", "dative"), find_giving,
-            {"ditransitive": said_first, "dative": said_second},
-        ),
-        Alternation(
-            "grammar:with-against", ("with", "against"), find_contact, {"with": said_first, "against": said_second}
-        ),
+        Alternation("grammar:passive", find_event, {"active": said_actively, "passive": said_passively}),
+        Alternation("grammar:dative", find_giving, {"ditransitive": said_first, "dative": said_second}),
+        Alternation("grammar:with-against", find_contact, {"with": said_first, "against": said_second}),
     )
-}  # fmt: skip
+}
 
 
 def grammar_maker(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
@@ -97,8 +89,8 @@ class Proposer:
         for role, meant in roles:
             tags: dict[str, Tag] = {"construction": name, "simplified": simple, **meant.roles}
             tags |= {"reversible": _is_reversible(meant)} | ({"plain": True} if meant.is_plain else {})
-            for construction in self.alternation.constructions:
-                text = self.alternation.say[construction](meant, simple=simple)
+            for construction, say in self.alternation.say.items():
+                text = say(meant, simple=simple)
                 own = role == "positive" and construction == event.voice
                 if own and (not simple or text.split() == source.text.split()):
                     continue
@@ -134,7 +126,7 @@ class Builder:
         for group, members in grouped(accepted).items():
             texts: dict[tuple[str, str], str] = {(c.role, c.kind): c.text for c in members}
             roles = [role for role in ("positive", "negative") if any(c.role == role for c in members)]
-            slots = [(role, kind) for role in roles for kind in self.alternation.constructions]
+            slots = [(role, kind) for role in roles for kind in self.alternation.say]
             given = [slot for slot in slots if slot not in texts]
             if len(given) > 1 or (given and given[0][0] == "negative"):
                 continue  # more is missing than the caption that equals the source

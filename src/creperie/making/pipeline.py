@@ -77,7 +77,9 @@ def judge(
     reasons = [c.refused for _, c in pairs]
     for check in (*ALWAYS, *maker.checks):
         left = [k for k, reason in enumerate(reasons) if not reason]
-        for k, reason in zip(left, _applied(check, [pairs[k] for k in left]), strict=True):
+        own = [pairs[k] for k in left]
+        reviewed = check.review(own) if isinstance(check, BatchCheck) else [check(*pair) for pair in own]
+        for k, reason in zip(left, reviewed, strict=True):
             reasons[k] = reason or ""
     verdicts: dict[str, list[CandidateVerdict]] = {s.id: [] for s in sources}
     published = bool(maker.settings.get("as_published"))
@@ -102,12 +104,6 @@ def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdi
     return CandidateVerdict(replace(candidate, tags=tags))
 
 
-def _applied(check: Check | BatchCheck, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> Sequence[str | None]:
-    if isinstance(check, BatchCheck):
-        return check.review(pairs)
-    return [check(s, c) for s, c in pairs]
-
-
 def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:
     """Reject duplicates among the captions of an item; if `whole`, a rejection also rejects the rest of its group."""
     keys = [(v.candidate.subset, word_key(v.candidate.text)) for v in verdicts]
@@ -129,9 +125,7 @@ class Tally:
     """Counts of a generation job: sources, reasons for skipping, candidates, reasons for rejection, items by subset."""
 
     sources: int = 0
-    made: int = 0
     calls: int = 0
-    items: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     subsets: Counter[str] = field(default_factory=Counter)
@@ -139,37 +133,30 @@ class Tally:
     kinds: dict[str, dict[str, int]] = field(default_factory=dict)
     missing: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def add(self, outcome: SourceOutcome) -> None:
+    def add(self, outcome: SourceOutcome, items: Sequence[Item] = ()) -> None:
         self.sources += 1
         self.calls += outcome.calls
-        if outcome.skipped:
-            self.skipped[outcome.skipped] += 1
+        self.skipped.update(filter(None, [outcome.skipped]))
         for name, why in outcome.missing.items():
             self.missing.setdefault(name, Counter())[why] += 1
         for v in outcome.verdicts:
             kind = self.kinds.setdefault(v.candidate.kind, {"proposed": 0, "made": 0})
             kind["proposed"] += 1
-            if v.reason:
-                self.reasons[v.reason] += 1
-            else:
-                kind["made"] += 1
-                self.made += 1
-
-    def add_item(self, item: Item) -> None:
-        self.items += 1
-        self.subsets[item.subset] += 1
-        self.edits[str(item.tags.get("edit", ""))] += 1
+            kind["made"] += not v.reason
+            self.reasons.update(filter(None, [v.reason]))
+        self.subsets.update(item.subset for item in items)
+        self.edits.update(str(item.tags.get("edit", "")) for item in items)
 
     @property
     def report(self) -> dict[str, Any]:
         return {
             "sources": self.sources,
             "skipped": dict(self.skipped.most_common()),
-            "made": self.made,
+            "made": sum(kind["made"] for kind in self.kinds.values()),
             "rejected": self.reasons.total(),
             "reasons": dict(self.reasons.most_common()),
             "calls": self.calls,
-            "items": self.items,
+            "items": self.subsets.total(),
             "subsets": dict(self.subsets),
             "kinds": self.kinds,
             "missing": {kind: dict(why.most_common()) for kind, why in self.missing.items()},
@@ -179,7 +166,7 @@ class Tally:
     @property
     def composition(self) -> dict[str, Any]:
         """The composition of the items: the share of each subset, and how often edits are repeated."""
-        total, top = max(self.items, 1), self.edits.most_common(20)
+        total, top = max(self.subsets.total(), 1), self.edits.most_common(20)
         return {
             "shares": {subset: n / total for subset, n in self.subsets.items()},
             "edits": len(self.edits),

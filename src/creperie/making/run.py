@@ -109,14 +109,8 @@ def preview(maker: Maker, captions: Captions) -> Made:
     proposed = [o for k in range(len(pieces)) for o in work(maker, pieces.chunk(k))]
     outcomes = list(choose(maker, lambda: proposed))
     tally = Tally()
-    items = []
-    for source, outcome in zip(captions.sources, outcomes, strict=True):
-        tally.add(outcome)
-        for item in _items(maker, source, outcome):
-            tally.add_item(item)
-            items.append(item)
-    report = _noted(tally.report, maker)
-    return Made(report, None, lambda: outcomes, tuple(items), captions.sources, maker.name)
+    items = tuple(i for *_, own in _tallied(maker, captions, outcomes, tally) for i in own)
+    return Made(_noted(tally.report, maker), None, lambda: outcomes, items, captions.sources, maker.name)
 
 
 def make_folder(
@@ -207,11 +201,9 @@ def _fill(
     """Write items, candidates and the files beside them in one pass over the outcomes; return the report."""
     spool, tally = ItemSpool(draft / "spool"), Tally()
     candidates = CandidateFile(draft / CANDIDATES_FILE)
-    for source, outcome in zip(captions.sources, outcomes, strict=True):
-        tally.add(outcome)
+    for source, outcome, own in _tallied(maker, captions, outcomes, tally):
         candidates.add(source, outcome)
-        for item in _items(maker, source, outcome):
-            tally.add_item(item)
+        for item in own:
             spool.add(item)
     candidates.close()
     items = spool.write(draft / ITEMS_FILE, name)
@@ -226,12 +218,16 @@ def _noted(report: dict[str, Any], maker: Maker) -> dict[str, Any]:
     return {**report, "note": note} if note else report
 
 
-def _items(maker: Maker, source: SourceCaption, outcome: SourceOutcome) -> Iterator[Item]:
-    accepted = outcome.accepted
-    for item in maker.items(source, accepted) if accepted else ():
-        styled = tidied(item) if maker.tidies else item
-        if is_sound(styled):
-            yield styled
+def _tallied(
+    maker: Maker, captions: Captions, outcomes: Iterable[SourceOutcome], tally: Tally
+) -> Iterator[tuple[SourceCaption, SourceOutcome, list[Item]]]:
+    """Yield every source with its outcome and its items, and count them."""
+    for source, outcome in zip(captions.sources, outcomes, strict=True):
+        accepted = outcome.accepted
+        made = maker.items(source, accepted) if accepted else []
+        items = [i for i in (map(tidied, made) if maker.tidies else made) if is_sound(i)]
+        tally.add(outcome, items)
+        yield source, outcome, items
 
 
 def _benchmark(maker: Maker, captions: Captions, items: Parquet, report: Mapping[str, Any], name: str) -> Benchmark:

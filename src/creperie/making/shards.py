@@ -124,14 +124,12 @@ def merge_making(
         what = "the captions are no longer those that the shards were made from"
         raise DataError(what, where=first.request.captions, hint="bring them back, or make the shards again")
     maker = build_maker(first.request.maker, first.request.options, captions)
-    for shard in shards:
-        _check(shard)
-    files = [shard.folder / OUTCOMES for shard in shards]
+    files = [_checked(shard) for shard in shards]
     outcomes = choose(maker, lambda: _of_captions(captions, chain.from_iterable(map(_lines_of, files))))
     ledger: Counter[str] = Counter()
-    for shard in shards:
-        ledger.update({k: v for k, v in (shard.ledger or {}).items() if isinstance(v, (int, float))})
-    paid = any(s.ledger is not None for s in shards)
+    paid = [s.ledger for s in shards if s.ledger is not None]
+    for costs in paid:
+        ledger.update({k: v for k, v in costs.items() if isinstance(v, (int, float))})
     return finish(maker, captions, outcomes, target, dict(ledger) if paid else None)
 
 
@@ -160,8 +158,8 @@ class ShardOnDisk(NamedTuple):
     ledger: Mapping[str, Any] | None
 
 
-def _check(shard: ShardOnDisk) -> None:
-    """Raise a DataError if the file of outcomes is missing or its checksum differs."""
+def _checked(shard: ShardOnDisk) -> Path:
+    """Return the file of outcomes; raise a DataError if it is missing or its checksum differs."""
     path = shard.folder / OUTCOMES
     try:
         damaged = "checksum mismatch: the file is damaged" if sha256_of(path) != shard.digest else ""
@@ -169,6 +167,7 @@ def _check(shard: ShardOnDisk) -> None:
         damaged = f"cannot be read ({e.strerror})"
     if damaged:
         raise DataError(damaged, where=str(path), hint="make the shard again")
+    return path
 
 
 def _read_shard(folder: Path) -> ShardOnDisk:

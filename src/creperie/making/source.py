@@ -12,14 +12,14 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, overload
 
-from creperie.bench import MANIFEST_FILE, NO_IMAGES, Benchmark, ImageStore, Tag, load
-from creperie.core import DataError, UsageError
+from creperie.bench import MANIFEST_FILE, NO_IMAGES, Benchmark, ImageStore, Item, Tag, load
+from creperie.core import UsageError
 
 if TYPE_CHECKING:
     from creperie.engine import Pieces
 
-#: Maximum captions, and bytes of a text file, that are held in memory; larger sources are streamed.
-HELD, HELD_BYTES = 50_000, 4 << 20
+#: Maximum captions that are held in memory; larger sources are streamed.
+HELD = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class Captions:
     images: ImageStore = NO_IMAGES
     spec: str = ""  #: the file or benchmark spec that they can be read from again
     bench: Benchmark | None = None  #: the benchmark that they come from; miners also use its false captions
+    items: Mapping[str, Item] = field(default_factory=dict)  #: the item of each source of a benchmark
 
     @cached_property
     def digest(self) -> str:
@@ -118,11 +119,13 @@ def read_captions(spec: str | Path, *, images: str | Path | None = None) -> Capt
 
 
 def _read(spec: str, images: str | Path | None) -> Captions:
+    from creperie.engine import open_lines
+
     path = Path(spec)
     if _is_streamed(spec):
         return _streamed(spec)
-    if path.is_file():
-        return Captions(path.stem, _lines(path))
+    if path.is_file():  # one caption per line, unchanged, with the line number as its id
+        return Captions(path.stem, _of_pieces(open_lines(spec)))
     if path.is_dir() and not (path / MANIFEST_FILE).is_file():
         raise UsageError("this folder is not a benchmark", where=spec, hint="name a text file or FORMAT:PATH")
     return captions_of(load(spec, images=images))
@@ -162,33 +165,10 @@ def _of_pieces(pieces: Pieces) -> Sequence[SourceCaption]:
     return sources if len(sources) > HELD else tuple(sources)
 
 
-def _lines(path: Path) -> Sequence[SourceCaption]:
-    """Return one caption per line, unchanged, with the line number as its id."""
-    from creperie.engine import open_lines
-
-    if path.stat().st_size > HELD_BYTES:
-        return _of_pieces(open_lines(str(path)))
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as e:
-        line = path.read_bytes()[: e.start].count(b"\n") + 1
-        raise DataError(
-            "is not UTF-8 text", where=f"{path}:{line}", hint="name a text file, one caption per line"
-        ) from None
-    if "\0" in text:
-        raise DataError(
-            "is not a text file", where=str(path), hint="name a text file, one caption per line, or FORMAT:PATH"
-        )
-    lines = text.split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    return tuple(SourceCaption(str(i), line.removesuffix("\r")) for i, line in enumerate(lines, 1))
-
-
 def captions_of(bench: Benchmark) -> Captions:
     """Return the true captions of a benchmark, each once for its images, with other true captions of these images."""
     true: dict[tuple[str, ...], dict[str, None]] = {}
-    rows: list[tuple[str, str, tuple[str, ...], str, Mapping[str, Tag]]] = []
+    rows: dict[str, tuple[str, tuple[str, ...], Item]] = {}
     for item in bench:
         for row, truths in enumerate(item.match):
             images = item.images[row : row + 1]
@@ -200,9 +180,9 @@ def captions_of(bench: Benchmark) -> Captions:
                 known[caption] = None
                 several = len(item.captions) > 1 and sum(map(sum, item.match)) > 1
                 key = f"{item.subset}/{item.id}" + (f"#{row}.{column}" if several else "")
-                rows.append((key, caption, images, item.subset, item.tags))
+                rows[key] = caption, images, item
     sources = tuple(
-        SourceCaption(key, text, images, tuple(c for c in true.get(images, {}) if c != text), subset, tags)
-        for key, text, images, subset, tags in rows
+        SourceCaption(key, text, images, tuple(c for c in true.get(images, {}) if c != text), item.subset, item.tags)
+        for key, (text, images, item) in rows.items()
     )
-    return Captions(bench.name, sources, bench.images, bench=bench)
+    return Captions(bench.name, sources, bench.images, "", bench, {key: item for key, (*_, item) in rows.items()})

@@ -14,8 +14,8 @@ from creperie.lang import (
     gender_of,
     is_mass,
     kind_of,
-    lemma,
     may_be_called,
+    verb_base,
 )
 from creperie.making.atoms import base_of, compound, joined, objects, phrase, sort_of
 from creperie.making.corpus import WordCounts
@@ -122,9 +122,9 @@ def _turns(left: Any, right: Any, crossed: bool) -> bool:
     link, bases = right.head, [base_of(t) for t in (left, right)]
     verb = link.head if link.dep_ == "agent" else link
     if (right.dep_ == "dobj" or link.dep_ == "agent") and doer_of(verb) == left:
-        return turns(_base(verb), *bases)
+        return turns(verb_base(verb), *bases)
     if right.dep_ == "pobj" and holder_of(link) == left:
-        if _base(link.head) in facts()["looks"] or (crossed and any(c.dep_ == "dobj" for c in link.head.children)):
+        if verb_base(link.head) in facts()["looks"] or (crossed and any(c.dep_ == "dobj" for c in link.head.children)):
             return False  # both may eat; excludes `a dog throws a ball toward a woman`
         beside = link.lower_ in frames()["turning"] or link.head.lower_ in ("front", "next", "close")
         return beside and kind_of(bases[1]) not in ("clothing", "food")
@@ -133,11 +133,7 @@ def _turns(left: Any, right: Any, crossed: bool) -> bool:
     holders = [_holder(t) for t in (left, right)]
     if crossed or None in holders or holders[0] == holders[1]:
         return False
-    return not {_base(t) for t in holders} <= {*facts()["looks"], "sit"}  # who stares may be who looks away
-
-
-def _base(verb: Any) -> str:
-    return lemma(verb.text, verb.tag_ if verb.tag_.startswith("VB") else "VBZ")
+    return not {verb_base(t) for t in holders} <= {*facts()["looks"], "sit"}  # who stares may be who looks away
 
 
 def turns(verb: str, first: str, second: str) -> bool:

@@ -15,12 +15,14 @@ from typing import Any
 
 from creperie.bench import LEVELS, PAIRED, ImageStore, Item
 from creperie.core import unknown
-from creperie.lang import CONTRADICTED, Spatial, default_parser, parse, spatial, truth
+from creperie.lang import CONTRADICTED, Spatial, default_parser, exchange_truth, parse, spatial, truth
 from creperie.making.candidate import Candidate, Proposal
 from creperie.making.checks import why_unfit
+from creperie.making.corpus import WordCounts
 from creperie.making.options import MakerOptions
 from creperie.making.pipeline import OptionedMaker
 from creperie.making.source import Captions, SourceCaption
+from creperie.making.swaps import swapped_attributes, swapped_objects
 from creperie.making.twins_match import (
     NEAR_BITS,
     ORDER,
@@ -33,20 +35,25 @@ from creperie.making.twins_match import (
     weigh,
 )
 from creperie.making.twins_words import (
+    CaptionWord,
     Contrast,
-    Difference,
+    base,
     contrast_of,
     depends_on_viewpoint,
     differ_in_number,
     difference,
     replaced_kind,
-    swapped_kind,
     words_of,
 )
 
 NAME = "mine:twins"
 _FILE_NAME = re.compile(r"\S+\.(?:jpe?g|png|gif|webp|bmp|tiff?)", re.IGNORECASE)
 NOTHING = Evidence()
+#: Kind of twins with the same words in another order → how `rules:swap` makes them, what is exchanged, and its name.
+SWAPS = {
+    "swap_att": (swapped_attributes, "attributes", "exchanged attributes"),
+    "swap_obj": (swapped_objects, "names", "exchanged roles"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +234,11 @@ class TwinSearch:
         return [self._with_kind(p, docs) if not p.reason and not p.kind else p for p in pairs]
 
     def _with_kind(self, pair: TwinPair, docs: Mapping[int, Any]) -> TwinPair:
-        both = (docs[pair.left], docs[pair.right])
+        both, words = ((of[pair.left], of[pair.right]) for of in (docs, self.words))
         if pair.contrast is None:
-            kind, contrast, reason = swapped_kind(both)
+            kind, contrast, reason = _swapped(both[0], words[1])
             return replace(pair, kind=kind, contrast=contrast, reason=reason)
-        differing: Difference = difference(self.words[pair.left], self.words[pair.right])
+        differing = difference(*words)
         kind, reason = replaced_kind(differing, pair.contrast, both)
         if not reason and kind != "number" and differ_in_number(both):
             reason = "also one and several"
@@ -290,6 +297,18 @@ class TwinSearch:
     def _edge(self, pair: TwinPair) -> Edge:
         left, right = (self.sources[n].images[0] for n in (pair.left, pair.right))
         return Edge(left, right, LEVELS.index(pair.evidence.level))
+
+
+def _swapped(doc: Any, other: Sequence[CaptionWord]) -> tuple[str, Contrast | None, str]:
+    """Return kind and contrast if a swap in the first caption, which must change the scene, gives the words of the
+    other; or a reason as third value.
+    """
+    wanted = [w.base for w in other]
+    for kind, (swap, exchange, name) in SWAPS.items():
+        for pair in (edit.pair for edit in swap(doc, WordCounts()) if [w.base for w in words_of(edit.text)] == wanted):
+            if pair and exchange_truth(doc, *pair, exchange).word == CONTRADICTED:
+                return kind, Contrast(name, kind, *(base(t.lower_) for t in pair)), ""
+    return "", None, "the order changes, not who does what"
 
 
 def _why_not(source: SourceCaption) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
 from typing import Any
 
 from creperie.core import MissingExtraError
@@ -43,16 +42,10 @@ class Contrast:
 
 
 @cache
-def _data() -> dict[str, Any]:
-    table: dict[str, Any] = read_data("twins")
-    return table
-
-
-@cache
 def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
     """Return every word of the exclusion classes: class → its kind, and the groups that contain the word."""
     table: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
-    for name, entry in _data()["classes"].items():
+    for name, entry in read_data("twins")["classes"].items():
         for group in map(frozenset, entry["groups"]):
             for word in group:
                 table.setdefault(word, {}).setdefault(name, (entry["kind"], []))[1].append(group)
@@ -60,18 +53,9 @@ def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
 
 
 @cache
-def _word_list(name: str) -> frozenset[str]:
-    return frozenset(_data()[name])
-
-
-def joined_phrases() -> tuple[str, ...]:
-    """Return phrases that count as one word: "in front of"."""
-    return tuple(_data()["joined"])
-
-
-@cache
 def _joined() -> re.Pattern[str]:
-    return re.compile("|".join(rf"\b{phrase.replace(' ', ' +')}\b" for phrase in joined_phrases()))
+    """Return the pattern of phrases that count as one word: "in front of"."""
+    return re.compile("|".join(rf"\b{phrase.replace(' ', ' +')}\b" for phrase in read_data("twins")["joined"]))
 
 
 @cache
@@ -104,11 +88,6 @@ def words_of(text: str) -> tuple[CaptionWord, ...]:
     )
 
 
-def groupmates(word: str, name: str) -> frozenset[str]:
-    """Return the words of a class that may be true where this one is."""
-    return frozenset().union(*_table()[word][name][1]) if name in _table().get(word, {}) else frozenset({word})
-
-
 def table_contrast(left: str, right: str) -> Contrast | None:
     """Return a contrast from the exclusion classes, or None.
 
@@ -139,7 +118,7 @@ def depends_on_viewpoint(relation: str) -> bool:
     >>> depends_on_viewpoint("is at the left side of"), depends_on_viewpoint("is above")
     (True, False)
     """
-    return not _word_list("viewpoint").isdisjoint(re.split(r"[ -]", relation))
+    return not set(read_data("twins")["viewpoint"]).isdisjoint(re.split(r"[ -]", relation))
 
 
 @cache
@@ -161,8 +140,8 @@ def told_by(word: str, name: str) -> frozenset[str]:
     """Return words that can express the same as this word: those of its groups in the class, or its synonyms, hyponyms
     and hypernyms in WordNet.
     """
-    if name in _table().get(word, {}):
-        return groupmates(word, name)
+    if in_class(name, word):
+        return frozenset().union(*_table()[word][name][1])
     try:
         net = open_wordnet()
     except MissingExtraError:
@@ -177,7 +156,6 @@ def told_by(word: str, name: str) -> frozenset[str]:
     return frozenset(synonyms)
 
 
-KINDS = ("swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel", "number", "spatial")
 Words = Sequence[CaptionWord]
 #: Parts of speech that a parser may give to the words of each kind; small parsers tag colours as nouns, and -ing words
 #: as nouns or verbs.
@@ -282,53 +260,3 @@ def _token(doc: Any, word: CaptionWord) -> Any:
     """Return the last token of a word in the parse; None if there is none."""
     span = doc.char_span(word.start, word.end, alignment_mode="expand")
     return span[-1] if span is not None and len(span) else None
-
-
-def role_players(doc: Any) -> dict[tuple[str, str], tuple[str, frozenset[str]]]:
-    """Return the nouns of a caption with their modifiers, by role; the position of an adjunct does not matter.
-
-    A participle after a noun counts as its verb: "a dog chasing a cat" and "a dog chases a cat" have the same roles.
-    """
-    players = {}
-    for token in doc:
-        if token.pos_ in ("NOUN", "PROPN") and token.dep_ not in _MODIFIERS:
-            said = frozenset(base(t.lower_) for t in token.children if t.dep_ in ("amod", "compound", "nummod"))
-            players.update(dict.fromkeys(_roles(token), (base(token.lower_), said)))
-    return players
-
-
-def _roles(noun: Any) -> Iterator[tuple[str, str]]:
-    clauses = [t for t in noun.children if t.dep_ in ("acl", "relcl")]
-    yield from (("subject", base(t.lower_)) for t in clauses)
-    head = noun.head
-    if noun.dep_ == "nsubj":
-        yield "subject", base(head.lower_)
-    elif noun.dep_ in ("dobj", "nsubjpass"):
-        yield "object", base(head.lower_)
-    elif noun.dep_ == "pobj":
-        agent = head.dep_ == "agent"
-        yield ("subject", base(head.head.lower_)) if agent else ("place", base(head.lower_))
-    elif noun.dep_ == "conj":
-        yield "and", ""
-    elif not clauses:
-        yield "alone", ""
-
-
-def swapped_kind(docs: tuple[Any, Any]) -> tuple[str, Contrast | None, str]:
-    """Return kind and contrast of two captions with the same words in another order; or a reason as third value."""
-    ours, theirs = (role_players(doc) for doc in docs)
-    shared = [role for role in ours if role in theirs]
-    moved = [r for r in shared if ours[r][0] != theirs[r][0]]
-    verbs = {word for _, word in moved}
-    if len(moved) == 2 and all(ours[a][0] == theirs[b][0] for a, b in (moved, moved[::-1])):
-        if verbs & _word_list("symmetric"):
-            return "", None, "a symmetric relation"
-        if len(verbs - {""}) != 1 or not verbs & _word_list("asymmetric"):
-            return "", None, "both orders may be true"
-        return "swap_obj", Contrast("exchanged roles", "swap_obj", ours[moved[0]][0], ours[moved[1]][0]), ""
-    for first, second in combinations(shared if not moved else (), 2):
-        gone, come = (a[first][1] - b[first][1] for a, b in ((ours, theirs), (theirs, ours)))
-        back = [a[second][1] - b[second][1] for a, b in ((theirs, ours), (ours, theirs))]
-        if len(gone) == len(come) == 1 and [gone, come] == back and "and" not in (first[0], second[0]):
-            return "swap_att", Contrast("exchanged attributes", "swap_att", min(gone), min(come)), ""
-    return "", None, "the order changes, not who does what"

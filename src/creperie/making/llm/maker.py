@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from creperie.bench import Benchmark, Item, choice
+from creperie.bench import Item, choice
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed, why_unfit
 from creperie.making.llm.flight import generator, hold, keep_ledger, no_generator, spent
@@ -106,24 +106,14 @@ def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
     )
     if captions.bench is None or kind not in ("paraphrase", "enrich"):
         return LLMMaker(name, options, task)
-    if kind == "enrich":
-        items, covered = _whole_items(captions.bench, captions.sources)
-        return LLMMaker(name, options, replace(task, items=items, covered=covered))
-    return LLMMaker(name, options, task, _foils_of(captions.bench))
-
-
-def _whole_items(bench: Benchmark, sources: Sequence[SourceCaption]) -> tuple[dict[str, Item], frozenset[str]]:
-    """Return the items with a false caption, by the first of their sources, and the other sources of those items."""
-    known = {f"{item.subset}/{item.id}": item for item in bench if not all(map(all, item.match))}
-    first: dict[str, Item] = {}
-    covered: set[str] = set()
-    for source in sources:
-        key = source.id.rsplit("#", 1)[0] if source.id not in known else source.id
-        if key in known:
-            first[source.id] = known.pop(key)
-        elif "#" in source.id and any(f.rsplit("#", 1)[0] == key for f in first):
-            covered.add(source.id)
-    return first, frozenset(covered)
+    items = {s.id: captions.items[s.id] for s in captions.sources}
+    if kind == "paraphrase":
+        foils = {key: item.negatives for key, item in items.items() if len(item.match) == 1}
+        return LLMMaker(name, options, task, foils)
+    items = {key: item for key, item in items.items() if not all(map(all, item.match))}
+    first = {(item.subset, item.id): key for key, item in reversed(items.items())}  # the first source of each item
+    whole = {key: items.pop(key) for key in first.values()}
+    return LLMMaker(name, options, replace(task, items=whole, covered=frozenset(items)))
 
 
 def _enriched(item: Item, accepted: Sequence[Candidate]) -> list[Item]:
@@ -163,19 +153,6 @@ def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
     """Return the reason if an enriched caption drops words of the caption that it enriches, else None."""
     own = replace(source, text=str(candidate.tags.get("original", source.text)))
     return vocabulary_extended(own, candidate)
-
-
-def _foils_of(bench: Benchmark) -> dict[str, tuple[str, ...]]:
-    """Return the false captions of each source's item, for items with at most one image."""
-    foils: dict[str, tuple[str, ...]] = {}
-    for item in bench:
-        if len(item.match) > 1:
-            continue
-        for column, holds in enumerate(item.match[0]):
-            if holds:
-                several = len(item.captions) > 1 and sum(item.match[0]) > 1
-                foils[f"{item.subset}/{item.id}" + (f"#0.{column}" if several else "")] = item.negatives
-    return foils
 
 
 def _with_foils(item: Item, foils: Sequence[str]) -> Item:

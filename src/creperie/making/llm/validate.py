@@ -203,13 +203,6 @@ class ValidateStage:
     uri: str
     prompts: str = ""
     nli: bool = False
-    name: str = "validate"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        if self.nli or self.uri == TRUTH_LAYER:
-            return {"model": self.uri, "sure": SURE}
-        return {"model": what_answers(self.uri), "prompts": read_template("validate", self.prompts).digest}
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         pairs = [CaptionPair(**row) for row in batch.to_pylist()]
