@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from creperie.lang import article_for, dimension_of, is_mass, kind_of, lemma, open_wordnet, things
-from creperie.making.atoms import attributes, base_of, is_compound_head, objects, sort_of, vague_nouns
+from creperie.making.atoms import attributes, base_of, dependents, is_compound_head, objects, sort_of, vague_nouns
 from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit, frames, holder_of, scene_of
 from creperie.making.verbs import listed
@@ -24,7 +24,7 @@ IMPLIED = 1.0
 
 def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that remove an adjective from one noun and add another adjective to a noun that has none."""
-    dropped = [a for a in attributes(doc) if a.dep_ == "amod" and _can_go(a)]
+    dropped = [a for a in attributes(doc) if _can_go(a)]
     present = {t.lower_ for t in doc}
     for noun in objects(doc) if dropped else ():
         base = base_of(noun)
@@ -38,7 +38,7 @@ def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
                 or (kind_of(base) not in ("person", "clothing") and not corpus.allows(new, noun.lower_))
             ):
                 continue
-            for gone in (a for a in dropped if a.head != noun):
+            for gone in dropped:
                 changes = {gone.i: "", noun.i: f"{new} {noun.text}"}
                 yield CaptionEdit(reworded(doc, changes), f"− {gone.text}, + {new}", noun.i)
 
@@ -100,14 +100,13 @@ def _can_go(adjective: Any) -> bool:
     noun = adjective.head
     if not _is_quality(adjective.lower_) or noun.lower_ in frames()["described"]:
         return False  # nobody says `on a day`, `a man in clothes` or `a cat with eyes`
-    if any(True for _ in adjective.children) or is_compound_head(noun) or noun.tag_ not in ("NN", "NNS"):
+    if list(adjective.children) or is_compound_head(noun) or noun.tag_ not in ("NN", "NNS"):
         return False
     between = noun.doc[adjective.i + 1 : noun.i]
     loose = any(not dimension_of(t.lower_) for t in between)
     if loose or listed("mistaken_for_nouns", lemma(noun.text, "VB")) or noun.doc[adjective.i - 1].is_punct:
         return False
-    before = [c for c in noun.lefts if c.dep_ in ("det", "poss", "nummod")]
-    return noun.tag_ == "NNS" or bool(before) or is_mass(noun.lower_)
+    return noun.tag_ == "NNS" or bool(dependents(noun, "det", "poss", "nummod")) or is_mass(noun.lower_)
 
 
 @cache
@@ -120,9 +119,8 @@ def _is_quality(word: str) -> bool:
 
 def _is_plain(noun: Any) -> bool:
     """Return True if a noun has no modifier after its article."""
-    before = [c for c in noun.lefts if c.dep_ in ("amod", "compound", "nmod", "nummod")]
     first = noun.doc[noun.i - 1] if noun.i else None
-    if before or first is None or first.lower_ == "no":
+    if dependents(noun, "amod", "compound", "nmod", "nummod") or first is None or first.lower_ == "no":
         return False
     return first.dep_ in ("det", "poss") or noun.tag_ == "NNS"
 
@@ -131,7 +129,7 @@ def _simple_phrase(link: Any) -> list[Any] | None:
     """Return the words of preposition, article, optional adjective and place noun; None if the phrase has others."""
     inside = list(link.subtree)
     place, between = inside[-1], [t.dep_ for t in inside[1:-1]]
-    if inside[0] != link or place.dep_ != "pobj" or between not in (["det"], ["det", "amod"], ["det", "compound"]):
+    if between not in (["det"], ["det", "amod"], ["det", "compound"]):
         return None
     kind = sort_of(place)
     if place.lower_ in vague_nouns() or place.lower_ in frames()["no_place"] or kind in ("clothing", "food", "gear"):

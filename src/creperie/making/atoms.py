@@ -60,7 +60,7 @@ def actions(doc: Any) -> list[Any]:
 
 def prepositions(doc: Any) -> list[Any]:
     """Return the prepositions that have an object; they say where a thing is."""
-    return [t for t in doc if t.tag_ == "IN" and t.dep_ == "prep" and any(c.dep_ == "pobj" for c in t.children)]
+    return [t for t in doc if t.tag_ == "IN" and t.dep_ == "prep" and dependents(t, "pobj")]
 
 
 def phrase(noun: Any) -> tuple[int, int]:
@@ -73,8 +73,8 @@ def phrase(noun: Any) -> tuple[int, int]:
 
 def compound(noun: Any) -> tuple[int, int]:
     """Return a noun with the nouns before it that form a compound ("traffic light"), as [start, end)."""
-    parts = [c.left_edge.i for c in noun.lefts if c.dep_ == "compound"]
-    return min(parts, default=noun.i), noun.i + 1
+    parts = dependents(noun, "compound")
+    return parts[0].left_edge.i if parts else noun.i, noun.i + 1
 
 
 def is_compound_head(noun: Any) -> bool:
@@ -90,13 +90,22 @@ def name_words(noun: Any) -> list[Any]:
 
 
 def joined(left: Any, right: Any) -> bool:
-    """Return True if two words are joined by `and` or `or`: exchanging them does not change the meaning."""
-    return left in _chain(right) or right in _chain(left)
+    """Return True if `and` or `or` joins a word to one before it: exchanging them does not change the meaning."""
+    while right.dep_ == "conj" and right != left:
+        right = right.head
+    return bool(right == left)
 
 
-def _chain(token: Any) -> list[Any]:
-    chain = []
-    while token.dep_ == "conj":
-        token = token.head
-        chain.append(token)
-    return chain
+def dependents(token: Any, *relations: str) -> list[Any]:
+    """Return the words that depend on a token by one of these relations, in order."""
+    return [c for c in token.children if c.dep_ in relations]
+
+
+def dependent(token: Any, *relations: str) -> Any | None:
+    """Return the first word that depends on a token by one of these relations, or None."""
+    return next(iter(dependents(token, *relations)), None)
+
+
+def has_of(noun: Any) -> bool:
+    """Return True if a phrase with `of` follows the noun."""
+    return any(c.lower_ == "of" for c in noun.rights)

@@ -77,8 +77,6 @@ def _found(doc: Any, read: Read, reason: str) -> TwoComplements | str:
             reason = reading or reason
             continue
         voice, a, b, links, last = reading
-        if a.head == b.head:
-            return "both arguments are alike"
         if last < len(tokens):
             return "words that may belong to either argument"  # hand a boy some cake on a plate
         return TwoComplements(voice, a, b, verb, glued(after), end, tokens[0].text, glued(tokens[: at + 1]), links)

@@ -12,14 +12,14 @@ from creperie.lang import default_parser, lemma, parse, words
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import why_unfit
 from creperie.making.options import MakerOptions
+from creperie.making.phrases import ADJECTIVES, NOUN_TAGS
 from creperie.making.pipeline import OptionedMaker, without_source
 from creperie.making.source import Captions, SourceCaption, read_captions
 from creperie.making.wording import plain
 
 FOILS = 2
 TRIES = 60
-_NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
-_PARTS = frozenset(("JJ", "JJR", "JJS", *_NOUNS))
+_PARTS = NOUN_TAGS | ADJECTIVES
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def content_phrases(doc: Any) -> list[str]:
     for token in [*doc, None]:
         if token is not None and token.tag_ in _PARTS and token.text[:1].isalnum():
             run.append(plain(token))
-            if token.tag_ in _NOUNS and not _goes_on(token):
+            if token.tag_ in NOUN_TAGS and not _goes_on(token):
                 phrases[" ".join(run)] = None
                 run = []
         else:
@@ -91,7 +91,7 @@ def content_phrases(doc: Any) -> list[str]:
 def _goes_on(noun: Any) -> bool:
     """Return True if the next word is a noun of the same compound."""
     following = noun.doc[noun.i + 1] if noun.i + 1 < len(noun.doc) else None
-    return following is not None and following.tag_ in _NOUNS
+    return following is not None and following.tag_ in NOUN_TAGS
 
 
 def content_maker(name: str, options: MakerOptions, captions: Captions) -> ContentMaker:

@@ -22,7 +22,19 @@ from creperie.lang import (
     things,
     whole_preposition,
 )
-from creperie.making.atoms import actions, attributes, base_of, is_compound_head, objects, phrase, sort_of, vague_nouns
+from creperie.making.atoms import (
+    actions,
+    attributes,
+    base_of,
+    dependent,
+    dependents,
+    has_of,
+    is_compound_head,
+    objects,
+    phrase,
+    sort_of,
+    vague_nouns,
+)
 from creperie.making.corpus import WordCounts
 from creperie.making.data import read_data
 from creperie.making.verbs import listed
@@ -63,7 +75,7 @@ def scene_of(doc: Any, without: int = -1) -> list[str]:
     """Return the words that describe the scene: nouns and verbs, without nouns for people, who occur in any scene."""
     telling = (t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.i != without)
     bases = [(t.lower_, base_of(t)) for t in telling if t.text.isalpha()]
-    return [word for word, base in bases if kind_of(base) != "person" or not age_of(base)]
+    return [word for word, base in bases if not age_of(base)]
 
 
 # -- things ----------------------------------------------------------------------------------------------------------
@@ -83,7 +95,7 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         if noun.dep_ == "attr" or again or _stands_for_more(noun) or kind_of(base) in tied:
             continue
         verb = noun.head.lower_ if noun.head.tag_[:2] == "VB" else ""
-        beside = [c.lower_ for c in noun.lefts if c.dep_ in ("amod", "det", "nummod", "poss")]
+        beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
         scene = scene_of(doc, noun.i) if corpus.knows_enough else []
         before = next((t.lower_ for t in reversed(doc[:start]) if t.lower_ != "of"), "<s>")
         last = doc[noun.i - 1]
@@ -128,8 +140,9 @@ def _refers(token: Any, noun: Any) -> bool:
 
 def _stands_for_more(noun: Any) -> bool:
     """Return True if a noun cannot be replaced alone: it is part of a name, a measure, or a part of something."""
-    of = any(c.dep_ == "prep" and c.lower_ == "of" for c in noun.rights)
-    of = of or (noun.head.lower_ == "of" and noun.head.head.lower_ not in vague_nouns())  # `the scoop of a bulldozer`
+    of = has_of(noun) or (
+        noun.head.lower_ == "of" and noun.head.head.lower_ not in vague_nouns()
+    )  # `the scoop of a bulldozer`
     inborn = things()["inborn"].get(base_of(noun))
     named = any(c.lower_ in frames()["referring"] or c.lower_ == inborn for c in noun.lefts)
     return of or named or is_compound_head(noun) or listed("measures", noun.lower_)
@@ -162,13 +175,13 @@ def qualities(doc: Any) -> list[Any]:
 
 def stands_alone(adjective: Any) -> bool:
     """Return True if an adjective is not part of a phrase such as `black and white`, `dark red` or `hot dog`."""
-    if any(c.dep_ in ("conj", "advmod", "amod") for c in adjective.children) or adjective.dep_ == "conj":
+    if dependents(adjective, "conj", "advmod", "amod") or adjective.dep_ == "conj":
         return False
     noun, own = adjective.head, dimension_of(adjective.lower_)
     beside = [c.lower_ for c in noun.lefts if c != adjective]
     doubled = not set(frames()["shades"]).isdisjoint(beside) or any(dimension_of(word) == own != "" for word in beside)
     named = not own and adjective.i == noun.i - 1 and is_compound_head(noun)
-    return not doubled and not (adjective.dep_ == "amod" and named)
+    return not (doubled or named)
 
 
 def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
@@ -177,8 +190,9 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
     """
     base, dimension = base_of(noun), dimension_of(new)
     kind = kind_of(base)
-    of = any(c.lower_ == "of" for c in noun.rights)
-    if (of and base in vague_nouns()) or (dimension == "colour" and (kind == "person" or base in things()["inborn"])):
+    if (has_of(noun) and base in vague_nouns()) or (
+        dimension == "colour" and (kind == "person" or base in things()["inborn"])
+    ):
         return False
     if dimension == "age" and (new in ("young", "elderly")) != (kind in ANIMATE) and new != "old":
         return False
@@ -241,19 +255,16 @@ def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
         if said[first:end] == parts:
             inner = (g for t in doc[first:end] for g in t.children if g.dep_ == "pobj" and g.i >= end)
             return list(doc[first:end]), _thing(next(inner, None))
-    governed = next((c for c in preposition.children if c.dep_ == "pobj"), None)
-    if i and said[i - 1] in frames()["leading"]:
-        return [preposition], None
-    return [preposition], _thing(governed)
+    leads = i and said[i - 1] in frames()["leading"]
+    return [preposition], None if leads else _thing(dependent(preposition, "pobj"))
 
 
 def _thing(noun: Any) -> Any | None:
     """Return the noun if another thing can be beside it, else None: not `the middle of`, `one hand`, `the air`."""
     if noun is None or noun.tag_ not in ("NN", "NNS") or noun.lower_ in vague_nouns():
         return None
-    joined = any(c.dep_ == "conj" for c in noun.rights) and noun.head.lower_ != "between"
-    of = joined or any(c.dep_ == "prep" and c.lower_ == "of" for c in noun.rights)
-    return None if of or noun.lower_ in frames()["no_place"] else noun
+    joined = dependents(noun, "conj") and noun.head.lower_ != "between"
+    return None if joined or has_of(noun) or noun.lower_ in frames()["no_place"] else noun
 
 
 def _is_fixed(span: Sequence[Any]) -> bool:
@@ -299,7 +310,7 @@ def _goes_there(span: Sequence[Any], place: Any, new: str, corpus: WordCounts) -
 def other_actions(verb: Any) -> list[str]:
     """Return verbs that take the same kind of object (or none) and are compatible with what follows."""
     base, doer = base_of(verb), doer_of(verb)
-    thing = next((c for c in verb.children if c.dep_ == "dobj"), None)
+    thing = dependent(verb, "dobj")
     acted = doer if thing is None else thing
     if doer is None or is_compound_head(acted):
         return []

@@ -12,7 +12,16 @@ from random import Random
 from typing import Any
 
 from creperie.lang import inflected
-from creperie.making.atoms import actions, base_of, objects, phrase, prepositions, vague_nouns
+from creperie.making.atoms import (
+    actions,
+    base_of,
+    dependent,
+    dependents,
+    objects,
+    phrase,
+    prepositions,
+    vague_nouns,
+)
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.options import MakerOptions
 from creperie.making.phrases import is_plural
@@ -64,11 +73,11 @@ def negate_relation(doc: Any, rng: Random, as_published: bool) -> Found | None:
 
 
 def _copulas(doc: Any) -> list[Any]:
-    return [t for t in doc if t.tag_ in FINITE and t.dep_ == "ROOT" and base_of(t) == "be"]
+    return [t for t in doc if t.dep_ == "ROOT" and base_of(t) == "be"]
 
 
 def _negated_verb(doc: Any, verb: Any) -> Found:
-    helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass") and c.tag_ != "TO"]
+    helpers = [c for c in dependents(verb, "aux", "auxpass") if c.tag_ != "TO"]
     base = base_of(verb)
     token, new = verb, f"not {verb.text}"
     if helpers or base == "be":
@@ -87,10 +96,8 @@ def negate_existence(doc: Any, rng: Random, as_published: bool) -> Found | None:
     root = next((t for t in doc if t.dep_ == "ROOT"), None)
     if root is None or len(list(doc.sents)) != 1:
         return None
-    noun = (
-        root if root.tag_ in ("NN", "NNS") else next((c for c in root.lefts if c.dep_ in ("nsubj", "nsubjpass")), None)
-    )
-    if noun is None or noun.tag_ not in ("NN", "NNS") or any(c.dep_ == "conj" for c in noun.children):
+    noun = root if root.tag_ in ("NN", "NNS") else dependent(root, "nsubj", "nsubjpass")
+    if noun is None or noun.tag_ not in ("NN", "NNS") or dependents(noun, "conj"):
         return None
     start, end = phrase(noun)
     if any(not t.is_space for t in doc[:start]):
@@ -103,7 +110,7 @@ def negate_existence(doc: Any, rng: Random, as_published: bool) -> Found | None:
     changes = dict.fromkeys(dropped, "")
     if root != noun:
         changes |= _without_finite(root)
-        verbs = [root, *(c for c in root.lefts if c.dep_ in ("aux", "auxpass"))]
+        verbs = [root, *dependents(root, "aux", "auxpass")]
         if any(v.tag_ in (*FINITE, "MD") and v.i not in changes for v in verbs):
             return None  # a girl can swim
     kept = next(i for i in range(start, end) if i not in dropped)
@@ -113,8 +120,8 @@ def negate_existence(doc: Any, rng: Random, as_published: bool) -> Found | None:
 
 def _without_finite(verb: Any) -> dict[int, str]:
     """Return the changes that turn a clause's verb into a participle: `is riding` and `rides` to `riding`."""
-    helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass")]
-    if any(c.dep_ == "neg" for c in verb.children) or any(c.tag_ in ("MD", "TO") for c in helpers):
+    helpers = dependents(verb, "aux", "auxpass")
+    if dependents(verb, "neg") or any(c.tag_ in ("MD", "TO") for c in helpers):
         return {}
     base = base_of(verb)
     if base == "be":

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from creperie.lang import inflected, knows_verb, lemma
-from creperie.making.atoms import base_of, name_words
+from creperie.making.atoms import base_of, dependents, has_of, name_words
 from creperie.making.data import read_data
 from creperie.making.verbs import is_animate, is_name, listed
 from creperie.making.wording import plain
 
 NOUN_TAGS = frozenset(("NN", "NNS", "NNP", "NNPS"))
+ADJECTIVES = frozenset(("JJ", "JJR", "JJS"))
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class GrammarEvent:
 
 def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
     """Return the phrase that a noun heads, or why it cannot be moved. `without` are omitted dependents."""
-    if noun.tag_ not in NOUN_TAGS or not noun.text[:1].isalpha():
+    if noun.tag_ not in NOUN_TAGS:
         return "an argument is not a noun"
     left_out = {t.i for w in without for t in w.subtree}
     tokens = [t for t in noun.subtree if t.i not in left_out]
@@ -100,13 +101,13 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
             return "an argument refers to another"
         if t.tag_ in ("VBG", "VBZ", "VBP", "VBD", "VB", "MD") and not _inside_noun_phrase(t, noun):
             return "a clause within an argument"
-    links = [c.i for c in noun.rights if c.dep_ == "prep" and c.lower_ != "of"]
+    links = [c.i for c in dependents(noun, "prep") if c.lower_ != "of"]
     joined = [t for t in tokens if t.dep_ == "conj" and t.head.tag_ in NOUN_TAGS]
     if any(t.tag_ not in NOUN_TAGS or (t.head == noun and any(i < t.i for i in links)) for t in joined):
         # `a girl in a hat and apron`
         return "an argument joined with something else"
     heads = [t for t in tokens if (t == noun or t.dep_ == "conj") and listed("mistaken_for_nouns", lemma(t.text, "VB"))]
-    if any(t.lower_.endswith(("ing", "s")) or (t != noun and lacks_determiner(t)) for t in heads):
+    if any(t.lower_.endswith(("ing", "s")) for t in heads):
         return "an argument that may be a verb"
     return ""
 
@@ -115,7 +116,7 @@ def _inside_noun_phrase(verb: Any, noun: Any) -> bool:
     """Return True for a participle before its noun (`the running dog`), or a verb in a relative clause with its
     subject.
     """
-    if verb.dep_ in ("amod", "compound") and verb.i < verb.head.i:
+    if verb.dep_ in ("amod", "compound"):
         return True
     clause = verb if verb.dep_ == "relcl" else verb.head
     return clause.dep_ == "relcl" and any(c.lower_ in ("that", "who", "which") for c in clause.lefts)
@@ -124,12 +125,11 @@ def _inside_noun_phrase(verb: Any, noun: Any) -> bool:
 def _core(noun: Any) -> list[Any]:
     """Return the head with its determiner, number, possessor and compound; a measure keeps what it measures."""
     kept = [noun, *([noun.left_edge] if noun.left_edge.tag_ == "DT" else ())]  # `a half eaten pie`
-    whole = any(c.dep_ == "nummod" for c in noun.lefts) and noun.left_edge.lower_ in ("a", "an")
+    whole = dependents(noun, "nummod") and noun.left_edge.lower_ in ("a", "an")
     whole = whole or any(t.text == "-" for t in noun.subtree)  # `a 3 wheeled scooter`, `a roller coaster-like ride`
-    joined = whole or any(c.dep_ == "conj" for c in noun.rights)  # `a red team and a white team`
+    joined = whole or dependents(noun, "conj")  # `a red team and a white team`
     for child in noun.lefts:
-        named_so = child in name_words(noun) or child.lower_ in ("stuffed", "toy", "fake", "plastic", "few")
-        if joined or named_so or child.dep_ in ("det", "nummod", "predet", "poss", "quantmod"):
+        if joined or child in name_words(noun) or child.dep_ in ("det", "nummod", "predet", "poss", "quantmod"):
             kept += list(child.subtree)
     for child in noun.rights:  # `tug of war`, `the cheek of a man`; joined nouns, which decide the number of the verb
         if child.lower_ == "of" or child.dep_ in ("cc", "conj"):
@@ -139,15 +139,15 @@ def _core(noun: Any) -> list[Any]:
 
 def is_plural(noun: Any) -> bool:
     """Return True if a verb agrees with the noun in the plural."""
-    several = noun.lower_ in read_data("frames")["many"] and any(c.lower_ == "of" for c in noun.children)
-    return several or noun.tag_ in ("NNS", "NNPS") or any(c.dep_ == "conj" for c in noun.children)
+    several = noun.lower_ in read_data("frames")["many"] and has_of(noun)
+    return several or noun.tag_ in ("NNS", "NNPS") or bool(dependents(noun, "conj"))
 
 
 def lacks_determiner(noun: Any) -> bool:
     """Return True for a singular countable noun without an article, as in headlines: `man riding horse`."""
     if noun.tag_ not in ("NN", "NNP") or is_plural(noun) or (noun.tag_ == "NNP" and not is_animate(noun.lower_)):
         return False
-    return not any(c.dep_ in ("det", "poss", "nummod", "predet") for c in noun.children)
+    return not dependents(noun, "det", "poss", "nummod", "predet")
 
 
 def has_possessor(noun: Any) -> bool:

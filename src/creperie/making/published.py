@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from creperie.lang import HYPERNYM, HYPONYM, Synset, WordNet, facts, open_wordnet, zipf
-from creperie.making.atoms import actions, attributes, base_of, objects, phrase, prepositions, vague_nouns
+from creperie.making.atoms import actions, attributes, base_of, dependents, objects, phrase, prepositions, vague_nouns
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.data import read_data
 from creperie.making.options import MakerOptions
@@ -67,7 +67,7 @@ class PublishedReplacer:
 def _objects(doc: Any) -> Iterator[Replacement]:
     present = {base_of(t) for t in doc if t.tag_.startswith("NN")}
     for noun in objects(doc):
-        if any(c.dep_ == "compound" for c in noun.children):
+        if dependents(noun, "compound"):
             continue
         for new in for_object(base_of(noun)):
             if new not in present:
@@ -84,8 +84,7 @@ def _attributes(doc: Any) -> Iterator[Replacement]:
 
 def _relations(doc: Any) -> Iterator[Replacement]:
     for preposition in prepositions(doc):
-        (place, *_) = [c for c in preposition.children if c.dep_ == "pobj"]
-        if place.lower_ not in vague_nouns():  # "in front of", "on top of"
+        if dependents(preposition, "pobj")[0].lower_ not in vague_nouns():  # "in front of", "on top of"
             for new in read_data("contrasts")["relations"].get(preposition.lower_, ()):
                 yield preposition, new
     for verb in actions(doc):
@@ -96,7 +95,7 @@ def _relations(doc: Any) -> Iterator[Replacement]:
 def other_verbs(doc: Any) -> Iterator[Replacement]:
     """Yield VL-CheckList's relations: each verb that has an object, with every other frequent verb."""
     for verb in actions(doc):
-        if not any(c.dep_ == "dobj" for c in verb.children):
+        if not dependents(verb, "dobj"):
             continue
         base = base_of(verb)
         yield from ((verb, new) for new in read_data("contrasts")["verbs"] if new.split()[0] != base)

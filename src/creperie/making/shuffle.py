@@ -17,13 +17,12 @@ from creperie.core import missing_extra
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.negate import propose_negations
 from creperie.making.options import MakerOptions
+from creperie.making.phrases import ADJECTIVES, NOUN_TAGS
 from creperie.making.pipeline import ParsedMaker, ProposeOne, with_source
 from creperie.making.rules import rule_maker
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.wording import first_letter_like, plain
 
-NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
-ADJECTIVES = frozenset(("JJ", "JJR", "JJS"))
 TRIES = 8  #: how often a shuffle is repeated that leaves the caption unchanged
 
 _REMOVED = re.compile(r"([.!\"()*#:;~])")
@@ -113,7 +112,7 @@ def slots_of(doc: Any) -> list[WordSlot]:
             end = named[-1].idx + len(named[-1]) - unit.start_char
             word = plain(named[0]) + text[start + len(named[0]) : end]
             tags = [str(t.tag_) for t in named]  # `dog's` has the tag of the noun, `middle-aged` that of `aged`
-            tag = next((t for t in tags if t in NOUNS), tags[-1])
+            tag = next((t for t in tags if t in NOUN_TAGS), tags[-1])
             slots.append(WordSlot(word, tag, before + text[:start], text[end:]))
             before = ""
         elif slots:
@@ -136,7 +135,7 @@ def _permutation(kind: str, slots: Sequence[WordSlot], rng: Random) -> list[int]
             rng.shuffle(group)
     if kind.endswith("trigrams"):
         return [k for group in groups for k in group]
-    nouns, adjectives = ([k for k, slot in enumerate(slots) if slot.tag in tags] for tags in (NOUNS, ADJECTIVES))
+    nouns, adjectives = ([k for k, slot in enumerate(slots) if slot.tag in tags] for tags in (NOUN_TAGS, ADJECTIVES))
     others = [k for k in order if k not in {*nouns, *adjectives}]
     moved = {"shuffle-nouns-adjectives": (nouns, adjectives), "shuffle-others": (others,)}
     for places in moved.get(kind, ()):

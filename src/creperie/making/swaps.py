@@ -17,7 +17,7 @@ from creperie.lang import (
     may_be_called,
     verb_base,
 )
-from creperie.making.atoms import base_of, compound, joined, objects, phrase, sort_of
+from creperie.making.atoms import base_of, compound, dependents, has_of, joined, objects, phrase, sort_of
 from creperie.making.corpus import WordCounts
 from creperie.making.edits import (
     ANIMATE,
@@ -43,11 +43,10 @@ MOVABLE = frozenset((*ANIMATE, *MADE, "food"))
 def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that swap two nouns; their modifiers stay in place."""
     for left, right in swappable(doc):
-        said = {dimension_of(c.lower_) for t in (left, right) for c in t.children if c.dep_ == "amod"}
+        said = {dimension_of(c.lower_) for t in (left, right) for c in dependents(t, "amod")}
         spans = compound(left), compound(right)
-        called = sort_of(left) == "clothing" and may_be_called(base_of(left), base_of(right))
-        if called or any(t.tag_ == "JJ" for s in spans for t in doc[slice(*s)]):
-            continue  # some people call a sweater a shirt; `a black white strapless dress`
+        if sort_of(left) == "clothing" and may_be_called(base_of(left), base_of(right)):
+            continue  # some people call a sweater a shirt
         if left.tag_ == right.tag_ and said <= ({"colour"} if sort_of(left) == sort_of(right) else set()):
             text = exchange_spans(doc, *spans, True)
             yield CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
@@ -58,7 +57,7 @@ def swapped_phrases(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for left, right in swappable(doc):
         (start, end), (begin, stop) = phrase(left), phrase(right)
         least = min if sort_of(left) == "clothing" else max  # a sweater may be the patterned shirt
-        if left.tag_ == right.tag_ and end <= begin and least(end - start, stop - begin) > 2:
+        if end <= begin and least(end - start, stop - begin) > 2:
             text = exchange_spans(doc, (start, end), (begin, stop), True)
             yield CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
 
@@ -124,10 +123,9 @@ def _turns(left: Any, right: Any, crossed: bool) -> bool:
     if (right.dep_ == "dobj" or link.dep_ == "agent") and doer_of(verb) == left:
         return turns(verb_base(verb), *bases)
     if right.dep_ == "pobj" and holder_of(link) == left:
-        if verb_base(link.head) in facts()["looks"] or (crossed and any(c.dep_ == "dobj" for c in link.head.children)):
+        if verb_base(link.head) in facts()["looks"] or (crossed and dependents(link.head, "dobj")):
             return False  # both may eat; excludes `a dog throws a ball toward a woman`
-        beside = link.lower_ in frames()["turning"] or link.head.lower_ in ("front", "next", "close")
-        return beside and kind_of(bases[1]) not in ("clothing", "food")
+        return link.lower_ in frames()["turning"] or link.head.lower_ in ("front", "next", "close")
     if kind_of(bases[0]) == "clothing" and not any(sort_of(t) in ANIMATE for t in left.doc[left.i : right.i]):
         return False  # one person wears both, whichever is said first
     holders = [_holder(t) for t in (left, right)]
@@ -164,11 +162,9 @@ def _holder(noun: Any) -> Any | None:
 
 def _is_tied(noun: Any) -> bool:
     """Return True if a noun is a part, a measure, a possession, one of several, or refers to another."""
-    if noun.dep_ == "conj" or any(c.dep_ == "prep" and c.lower_ == "of" for c in noun.rights):
+    if noun.dep_ == "conj" or has_of(noun) or (noun.head.lower_ == "of" and noun.head.head.lower_ != "front"):
         return True
-    if noun.dep_ == "pobj" and noun.head.lower_ == "of" and noun.head.head.lower_ != "front":
-        return True
-    if any(c.dep_ == "amod" and base_of(c) in frames()["static"] for c in noun.lefts):
+    if any(base_of(c) in frames()["static"] for c in noun.lefts):
         return True  # `a standing man`
     return any(c.dep_ in ("poss", "conj") or c.lower_ in ("another", "other", "each") for c in noun.children)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from creperie.lang import be, inflected, kind_of, knows_verb
-from creperie.making.atoms import base_of, sort_of
+from creperie.making.atoms import base_of, dependent, dependents, sort_of
 from creperie.making.phrases import (
     GrammarEvent,
     Phrase,
@@ -112,7 +112,7 @@ def plain_event(doc: Any) -> ActionClause | str:
         if (link and not takes_preposition(verb, link)) or not has_passive(verb, tokens[-1].lower_):
             break
         patient = noun_phrase(tokens, at + 1 + bool(link))
-        if patient is None or patient[1] != len(tokens) or agent[0].head == patient[0].head:
+        if patient is None or patient[1] != len(tokens):
             break
         return ActionClause("active", agent[0], patient[0], verb, particle=link)
     return NO_CLAUSE
@@ -122,24 +122,22 @@ def _main_verb(root: Any) -> Any | None:
     """Return the root verb, or the only participle that modifies a root noun (`a man riding a horse`)."""
     if root.tag_.startswith("VB"):
         return root
-    hanging = [c for c in root.rights if c.dep_ == "acl" and c.tag_ in ("VBG", "VBN")]
-    return hanging[0] if root.tag_.startswith("NN") and len(hanging) == 1 else None
+    hanging = [c for c in dependents(root, "acl") if c.tag_ in ("VBG", "VBN")]
+    return hanging[0] if len(hanging) == 1 else None
 
 
 def _agent_of(verb: Any) -> Any | None:
-    for child in verb.rights:
-        if child.dep_ == "agent" and child.lower_ == "by":
-            return next((g for g in child.children if g.dep_ == "pobj"), None)
-    return None
+    by = dependent(verb, "agent")
+    return by and dependent(by, "pobj")
 
 
 def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
-    objects = [c for c in verb.rights if c.dep_ == "dobj"]
-    subject = verb.head if verb.dep_ == "acl" else next((c for c in verb.lefts if c.dep_ == "nsubj"), None)
+    objects = dependents(verb, "dobj")
+    subject = verb.head if verb.dep_ == "acl" else dependent(verb, "nsubj")
     link = None
     if subject is not None and not objects:
         link = prepositional_object(verb)
-        objects = [next(c for c in link.children if c.dep_ == "pobj")] if link is not None else []
+        objects = dependents(link, "pobj")[:1] if link is not None else []
     if subject is None or len(objects) != 1:
         return NO_CLAUSE
     form = _form(verb, passive=False)
@@ -159,15 +157,14 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
 
 def prepositional_object(verb: Any) -> Any | None:
     """Return the preposition directly after a verb that the passive keeps, as in `a dog barks at a cat`; or None."""
-    after = [c for c in verb.rights if c.i == verb.i + 1 and c.dep_ == "prep"]
-    if not after or not takes_preposition(base_of(verb), after[0].lower_):
-        return None
-    return after[0] if any(c.dep_ == "pobj" for c in after[0].children) else None
+    after = [c for c in dependents(verb, "prep") if c.i == verb.i + 1]
+    usable = after and takes_preposition(base_of(verb), after[0].lower_) and dependents(after[0], "pobj")
+    return after[0] if usable else None
 
 
 def _passive_event(verb: Any, body: list[Any]) -> ActionClause | str:
     agent = _agent_of(verb)
-    subject = verb.head if verb.dep_ == "acl" else next((c for c in verb.lefts if c.dep_ == "nsubjpass"), None)
+    subject = verb.head if verb.dep_ == "acl" else dependent(verb, "nsubjpass")
     if subject is None or agent is None:
         return NO_CLAUSE
     form = _form(verb, passive=True)
@@ -185,7 +182,7 @@ Form = tuple[Aspect, str]
 
 def _form(verb: Any, *, passive: bool) -> Form | str:
     """Return aspect and tense of a verb, or why it cannot be written in the other voice."""
-    helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass")]
+    helpers = dependents(verb, "aux", "auxpass")
     names = [base_of(h) if h.lower_ not in ("being", "been") else h.lower_ for h in helpers]
     if verb.dep_ == "acl" or names == ["being"]:
         shapes: dict[tuple[str, ...], Aspect] = {(): "bare", ("being",): "reduced"} if passive else {(): "reduced"}
@@ -196,15 +193,14 @@ def _form(verb: Any, *, passive: bool) -> Form | str:
         misread = verb.tag_ == "VBD" and verb.lower_ != inflected(base_of(verb), "VBD")
         return ("simple", "present" if misread else tense) if verb.tag_ in _FINITE else "no finite verb"
     shapes = {("be", "being"): "progressive", ("be",): "simple"} if passive else {("be",): "progressive"}
-    fits = tuple(names) in shapes and helpers[0].tag_ in _FINITE and verb.tag_ == ("VBN" if passive else "VBG")
-    return (shapes[tuple(names)], tense) if fits else NOT_UNDERSTOOD
+    return (shapes[tuple(names)], tense) if tuple(names) in shapes else NOT_UNDERSTOOD
 
 
 def _event(
     verb: Any, agent: Any, patient: Any, form: Form, body: list[Any], link: Any | None = None
 ) -> ActionClause | str:
     """Return the event if every word of the caption has a place in it, else the reason."""
-    hung = {patient.i: [c for c in patient.rights if c.dep_ == "prep" and _is_of_the_event(c, patient)]}
+    hung = {patient.i: [c for c in dependents(patient, "prep") if _is_of_the_event(c, patient)]}
     if verb.dep_ == "acl":  # the verb modifies one of its own arguments, as does the final period
         marks = [c for c in verb.head.rights if c.is_punct and c.i > body[-1].i]
         hung[verb.head.i] = [*hung.get(verb.head.i, ()), verb, *marks]
@@ -213,18 +209,17 @@ def _event(
         return who if isinstance(who, str) else str(whom)
     if who.head == whom.head:
         return "both arguments are alike"
-    particles = [c for c in verb.rights if c.dep_ == "prt"]
-    adverbs = [c for c in verb.lefts if c.dep_ == "advmod" and c.text.endswith("ly")]
-    by = [c for c in verb.rights if c.dep_ == "agent"]
-    helpers = [c for c in verb.lefts if c.dep_ in ("aux", "auxpass")]
-    covered = {verb.i, *(t.i for t in (*particles, *adverbs, *by, *helpers, *((link,) if link else ())))}
+    particles = dependents(verb, "prt")
+    adverbs = [c for c in verb.lefts if c.text.endswith("ly")]
+    inside = dependents(verb, "prt", "agent", "aux", "auxpass")
+    covered = {verb.i, *(t.i for t in (*adverbs, *inside, *((link,) if link else ())))}
     for noun in (agent, patient):
         covered |= {t.i for t in noun.subtree} - {t.i for h in hung.get(noun.i, ()) for t in h.subtree}
     rest = [t for t in body if t.i not in covered]
     reason = _why_rest_is_odd(rest, verb, patient) or _why_with_is_odd(verb, patient, rest)
     if reason:
         return reason
-    if len(particles) > 1 or any(not takes_particle(base_of(verb), p.lower_) for p in particles):
+    if not all(takes_particle(base_of(verb), p.lower_) for p in particles):
         return "a particle that may be a preposition"
     said = link.lower_ if link else particles[0].text if particles else ""
     manner = tuple(a.text for a in adverbs)
@@ -237,11 +232,10 @@ def _is_of_the_event(link: Any, patient: Any) -> bool:
     """Return True if a prepositional phrase belongs to the event, wherever a parser attaches it: `reads a book on a
     bench`, `rides a board over a wave`.
     """
-    place = next((base_of(c) for c in link.children if c.dep_ == "pobj"), "")
+    place = next(map(base_of, dependents(link, "pobj")), "")
     somewhere = kind_of(place) in ("place", "furniture") or place in ("water", "snow", "sand", "grass")
     scene = link.lower_ in ("in", "on") and somewhere and not is_animate(base_of(patient))
-    on_body = any(t.lower_ in ("head", "cheek", "forehead", "nose", "hand") for t in link.subtree)  # kisses her on
-    return scene or on_body or listed("ways", link.lower_)
+    return scene or listed("ways", link.lower_)
 
 
 def _why_rest_is_odd(rest: list[Any], verb: Any, patient: Any) -> str:
@@ -262,13 +256,13 @@ def _why_with_is_odd(verb: Any, patient: Any, rest: list[Any]) -> str:
     """
     tool = listed("with_tool", base_of(verb))
     loose = [t for t in rest if t.lower_ == "with" and t.head == verb]
-    solid = all(is_solid(base_of(c)) for t in loose for c in t.children if c.dep_ == "pobj")
+    solid = all(is_solid(base_of(c)) for t in loose for c in dependents(t, "pobj"))
     held = [c for c in patient.children if c.lower_ == "with"]
     return "`with` may belong to either argument" if (loose and not (tool and solid)) or (held and tool) else ""
 
 
 def _numbered(phrase: Phrase, verb: Any) -> Phrase:
     """Return the phrase with the number that the verb shows: `a group of people are riding`."""
-    finite = next((c for c in verb.lefts if c.dep_ == "aux"), verb)
+    finite = dependent(verb, "aux") or verb
     many = {"VBZ": False, "VBP": True}.get(finite.tag_, {"was": False, "were": True}.get(finite.lower_))
     return phrase if many is None else replace(phrase, plural=many)
