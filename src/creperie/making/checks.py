@@ -76,15 +76,12 @@ def _bag(text: str) -> Counter[str]:
 
 @dataclass(frozen=True)
 class EditSize:
-    """A check that at least `least` and at most `most` words of the source are changed (added, removed or replaced)."""
+    """A check that at most `most` words of the source are changed (added, removed or replaced)."""
 
-    least: int = 1
-    most: int = 1_000
+    most: int
 
     def __call__(self, source: SourceCaption, candidate: Candidate) -> str | None:
         changed = _levenshtein()(word_key(source.text), word_key(candidate.text))
-        if changed < self.least:
-            return "edit too small"
         return "edit too large" if changed > self.most else None
 
 
@@ -105,8 +102,6 @@ class LengthMatched:
     words: int = 2
 
     def __call__(self, source: SourceCaption, candidate: Candidate) -> str | None:
-        if candidate.role == "positive":
-            return None
         apart = abs(len(word_key(source.text)) - len(word_key(candidate.text)))
         return f"more than {self.words} words longer or shorter" if apart > self.words else None
 

@@ -101,21 +101,15 @@ def _read_gift(tokens: list[Any], at: int, verb: str) -> Reading | str:
     person = noun_phrase(tokens, at + 1, animate=True)
     thing = noun_phrase(tokens, person[1]) if person else None
     if person and thing and tokens[person[1]].tag_ not in ("PRP", "PRP$"):
-        return _gift("ditransitive", person, thing, link, thing[1])
-    thing = noun_phrase(tokens, at + 1)
-    if thing is None or thing[1] >= len(tokens) - 1 or tokens[thing[1]].lower_ != link:
+        voice, last = "ditransitive", thing[1]
+    else:
+        thing = noun_phrase(tokens, at + 1) if tokens[at + 1].tag_ != "PRP$" else None
+        linked = thing and thing[1] < len(tokens) - 1 and tokens[thing[1]].lower_ == link
+        person = noun_phrase(tokens, thing[1] + 1, animate=True) if thing and linked else None
+        voice, last = "dative", person[1] if person else 0
+    if not person or not thing or not is_animate(lemma(person[0].head, "NNS")):
         return ""
-    person = noun_phrase(tokens, thing[1] + 1, animate=True)
-    return _gift("dative", person, thing, link, person[1]) if person and tokens[at + 1].tag_ != "PRP$" else ""
-
-
-Placed = tuple[Phrase, int]
-
-
-def _gift(voice: str, person: Placed, thing: Placed, link: str, last: int) -> Reading | str:
-    a, b = person[0], thing[0]
-    usable = is_animate(lemma(a.head, "NNS")) and not listed("dative_idioms", b.head)
-    return (voice, a, b, ("", link), last) if usable else ""
+    return "" if listed("dative_idioms", thing[0].head) else (voice, person[0], thing[0], ("", link), last)
 
 
 def _read_contact(tokens: list[Any], at: int, verb: str) -> Reading | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from random import Random
 from typing import Any
 
@@ -77,21 +78,12 @@ def content_phrases(doc: Any) -> list[str]:
     """Return nouns with the adjectives and nouns directly before them, without duplicates."""
     phrases: dict[str, None] = {}
     run: list[str] = []
-    for token in [*doc, None]:
-        if token is not None and token.tag_ in _PARTS and token.text[:1].isalnum():
-            run.append(plain(token))
-            if token.tag_ in NOUN_TAGS and not _goes_on(token):
-                phrases[" ".join(run)] = None
-                run = []
-        else:
+    for token, following in zip_longest(doc, doc[1:]):
+        run = [*run, plain(token)] if token.tag_ in _PARTS and token.text[:1].isalnum() else []
+        if run and token.tag_ in NOUN_TAGS and (following is None or following.tag_ not in NOUN_TAGS):
+            phrases[" ".join(run)] = None
             run = []
     return list(phrases)
-
-
-def _goes_on(noun: Any) -> bool:
-    """Return True if the next word is a noun of the same compound."""
-    following = noun.doc[noun.i + 1] if noun.i + 1 < len(noun.doc) else None
-    return following is not None and following.tag_ in NOUN_TAGS
 
 
 def content_maker(name: str, options: MakerOptions, captions: Captions) -> ContentMaker:

@@ -35,7 +35,7 @@ class AnnotatedThing:
     attributes: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AnnotatedImage:
     """A photograph with its things by id, and relations as (id of the subject, predicate, id of the object)."""
 
@@ -170,7 +170,7 @@ PER_STATE = 40
 NUMBERS = ("no", "one", "two", "three", "four")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SceneFact:
     """One true sentence about a picture. Facts of the same kind and things with other states are false of it."""
 

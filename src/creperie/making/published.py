@@ -112,7 +112,7 @@ def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Pro
     for kind, (pairs, span) in kinds.items():
         rng.shuffle(pairs)
         for left, right in pairs[: options.foils]:
-            text = exchange_spans(doc, span(left), span(right), False)
+            text = exchange_spans(doc, span(left), span(right), repair=False)
             edit = f"{left.text} ↔ {right.text}"
             candidates.append(Candidate(source.id, text, "negative", kind, "rules:swap", edit, "swap"))
     return Proposal(tuple(candidates))
@@ -144,7 +144,7 @@ def for_object(noun: str) -> tuple[str, ...]:
     banned = {w.lower() for s in net.senses(noun, "n") for w in _line(net, s)}
     candidates: dict[str, None] = {}
     for above in net.above(sense):
-        candidates.update(dict.fromkeys(w for w in _things_below(net, above, 2) if w not in banned))
+        candidates.update(dict.fromkeys(w for w in _below(net, above, "n", 2) if w not in banned))
         if len(candidates) >= ENOUGH:
             break
     return _near(noun, candidates)
@@ -169,7 +169,7 @@ def for_action(verb: str) -> tuple[str, ...]:
         return _near(verb, opposite)
     banned = net.synonyms(verb, "v") | {w for s in net.senses(verb, "v") for w in _line(net, s)}
     senses = net.senses(verb, "v")[:1]
-    siblings = (w for s in senses for up in net.follow(s, HYPERNYM) for w in _first_senses_below(net, up))
+    siblings = (w for s in senses for up in net.follow(s, HYPERNYM) for w in _below(net, up, "v"))
     return _near(verb, (w for w in siblings if w not in banned))
 
 
@@ -187,19 +187,13 @@ def _line(net: WordNet, synset: Synset) -> Iterable[str]:
         yield from (w.lower() for w in s.words)
 
 
-def _things_below(net: WordNet, synset: Synset, depth: int) -> Iterable[str]:
+def _below(net: WordNet, synset: Synset, part: str, depth: int = 1) -> Iterable[str]:
+    """Yield the words of hyponyms that are understood so: words whose first sense this is, and visible things."""
     for below in net.follow(synset, HYPONYM):
-        for word in below.words:
-            first = net.senses(word, "n")[:1]
-            if first == [below] and below.topic in SEEN:  # a word is understood only in its first sense
-                yield word
+        if part != "n" or below.topic in SEEN:
+            yield from (w for w in below.words if net.senses(w, part)[:1] == [below])
         if depth > 1:
-            yield from _things_below(net, below, depth - 1)
-
-
-def _first_senses_below(net: WordNet, synset: Synset) -> Iterable[str]:
-    for below in net.follow(synset, HYPONYM):
-        yield from (w for w in below.words if net.senses(w, "v")[:1] == [below])
+            yield from _below(net, below, part, depth - 1)
 
 
 def _near(word: str, candidates: Iterable[str]) -> tuple[str, ...]:

@@ -28,13 +28,9 @@ PLUG_INS = "creperie.makers"
 
 def build_maker(name: str, options: MakerOptions, captions: Captions) -> Maker:
     """Return the maker of this name."""
-    return _factory(name)(name, options, captions)
-
-
-def _factory(name: str) -> Factory:
-    if name in MAKERS:
-        entry = MAKERS[name]
-        factory: Factory = getattr(import_module(entry.module), entry.factory)
-        return factory
-    loaded: Factory = load_plugin(PLUG_INS, "maker", name, MAKERS)
-    return loaded
+    entry = MAKERS.get(name)
+    if entry is None:
+        factory: Factory = load_plugin(PLUG_INS, "maker", name, MAKERS)
+    else:
+        factory = getattr(import_module(entry.module), entry.factory)
+    return factory(name, options, captions)

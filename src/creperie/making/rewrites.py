@@ -182,14 +182,9 @@ def with_synonyms(doc: Any) -> list[str]:
     """Return the captions with one word replaced by a synonym in the same form; articles are adjusted."""
     rows = read_data("paraphrases")["replaced"]
     texts = []
-    for token in doc:
-        base = base_of(token)
-        for row in rows.get(token.tag_[:2], ()):
-            if base not in row or token.text[:1].isupper():
-                continue
-            for word in row:
-                if word == base:
-                    continue
-                new = word if token.tag_ in ("NN", "JJ", "IN") else inflected(word, token.tag_)
-                texts.append(reworded(doc, {token.i: new}))
+    for token in (t for t in doc if not t.text[:1].isupper()):
+        base, tag = base_of(token), token.tag_
+        for word in (w for row in rows.get(tag[:2], ()) if base in row for w in row if w != base):
+            new = word if tag in ("NN", "JJ", "IN") else inflected(word, tag)
+            texts.append(reworded(doc, {token.i: new}))
     return texts

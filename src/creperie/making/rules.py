@@ -83,7 +83,7 @@ PROPOSERS: Mapping[str, Propose] = {
     "attribute": other_attributes,
     "relation": _any_verb,
 }
-_REPLACING = (EditSize(1, 4), LengthMatched(2))
+_REPLACING = (EditSize(4), LengthMatched(2))
 #: The kinds of foils that each maker makes, and their checks.
 RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
     "rules:replace": (("replace-object", "replace-attribute", "replace-relation"), _REPLACING),

@@ -30,7 +30,7 @@ from creperie.bench import (
     tag_array,
 )
 from creperie.core import DataError, Framed, Progress, check_target, counted, html_table, silent, write_json
-from creperie.engine import Engine, Held, Local, Pieces
+from creperie.engine import Engine, Held, Local
 from creperie.making.candidate import Maker, Metered
 from creperie.making.choice import choose
 from creperie.making.parts import (
@@ -149,16 +149,11 @@ def make_parts(maker: Maker, sources: Sequence[SourceCaption], parts: Path, engi
         advance(sum(pieces.counts[k] for k in kept))
         todo = [k for k in range(len(pieces)) if k not in kept]
         chosen = engine if maker.parallel or not isinstance(engine, Local) else Local()
-        for number, table in chosen.run(MakeStage(maker), _sent(pieces, chosen), todo):
+        # remote workers, which cannot read local files, are sent the captions
+        sent = pieces if isinstance(chosen, Local) else Held(source_table(sources), maker.chunk)
+        for number, table in chosen.run(MakeStage(maker), sent, todo):
             write_part(parts, number, table.column("outcome").to_pylist())
             advance(table.num_rows)
-
-
-def _sent(pieces: SourcePieces, engine: Engine) -> Pieces:
-    """Return the sources for an engine. Remote workers, which cannot read local files, are sent the captions."""
-    if isinstance(engine, Local):
-        return pieces
-    return Held(source_table(pieces.sources), pieces.size)
 
 
 def kept_outcomes(maker: Maker, sources: Sequence[SourceCaption], parts: Path) -> Iterator[SourceOutcome]:

@@ -25,6 +25,7 @@ from creperie.making.wording import first_letter_like, plain
 
 TRIES = 8  #: how often a shuffle is repeated that leaves the caption unchanged
 
+_WORD = re.compile(r"(\W*)(\w(?:\S*\w)?)(\W*)")
 _REMOVED = re.compile(r"([.!\"()*#:;~])")
 _RUNS = re.compile(r"\s{2,}")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'])")
@@ -98,27 +99,15 @@ def _published_slots(kind: str, text: str, doc: Any) -> list[WordSlot]:
 
 
 def slots_of(doc: Any) -> list[WordSlot]:
-    """Return the words of a caption. Tokens without letters and digits are punctuation of the word before."""
-    slots: list[WordSlot] = []
-    begin, before = 0, ""
-    for token in doc:
-        if not token.whitespace_ and token.i + 1 < len(doc):
-            continue
-        unit = doc[begin : token.i + 1]
-        begin, text = token.i + 1, unit.text_with_ws
-        named = [t for t in unit if any(c.isalnum() for c in t.text)]
-        if named:
-            start = named[0].idx - unit.start_char
-            end = named[-1].idx + len(named[-1]) - unit.start_char
-            word = plain(named[0]) + text[start + len(named[0]) : end]
-            tags = [str(t.tag_) for t in named]  # `dog's` has the tag of the noun, `middle-aged` that of `aged`
-            tag = next((t for t in tags if t in NOUN_TAGS), tags[-1])
-            slots.append(WordSlot(word, tag, before + text[:start], text[end:]))
-            before = ""
-        elif slots:
-            slots[-1] = slots[-1]._replace(after=slots[-1].after + text)
-        else:
-            before += text
+    """Return the words of a caption with what stands between them; `middle-aged` and `dog's` are one word each."""
+    slots = []
+    for match in _WORD.finditer(doc.text):
+        before, word, after = match.groups()
+        unit = doc.char_span(*match.span(2), alignment_mode="expand")
+        kept = plain(unit[0]) == unit[0].text
+        tags = [t.tag_ for t in unit]  # `dog's` has the tag of the noun, `middle-aged` that of `aged`
+        tag = next((t for t in tags if t in NOUN_TAGS), tags[-1])
+        slots.append(WordSlot(word if kept else word[:1].lower() + word[1:], tag, before, after))
     return slots
 
 

@@ -45,11 +45,11 @@ def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for left, right in swappable(doc):
         said = {dimension_of(c.lower_) for t in (left, right) for c in dependents(t, "amod")}
         spans = compound(left), compound(right)
-        if sort_of(left) == "clothing" and may_be_called(base_of(left), base_of(right)):
-            continue  # some people call a sweater a shirt
+        called = sort_of(left) == "clothing" and may_be_called(base_of(left), base_of(right))
+        if called or any(t.tag_ == "JJ" for s in spans for t in doc[slice(*s)]):
+            continue  # some people call a sweater a shirt; `a black white strapless dress`
         if left.tag_ == right.tag_ and said <= ({"colour"} if sort_of(left) == sort_of(right) else set()):
-            text = exchange_spans(doc, *spans, True)
-            yield CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
+            yield _swap(left, right, *spans)
 
 
 def swapped_phrases(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -58,8 +58,7 @@ def swapped_phrases(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         (start, end), (begin, stop) = phrase(left), phrase(right)
         least = min if sort_of(left) == "clothing" else max  # a sweater may be the patterned shirt
         if end <= begin and least(end - start, stop - begin) > 2:
-            text = exchange_spans(doc, (start, end), (begin, stop), True)
-            yield CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
+            yield _swap(left, right, (start, end), (begin, stop))
 
 
 def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -75,8 +74,12 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             and may_be(left.lower_, other, corpus)
             and may_be(right.lower_, one, corpus)
         ):
-            text = exchange_spans(doc, (left.i, left.i + 1), (right.i, right.i + 1), True)
-            yield CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
+            yield _swap(left, right, (left.i, left.i + 1), (right.i, right.i + 1))
+
+
+def _swap(left: Any, right: Any, *spans: tuple[int, int]) -> CaptionEdit:
+    text = exchange_spans(left.doc, *spans, repair=True)
+    return CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
 
 
 def swappable(doc: Any) -> Iterator[Pair]:
@@ -184,7 +187,7 @@ def adjective_pairs(adjectives: Iterable[Any]) -> Iterator[Pair]:
             yield left, right
 
 
-def exchange_spans(doc: Any, left: tuple[int, int], right: tuple[int, int], repair: bool) -> str:
+def exchange_spans(doc: Any, left: tuple[int, int], right: tuple[int, int], *, repair: bool) -> str:
     """Return the caption with two spans of words exchanged; blanks stay in place."""
     (a, b), (c, d) = left, right
     order = [*range(a), *range(c, d), *range(b, c), *range(a, b), *range(d, len(doc))]

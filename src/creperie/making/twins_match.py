@@ -25,7 +25,7 @@ from creperie.making.twins_words import Contrast, told_by, words_of
 WITNESSES = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CrossedCell:
     """One caption on the other's image: its label by people, and the other true captions of that image."""
 
@@ -33,7 +33,7 @@ class CrossedCell:
     others: tuple[frozenset[str], ...]  #: lemmas in each other caption of the image
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """A level of evidence with its basis, or the reason why the two are not twins."""
 
@@ -73,13 +73,9 @@ def weigh(contrast: Contrast | None, cells: Sequence[CrossedCell], shared: Colle
         basis.append(f"{len(cells[0].others)} + {len(cells[1].others)} other captions do not say it")
     if confirmed == 2:
         basis.append("other captions of both images confirm it")
-    return Evidence(_level(labelled, silent == 2, confirmed == 2, by_logic), "; ".join(basis))
-
-
-def _level(labelled: int, silent: bool, confirmed: bool, by_logic: bool) -> str:
-    if labelled == 2 or (silent and confirmed):
-        return "certain"
-    return "likely" if labelled or silent or by_logic else "unchecked"
+    certain = labelled == 2 or silent == confirmed == 2
+    level = "certain" if certain else "likely" if labelled or silent == 2 or by_logic else "unchecked"
+    return Evidence(level, "; ".join(basis))
 
 
 #: Photographs whose 256-bit difference hashes differ in at most this many bits show the same scene.
@@ -99,7 +95,7 @@ def difference_hash(store: ImageStore, reference: str) -> np.ndarray | None:
     return (grey[:, 1:] > grey[:, :-1]).ravel()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Edge:
     """A twin as an edge between its two images. `rank` 0 is the best evidence."""
 

@@ -48,11 +48,9 @@ def takes_preposition(verb: str, preposition: str) -> bool:
     table = _table()
     if preposition in ("on", "at") and verb in table["happens_at"] and (verb, preposition) != ("work", "on"):
         return False  # `compete on a field`: a place, not an object
-    if preposition in ("on", "over", "for") and f"{verb} {preposition}" not in table["prepositional_verbs"]:
-        return False
-    return preposition in table["prepositional"] and (
-        verb not in table["no_passive"] or f"{verb} {preposition}" in table["prepositional_verbs"]
-    )
+    if f"{verb} {preposition}" in table["prepositional_verbs"]:
+        return preposition in table["prepositional"]
+    return preposition in table["prepositional"] - {"on", "over", "for"} and verb not in table["no_passive"]
 
 
 def listed(table: str, word: str) -> bool:

@@ -91,7 +91,8 @@ def first_letter_like(text: str, like: str) -> str:
 def plain(token: Any) -> str:
     """Return a token as written inside a sentence: without a capital that is due only to its position."""
     text: str = token.text
-    if token.i and not token.doc[token.i - 1].is_sent_end and token.i != _first_word(token.doc):
+    before = token.doc[: token.i]
+    if any(not (t.is_space or t.is_punct) for t in before) and not before[-1].is_sent_end:
         return text
     names = (token.tag_ == "NNP" and not _names_many(text)) or text == "I" or text[1:2].isupper()
     return text if names else text[:1].lower() + text[1:]
@@ -100,7 +101,3 @@ def plain(token: Any) -> str:
 def _names_many(text: str) -> bool:
     """Return True for a capitalised plural noun such as `Utensils`, which is not a name; `James` is one."""
     return text.endswith("s") and bool(open_wordnet().senses(lemma(text.lower(), "NNS"), "n"))
-
-
-def _first_word(doc: Any) -> int:
-    return next((t.i for t in doc if not t.is_space and not t.is_punct), 0)

@@ -142,7 +142,7 @@ def what_answers(uri: str) -> str:
 def _checks(family: str, matched: bool) -> tuple[Check, ...]:
     own: dict[str, tuple[Check, ...]] = {
         "swap": (vocabulary_followed,),
-        "replace": (EditSize(1, 8), LengthMatched(3)),
+        "replace": (EditSize(8), LengthMatched(3)),
         "add": (LengthMatched(2) if matched else vocabulary_extended,),
         "enrich": (_extends_its_own,),
     }

@@ -134,7 +134,6 @@ def _lacks_the_new(given: Given, fields: Fields) -> str:
 LEAST_SHARED = 3  #: minimum number of words shared with the first positive; below, the output is superfluous
 #: temperatures as published: greedy first, 0.4 after a guard, 1.0 after the validator
 AFTER_GUARD, AFTER_VALIDATOR = 0.4, 1.0
-DUPLICATE, SUPERFLUOUS = "it is the caption itself", "it speaks of something else"
 
 
 def is_duplicate(first: str, second: str) -> bool:
@@ -160,8 +159,8 @@ def is_superfluous(first: str, second: str) -> bool:
 def guard(first: str, second: str) -> str:
     """Return what Algorithm 1 finds wrong with a second positive, or an empty text."""
     if is_duplicate(first, second):
-        return DUPLICATE
-    return SUPERFLUOUS if is_superfluous(first, second) else ""
+        return "identical to the source"
+    return "superfluous output" if is_superfluous(first, second) else ""
 
 
 def second_positive(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
@@ -181,40 +180,35 @@ def second_positive(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]
         text, plan = reply.fields["paraphrase"], reply.fields["plan"]
         reason, temperature = guard(source.text, text), AFTER_GUARD
         if not reason:
-            verdict = yield from judged(source.text, text, task.prompts)
+            verdict = yield from judged(task, source, text)
             calls += verdict.calls
-            kept += [replace(c, source=source.id, maker=task.maker) for c in verdict.candidates]
+            kept += verdict.candidates
             reason, temperature = verdict.skipped, AFTER_VALIDATOR
         if not reason:
             kept.append(task.candidate(source, text, "positive", plan))
             break
-        kept.append(task.candidate(source, text, "positive", plan, refused=_refusal(reason)))
+        kept.append(task.candidate(source, text, "positive", plan, refused=reason))
         ask = replace(ask, seed=rng.randrange(2**31), temperature=temperature)  # ask M{P1} again, as published
     return Proposal(tuple(kept), calls=calls)
 
 
-def _refusal(reason: str) -> str:
-    """Return a short reason for the counts of refusals; all reasons of the validator become one."""
-    known = {DUPLICATE: "identical to the source", SUPERFLUOUS: "superfluous output"}
-    return known.get(reason, "refused by the validator")
-
-
-def judged(first: str, second: str, prompts: str = "") -> Talk[Proposal]:
-    """Run Algorithm 2's validator. The proposal is empty if it accepts; otherwise `skipped` is its reason, and the
-    candidate is its correction or its unreadable answer.
+def judged(task: WorkflowTask, source: SourceCaption, text: str) -> Talk[Proposal]:
+    """Run Algorithm 2's validator. The proposal is empty if it accepts; otherwise `skipped` says that it does not, and
+    the candidate is its correction or its unreadable answer.
     """
-    reply = (yield [Ask(read_template("validate", prompts)["validate"], {"first": first, "second": second})])[0]
+    step = read_template("validate", task.prompts)["validate"]
+    reply = (yield [Ask(step, {"first": source.text, "second": text})])[0]
+    refused = "refused by the validator"
     if reply.fields is None:
-        bad = Candidate("", reply.text, "positive", "verdict", "", "validate", refused=f"quarantined: {reply.why}")
-        return Proposal((bad,), "its check could not be read", reply.calls)
+        unread = replace(task.quarantine(source, reply, "validate", "positive"), kind="verdict")
+        return Proposal((unread,), refused, reply.calls)
     if reply.fields["verdict"] == "yes":
         return Proposal(calls=reply.calls)
     reason, correction = reply.fields["reason"], reply.fields["correction"]
-    if is_na(correction) or guard(first, correction):
-        return Proposal((), reason, reply.calls)
-    alternative = "alternative: the validator's correction"
-    kept = Candidate("", correction, "positive", "correction", "", reason, refused=alternative)
-    return Proposal((kept,), reason, reply.calls)
+    if is_na(correction) or guard(source.text, correction):
+        return Proposal((), refused, reply.calls)
+    kept = task.candidate(source, correction, "positive", reason, "alternative: the validator's correction")
+    return Proposal((replace(kept, kind="correction"),), refused, reply.calls)
 
 
 def enrich(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:

@@ -37,12 +37,11 @@ from creperie.core import DataError, UsageError, unknown
 MOST_CHARACTERS = 2_000
 #: Kinds of fields: a text of one line, a list of such texts (may be empty), a text or NA, yes or no.
 KINDS = ("text", "texts", "text-or-na", "yesno")
-_FENCE = re.compile(r"\A```[a-zA-Z]*[ \t]*\n(.*?)\n?[ \t]*```\Z", re.DOTALL)
 
 Fields = dict[str, Any]
 
 
-class MalformedError(ValueError):
+class MalformedError(Exception):
     """Raised for an answer that cannot be parsed; the message says why in a few words."""
 
 
@@ -67,16 +66,12 @@ def read_answer(text: str, wanted: Mapping[str, str]) -> Fields:
 
 
 def _one_object(text: str) -> dict[str, Any]:
-    fenced = _FENCE.match(text)
-    text = fenced.group(1).strip() if fenced else text
     start = text.find("{")
     if start < 0:
         raise MalformedError("no JSON object")
     decoder = json.JSONDecoder(object_pairs_hook=_once_each, parse_constant=_no_constant)
     try:
         found, end = decoder.raw_decode(text, start)
-    except MalformedError:
-        raise
     except (ValueError, RecursionError):
         raise MalformedError("broken JSON") from None
     if "{" in text[end:] or "}" in text[end:]:
@@ -103,11 +98,8 @@ def _value(name: str, value: Any, kind: str) -> Any:
         return [_text(name, v) for v in value]
     text = _text(name, value)
     if kind == "yesno":
-        said = text.strip().casefold()
-        if re.match(r"yes\b", said):  # as published: any answer that begins with yes accepts
-            return "yes"
-        if re.match(r"no\b", said):
-            return "no"
+        if begins := re.match(r"(yes|no)\b", text.strip().casefold()):  # as published: what begins with yes accepts
+            return begins[1]
         raise MalformedError(f"the field {name!r} is neither yes nor no")
     if is_na(text) and kind != "text-or-na":
         raise MalformedError(f"the field {name!r} is NA")
