@@ -135,8 +135,5 @@ def _simple_phrase(link: Any) -> list[Any] | None:
     if place.lower_ in vague_nouns() or place.lower_ in frames()["no_place"] or kind in ("clothing", "food", "gear"):
         return None
     head = link.head
-    if head.tag_[:2] not in ("VB", "NN"):
-        return None
-    base = base_of(head)
-    fixed = head.tag_ == "VBN" or base in frames()["fixed"]
-    return None if head.tag_[:2] == "VB" and fixed else inside
+    fixed = head.tag_ == "VBN" or base_of(head) in frames()["fixed"]
+    return None if fixed or head.tag_[:2] not in ("VB", "NN") else inside

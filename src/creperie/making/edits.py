@@ -214,7 +214,7 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
 
 def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that replace a preposition by one that excludes it, or a verb by one with the same arguments."""
-    for preposition in (t for t in doc if t.tag_ in ("IN", "RP", "TO") and t.dep_ == "prep"):
+    for preposition in (t for t in doc if t.dep_ == "prep"):
         span, place = prepositional_span(preposition)
         if place is not None and not _is_fixed(span):
             for new in other_places(" ".join(t.lower_ for t in span), base_of(place)):

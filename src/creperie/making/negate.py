@@ -147,18 +147,14 @@ def append_absence(doc: Any, rng: Random, as_published: bool) -> Found | None:
 
 def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Found | None:
     """Return the caption with a thing replaced by `something`, followed by a sentence that the thing is absent."""
-    nouns = [n for n in objects(doc) if n.dep_ in ("dobj", "pobj") and not _hangs_on_vague(n)]
+    nouns = [n for n in objects(doc) if n.dep_ in ("dobj", "pobj")]
+    nouns = [n for n in nouns if n.head.dep_ != "prep" or n.head.head.lower_ not in vague_nouns()]  # a group of people
     if not nouns:
         return None
     noun = rng.choice(nouns)
     start, end = phrase(noun)
     text = reworded(doc, dict.fromkeys(range(start, end), "") | {end - 1: "something"})
     return _with_absence(text, noun)
-
-
-def _hangs_on_vague(noun: Any) -> bool:
-    """Return True for a noun like `people` in `a group of people`, without which the phrase is empty."""
-    return noun.head.dep_ == "prep" and noun.head.head.lower_ in vague_nouns()
 
 
 def _with_absence(text: str, noun: Any) -> Found:

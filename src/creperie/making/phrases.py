@@ -97,7 +97,7 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
             return "punctuation within an argument"
         if t.lower_ in read_data("frames")["around"]:
             return "an argument with the scene around it"
-        if t.lower_ in read_data("frames")["unmoved"] or (t.tag_ in ("WP", "WDT") and t.dep_ != "nsubj"):
+        if t.lower_ in read_data("frames")["unmoved"]:
             return "an argument refers to another"
         if t.tag_ in ("VBG", "VBZ", "VBP", "VBD", "VB", "MD") and not _inside_noun_phrase(t, noun):
             return "a clause within an argument"
@@ -119,7 +119,7 @@ def _inside_noun_phrase(verb: Any, noun: Any) -> bool:
     if verb.dep_ in ("amod", "compound"):
         return True
     clause = verb if verb.dep_ == "relcl" else verb.head
-    return clause.dep_ == "relcl" and any(c.lower_ in ("that", "who", "which") for c in clause.lefts)
+    return bool(clause.dep_ == "relcl")
 
 
 def _core(noun: Any) -> list[Any]:

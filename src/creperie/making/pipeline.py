@@ -54,15 +54,13 @@ class SourceOutcome:
 
 def work(maker: Maker, sources: Sequence[SourceCaption]) -> list[SourceOutcome]:
     """Return the outcomes of some sources, in order."""
-    unfit = {s.id: reason for s in sources if (reason := why_unfit(s.text))}
-    fit = [s for s in sources if s.id not in unfit]
-    proposals = dict(zip((s.id for s in fit), maker.propose(fit), strict=True)) if fit else {}
-    verdicts = judge(maker, fit, proposals)
+    proposals = {s.id: Proposal(skipped=reason) for s in sources if (reason := why_unfit(s.text))}
+    fit = [s for s in sources if s.id not in proposals]
+    if fit:
+        proposals.update(zip((s.id for s in fit), maker.propose(fit), strict=True))
+    verdicts = judge(maker, sources, proposals)
     outcomes = []
     for s in sources:
-        if s.id in unfit:
-            outcomes.append(SourceOutcome(s.id, unfit[s.id]))
-            continue
         proposal = proposals[s.id]
         skipped = proposal.skipped or ("" if verdicts[s.id] else "nothing to change")
         outcomes.append(SourceOutcome(s.id, skipped, tuple(verdicts[s.id]), proposal.calls, proposal.missing))

@@ -25,7 +25,6 @@ from creperie.making.wording import first_letter_like, plain
 
 TRIES = 8  #: how often a shuffle is repeated that leaves the caption unchanged
 
-_WORD = re.compile(r"(\W*)(\w(?:\S*\w)?)(\W*)")
 _REMOVED = re.compile(r"([.!\"()*#:;~])")
 _RUNS = re.compile(r"\s{2,}")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'])")
@@ -99,15 +98,21 @@ def _published_slots(kind: str, text: str, doc: Any) -> list[WordSlot]:
 
 
 def slots_of(doc: Any) -> list[WordSlot]:
-    """Return the words of a caption with what stands between them; `middle-aged` and `dog's` are one word each."""
-    slots = []
-    for match in _WORD.finditer(doc.text):
-        before, word, after = match.groups()
-        unit = doc.char_span(*match.span(2), alignment_mode="expand")
-        kept = plain(unit[0]) == unit[0].text
-        tags = [t.tag_ for t in unit]  # `dog's` has the tag of the noun, `middle-aged` that of `aged`
-        tag = next((t for t in tags if t in NOUN_TAGS), tags[-1])
-        slots.append(WordSlot(word if kept else word[:1].lower() + word[1:], tag, before, after))
+    """Return the words of a caption, each with the punctuation and blanks after it; `middle-aged` is one word."""
+    slots: list[WordSlot] = []
+    lead = ""
+    for token in doc:
+        named = any(c.isalnum() for c in token.text)
+        last = slots[-1] if slots else WordSlot("", after=" ")
+        if named and not any(map(str.isspace, last.after)):  # `dog's` has the tag of the noun, `middle-aged` of `aged`
+            tag = last.tag if last.tag in NOUN_TAGS else token.tag_
+            slots[-1] = WordSlot(last.word + last.after + token.text, tag, last.before, token.whitespace_)
+        elif named:
+            slots.append(WordSlot(plain(token), token.tag_, "" if slots else lead, token.whitespace_))
+        elif slots:
+            slots[-1] = last._replace(after=last.after + token.text_with_ws)
+        else:
+            lead += token.text_with_ws
     return slots
 
 

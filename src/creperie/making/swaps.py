@@ -67,13 +67,7 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         one, other = left.head, right.head
         alike = dimension_of(left.lower_) == dimension_of(right.lower_) != ""
         alike = alike and not joined(one, other) and stands_alone(left) and stands_alone(right)
-        apart = any(t.tag_[:2] in ("VB", "IN") for t in doc[one.i : other.i])  # not `a red car, … and a blue car`
-        if (
-            alike
-            and (apart or base_of(one) != base_of(other))
-            and may_be(left.lower_, other, corpus)
-            and may_be(right.lower_, one, corpus)
-        ):
+        if alike and may_be(left.lower_, other, corpus) and may_be(right.lower_, one, corpus):
             yield _swap(left, right, (left.i, left.i + 1), (right.i, right.i + 1))
 
 
@@ -129,8 +123,6 @@ def _turns(left: Any, right: Any, crossed: bool) -> bool:
         if verb_base(link.head) in facts()["looks"] or (crossed and dependents(link.head, "dobj")):
             return False  # both may eat; excludes `a dog throws a ball toward a woman`
         return link.lower_ in frames()["turning"] or link.head.lower_ in ("front", "next", "close")
-    if kind_of(bases[0]) == "clothing" and not any(sort_of(t) in ANIMATE for t in left.doc[left.i : right.i]):
-        return False  # one person wears both, whichever is said first
     holders = [_holder(t) for t in (left, right)]
     if crossed or None in holders or holders[0] == holders[1]:
         return False
@@ -167,8 +159,6 @@ def _is_tied(noun: Any) -> bool:
     """Return True if a noun is a part, a measure, a possession, one of several, or refers to another."""
     if noun.dep_ == "conj" or has_of(noun) or (noun.head.lower_ == "of" and noun.head.head.lower_ != "front"):
         return True
-    if any(base_of(c) in frames()["static"] for c in noun.lefts):
-        return True  # `a standing man`
     return any(c.dep_ in ("poss", "conj") or c.lower_ in ("another", "other", "each") for c in noun.children)
 
 

@@ -148,10 +148,8 @@ class TwinSearch:
 
     def _joined(self) -> list[tuple[int, int, int]]:
         """Return neighbours by number; captions of the same image are excluded later, when they are read."""
-        pairs: dict[tuple[int, int], int] = {}
-        for left, right, kind in neighbours(self._texts()):
-            pairs.setdefault((left, right), kind)  # once, even if joined both by order and by a phrase
-        return [(*pair, kind) for pair, kind in pairs.items()]
+        pairs = {(left, right): kind for left, right, kind in reversed(neighbours(self._texts()))}
+        return [(*pair, kind) for pair, kind in sorted(pairs.items())]  # once, even if joined by order and by a phrase
 
     def _texts(self) -> Iterator[str]:
         """Yield the texts of the captions; texts that cannot be mined are empty, with the reason in `skipped`."""
@@ -172,9 +170,7 @@ class TwinSearch:
 
     def _read(self, joined: Sequence[tuple[int, int, int]]) -> None:
         wanted = {number for left, right, _ in joined for number in (left, right)}
-        for number, source in enumerate(self.captions.sources):
-            if number in wanted:
-                self.sources[number] = source
+        self.sources = {number: s for number, s in enumerate(self.captions.sources) if number in wanted}
         self.words = {number: words_of(source.text) for number, source in self.sources.items()}
         self._others()
 
