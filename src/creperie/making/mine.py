@@ -141,14 +141,12 @@ def _pool(images: Mapping[str, frozenset[str]]) -> CaptionPool:
 def spatial_miner(name: str, options: MakerOptions, captions: Captions) -> SpatialMiner:
     """Return the maker `mine:spatial`, which mines all captions of the benchmark, true or false of their image."""
     images: dict[str, set[str]] = {}
-    false: set[tuple[str, str]] = set()
     if captions.bench is not None:
         for item in captions.bench:
-            for column, caption in enumerate(item.captions):
+            for caption in item.captions:
                 images.setdefault(caption, set()).update(item.images)
-                false.update((i, caption) for row, i in zip(item.match, item.images) if not row[column])
     else:
         for source in captions.sources:
             images.setdefault(source.text, set()).add(source.id)
     pool = _pool({caption: frozenset(own) for caption, own in images.items()})
-    return SpatialMiner(name, options, pool, frozenset(false))
+    return SpatialMiner(name, options, pool, captions.false)

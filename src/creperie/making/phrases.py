@@ -177,12 +177,12 @@ def noun_phrase(tokens: Sequence[Any], start: int, *, animate: bool = False) -> 
     while at < len(tokens) and tokens[at].tag_ in _DETERMINERS:
         at += 1
     begin = at
-    while at < len(tokens) and tokens[at].tag_ in _MODIFIERS:
+    while at < len(tokens) and (tokens[at].tag_ in _MODIFIERS or (at > begin and _is_noun(tokens[at]))):
         at += 1
         further = at < len(tokens) and is_animate(lemma(tokens[at].text, "NNS"))  # `a white bear`
         if animate and not further and is_animate(lemma(tokens[at - 1].text, "NNS")):
             break
-    if at == begin or tokens[at - 1].tag_ not in NOUN_TAGS:
+    if at == begin or not _is_noun(tokens[at - 1]):
         return None
     if tokens[start].lower_ in read_data("frames")["unmoved"]:
         return None
@@ -191,6 +191,11 @@ def noun_phrase(tokens: Sequence[Any], start: int, *, animate: bool = False) -> 
         return None  # a countable noun without its article
     core = [*tokens[start:begin], *_name(tokens[begin:at])]
     return Phrase(glued(tokens[start:at]), glued(core), head.lower_, is_plural(head)), at
+
+
+def _is_noun(token: Any) -> bool:
+    """Return True for a noun, or an animate noun tagged as a verb, as in `a purple bear`."""
+    return token.tag_ in NOUN_TAGS or (token.tag_ in ("VB", "VBP") and is_animate(token.lower_))
 
 
 def _name(tokens: Sequence[Any]) -> Sequence[Any]:

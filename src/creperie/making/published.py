@@ -107,7 +107,11 @@ def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Pro
     candidates = []
     nouns = list(noun_pairs(objects(doc)))
     adjectives = list(adjective_pairs(attributes(doc)))
-    phrases = [(a, b) for a, b in nouns if phrase(a)[1] <= phrase(b)[0] and max(map(_length, (a, b))) > 2]
+    phrases = [
+        (a, b)
+        for a, b in nouns
+        if phrase(a)[1] <= phrase(b)[0] and max(end - start for start, end in map(phrase, (a, b))) > 2
+    ]
     kinds = {"swap-object": (nouns, _alone), "swap-attribute": (adjectives, _alone), "swap-phrase": (phrases, phrase)}
     for kind, (pairs, span) in kinds.items():
         rng.shuffle(pairs)
@@ -120,11 +124,6 @@ def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Pro
 
 def _alone(token: Any) -> tuple[int, int]:
     return token.i, token.i + 1
-
-
-def _length(noun: Any) -> int:
-    start, end = phrase(noun)
-    return end - start
 
 
 # -- words for words -------------------------------------------------------------------------------------------------

@@ -49,6 +49,12 @@ class Captions:
     items: Mapping[str, Item] = field(default_factory=dict)  #: the item of each source of a benchmark
 
     @cached_property
+    def false(self) -> frozenset[tuple[str, str]]:
+        """The (image, caption) pairs of the benchmark that people found false."""
+        rows = ((item.captions, row) for item in self.bench or () for row in zip(item.images, item.match))
+        return frozenset((image, c) for captions, (image, row) in rows for c, holds in zip(captions, row) if not holds)
+
+    @cached_property
     def digest(self) -> str:
         """A hash of the captions in their order: a job resumes only with the captions that it began with."""
         whole = hashlib.sha256()

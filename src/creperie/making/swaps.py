@@ -67,6 +67,8 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         one, other = left.head, right.head
         alike = dimension_of(left.lower_) == dimension_of(right.lower_) != ""
         alike = alike and not joined(one, other) and stands_alone(left) and stands_alone(right)
+        if base_of(one) == base_of(other) and not any(t.tag_[:2] in ("VB", "IN") for t in doc[one.i : other.i]):
+            continue  # `a red car, … and a blue car`
         if alike and may_be(left.lower_, other, corpus) and may_be(right.lower_, one, corpus):
             yield _swap(left, right, (left.i, left.i + 1), (right.i, right.i + 1))
 
@@ -159,6 +161,8 @@ def _is_tied(noun: Any) -> bool:
     """Return True if a noun is a part, a measure, a possession, one of several, or refers to another."""
     if noun.dep_ == "conj" or has_of(noun) or (noun.head.lower_ == "of" and noun.head.head.lower_ != "front"):
         return True
+    if any(base_of(c) in frames()["static"] for c in noun.lefts):
+        return True  # `a standing man`
     return any(c.dep_ in ("poss", "conj") or c.lower_ in ("another", "other", "each") for c in noun.children)
 
 

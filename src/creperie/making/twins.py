@@ -169,24 +169,16 @@ class TwinSearch:
                 self.skipped[source.id] = "the same caption stands beside other images"
 
     def _read(self, joined: Sequence[tuple[int, int, int]]) -> None:
+        """Keep the sources in these pairs, with their words, and the words of all true captions of their images."""
         wanted = {number for left, right, _ in joined for number in (left, right)}
         self.sources = {number: s for number, s in enumerate(self.captions.sources) if number in wanted}
         self.words = {number: words_of(source.text) for number, source in self.sources.items()}
-        self._others()
-
-    def _others(self) -> None:
-        """Collect the words of all true captions of each image involved, and (image, caption) pairs labelled false."""
         images = {s.images[0] for s in self.sources.values()}
         self.said: dict[str, dict[str, frozenset[str]]] = {}
         for source in self.captions.sources:
             if source.images and source.images[0] in images:
                 words = frozenset(w.base for w in words_of(source.text))
                 self.said.setdefault(source.images[0], {})[source.text] = words
-        self.false: set[tuple[str, str]] = set()
-        if self.captions.bench is not None:
-            for item in self.captions.bench:
-                for image, row in zip(item.images, item.match):
-                    self.false.update((image, c) for c, holds in zip(item.captions, row) if not holds)
 
     def _screened(self, left: int, right: int, kind: int) -> TwinPair:
         """Return what the words alone decide. A pair without a kind and without a reason needs the parse."""
@@ -248,7 +240,7 @@ class TwinSearch:
     def _label(self, image: str, caption: str) -> bool | None:
         if caption in self.said.get(image, {}):
             return True
-        return False if (image, caption) in self.false else None
+        return False if (image, caption) in self.captions.false else None
 
     def _weighed(self, pair: TwinPair) -> TwinPair:
         if pair.reason:
@@ -272,8 +264,7 @@ class TwinSearch:
         hashed = cache(partial(difference_hash, store))
 
         def why_alike(pair: TwinPair) -> str:
-            images = [self.sources[n].images[0] for n in (pair.left, pair.right)]
-            one, two = map(hashed, images)
+            one, two = map(hashed, self._images(pair))
             if one is None or two is None:
                 return "an image cannot be read"
             return "near-duplicate images" if int((one != two).sum()) <= NEAR_BITS else ""
@@ -285,14 +276,13 @@ class TwinSearch:
         kept: set[int] = set()
         for kind in sorted({p.kind for p in pairs if not p.reason}):
             numbers = [n for n, p in enumerate(pairs) if not p.reason and p.kind == kind]
-            edges = [self._edge(pairs[n]) for n in numbers]
+            edges = [Edge(*self._images(pairs[n]), LEVELS.index(pairs[n].evidence.level)) for n in numbers]
             kept.update(numbers[k] for k in matched(edges))
         used = "an image or caption is used by another twin of the kind"
         return [p if p.reason or n in kept else replace(p, reason=used) for n, p in enumerate(pairs)]
 
-    def _edge(self, pair: TwinPair) -> Edge:
-        left, right = (self.sources[n].images[0] for n in (pair.left, pair.right))
-        return Edge(left, right, LEVELS.index(pair.evidence.level))
+    def _images(self, pair: TwinPair) -> tuple[str, str]:
+        return self.sources[pair.left].images[0], self.sources[pair.right].images[0]
 
 
 def _swapped(doc: Any, other: Sequence[CaptionWord]) -> tuple[str, Contrast | None, str]:

@@ -150,9 +150,7 @@ def told_by(word: str, name: str) -> frozenset[str]:
     for sense in net.senses(word, "n")[:SENSES]:
         for near in (sense, *net.follow(sense, HYPONYM), *net.follow(sense, HYPERNYM)):
             synonyms.update(w.lower().replace("_", "-") for w in near.words)
-    for group in facts()["same"]:
-        if word in group:
-            synonyms.update(group)
+    synonyms.update(*(group for group in facts()["same"] if word in group))
     return frozenset(synonyms)
 
 

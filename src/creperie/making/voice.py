@@ -171,7 +171,7 @@ def _passive_event(verb: Any, body: list[Any]) -> ActionClause | str:
     if isinstance(form, str):
         return form
     base = base_of(verb)
-    if listed("place_by", base):
+    if listed("place_by", base) or not knows_verb(base):
         return "`by` may tell a place"
     event = _event(verb, agent, subject, form, body)
     return event if isinstance(event, str) else replace(event, voice="passive")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from creperie.lang import article_for, lemma, open_wordnet
@@ -42,13 +43,9 @@ def spaced(words: Iterable[str]) -> list[Piece]:
     >>> written(spaced(["a", "dog", "'s", "toy", ",", "here", "."]))
     "a dog's toy, here."
     """
-    parts = [w for w in words if w]
-    pieces: list[Piece] = []
-    for k, word in enumerate(parts):
-        after = parts[k + 1] if k + 1 < len(parts) else ""
-        glued = not after or after in _NO_BLANK_BEFORE or word in _NO_BLANK_AFTER
-        pieces.append((word, "" if glued else " "))
-    return pieces
+    glued = {"", *_NO_BLANK_BEFORE}
+    pairs = pairwise([*words, ""])
+    return [(word, "" if after in glued or word in _NO_BLANK_AFTER else " ") for word, after in pairs]
 
 
 def sentence(words: Iterable[str], end: str, like: str) -> str:
