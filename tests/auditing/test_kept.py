@@ -84,4 +84,4 @@ def test_tests_store_nothing_in_the_cache_of_the_user(monkeypatch: pytest.Monkey
     monkeypatch.undo()
     found = subprocess.check_output([sys.executable, "-c", "from creperie.core import cache_home; print(cache_home())"])
     assert cache_home() == Path(found.decode().strip())
-    assert cache_home().name.startswith("creperie-tests-")
+    assert Path("~/.cache").expanduser() not in cache_home().parents
