@@ -40,6 +40,7 @@ from creperie.metrics import (
     share_interval,
 )
 from creperie.metrics.detection import auroc_confidence, f1
+from creperie.metrics.intervals import two_share_confidence
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results-intervals.md"
 BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
@@ -161,7 +162,7 @@ def f1_score(clusters: int, size: int, icc: float, share: float) -> Any:
         own = clusters_of(rng, clusters, size)
         lean, one = leaning(rng, own, icc, share), np.ones(len(own))
         columns = np.stack([rng.random(len(own)) < lean, rng.random(len(own)) < 0.9 * lean, one, one], axis=1)
-        found = bounded_interval(columns, f1, own, SETTINGS)
+        found = two_share_confidence(columns, f1, own).interval(SETTINGS.level)
         return found.low, found.high
 
     return 2 * share / (2 + 0.1 * share), draw

@@ -149,7 +149,7 @@ def test_one_rare_answer_says_little() -> None:
     found = cohen_kappa(first, first)
     assert found.value == 1
     assert math.isnan(found.low)
-    assert found.interval == "none (1 items have an answer other than the commonest, 3 are needed)"
+    assert found.interval == "none (1 items have an answer other than the commonest, 2 are needed)"
 
 
 def test_an_interval_that_holds_every_value_is_none() -> None:

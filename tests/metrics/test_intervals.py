@@ -13,7 +13,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 from creperie.core.errors import UsageError
 from creperie.metrics import MetricSettings, macro, of_outcomes, wilson
-from creperie.metrics.intervals import bounded_interval, ratio, share_confidence, share_interval
+from creperie.metrics.detection import f1
+from creperie.metrics.intervals import bounded_interval, ratio, share_confidence, share_interval, two_share_confidence
 from creperie.metrics.likely import _log_likelihood
 from creperie.metrics.special import (
     beta_cdf,
@@ -34,6 +35,29 @@ def test_wilson_is_that_of_statsmodels(n: int, share: float, level: float) -> No
 
 def test_wilson_of_nothing_is_not_a_number() -> None:
     assert all(math.isnan(v) for v in wilson(0, 0))
+
+
+def test_f1_combines_the_intervals_of_its_two_shares() -> None:
+    """90 of 100 captions and 80 of 100 foils are judged right, one independently of the other."""
+    item, one = np.arange(100), np.ones(100)
+    columns = np.stack([item % 10 > 0, item // 10 > 1, one, one], axis=1)
+    (low, high), (foil_low, foil_high) = wilson(90, 100), wilson(80, 100)
+    value = 180 / (90 + 20 + 100)
+    others = [
+        [2 * r / (r + 1 - s + 1) - value for r, s in ((a, 0.8), (0.9, b))]
+        for a, b in ((low, foil_low), (high, foil_high))
+    ]
+    ends = value - math.hypot(*others[0]), value + math.hypot(*others[1])
+    assert two_share_confidence(columns, f1, item).ends(0.95) == pytest.approx(ends)
+
+
+def test_f1_of_clusters_that_fail_together_reaches_lower_than_what_its_items_lose() -> None:
+    """One image in sixty is poor; that one foil in ten is wrong everywhere must not hide it."""
+    own, one = np.arange(480) // 8, np.ones(480)
+    columns = np.stack([own > 0, (own > 0) & (np.arange(480) % 10 > 0), one, one], axis=1)
+    reached = two_share_confidence(columns, f1, own).interval(0.95)
+    assert reached.low < bounded_interval(columns, f1, own, MetricSettings()).low
+    assert reached.method == "mover"
 
 
 @given(p=st.floats(1e-12, 1 - 1e-12))

@@ -199,10 +199,8 @@ def _agreement(
         return Agreement(value, math.nan, math.nan, len(columns), kind, "none (all answers are the same)")
     pull, counts = pulls(columns, statistic, sizes), _counts(matrix)
     unlike = int((counts[:, counts.sum(axis=0).argmax()] < counts.sum(axis=1)).sum())
-    disagreed = bool(((counts > 0).sum(axis=1) > 1).any())
-    if unlike < FEWEST - disagreed:
-        needed = FEWEST - disagreed
-        method = f"none ({unlike} items have an answer other than the commonest, {needed} are needed)"
+    if unlike < FEWEST:
+        method = f"none ({unlike} items have an answer other than the commonest, {FEWEST} are needed)"
         return Agreement(value, math.nan, math.nan, len(columns), kind, method)
     if nominal or value == 1:
         confidence = nominal_confidence(counts, value, pull, clusters, unlike)

@@ -3,8 +3,10 @@
 *Shares.* Wilson's interval if items are independent; if they share images, the likelihood of a beta-binomial model
 (likely.py). Ties and fractions vary less than right and wrong answers, so they count as more answers.
 
-*Every other statistic* between two bounds (F1, AUROC, a mean rank, kappa on ratings that are not nominal) is treated as
-a share: the change of the statistic without an item or cluster (jackknife) says how right that item or cluster is.
+*F1* combines the intervals of its two shares, true captions and foils that are judged right (MOVER).
+
+*Every other statistic* between two bounds (AUROC, a mean rank, kappa on ratings that are not nominal) is treated as a
+share: the change of the statistic without an item or cluster (jackknife) says how right that item or cluster is.
 
 *Differences* between two models are two shares: of the items on which they differ, and of those that the first wins.
 
@@ -189,6 +191,33 @@ def bounded_interval(
     sizes = np.ones(len(columns)) if sizes is None else sizes
     value = float(statistic(columns.sum(axis=0))) if len(columns) else math.nan
     return pulled_confidence(value, pulls(columns, statistic, sizes), sizes, clusters, bounds).interval(how.level)
+
+
+def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np.ndarray) -> Confidence:
+    """Return the confidence of a statistic that rises with two shares; the columns are how many are right of each kind,
+    and how many there are.
+
+    The shares' intervals are combined (MOVER). Errors of one kind thus cannot hide that errors of the other kind come
+    in few clusters.
+    """
+    parts = [share_confidence(columns[:, k], columns[:, 2 + k], clusters) for k in range(2)]
+    value, sizes = float(statistic(columns.sum(axis=0))), columns[:, 2:].sum(axis=0)
+    shares = np.array([part.value for part in parts])
+    without = next((part for part in parts if part.ends is None), None)
+    if without:
+        return Confidence(value, without.method)
+    residuals = columns[:, :2] - shares * columns[:, 2:]
+    correlation = _correlation(list(residuals.T), [clusters] * 2)
+
+    def ends(level: float) -> tuple[float, float]:
+        limits, reach = np.array([part.ends(level) for part in parts if part.ends]), []
+        for end in limits.T:
+            one_moved = np.where(np.eye(2, dtype=bool), end, shares) * sizes
+            gap = statistic(np.concatenate([one_moved, np.tile(sizes, (2, 1))], axis=1)) - value
+            reach.append(math.sqrt(max(0.0, float(gap @ correlation @ gap))))
+        return max(0.0, value - reach[0]), min(1.0, value + reach[1])
+
+    return Confidence(value, "mover", ends)
 
 
 def pulls(columns: np.ndarray, statistic: Statistic, sizes: np.ndarray) -> np.ndarray:

@@ -19,8 +19,8 @@ from creperie.metrics.intervals import Confidence, inflation
 from creperie.metrics.likely import peak_of
 from creperie.metrics.special import student_quantile
 
-#: Minimum number of items with an answer other than the commonest; one less if somebody disagrees.
-FEWEST = 3
+#: Minimum number of items with an answer other than the commonest, chosen by simulation.
+FEWEST = 2
 #: Degrees of freedom per item with an answer other than the commonest.
 FREEDOM = 3
 #: The grid of kappas, denser near 1.

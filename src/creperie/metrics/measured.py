@@ -19,6 +19,7 @@ from creperie.metrics.intervals import (
     pulls,
     ratio,
     share_confidence,
+    two_share_confidence,
 )
 from creperie.metrics.layout import Layout
 from creperie.metrics.ranking import chance_ranks, median_confidence, median_of, ranked
@@ -73,6 +74,8 @@ class Sums:
             return Confidence(value, "none (too large)")
         if self.values is not None:
             return median_confidence(columns, self.values, value, clusters[items])
+        if self.statistic is detection.f1:
+            return two_share_confidence(columns, self.statistic, clusters[items])
         return pulled_confidence(value, self._pulls(items), self.counts[items, 2], clusters[items], self.bounds)
 
     def _pulls(self, items: np.ndarray) -> np.ndarray:
