@@ -399,10 +399,28 @@ def test_odd_captions_are_skipped_or_handled(chat: Any, maker: str) -> None:
     assert made.report["calls"] > 0
 
 
+@pytest.fixture(scope="module")
+def real_captions(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some items of SugarCrepe, so that not all are read every time."""
+    folder = tmp_path_factory.mktemp("real") / "some"
+    save(load(f"sugarcrepe:{shared_data / 'sugarcrepe'}").head(8), folder)
+    return folder
+
+
 @pytest.mark.parametrize("maker", LLM_MAKERS)
-def test_real_captions(chat: Any, shared_data: Path, tmp_path: Path, maker: str) -> None:
-    captions = f"sugarcrepe:{shared_data / 'sugarcrepe'}"
-    args = ("make", maker, "--captions", captions, "--limit", "8", "--model", chat.uri, "--out", str(tmp_path / "o"))
+def test_real_captions(chat: Any, real_captions: Path, tmp_path: Path, maker: str) -> None:
+    args = (
+        "make",
+        maker,
+        "--captions",
+        str(real_captions),
+        "--limit",
+        "8",
+        "--model",
+        chat.uri,
+        "--out",
+        str(tmp_path / "o"),
+    )
     code, document = run(*args)
     assert code == (0 if document["made"] else 3)
     assert document["sources"] == 8

@@ -64,7 +64,7 @@ def prompts(temperature: float) -> list[Prompt]:
     tails = [" ".join(WORDS[k : k + 1 + k % 7]) for k in range(9)]
     texts = [f"{HEAD} {tail}" for tail in tails] + ["w70", "w71 w72 " * 12, "w9"]
     asked = [
-        Prompt((("user", t),), temperature=temperature, max_tokens=4 + 3 * (k % 5), seed=k) for k, t in enumerate(texts)
+        Prompt((("user", t),), temperature=temperature, max_tokens=2 + 2 * (k % 4), seed=k) for k, t in enumerate(texts)
     ]
     return [*asked, Prompt((("user", "w3"), ("assistant", "w4"), ("user", "w5")), max_tokens=0)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def family(request: pytest.FixtureRequest, folders: Mapping[str, Path]) -> tuple
     return request.param, folders[request.param]
 
 
+@cache
 def asked(name: str, folder: Path, more: str = "") -> Any:
     """The model with the prompt of the reference; PaliGemma's own loss counts the end token."""
     prompt = "nothing" if name == "blip-captioner" else "one-sentence"
@@ -56,9 +58,8 @@ def test_answers_equal_the_librarys_loss(family: tuple[str, Path], pictures: lis
     name, folder = family
     if name == "blip-captioner":
         pytest.skip("a captioner answers no questions")
-    model, reference = load_model(f"vlm:{folder}?score=vqa&end=true", device="cpu"), Reference(name, folder)
-    if name not in ("paligemma", "blip2-t5", "instructblip-t5", "blip-vqa"):
-        model = load_model(f"vlm:{folder}?score=vqa", device="cpu")
+    end = "&end=true" if name in ("paligemma", "blip2-t5", "instructblip-t5", "blip-vqa") else ""
+    model, reference = load_model(f"vlm:{folder}?score=vqa{end}", device="cpu"), Reference(name, folder)
     assert isinstance(model, PairScorer)
     prompt = find_prompt("vqascore", "vqa")
     assert prompt.about("a dog") == 'Does this figure show "a dog"? Please answer yes or no.'

@@ -51,9 +51,9 @@ def test_long_text_before_the_image_equals_the_librarys_loss(
     shown = [pictures[0], pictures[0].transpose(Image.Transpose.ROTATE_180), pictures[1]]
     texts = model.prepare_texts(CAPTIONS)
     scores = model.forward_groups([model.prepare_image(p) for p in shown], [texts, texts, texts[:1]])
-    expected = [[-reference.loss(p, QUESTION, c) for c in CAPTIONS] for p in shown]
-    for own, wanted in zip(scores, expected, strict=True):
-        np.testing.assert_allclose(own, wanted[: len(own)], atol=1e-4, rtol=0)
+    for own, picture in zip(scores, shown, strict=True):
+        expected = [-reference.loss(picture, QUESTION, caption) for caption in CAPTIONS[: len(own)]]
+        np.testing.assert_allclose(own, expected, atol=1e-4, rtol=0)
     assert model.fingerprint.key != load(vlm_folders[name], "prompt=one-sentence").fingerprint.key
 
 
@@ -189,7 +189,7 @@ def test_every_image_is_looked_at_once(
     model = load(vlm_folders[name], f"score={score}")
     seen = looks(model, name)
     if isinstance(model, Chooser):
-        orders = itertools.permutations(CAPTIONS)
+        orders = list(itertools.permutations(CAPTIONS))[::2]
         questions = [ChoiceQuestion(p, order, "match") for order in orders for p in pictures[:2]]
         model.choose([q for q in questions if q.image is pictures[0]])
     else:

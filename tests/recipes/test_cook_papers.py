@@ -270,9 +270,9 @@ def test_local_refinement_lowers_what_its_attackers_get(tmp_path: Path, makers: 
 def test_local_grammaticality_falls_on_broken_sentences(makers: None) -> None:
     """GRUEN's stand-in of Hit or Be Hit's local profile: true captions of Flickr8k against their shuffles."""
     stages = {s.name: s.options for s in read_recipe(find_recipe("hit-or-be-hit"), "local", data=DATA).stages}
-    captions = [item.captions[0] for item in itertools.islice(load(f"flickr8k:{DATA}/flickr8k"), 10)]
+    captions = [item.captions[0] for item in itertools.islice(load(f"flickr8k:{DATA}/flickr8k"), 6)]
     shuffled = [" ".join(sorted(text.split(), key=len)) for text in captions]
     model = load_model(stages["stats"]["grammar"])
     assert isinstance(model, TextScorer)
     scores = model.score_texts([*captions, *shuffled])
-    assert sum(scores[:10] > scores[10:]) >= 9
+    assert sum(scores[:6] > scores[6:]) >= 5

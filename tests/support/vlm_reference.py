@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from creperie.models import Folder, quiet_libraries
+
+
+@cache
+def _loaded(folder: Path, name: str) -> tuple[Any, Any]:
+    import transformers
+
+    source = Folder(folder, "test")
+    kind = {"blip-vqa": "BlipForQuestionAnswering"}.get(name, "AutoModelForImageTextToText")
+    with quiet_libraries():
+        model = getattr(transformers, kind).from_pretrained(folder).eval()
+    return source.processor(source.config().model_type), model
 
 
 class Reference:
@@ -22,14 +34,8 @@ class Reference:
         before: Sequence[tuple[str, str]] = (),
         shown: Sequence[Image.Image] = (),
     ) -> None:
-        import transformers
-
         self.name, self.before, self.shown = name, before, shown
-        source = Folder(folder, "test")
-        self.processor = source.processor(source.config().model_type)
-        kind = {"blip-vqa": "BlipForQuestionAnswering"}.get(name, "AutoModelForImageTextToText")
-        with quiet_libraries():
-            self.model = getattr(transformers, kind).from_pretrained(folder).eval()
+        self.processor, self.model = _loaded(folder, name)
 
     def prompt(self, question: str) -> str:
         if getattr(self.processor, "chat_template", None):

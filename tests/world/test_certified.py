@@ -40,13 +40,13 @@ def judge(made: MadeItem, second_opinion: Opinion) -> None:
 
 @pytest.mark.parametrize(("kind", "form"), SUBSETS)
 def test_clean_items(kind: str, form: str, second_opinion: Opinion) -> None:
-    for made in islice(clean_items(kind, form, "test", 11), 60):
+    for made in islice(clean_items(kind, form, "test", 11), 25):
         judge(made, second_opinion)
 
 
 @pytest.mark.parametrize("kind", BIASED)
 def test_biased_items(kind: str, second_opinion: Opinion) -> None:
-    for made in islice(biased_items(kind, "train", 11), 60):
+    for made in islice(biased_items(kind, "train", 11), 25):
         judge(made, second_opinion)
 
 
@@ -107,7 +107,7 @@ def test_the_last_coin_exchanges_truth_and_foil(kind: str, form: str) -> None:
     from creperie.world.twins import find_twins
 
     dice = Dice(77)
-    for _ in range(40):
+    for _ in range(25):
         twins = find_twins(CLEAN[kind].propose, dice, "train")
         first = Recorded(dice.roll(10**6))
         one = _SHAPES[form](kind, twins, first)
@@ -125,11 +125,11 @@ def test_the_last_coin_exchanges_truth_and_foil(kind: str, form: str) -> None:
 
 @pytest.mark.parametrize("kind", CLEAN)
 def test_the_foil_is_worded_like_either_true_caption_equally_often(kind: str) -> None:
-    items = [m.tags for m in islice(clean_items(kind, "triple", "train", 5), 250)]
+    items = [m.tags for m in islice(clean_items(kind, "triple", "train", 5), 150)]
     distinct = [t for t in items if t["construction"] != t["construction_2"]]
     first = sum(t["construction_foil"] == t["construction"] for t in distinct)
     second = sum(t["construction_foil"] == t["construction_2"] for t in distinct)
-    assert first + second > 100
+    assert first + second > 60
     assert abs(first - second) < 4 * (first + second) ** 0.5
 
 
@@ -163,9 +163,9 @@ def test_additions_are_as_long_as_each_other(kind: str) -> None:
 
 def test_negation_occurs_in_true_captions_and_foils_of_clean_kinds() -> None:
     for kind in CLEAN:
-        items = list(islice(clean_items(kind, "choice", "test", 2), 120))
+        items = list(islice(clean_items(kind, "choice", "test", 2), 80))
         true, false = (sum(bool({"no", "not"} & set(bag(m.captions[k]))) for m in items) for k in (0, 1))
-        assert true >= 5, kind
+        assert true >= 4, kind
         assert abs(true - false) <= 2, kind
 
 
