@@ -13,7 +13,7 @@ from typing import Any
 
 from creperie.lang import article_for, dimension_of, is_mass, kind_of, lemma, open_wordnet, things
 from creperie.making.atoms import attributes, base_of, dependents, is_compound_head, objects, sort_of, vague_nouns
-from creperie.making.corpus import WordCounts
+from creperie.making.corpus import SURELY, WordCounts
 from creperie.making.edits import CaptionEdit, frames, holder_of, scene_of
 from creperie.making.verbs import listed
 from creperie.making.wording import reworded
@@ -70,7 +70,7 @@ def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             expected = corpus.mean_association(head, scene) > IMPLIED  # so common there that it is likely
             if expected or not corpus.allows(place.split()[-1], head):
                 continue
-            if not corpus.fits_scene(head, span[-1].lower_, scene, surely=True):
+            if not corpus.fits_scene(head, scene, SURELY):
                 continue
             comes = f"{place} {article_for(new)} {new}"
             changes = {t.i: "" for t in span} | {span[0].i: comes}

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import combinations, pairwise
 
-from creperie.lang import words
+from creperie.lang import lemma, words
 from creperie.making.data import read_data
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, read_captions
 
 #: Maximum number of captions counted; of more, this many are taken at even distances.
-MOST_COUNTED = 20_000
+MOST_COUNTED = 50_000
 #: With fewer captions the corpus is too small to reject a word, and makers rely on the packaged word lists.
 ENOUGH_CAPTIONS = 400
 _DETERMINERS = frozenset(read_data("function_words")["determiners"])
+_FUNCTION_WORDS = _DETERMINERS.union(*(read_data("function_words")[name] for name in ("agreeing", "english")))
 _LEAST_SEEN = 3
 #: Two words do not fit together if they share less than this part of the captions that they would share by chance.
 ALIEN = 0.35
-#: How much worse than the word it replaces a word may fit the scene (mean log ratio of shared captions).
-WORSE_SCENE = 0.1
+#: The mean log ratio of shared captions from which a word surely belongs to a scene.
 SURELY = 0.15
 
 
@@ -34,6 +35,7 @@ class WordCounts:
     seen: Counter[str] = field(default_factory=Counter)  #: number of captions with this word
     next_to: Counter[tuple[str, str]] = field(default_factory=Counter)  #: neighbours, with and without articles
     together: Counter[tuple[str, str]] = field(default_factory=Counter)  #: pairs in one caption, alphabetically
+    beside: set[tuple[str, str]] = field(default_factory=set)  #: pairs of neighbouring content words, as stems
 
     @property
     def knows_enough(self) -> bool:
@@ -65,15 +67,35 @@ class WordCounts:
         known = [ratio for other in scene if (ratio := self.association(word, other)) is not None]
         return sum(known) / len(known) if known else 0.0
 
-    def fits_scene(self, new: str, old: str, scene: Sequence[str], *, surely: bool = False) -> bool:
-        """Return True if a word fits the other words of a caption about as well as the one that it replaces; with
-        `surely`, it must also share captions with them more often than by chance.
+    def fits_scene(self, word: str, scene: Iterable[str], least: float = -math.inf) -> bool:
+        """Return True if a word shares captions with every other word of a scene about as often as by chance or more
+        often, and on average more often than `least`.
         """
         if not self.knows_enough:
             return True
-        least = max(-1.0, min(0.0, self.mean_association(old, scene))) - WORSE_SCENE
-        least = max(least, SURELY) if surely else least
-        return self.seen[new] >= _LEAST_SEEN and self.mean_association(new, scene) >= least
+        return self.seen[word] >= _LEAST_SEEN and self.mean_association(word, scene) > least
+
+    def attests(self, foil: str, caption: str, most: int) -> bool:
+        """Return True if the first `most` pairs of neighbours in a foil that its caption lacks are neighbours in the
+        corpus, or if the corpus is too small to say.
+        """
+        known = set(neighbours(caption))
+        new = [pair for pair in neighbours(foil) if pair not in known]
+        return not self.knows_enough or self.beside.issuperset(new[:most])
+
+
+@cache
+def stem(word: str) -> str:
+    return lemma(lemma(word, "NNS"), "VBZ")
+
+
+def neighbours(text: str) -> list[tuple[str, str]]:
+    """Return the pairs of content words with only function words between them, as stems.
+
+    >>> neighbours("A dog sleeps on the green grass.")
+    [('dog', 'sleep'), ('sleep', 'green'), ('green', 'grass')]
+    """
+    return list(pairwise(stem(w) for w in words(text) if w not in _FUNCTION_WORDS))
 
 
 def count_words(texts: Iterable[str]) -> WordCounts:
@@ -96,11 +118,12 @@ def count_words(texts: Iterable[str]) -> WordCounts:
         content = sorted({w for w in said if len(w) > 2 and w not in _DETERMINERS})
         corpus.seen.update(content)
         corpus.together.update(combinations(content, 2))
-    return WordCounts(total, corpus.seen, corpus.next_to, corpus.together)
+        corpus.beside.update(neighbours(text))
+    return replace(corpus, captions=total)
 
 
 def corpus_of(options: MakerOptions, captions: Captions) -> WordCounts:
-    """Return the word counts of the corpus in the options, or else of the captions themselves."""
-    sources = (read_captions(options.corpus) if options.corpus else captions).sources
+    """Return the word counts of the corpus in the options, or else of the captions themselves, whether drawn or not."""
+    sources = read_captions(options.corpus).sources if options.corpus else captions.drawn_from or captions.sources
     step = max(1, -(-len(sources) // MOST_COUNTED))
     return count_words(s.text for k, s in enumerate(sources) if k % step == 0)

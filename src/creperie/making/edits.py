@@ -72,10 +72,9 @@ def _edit(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
 
 
 def scene_of(doc: Any, without: int = -1) -> list[str]:
-    """Return the words that describe the scene: nouns and verbs, without nouns for people, who occur in any scene."""
+    """Return the words that describe the scene: nouns and verbs."""
     telling = (t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.i != without)
-    bases = [(t.lower_, base_of(t)) for t in telling if t.text.isalpha()]
-    return [word for word, base in bases if not age_of(base)]
+    return [t.lower_ for t in telling if t.text.isalpha()]
 
 
 # -- things ----------------------------------------------------------------------------------------------------------
@@ -94,16 +93,12 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         again = any(bases[t.i] == base and _refers(t, noun) for t in doc)
         if noun.dep_ == "attr" or again or _stands_for_more(noun) or kind_of(base) in tied:
             continue
-        verb = noun.head.lower_ if noun.head.tag_[:2] == "VB" else ""
         beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
         scene = scene_of(doc, noun.i) if corpus.knows_enough else []
         before = next((t.lower_ for t in reversed(doc[:start]) if t.lower_ != "of"), "<s>")
-        last = doc[noun.i - 1]
-        adjective = last.lower_ if noun.i > start and last.tag_.startswith("JJ") else ""
         never = set(frames()["never_after"].get(before, ()))
         never |= set() if _SINGULAR.isdisjoint(beside) else set(frames()["paired"])  # excludes `a green glasses`
-        afloat = kind_of(base) == "vehicle" and not set(frames()["never_after"]["on"]).isdisjoint(bases)
-        for new in rivals(base, corpus.knows_enough and not afloat):
+        for new in rivals(base):
             fitted = numbered(new, noun.tag_)
             head = fitted.split()[-1]
             if new in bases or age_of(new) == "baby" or (new in never and base not in never):
@@ -112,24 +107,16 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
                 continue
             if age_of(new) != age_of(base) and {"little", "small", "tiny", "young"}.intersection(beside):
                 continue
-            free = dimension_of(adjective) in ("colour", "size") and kind_of(new) in MADE
-            if (adjective and not free and not corpus.allows(adjective, head)) or not corpus.allows(before, head):
-                continue
-            surely = new not in rivals(base, False)
-            if surely and verb and not corpus.shared(head, verb):
-                continue
-            if corpus.fits_scene(head, noun.lower_, scene, surely=surely):
+            if corpus.allows(before, head) and corpus.fits_scene(head, scene):
                 yield _edit(doc, [noun], fitted)
 
 
 @cache
-def rivals(noun: str, wide: bool) -> tuple[str, ...]:
-    """Return nouns that can replace a noun: those listed with it and, with `wide`, all of its kind."""
+def rivals(noun: str) -> tuple[str, ...]:
+    """Return the nouns that can replace a noun: those listed with it, in either direction."""
     kind = kind_of(noun)
     back = [w for w in (nouns_of(kind) if kind else ()) if noun in listed_for(w)]
-    near = [*listed_for(noun), *back]
-    further = nouns_of(kind) if wide and kind not in ("", "person") else ()
-    return tuple(w for w in dict.fromkeys([*near, *further]) if w != noun)
+    return tuple(w for w in dict.fromkeys([*listed_for(noun), *back]) if w != noun)
 
 
 def _refers(token: Any, noun: Any) -> bool:
@@ -226,7 +213,7 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             scene = scene_of(doc, verb.i) if corpus.knows_enough else []
             for new in other_actions(verb):
                 fitted = inflected(new, verb.tag_)
-                if corpus.allows(fitted, after) and corpus.fits_scene(fitted, verb.lower_, scene):
+                if corpus.allows(fitted, after) and corpus.fits_scene(fitted, scene):
                     yield _edit(doc, [verb], fitted)
 
 

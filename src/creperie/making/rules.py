@@ -49,6 +49,9 @@ WANTED: Mapping[str, tuple[str, ...]] = {
     "add": (COMPATIBLE,),
     "relation": (CONTRADICTED, UNKNOWN),
 }
+#: How many new pairs of neighbouring words the corpus must have: a thing and what it follows or does, a verb and both
+#: who does it and to what.
+ATTESTED = {"replace-object": 1, "replace-relation": 2, "swap-object": 1, "swap-phrase": 1}
 #: Maximum number of edits of a kind that are judged, and of candidates of a kind to choose from.
 MOST_JUDGED, MOST_KEPT = 40, 8
 
@@ -119,6 +122,9 @@ class RuleProposer:
         edits = list({edit.text: edit for edit in PROPOSERS[kind](doc, self.corpus)}.values())
         if not edits:
             return [], NOTHING.get(kind, NO_MATERIAL)
+        edits = [e for e in edits if self.corpus.attests(e.text, source.text, ATTESTED.get(kind, 0))]
+        if not edits:
+            return [], "no foil whose words are side by side in the corpus"
         if len(edits) > MOST_JUDGED:
             edits = dice_for(options.seed, self.maker, source.id).sample(edits, MOST_JUDGED)
         judged = [(edit, _truth(source, doc, kind, edit)) for edit in edits]

@@ -47,6 +47,7 @@ class Captions:
     spec: str = ""  #: the file or benchmark spec that they can be read from again
     bench: Benchmark | None = None  #: the benchmark that they come from; miners also use its false captions
     items: Mapping[str, Item] = field(default_factory=dict)  #: the item of each source of a benchmark
+    drawn_from: Sequence[SourceCaption] = ()  #: the captions of which the sources are a sample
 
     @cached_property
     def false(self) -> frozenset[tuple[str, str]]:
@@ -145,7 +146,7 @@ def first_or_drawn(captions: Captions, limit: int | None = None, sample: int | N
     if sample is None or sample >= total:
         return captions
     chosen = sorted(Random(seed).sample(range(total), sample))
-    return replace(captions, sources=tuple(captions.sources[k] for k in chosen))
+    return replace(captions, sources=tuple(captions.sources[k] for k in chosen), drawn_from=captions.sources)
 
 
 def _is_streamed(spec: str) -> bool:

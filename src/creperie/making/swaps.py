@@ -101,7 +101,7 @@ def swappable(doc: Any) -> Iterator[Pair]:
             continue
         if "animal" in kinds and not present.isdisjoint(frames()["one_sided"]):
             continue  # only one of two animals flies, barks or has the other in its mouth
-        alike = kinds <= ANIMATE | {"clothing", "food"} or second in rivals(first, False)
+        alike = kinds <= ANIMATE | {"clothing", "food"} or second in rivals(first)
         if alike and _turns(left, right, len(kinds) > 1):
             yield left, right
 

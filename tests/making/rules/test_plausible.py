@@ -29,7 +29,7 @@ from creperie.making.source import Captions, SourceCaption
 Preview = Callable[..., Made]
 SCENES = [
     "A man is throwing a frisbee in the park.",
-    "A woman is throwing a ball in the park.",
+    "A man is throwing a ball in the park.",
     "A surfer is carrying a surfboard on the beach.",
     "A boy is holding a kite on the beach.",
     "A dog is catching a frisbee in the park.",
@@ -59,8 +59,11 @@ def test_a_replacement_is_no_synonym_kind_or_part(word: str, other: str, both: b
 
 def test_a_word_must_fit_the_scene(parser: str, dictionary: None) -> None:
     """`throwing a surfboard` is never said where `throwing a frisbee` often is; a ball is thrown."""
-    found = [e.change for e in other_objects(parse_one(SCENES[0], parser), count_words(SCENES))]
+    corpus = count_words(SCENES)
+    found = [e.change for e in other_objects(parse_one(SCENES[0], parser), corpus)]
     assert "frisbee → ball" in found
+    foils = ("A zebra is sleeping in a field.", "A cow is standing in a field.")
+    assert [corpus.attests(foil, SCENES[6], 2) for foil in foils] == [False, True]
     assert not [change for change in found if "surfboard" in change or "stick" in change]
 
 
