@@ -83,6 +83,15 @@ def test_one_foil_of_every_caption_is_drawn() -> None:
     assert (mask != one_per_caption(pairs, 1)).any()
 
 
+def test_a_subset_of_one_image_is_left_out() -> None:
+    """Its items are all in one half, so attackers that learn from the other half have nothing to learn from."""
+    alike = [Item(f"t-{i.id}", "t", ("one.jpg",), i.captions, i.match) for i in told_by_a_word(120, 6)]
+    pairs = pairs_of(from_items("b", [*told_by_a_word(200, 5), *alike]))
+    odds = held_out_odds(pairs, make_attackers(["learned-linear"], AttackerModels()), 0, silent)
+    assert np.isnan(odds[200:]).all()
+    assert np.isfinite(odds[:200]).sum() == 160  # half of all
+
+
 def test_attackers_without_an_opinion_remove_nothing_that_they_did_not_learn_from() -> None:
     pairs = pairs_of(told_by_a_word(200, 4))
     silent_one: Attacker = TextAttacker("same", lambda texts: np.zeros(len(texts)))

@@ -94,6 +94,7 @@ def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) ->
 
 def _weights(turned: Any, side: np.ndarray, strength: float) -> np.ndarray:
     """Return the weights of a logistic regression without intercept, fitted by liblinear."""
+    from sklearn import config_context
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
@@ -104,7 +105,8 @@ def _weights(turned: Any, side: np.ndarray, strength: float) -> np.ndarray:
         turned, right[0] = turned.copy(), 1 - right[0]
         turned.data[: turned.indptr[1]] *= -1
     settings = {"fit_intercept": False, "solver": "liblinear", "dual": True, "tol": 1e-2, "random_state": 0}
-    with warnings.catch_warnings():
+    # thousands of small fits: checks of what is known to be finite and valid would take as long as they do
+    with warnings.catch_warnings(), config_context(assume_finite=True, skip_parameter_validation=True):
         # a weak penalty may need more than 100 steps; tuning sees the effect and chooses another
         warnings.simplefilter("ignore", ConvergenceWarning)
         return np.asarray(LogisticRegression(C=strength, **settings).fit(turned, right).coef_[0])

@@ -118,26 +118,26 @@ class CausalLM(LanguageModel):
         """Return the log-probabilities per caption, from prefix trees: shared prefixes are computed once."""
         import torch
 
-        results: list[np.ndarray] = [np.zeros(0, np.float32)] * len(captions)
+        results: dict[int, np.ndarray] = {}
         packs, device = list(packs_of(captions, before)), self.place.torch_device
-        for batch in batches_by_length([len(p) for p in packs]):
+        for batch in batches_by_length([len(p.inner) for p in packs]):
             mine = [packs[k] for k in batch]
-            width = max(map(len, mine))
-            tokens, depths, parents = (
-                torch.tensor([[max(0, v) for v in line] + [0] * (width - len(line)) for line in lines], device=device)
-                for lines in zip(*((p.token, p.depth, p.parent) for p in mine))
+            width = max(len(p.inner) for p in mine)
+            tokens, depths = (
+                torch.tensor([[line[i] for i in p.inner] + [0] * (width - len(p.inner)) for p, line in lines])
+                for lines in zip(*(((p, p.token), (p, p.depth)) for p in mine))
             )
             sees = torch.from_numpy(np.stack([p.sees(width) for p in mine]))[:, None].to(device)
             dtype = self.model.dtype
             mask = torch.zeros(sees.shape, dtype=dtype, device=device).masked_fill(~sees, torch.finfo(dtype).min)
             with torch.no_grad():
-                logits = self.model(input_ids=tokens, attention_mask=mask, position_ids=depths).logits.float()
-                rows = torch.arange(len(mine), device=device)[:, None]
-                logs = (logits[rows, parents, tokens] - logits.logsumexp(-1).gather(1, parents)).cpu().numpy()
-            for row, pack in enumerate(mine):
-                for caption, path in pack.paths.items():
-                    results[caption] = logs[row, path]
-        return results
+                read = {"input_ids": tokens.to(device), "position_ids": depths.to(device)}
+                logits = self.model(attention_mask=mask, **read).logits
+                for pack, of_pack in zip(mine, logits):
+                    of_pack, at = of_pack.float(), np.searchsorted(pack.inner, pack.parent)
+                    logs = (of_pack[at, pack.token] - of_pack.logsumexp(-1)[at]).cpu().numpy()
+                    results |= {caption: logs[path] for caption, path in pack.paths.items()}
+        return [results[i] for i in range(len(captions))]
 
     def _rows(self, captions: Sequence[list[int]], before: list[int]) -> list[np.ndarray]:
         """Return the log-probabilities per caption, with each caption in a row of its own."""
@@ -300,13 +300,23 @@ class TokenTree:
             path.append(at := child)
         self.paths[caption] = path
 
+    @cached_property
+    def inner(self) -> np.ndarray:
+        """The indices of the tokens that another one follows, and of the first: what a model must read. The last token
+        of a caption is only predicted.
+        """
+        return np.unique(np.maximum(self.parent, 0))
+
     def sees(self, width: int) -> np.ndarray:
-        """Return the attention mask (width × width): a token sees itself and its ancestors, padding sees itself."""
-        visible = np.eye(width, dtype=bool)
-        for i, parent in enumerate(self.parent):
-            if parent >= 0:
-                visible[i] |= visible[parent]
-        return visible
+        """Return the attention mask of inner tokens (width × width): a token sees itself and its ancestors, padding
+        sees itself.
+        """
+        visible = np.eye(max(width, len(self)), dtype=bool)
+        for i, parent in enumerate(self.parent[1:], 1):
+            visible[i] |= visible[parent]
+        mask = np.eye(width, dtype=bool)
+        mask[: len(self.inner), : len(self.inner)] = visible[np.ix_(self.inner, self.inner)]
+        return mask
 
 
 def packs_of(captions: Sequence[list[int]], start: Sequence[int]) -> Iterator[TokenTree]:
