@@ -262,6 +262,8 @@ FEW = 6
 HEAVIEST, HEAVIEST_OTHER = 0.9, 0.5
 #: Pseudo-answers, distributed like those of all groups together, that regularise the share of each group.
 ADDED = 3.0
+#: Up to this quantile the correction for kurtosis grows more slowly than the quantile, whatever the kurtosis.
+FURTHEST = math.sqrt(5)
 #: The grid of logits by which groups are shifted.
 SHIFTS = 12 * np.sinh(np.linspace(-4, 4, 161)) / math.sinh(4)
 
@@ -331,7 +333,8 @@ def _score_mean(
 
     def ends(level: float) -> tuple[float, float]:
         z = student_quantile(0.5 + level / 2, FREEDOM * (len(heavy) - 1))
-        reach = z + (z**3 - 3 * z) * fourth / 24
+        bend = min(z, FURTHEST)
+        reach = z + (bend**3 - 3 * bend) * fourth / 24
         low = np.interp(0, distance + reach, means, left=0)
         high = np.interp(0, distance - reach, means, right=1)
         return min(value, bounds[0] + span * float(low)), max(value, bounds[0] + span * float(high))
