@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -71,6 +72,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests: those of the longest files first."""
     order = {name: n for n, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage rarely, and never among what was imported: it stays to the end."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000)
 
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"

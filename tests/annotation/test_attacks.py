@@ -85,7 +85,7 @@ def _coins(task: str, folder: Path) -> tuple[Benchmark, list[bool]]:
 
     Image.new("RGB", (8, 8), "white").save(folder / "x.png")
     dice, items, coins = random.Random(11), [], list[bool]()
-    for n in range(56):
+    for n in range(56 if task.endswith("-check") else 40):
         word = "bcdfghjk"[n // 8] + "lmnpqrst"[n % 8]
         one, two = (f"{word}alpha", f"{word}omega")[:: dice.choice((1, -1))]
         coins.append(one.endswith("alpha"))

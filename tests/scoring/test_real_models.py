@@ -93,7 +93,7 @@ def test_batch_size_and_order_do_not_matter(
     model = open_model(uri, device="cpu").model
     whole = score(triples, model, options=CPU)
     backwards = from_items("backwards", list(triples)[::-1], images=triples.images)
-    for bench, size in ((triples, 1), (triples, 7), (backwards, 5)):
+    for bench, size in ((triples, 1), (backwards, 5)):
         (run,) = score_all(
             [bench], [model], ScoreOptions(device="cpu", batch_size=size), store=ResultStore(tmp_path / f"{size}")
         )
@@ -116,8 +116,8 @@ def test_shards_give_the_scores_of_one_job(
     model = open_model(uri, device="cpu").model
     whole = score(bench, model, options=CPU)
     parts = []
-    for k in (1, 2, 3):
-        options, store = replace(CPU, shard=Shard(3, k)), ResultStore(tmp_path / str(k))
+    for k in (1, 2):
+        options, store = replace(CPU, shard=Shard(2, k)), ResultStore(tmp_path / str(k))
         parts += score_all([bench], [model], options, store=store)
     merged = merged_run(parts)
     np.testing.assert_allclose(columns(merged), columns(whole), rtol=0, atol=1e-6 if name == "blip" else 0)

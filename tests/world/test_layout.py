@@ -34,7 +34,7 @@ def test_every_relation_has_roles_and_a_layout() -> None:
 @pytest.mark.parametrize("relation", [relation for relation in PLACERS if relation != "crowd"])
 def test_the_relation_is_there_and_everything_is_in_the_picture(relation: str) -> None:
     shown = 0
-    for draft, scene in layouts(relation, 150):
+    for draft, scene in layouts(relation, 75):
         verdict = Graph(scene).holds(relation, tuple(range(draft.arity)))
         shown += verdict is True
         assert verdict is not False
@@ -42,7 +42,7 @@ def test_the_relation_is_there_and_everything_is_in_the_picture(relation: str) -
         for thing in scene.things:
             left, top, right, bottom = thing.box
             assert min(left, top, 255 - right, 255 - bottom) >= 0
-    assert shown >= 120  # the rest is borderline, and certification drops it
+    assert shown >= 60  # the rest is borderline, and certification drops it
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -59,14 +59,14 @@ def test_things_rest_on_something() -> None:
     """What is above the ground floats, is on, in or in the hands of another, or has a stand drawn below it."""
     for shown in ("above", "below", "left", "inside", "on", "carries", "holds", "throws"):
         for _, scene in layouts(shown, 15):
-            graph = Graph(scene)
+            graph, picture = Graph(scene), render(scene, 256)
             for k, thing in enumerate(scene.things):
                 held = k == 1 and scene.action in LIFTING
                 if thing.y >= GROUND or thing.kind in ("bird", "balloon", "star") or held:
                     continue
                 others = [j for j in range(len(scene.things)) if j != k]
                 resting = any(graph.holds(relation, (k, j)) for j in others for relation in ("on", "inside"))
-                board = render(scene, 256)[min(thing.y + 4, 255), thing.x]
+                board = picture[min(thing.y + 4, 255), thing.x]
                 assert resting or (thing in unsupported(scene) and (board == WOOD).all()), (scene, thing)
 
 
