@@ -114,6 +114,7 @@ def _features(who: Any, reply: Any, place: int) -> list[float]:
 
 
 @pytest.mark.parametrize("task", sorted(TASKS))
+@pytest.mark.slow
 def test_no_feature_of_any_response_depends_on_the_truth(
     browser: Callable[..., Any], site: Site, tmp_path: Path, task: str
 ) -> None:

@@ -223,26 +223,3 @@ def test_an_answer_whose_receipt_is_lost_is_sent_again_and_stored_once(
     assert len(set(sent)) == 1
     with db.read() as session:
         assert session.scalar(select(func.count()).select_from(Answer)) == 1
-
-
-def _annotate_all(page_of: Callable[..., Any], links: list[str]) -> int:
-    """Both say that everything is wrong, but for the second one's first question; how many answers that makes."""
-    total = 0
-    for n, link in enumerate(links):
-        page = page_of(390, 844)
-        page.goto(link)
-        page.get_by_text("Look well.").wait_for()
-        page.get_by_role("button", name="Start").click()
-        page.wait_for_url("**/work")
-        done = 0
-        while True:
-            page.wait_for_function(
-                "() => ['stage', 'done'].some((part) => document.getElementById(part)?.hidden === false)"
-            )
-            if page.locator("#done").is_visible():
-                break
-            press(page, "2" if n == 1 and done == 0 else "1", "Enter")
-            done += 1
-            wait_for_count(page, done)
-        total += done
-    return total

@@ -1,4 +1,4 @@
-"""Every page in a real browser: on a desktop and a phone, light and dark.
+"""Every page in a real browser: on a desktop, light, and on a phone, dark.
 
 With $CREPERIE_SHOTS, a folder, the pages are also kept as pictures.
 """
@@ -75,8 +75,7 @@ def prepare(db: Database, bench: Benchmark, **more: Any) -> None:
         work(db, who, 4, lambda desk, ticket: {"caption": "1"})
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height", "scheme"), [(1280, 800, "light"), (390, 844, "dark")])
 def test_every_page_fits_and_is_accessible(
     address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark, width: int, height: int, scheme: str
 ) -> None:

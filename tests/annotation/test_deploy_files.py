@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
-import socket
-import ssl
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +16,6 @@ from creperie.cli.annotate import serve
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-CADDY = os.environ.get("CREPERIE_CADDY") or shutil.which("caddy")
 
 
 def serve_options(words: list[str]) -> dict[str, Any]:
@@ -51,26 +46,3 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit.write_text(text.replace(command.partition(" ")[0], "/bin/true"), encoding="utf-8")
     found = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60)
     assert "creperie-people.service" not in found.stderr, found.stderr
-
-
-def _asked(port: int, path: str) -> tuple[int, bool, str]:
-    """Status, whether browsers are told to stay with TLS, and the cookie; tries until the proxy is there."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # the certificate is the proxy's own
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            with (
-                socket.create_connection(("127.0.0.1", port), 5) as plain,
-                context.wrap_socket(plain, server_hostname="people.example.org") as tls,
-            ):
-                head = f"GET {path} HTTP/1.1\r\nHost: people.example.org:{port}\r\nConnection: close\r\n\r\n"
-                tls.sendall(head.encode())
-                reply = tls.recv(65536).decode("latin-1")
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-            continue
-        cookie = re.search(r"(?i)^set-cookie: (\S+)", reply, re.MULTILINE)
-        return int(reply.split()[1]), "strict-transport-security" in reply.lower(), cookie[1] if cookie else ""

@@ -23,7 +23,6 @@ from creperie.core import UsageError
 Browsers = Callable[..., Any]
 Studies = Callable[..., list[str]]
 KEY = "0123456789abcdef"
-NASTY = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 
 def send(who: Any, question: dict[str, Any], key: str = KEY, **fields: Any) -> Any:

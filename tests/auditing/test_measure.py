@@ -55,6 +55,7 @@ def test_what_is_no_number_counts_half_and_is_shown() -> None:
     assert (found.accuracy, found.nans) == (pytest.approx(0.65), 70)
 
 
+@pytest.mark.slow
 def test_choosing_the_better_direction_costs_nothing_at_chance() -> None:
     """The interval is that of the named direction, turned round: it holds one half in 95 of 100 null sets, and the
     test is wrong in 5. Out-of-fold directions, as they were, held it in 70 to 80."""

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -189,6 +189,7 @@ def reference_codes(items: list[Item]) -> Counter[tuple[str, str, str]]:
 
 
 def test_the_columns_find_what_loops_find(any_items: st.SearchStrategy[list[Item]]) -> None:
+    @settings(max_examples=12)
     @given(any_items)
     def holds(items: list[Item]) -> None:
         wanted = {"empty-caption", "positives-equal", "duplicate-negatives", "positive-equals-negative"}
@@ -310,6 +311,7 @@ def test_visla(shared_data: Path) -> None:
     assert counts["duplicate-item"] + counts["duplicate-captions"] == 16
 
 
+@pytest.mark.slow
 def test_crepe(shared_data: Path) -> None:
     import ast
     import csv

@@ -117,6 +117,7 @@ def test_items_that_lean_together_have_a_wider_interval() -> None:
 
 
 @pytest.mark.parametrize(("clusters", "most"), [(8, 12), (15, 4), (80, 4), (400, 3)])
+@pytest.mark.slow
 def test_the_interval_holds_the_truth_about_as_often_as_it_says(clusters: int, most: int) -> None:
     """95 %, give or take the three standard errors of 600 simulations; percentiles reach 80 to 88 % with 8 clusters."""
     held = 0

@@ -214,6 +214,7 @@ VSR, VISLA = (Path(__file__).parents[3] / "shared" / "data" / name for name in (
 
 
 @pytest.mark.skipif(not VSR.is_dir() or not VISLA.is_dir(), reason="VSR and VISLA are not here")
+@pytest.mark.slow
 def test_spatial_foils_are_ranked_among_all_captions() -> None:
     """69 of VISLA's released foils are among the first three places of that ranking; 53 with the same things alone."""
     captions = captions_of(load(f"vsr:{VSR}"))

@@ -61,6 +61,7 @@ def test_what_is_kept_was_not_learned_from() -> None:
     np.testing.assert_allclose(again[asked], -odds[asked], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_word_that_tells_no_longer_tells() -> None:
     """Who knows that red is true four times in five is right 58 % of the time before, and half of the time after."""
     found = refine(told_by_a_word(3000, 2), method="coin", attackers=["learned-linear"], held_out=["length-words"])

@@ -150,6 +150,7 @@ def test_which_of_equal_items_stay_is_drawn_at_random() -> None:
     assert (optimal(gaps, seed=1).keep == optimal(gaps, seed=1).keep).all()
 
 
+@pytest.mark.slow
 def test_large_selections_stay_within_one_percent_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("creperie.refining.optimal.EXACT", 0)
     rng = np.random.default_rng(0)

@@ -42,6 +42,7 @@ def learned(bench: Benchmark) -> tuple[float, float, float]:
     return found.low, found.accuracy, found.high
 
 
+@pytest.mark.slow
 def test_what_was_learned_from_words_is_gone(bench: Benchmark) -> None:
     found = refine(bench, plan=RefinePlan(method="words", held_out=("length-chars",), audit=False))
     kept = [(i.captions[0].split()[1], i.captions[1].split()[1]) for i in found.bench]

@@ -186,6 +186,7 @@ def run_action(place: Path, **inputs: str) -> tuple[int, str]:
     return code, summary.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_action_is_red_on_a_leaking_change_and_green_on_a_leaking_baseline(tmp_path: Path) -> None:
     attackers = "negation,length-words"
     bench_at(tmp_path / "mine", negated=40)

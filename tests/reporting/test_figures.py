@@ -67,6 +67,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.slow
 def test_every_figure_is_the_same_file_twice_and_fits_into_a_page(name: str, tmp_path: Path) -> None:
     global RNG
     RNG = np.random.default_rng(0)

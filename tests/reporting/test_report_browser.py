@@ -102,15 +102,16 @@ def test_axe_finds_no_violation(
     (tmp_path / "study.html").write_text(study_page(study), "utf-8")
     places = [address, *sorted(path.as_uri() for path in tmp_path.rglob("*.html"))]
     assert len(places) > 7
-    for mode in ("light", "dark"):
-        context = chromium.new_context(color_scheme=mode, bypass_csp=True, viewport={"width": 390, "height": 800})
-        for place in places:
-            page = context.new_page()
-            page.goto(place)
-            assert [v["id"] for v in axe.run(page).response["violations"]] == [], f"{place} {mode}"
-            assert page.evaluate("document.documentElement.scrollWidth") <= 390, place
-            page.close()
-        context.close()
+    context = chromium.new_context(bypass_csp=True, viewport={"width": 390, "height": 800})
+    for place in places:
+        page = context.new_page()
+        page.goto(place)
+        for mode, options in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
+            page.emulate_media(color_scheme=mode)
+            assert [v["id"] for v in axe.run(page, options=options).response["violations"]] == [], f"{place} {mode}"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, place
+        page.close()
+    context.close()
 
 
 def count(page: Any) -> int:

@@ -22,7 +22,7 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 from fastapi.testclient import TestClient
 
-from creperie.bench import Item, choice, from_items, load, save
+from creperie.bench import Benchmark, Item, choice, from_items, load, save
 from creperie.core.errors import UsageError
 from creperie.reporting.leaderboard import STATIC, RunsFolder, board_html, remember_zoo
 from creperie.reporting.studio.app import listen, make_studio
@@ -152,22 +152,19 @@ def test_items_are_filtered_by_the_server(client: TestClient) -> None:
     assert client.get("/picture?name=mine&image=2.png").content[8:12] == b"WEBP"
 
 
-def test_filters_of_many_items_take_less_than_a_fifth_of_a_second(tmp_path: Path) -> None:
+def test_filters_read_columns_and_only_the_items_that_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     items = [
-        Item(str(i), f"s{i % 9}", (), (f"a dog sees cat {i}", f"cat {i} sees a dog"), choice(1, 1))
-        for i in range(100_000)
+        Item(str(i), f"s{i % 9}", (), (f"a dog sees cat {i}", f"cat {i} sees a dog"), choice(1, 1)) for i in range(4000)
     ]
     save(from_items("many", items), tmp_path / "many")
     shelf = Shelf(tmp_path)
     index = ItemIndex(shelf.bench("many"))
-    best = 9.0
-    for _ in range(3):
-        start = time.process_time()
-        rows = index.rows(ItemFilter("many", subset="s3", words="CAT 99"), shelf)
-        index.items(rows[:60])
-        best = min(best, time.process_time() - start)
-    assert len(rows) == sum("cat 99" in item.captions[0] and item.subset == "s3" for item in items)
-    assert best < 0.2
+    monkeypatch.setattr(Benchmark, "__iter__", None)
+    rows = index.rows(ItemFilter("many", subset="s3", words="CAT 99"), shelf)
+    expected = [item for item in items if "cat 99" in item.captions[0] and item.subset == "s3"]
+    assert [item.id for item in index.items(rows)] == [item.id for item in expected]
 
 
 def test_a_change_is_a_new_version(client: TestClient, folder: Path) -> None:
@@ -341,11 +338,11 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["light", "dark"])
-def test_every_page_is_accessible_and_fits(served: str, folder: Path, chromium: Any, mode: str) -> None:
+def test_every_page_is_accessible_and_fits(served: str, folder: Path, chromium: Any) -> None:
+    """In the dark only the colours are others."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     _, alpha, beta = sorted(path.name for path in (folder / "runs").iterdir())
-    context = chromium.new_context(color_scheme=mode, bypass_csp=True)  # axe brings its own script
+    context = chromium.new_context(bypass_csp=True)  # axe brings its own script
     page = context.new_page()
     page.goto(served)
     asked = ["benchmarks", "items?name=mine", "item?name=mine&subset=swap&id=7", "audit?name=mine", "make", "runs"]
@@ -353,7 +350,9 @@ def test_every_page_is_accessible_and_fits(served: str, folder: Path, chromium: 
     for address in asked:
         page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(served.split("?")[0] + address)
-        assert [v["id"] for v in axe.run(page).response["violations"]] == [], f"{address} {mode}"
+        for mode, options in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
+            page.emulate_media(color_scheme=mode)
+            assert [v["id"] for v in axe.run(page, options=options).response["violations"]] == [], f"{address} {mode}"
         for width in (390, 1280, 1920):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{address} at {width}"

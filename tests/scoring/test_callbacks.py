@@ -40,6 +40,7 @@ def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {**{k: torch.stack([row[k] for row in rows]) for k in rows[0]}, "return_loss": True}
 
 
+@pytest.mark.slow
 def test_transformers_trainer(triples: Benchmark, clip: tuple[Any, Any], tmp_path: Path) -> None:
     from transformers import Trainer, TrainingArguments
 

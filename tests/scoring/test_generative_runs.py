@@ -56,6 +56,7 @@ def test_the_scorer_gives_what_the_model_gives(bench: Benchmark, folder: Path) -
     assert run.document["finding_counts"] == {"undecodable-image": 1}
 
 
+@pytest.mark.slow
 def test_commands_end_to_end(bench: Benchmark, folder: Path, tmp_path: Path) -> None:
     place = tmp_path / "bench"
     save(bench.head(3), place)

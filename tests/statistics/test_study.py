@@ -35,6 +35,7 @@ def of_preset(table: pa.Table, name: str, wish: AnalysisExtras) -> FittedStudy:
     return fit_study(table, find_analysis_preset(name).analyses, wish)
 
 
+@pytest.mark.slow
 def test_the_first_test_finds_what_is_there(table: pa.Table) -> None:
     """Simplified captions and the better model were given an advantage; the construction was not."""
     found = of_preset(table, "construction", AnalysisExtras(lenient=True, required="type", per_model=True))
@@ -67,6 +68,7 @@ def test_constructions_of_two_benchmarks_are_compared(events: Benchmark, make_ru
     assert abs(fits["active or passive"]["type[passive]"].statistic) < 3
 
 
+@pytest.mark.slow
 def test_the_second_test_takes_the_papers_comparisons(table: pa.Table) -> None:
     (one,) = of_preset(table, "argument-order", AnalysisExtras(lenient=True, required="order")).fits
     assert one.fit.n == 720

@@ -63,6 +63,7 @@ def test_a_study_from_scratch_on_data_of_ones_own(tmp_path: Path) -> None:
     assert [d["steps"] > 0 for d in documents] == [False, True, True]
 
 
+@pytest.mark.slow
 def test_lora_is_not_frozen_in_the_comparison(small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the rate of a full tuning a few steps moved no item; the objective sees the second caption of a triple."""
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
