@@ -182,5 +182,13 @@ def test_the_atlas_puts_audits_on_one_page(audit: Any, command: Any, leaky: str,
     page = (tmp_path / "c.html").read_text(encoding="utf-8")
     assert "--attackers surface --subset planted" in page  # a cell's own command, where nothing was drawn
     assert "--attackers lm-mean" not in page
+    second["results"] = [
+        {**row, "subset": name, "bits": bits} for name, bits in (("a", 0.99), ("b", 0.4), ("all", 0.7))
+    ]
+    (tmp_path / "d.json").write_text(json.dumps(second))  # the overview shows the bits of all items, not the first's
+    command("atlas", tmp_path / "d.json", "--out", tmp_path / "d.md")
+    first_table = (tmp_path / "d.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert "| 0.70 |" in first_table
+    assert "| 0.99 |" not in first_table
     (tmp_path / "b.json").write_text("{}")
     assert command("atlas", tmp_path / "b.json", "--out", tmp_path / "b.md")[0] == 2

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from creperie.auditing import audit, make_attackers, pairs_of
-from creperie.auditing.battery import AttackerModels
+from creperie.auditing.battery import AttackerModels, standard_names
 from creperie.auditing.corpus import DISCOUNT, Corpus, _Beside, _Grams
 from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.neural import likelihoods
@@ -103,6 +103,7 @@ def test_a_skewed_order_of_words_is_found_and_none_where_there_is_none() -> None
     assert found["ngram-4"].measure.accuracy > 0.8
     assert found["cooccurrence"].measure.accuracy == 0.5
     assert fair.verdict != "leaks"
+    assert {*NAMES} <= {*standard_names(AttackerModels())}  # without being named
 
 
 def test_with_random_roles_their_accuracy_is_one_half_in_the_mean() -> None:

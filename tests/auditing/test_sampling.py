@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import current_thread
 from zlib import crc32
 
 import numpy as np
@@ -11,9 +12,11 @@ from scipy import stats
 
 from creperie.auditing import audit, battery, corrected, pairs_of
 from creperie.auditing.attack import Attack
-from creperie.auditing.attackers import TextAttacker, scored
-from creperie.auditing.battery import AttackerModels
+from creperie.auditing.attackers import Attacker, TextAttacker, scored
+from creperie.auditing.battery import AttackerModels, make_attackers
+from creperie.auditing.learned import LearnedAttacker
 from creperie.auditing.measure import calibrated, measure_attacker
+from creperie.auditing.model_attackers import Ensemble
 from creperie.auditing.sampling import FEW, STEPS, drawn, looks_of, sample_for
 from creperie.bench import Benchmark, Item, choice, concatenate, from_items
 from creperie.core import CreperieError, silent
@@ -71,6 +74,28 @@ def test_what_is_decided_is_asked_once(planted: Planted) -> None:
     unknown = sample_for(fair_pairs, [slow()], set(), 20, 0.55, 0)
     assert STEPS[-1] <= unknown.keep.sum() < STEPS[-1] + ROOM  # 100 and 300 items cannot exclude 55 %
     assert unknown.looks == {"planted": 3, "all": 3}
+
+
+def test_others_learn_beside_a_language_model_what_they_learn_alone(planted: Planted) -> None:
+    pairs, threads = pairs_of(planted(fair, 90)), dict[str, str]()
+
+    def score(texts: Sequence[str]) -> np.ndarray:
+        threads["lm-mean"] = current_thread().name
+        return by_role(0.5)(texts)
+
+    def made() -> list[Attacker]:
+        linear = make_attackers(["learned-linear"], AttackerModels())[0]
+        lm = TextAttacker("lm-mean", score)
+        return [lm, linear, LearnedAttacker("ensemble", Ensemble((lm, linear)))]
+
+    together, alone = made(), made()
+    sample_for(pairs, together, {"planted"}, 20, 0.55, 0)
+    assert threads == {"lm-mean": "MainThread"}  # where an interrupt reaches it
+    trained = len(together[1].learner._known)  # type: ignore[attr-defined]
+    some = pairs.of_items(drawn(pairs, {"planted": FEW}, 0))
+    for one, other in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(one.margins(some), other.margins(some))
+    assert len(together[1].learner._known) == trained == 4  # type: ignore[attr-defined]  # all, and without each fold
 
 
 def test_looking_several_times_is_corrected_for(planted: Planted) -> None:

@@ -118,8 +118,7 @@ class Attack:
             announce(f"attackers that answer in seconds: {_so_far(early)}")
             decided = {row.subset for row in early if row.leaks}
             tests = len(self.attackers) * (len(pairs.subsets) + (len(pairs.subsets) > 1))
-            single = [a for a in slow if a.name != ENSEMBLE]
-            sample = sample_for(pairs, single, decided, tests, self.threshold, self.seed, self.progress)
+            sample = sample_for(pairs, slow, decided, tests, self.threshold, self.seed, self.progress)
         more, slowly = replace(self, attackers=slow, sample=sample).on(pairs)
         names, subsets = [a.name for a in self.attackers], [*pairs.subsets, ALL]
         ordered = sorted([*rows, *more], key=lambda r: (names.index(r.attacker), subsets.index(r.subset)))

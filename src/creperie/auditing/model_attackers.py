@@ -12,7 +12,7 @@ from creperie.auditing.features import PairFeatures
 from creperie.auditing.folds import grouped_folds
 from creperie.auditing.learned import MarginSource, linear_out_of_fold, stacked
 from creperie.auditing.pairs import Pairs, one_thread, training_blocks
-from creperie.core import Progress
+from creperie.core import Progress, silent
 
 BATCH = 256
 
@@ -67,6 +67,12 @@ class Ensemble(MarginSource):
         for k in np.unique(fold):
             learning = (fold != k)[pairs.item].any() and any(map(learns, self.members))
             yield fold == k, replace(pairs.of_items(fold != k), fold=None) if learning else None
+
+    def train_members(self, pairs: Pairs) -> None:
+        """Train the members that learn on the other folds of every fold; they keep their answers for `margins`."""
+        for _, part in self._parts(pairs):
+            if part is not None:
+                self._answers([a for a in self.members if learns(a)], part, silent)
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         asked = self._answers(self.members, pairs, progress)

@@ -8,13 +8,16 @@ looks that a subset may take).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from creperie.auditing.attackers import Attacker
+from creperie.auditing.attackers import Attacker, TextAttacker
 from creperie.auditing.measure import AttackerMargins, answers_of, measure_attacker
+from creperie.auditing.model_attackers import Ensemble
 from creperie.auditing.pairs import Pairs
 from creperie.auditing.verdict import ALL, leaks
 from creperie.core import Progress, silent
@@ -62,14 +65,20 @@ def sample_for(
     seed: int,
     progress: Progress = silent,
 ) -> Sample:
-    """Run slow attackers on more and more items until every subset is decided or has no look left."""
+    """Run slow attackers on more and more items until every subset is decided or has no look left.
+
+    An ensemble among them decides nothing here, but what it trains on the last sample is trained meanwhile.
+    """
     count = {name: int((pairs.subset == s).sum()) for s, name in enumerate(pairs.subsets)}
     looks = {name: looks_of(n) for name, n in count.items()}
     sizes = {name: FEW if name in decided else STEPS[0] for name in pairs.subsets}
     waiting = [name for name in pairs.subsets if name not in decided]
     for larger in (*STEPS[1:], 0):
         some = pairs.of_items(drawn(pairs, sizes, seed))
-        answers = [answers_of(attacker, some, seed, progress) for attacker in attackers]
+        last = not larger or all(sizes[name] >= count[name] for name in waiting)
+        single = [a for a in attackers if not _ensemble(a)]
+        _ask_together(attackers if last else single, some, seed, progress)
+        answers = [answers_of(attacker, some, seed, progress) for attacker in single]
         waiting = [
             name
             for name in waiting
@@ -80,6 +89,42 @@ def sample_for(
             break
         sizes |= dict.fromkeys(waiting, larger)
     return Sample(drawn(pairs, sizes, seed), {**looks, ALL: max(looks.values(), default=1)})
+
+
+#: Seconds after which a thread that computes lets the other one go on; Python's 5 ms would slow a language model down.
+TURN = 0.0005
+
+
+def _ask_together(attackers: Sequence[Attacker], pairs: Pairs, seed: int, progress: Progress) -> None:
+    """Let language models score captions while the other attackers learn in a second thread; all of them keep their
+    answers. An ensemble trains its members.
+    """
+    scoring = [a for a in attackers if isinstance(a, TextAttacker)]
+    for attacker in scoring:
+        attacker.score([])  # loads its model: no library is imported in two threads at once
+
+    def learn() -> None:
+        for attacker in attackers:
+            if ensemble := _ensemble(attacker):
+                ensemble.train_members(pairs)
+            elif attacker not in scoring:
+                answers_of(attacker, pairs, seed)
+
+    turn = sys.getswitchinterval()
+    sys.setswitchinterval(TURN)
+    try:
+        with ThreadPoolExecutor(1) as beside:
+            learned = beside.submit(learn)
+            for attacker in scoring:
+                attacker.margins(pairs, progress)
+            learned.result()
+    finally:
+        sys.setswitchinterval(turn)
+
+
+def _ensemble(attacker: Attacker) -> Ensemble | None:
+    learner = getattr(attacker, "learner", None)
+    return learner if isinstance(learner, Ensemble) else None
 
 
 def _settled(
