@@ -1,6 +1,6 @@
 """The one table of docs/foil-quality.md: yield, diversity, two readings, truth and attackers, kind by kind.
 
-    python research/foil_quality.py --draw flickr8k:PATH --name Flickr8k --sample 6000 --seed 20261117 --keep foils.json
+    python research/foil_quality.py --draw flickr8k:PATH --name Flickr8k --sample 6000 --seed 51829 --keep foils.json
     python research/foil_quality.py --write docs/foil-quality.md
 
 The first command makes foils by all rule makers from captions drawn at random, and audits them; its figures go to

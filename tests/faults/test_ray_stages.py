@@ -75,7 +75,7 @@ class Work:
 
         texts = [f"a dog chases {i} red cats over there" for i in range(60)]
         captions = Captions("c", tuple(SourceCaption(str(i), t) for i, t in enumerate(texts)))
-        make(SlowMaker(seconds, str(self.marks)), captions, self.out / "made", engine=engine)
+        make(SlowMaker(seconds=seconds, marks=str(self.marks)), captions, self.out / "made", engine=engine)
         return {p.name: p.read_bytes() for p in sorted((self.out / "made").rglob("*")) if p.is_file()}
 
     def score(self, engine: Engine, seconds: float) -> Any:

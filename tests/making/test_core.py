@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,26 +14,21 @@ from creperie.bench import Item, from_items, load, save
 from creperie.core.errors import UsageError
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.generation import make
-from creperie.making.pipeline import with_source
+from creperie.making.options import MakerOptions
+from creperie.making.pipeline import Maker
 from creperie.making.run import preview
 from creperie.making.source import Captions, SourceCaption, captions_of, read_captions
 
 
 @dataclass(frozen=True)
-class Reverser:
+class Reverser(Maker):
     """Foils are the words in another order; says "stop" to a caption by raising."""
 
     name: str = "test:reverse"
-    whole: bool = False
+    options: MakerOptions = field(default_factory=MakerOptions)
     tidies: bool = True
     chunk: int = 3
-    parallel: bool = False
-    checks: tuple[Any, ...] = ()
     stop_at: str = ""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {"seed": 0}
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         for s in sources:
@@ -46,9 +40,6 @@ class Reverser:
             yield Proposal(
                 tuple(Candidate(s.id, t, "negative", "reverse", self.name, "shuffled") for t in texts), "", 1
             )
-
-    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        return with_source(source, accepted)
 
 
 CAPTIONS = Captions("own", tuple(SourceCaption(str(i), f"a dog chases {i} red cats over there") for i in range(10)))

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from creperie.bench import Item
-from creperie.making import MAKERS, Candidate, Captions, MakerEntry, MakerOptions, Proposal, SourceCaption, with_source
+from creperie.making import MAKERS, Candidate, Captions, Maker, MakerEntry, MakerOptions, Proposal, SourceCaption
 
 NAME = "test:slow"
 
 
 @dataclass(frozen=True)
-class SlowMaker:
+class SlowMaker(Maker):
     """Foils are the words turned round, after some seconds a chunk; every chunk that is begun leaves a mark."""
 
-    seconds: float = 0.0
-    marks: str = ""
     name: str = NAME
-    whole: bool = False
-    tidies: bool = False
+    options: MakerOptions = field(default_factory=MakerOptions)
     chunk: int = 5
     parallel: bool = True
-    checks: tuple[Any, ...] = ()
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {"seed": 0}
+    seconds: float = 0.0
+    marks: str = ""
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         if self.marks:
@@ -40,14 +32,11 @@ class SlowMaker:
             text = " ".join(reversed(s.text.split()))
             yield Proposal((Candidate(s.id, text, "negative", "turned", self.name, "turned round"),))
 
-    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        return with_source(source, accepted)
-
 
 def slow(name: str, options: MakerOptions, captions: Captions) -> SlowMaker:
     """The maker's factory; seconds and marks are told through an option that it has no other use for."""
     seconds, _, marks = options.others.partition(":")
-    return SlowMaker(float(seconds or 0), marks)
+    return SlowMaker(seconds=float(seconds or 0), marks=marks)
 
 
 def register() -> None:

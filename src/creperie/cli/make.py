@@ -22,7 +22,6 @@ from creperie.making import (
     Made,
     Maker,
     MakerOptions,
-    Metered,
     build_maker,
     cost_sentence,
     estimate_cost,
@@ -80,7 +79,7 @@ def make(
     engine = _engine(where, chosen, sources) if output.out else None
     made = make_benchmark(chosen, sources, output.out, options=options, job=job, engine=engine, progress=bar)
     document = {"out": output.out, "maker": maker, "shard": job.shard, **made.report, **expected}
-    if isinstance(chosen, Metered):
+    if chosen.ledger:
         document["ledger"] = dict(chosen.ledger)
     if output.html is not None:
         write_text(output.html, sheet_of(made, sources.images))

@@ -1,6 +1,4 @@
 from creperie.making.candidate import Candidate as Candidate
-from creperie.making.candidate import Maker as Maker
-from creperie.making.candidate import Metered as Metered
 from creperie.making.candidate import Proposal as Proposal
 from creperie.making.candidate import dice_for as dice_for
 from creperie.making.choice import NOT_CHOSEN as NOT_CHOSEN
@@ -19,6 +17,7 @@ from creperie.making.llm.validate import estimate_pairs as estimate_pairs
 from creperie.making.llm.validate import validate as validate
 from creperie.making.options import JobOptions as JobOptions
 from creperie.making.options import MakerOptions as MakerOptions
+from creperie.making.pipeline import Maker as Maker
 from creperie.making.pipeline import ParsedMaker as ParsedMaker
 from creperie.making.pipeline import with_source as with_source
 from creperie.making.registry import MAKERS as MAKERS

@@ -14,7 +14,7 @@ from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import why_unfit
 from creperie.making.options import MakerOptions
 from creperie.making.phrases import ADJECTIVES, NOUN_TAGS
-from creperie.making.pipeline import OptionedMaker, without_source
+from creperie.making.pipeline import Maker, without_source
 from creperie.making.source import Captions, SourceCaption, read_captions
 from creperie.making.wording import plain
 
@@ -24,7 +24,7 @@ _PARTS = NOUN_TAGS | ADJECTIVES
 
 
 @dataclass(frozen=True)
-class ContentMaker(OptionedMaker):
+class ContentMaker(Maker):
     """A maker of items with one content-only positive and two fluent foils about other things."""
 
     pool: tuple[tuple[str, tuple[str, ...]], ...]  #: fluent captions with their images

@@ -10,10 +10,10 @@ from typing import Any
 from creperie.bench import Benchmark, as_benchmark
 from creperie.core import Progress, UsageError, automatic, silent, with_options
 from creperie.engine import Engine, parse_shard
-from creperie.making.candidate import Candidate, Maker, Proposal
+from creperie.making.candidate import Candidate, Proposal
 from creperie.making.facts import annotated_captions
 from creperie.making.options import JobOptions, MakerOptions
-from creperie.making.pipeline import OptionedMaker
+from creperie.making.pipeline import Maker
 from creperie.making.registry import build_maker
 from creperie.making.run import Made, make_folder, preview
 from creperie.making.shards import MakeRequest, make_shard
@@ -24,7 +24,7 @@ WriteFoils = Callable[[str], str | Sequence[str] | None]
 
 
 @dataclass(frozen=True)
-class FunctionMaker(OptionedMaker):
+class FunctionMaker(Maker):
     """A maker that calls one function per caption."""
 
     function: WriteFoils

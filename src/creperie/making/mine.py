@@ -17,7 +17,7 @@ from creperie.bench import Item
 from creperie.lang import CONTRADICTED, Spatial, decidability, spatial, truth, words
 from creperie.making.candidate import Candidate, Proposal
 from creperie.making.options import MakerOptions
-from creperie.making.pipeline import OptionedMaker, with_source
+from creperie.making.pipeline import Maker, with_source
 from creperie.making.source import Captions, SourceCaption
 
 MINED = 3
@@ -25,7 +25,7 @@ NAME = "mine:spatial"
 
 
 @dataclass(frozen=True)
-class SpatialMiner(OptionedMaker):
+class SpatialMiner(Maker):
     """A maker that looks up captions about the same things, of the same image and of others."""
 
     pool: CaptionPool

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from creperie.core import UsageError, locked, write_text
 from creperie.engine import even_counts
-from creperie.making.candidate import Candidate, Maker
-from creperie.making.pipeline import CandidateVerdict, SourceOutcome, work
+from creperie.making.candidate import Candidate
+from creperie.making.pipeline import CandidateVerdict, Maker, SourceOutcome, work
 from creperie.making.source import SourceCaption
 
 JOB = "job.json"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from creperie.bench import Item, Tag, choice
@@ -20,7 +21,7 @@ from creperie.lang import (
     tidy_together,
     truth,
 )
-from creperie.making.candidate import BatchCheck, Candidate, Check, Maker, Proposal
+from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.checks import ALWAYS, why_unfit, word_key
 from creperie.making.options import MakerOptions
 from creperie.making.source import SourceCaption
@@ -174,31 +175,49 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class OptionedMaker:
-    """A maker that records its options and checks by the models that they name; subclasses propose."""
+class Maker:
+    """A maker of captions; subclasses propose. Makers can be pickled, because they are sent to other processes."""
 
     name: str
     options: MakerOptions
+    #: True if the candidates of a group are accepted or rejected together
     whole = False
+    #: True if several processes help; False for makers that wait for a server or load a large model
     parallel = False
 
     @property
     def settings(self) -> Mapping[str, Any]:
+        """The settings that the result depends on; they are recorded, and compared when a job resumes."""
         return self.options.settings
 
     @property
     def tidies(self) -> bool:
+        """True if all captions of an item are normalised to one surface style at the end."""
         return False
 
     @property
     def chunk(self) -> int:
+        """The number of sources per batch, which are proposed for and stored together."""
         return 512
 
     @property
     def checks(self) -> Sequence[Check | BatchCheck]:
         return self.options.model_checks
 
+    @property
+    def ledger(self) -> Mapping[str, Any]:
+        """The calls, tokens and cost of the maker's model; empty if it costs nothing."""
+        return {}
+
+    def keep_books(self, folder: Path, job: Mapping[str, Any]) -> None:
+        """Record the cost in a file of this folder, so that an interrupted job does not pay twice."""
+
+    def propose(self, sources: Sequence[SourceCaption]) -> Iterable[Proposal]:
+        """Return one proposal per source, in order. A proposal does not depend on the other sources."""
+        raise NotImplementedError
+
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+        """Return the items of a source with its accepted candidates."""
         return with_source(source, accepted)
 
 
@@ -249,7 +268,7 @@ BuildItems = Callable[[SourceCaption, Sequence[Candidate]], list[Item]]
 
 
 @dataclass(frozen=True)
-class ParsedMaker(OptionedMaker):
+class ParsedMaker(Maker):
     """A maker that calls one function per source and its parse."""
 
     propose_one: ProposeOne

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import NamedTuple
 
 from creperie.core import load_plugin, packaged_toml
-from creperie.making.candidate import Maker
 from creperie.making.options import MakerOptions
+from creperie.making.pipeline import Maker
 from creperie.making.source import Captions
 
 #: A function that builds a maker; `captions` are all captions of the job, for makers that search among them.

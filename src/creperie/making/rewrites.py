@@ -22,7 +22,7 @@ from creperie.making.atoms import base_of
 from creperie.making.candidate import Candidate, Proposal
 from creperie.making.data import read_data
 from creperie.making.options import MakerOptions
-from creperie.making.pipeline import OptionedMaker
+from creperie.making.pipeline import Maker
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.wording import reworded
 from creperie.models import load_model
@@ -35,7 +35,7 @@ RARE = 1.5
 
 
 @dataclass(frozen=True)
-class Rewriter(OptionedMaker):
+class Rewriter(Maker):
     """A maker of items with two true captions: the source, and the first proposed text that means the same."""
 
     @property

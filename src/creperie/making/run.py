@@ -31,7 +31,6 @@ from creperie.bench import (
 )
 from creperie.core import DataError, Framed, Progress, check_target, counted, html_table, silent, write_json
 from creperie.engine import Engine, Held, Local
-from creperie.making.candidate import Maker, Metered
 from creperie.making.choice import choose
 from creperie.making.parts import (
     MakeStage,
@@ -42,7 +41,7 @@ from creperie.making.parts import (
     source_table,
     write_part,
 )
-from creperie.making.pipeline import SourceOutcome, Tally, is_sound, tidied, work
+from creperie.making.pipeline import Maker, SourceOutcome, Tally, is_sound, tidied, work
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.written import CandidateFile, ItemSpool, read_candidates
 
@@ -127,8 +126,7 @@ def make_folder(
     check_target(folder, force, WRITTEN)
     job = job_of(maker, captions)
     with opened(folder, job, force=force) as parts:
-        if isinstance(maker, Metered):
-            maker.keep_books(parts, job)
+        maker.keep_books(parts, job)
         make_parts(maker, captions.sources, parts, engine or Local(), progress)
         made = finish(maker, captions, kept_outcomes(maker, captions.sources, parts), folder)
         remove_parts(folder)
@@ -180,9 +178,8 @@ def finish(
     ledger: Mapping[str, Any] | None = None,
 ) -> Made:
     """Write the benchmark folder from the outcomes of all captions. `ledger` is the cost paid by other processes."""
-    if ledger is None and isinstance(maker, Metered):
-        ledger = dict(maker.ledger)
-    cost = {} if ledger is None else {"ledger": dict(ledger)}
+    paid = maker.ledger if ledger is None else ledger
+    cost = {"ledger": dict(paid)} if paid else {}
     with new_folder(out, replace_old=True) as draft:
         report = _fill(maker, captions, outcomes, draft, out.name)
         write_json(draft / REPORT_FILE, {"maker": maker.name, "settings": dict(maker.settings), **report, **cost})

@@ -29,11 +29,10 @@ from creperie.core import (
     write_json,
 )
 from creperie.engine import Engine, Local, Shard, check_complete
-from creperie.making.candidate import Maker, Metered
 from creperie.making.choice import choose
 from creperie.making.options import JobOptions, MakerOptions
 from creperie.making.parts import opened, outcome_of, outcome_text, remove_parts
-from creperie.making.pipeline import SourceOutcome, Tally
+from creperie.making.pipeline import Maker, SourceOutcome, Tally
 from creperie.making.registry import build_maker
 from creperie.making.run import Made, finish, job_of, make_parts, proposed_outcomes
 from creperie.making.source import Captions, first_or_drawn, read_captions
@@ -95,9 +94,8 @@ def _write_shard(
             "job": dict(job),
             "request": {**asdict(request), "captions": _absolute(request.captions)},
             "outcomes": {"rows": tally.sources, "sha256": digest.hexdigest()},
+            "ledger": dict(maker.ledger),
         }
-        if isinstance(maker, Metered):
-            document["ledger"] = dict(maker.ledger)
         write_json(draft / SHARD, document)
     return tally
 
@@ -127,10 +125,9 @@ def merge_making(
     files = [_checked(shard) for shard in shards]
     outcomes = choose(maker, lambda: _of_captions(captions, chain.from_iterable(map(_lines_of, files))))
     ledger: Counter[str] = Counter()
-    paid = [s.ledger for s in shards if s.ledger is not None]
-    for costs in paid:
-        ledger.update({k: v for k, v in costs.items() if isinstance(v, (int, float))})
-    return finish(maker, captions, outcomes, target, dict(ledger) if paid else None)
+    for shard in shards:
+        ledger.update({k: v for k, v in shard.ledger.items() if isinstance(v, (int, float))})
+    return finish(maker, captions, outcomes, target, ledger)
 
 
 def _of_captions(captions: Captions, outcomes: Iterator[SourceOutcome]) -> Iterator[SourceOutcome]:
@@ -155,7 +152,7 @@ class ShardOnDisk(NamedTuple):
     job: dict[str, Any]
     request: MakeRequest
     digest: str
-    ledger: Mapping[str, Any] | None
+    ledger: Mapping[str, Any]
 
 
 def _checked(shard: ShardOnDisk) -> Path:
@@ -184,7 +181,7 @@ def _read_shard(folder: Path) -> ShardOnDisk:
         options, of_job = options_from(MakerOptions, asked["options"]), options_from(JobOptions, asked["job"])
         request = MakeRequest(str(asked["maker"]), str(asked["captions"]), options, of_job)
         shard, digest = parse_shard(job["shard"]), str(document["outcomes"]["sha256"])
-        ledger = document.get("ledger")
+        ledger = dict(document.get("ledger", {}))
     except (CreperieError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
         raise DataError(f"is not the record of a shard ({type(e).__name__}: {e})", where=str(path)) from None
     return ShardOnDisk(folder, shard, job, request, digest, ledger)

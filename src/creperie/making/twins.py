@@ -20,7 +20,7 @@ from creperie.making.candidate import Candidate, Proposal
 from creperie.making.checks import why_unfit
 from creperie.making.corpus import WordCounts
 from creperie.making.options import MakerOptions
-from creperie.making.pipeline import OptionedMaker
+from creperie.making.pipeline import Maker
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import swapped_attributes, swapped_objects
 from creperie.making.twins_match import (
@@ -70,7 +70,7 @@ class TwinPair:
 
 
 @dataclass(frozen=True)
-class TwinMiner(OptionedMaker):
+class TwinMiner(Maker):
     """A maker that proposes for each caption its twins among captions of other images, from a finished search."""
 
     mined: Mapping[str, tuple[Candidate, ...]]  #: candidates by the id of the first caption

@@ -18,7 +18,7 @@ from creperie.making.llm.prompts import PromptStep, read_template
 from creperie.making.llm.question import TRIES
 from creperie.making.llm.workflow import Workflow, WorkflowTask, enrich, replace_or_add, second_positive, swap
 from creperie.making.options import MakerOptions
-from creperie.making.pipeline import OptionedMaker, with_source
+from creperie.making.pipeline import Maker, with_source
 from creperie.making.source import Captions, SourceCaption
 from creperie.models import ModelURI, parse_uri
 
@@ -36,7 +36,7 @@ WORKFLOWS: Mapping[str, Workflow] = {
 
 
 @dataclass(frozen=True)
-class LLMMaker(OptionedMaker):
+class LLMMaker(Maker):
     """A maker that asks a text generator."""
 
     task: WorkflowTask
