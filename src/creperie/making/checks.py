@@ -60,7 +60,13 @@ def _stems(text: str) -> Counter[str]:
     """Return the counts of lemmas, without articles and auxiliaries."""
     lists = read_data("function_words")
     plain = (lists["cases"].get(w, w) for w in word_key(text) if w not in lists["agreeing"])
-    return Counter(lemma(lemma(w, "NNS"), "VBZ") for w in plain)
+    return Counter(map(stem, plain))
+
+
+@cache
+def stem(word: str) -> str:
+    """Return the lemma of a word, whether it is a noun or a verb."""
+    return lemma(lemma(word, "NNS"), "VBZ")
 
 
 def vocabulary_extended(source: SourceCaption, candidate: Candidate) -> str | None:

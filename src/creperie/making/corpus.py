@@ -6,10 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import combinations, pairwise
 
-from creperie.lang import lemma, words
+from creperie.lang import words
+from creperie.making.checks import stem
 from creperie.making.data import read_data
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, read_captions
@@ -82,11 +82,6 @@ class WordCounts:
         known = set(neighbours(caption))
         new = [pair for pair in neighbours(foil) if pair not in known]
         return not self.knows_enough or self.beside.issuperset(new[:most])
-
-
-@cache
-def stem(word: str) -> str:
-    return lemma(lemma(word, "NNS"), "VBZ")
 
 
 def neighbours(text: str) -> list[tuple[str, str]]:

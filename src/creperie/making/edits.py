@@ -94,7 +94,7 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         if noun.dep_ == "attr" or again or _stands_for_more(noun) or kind_of(base) in tied:
             continue
         beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
-        scene = scene_of(doc, noun.i) if corpus.knows_enough else []
+        scene = scene_of(doc, noun.i)
         before = next((t.lower_ for t in reversed(doc[:start]) if t.lower_ != "of"), "<s>")
         never = set(frames()["never_after"].get(before, ()))
         never |= set() if _SINGULAR.isdisjoint(beside) else set(frames()["paired"])  # excludes `a green glasses`
@@ -210,7 +210,7 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for verb in actions(doc):
         if not is_bound(verb):
             after = next((t.lower_ for t in doc[verb.i + 1 :] if t.dep_ not in ("det", "amod", "poss", "nummod")), "")
-            scene = scene_of(doc, verb.i) if corpus.knows_enough else []
+            scene = scene_of(doc, verb.i)
             for new in other_actions(verb):
                 fitted = inflected(new, verb.tag_)
                 if corpus.allows(fitted, after) and corpus.fits_scene(fitted, scene):

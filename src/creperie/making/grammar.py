@@ -24,7 +24,7 @@ from creperie.making.corpus import WordCounts, corpus_of
 from creperie.making.options import TRIGRAM, MakerOptions
 from creperie.making.phrases import GrammarEvent
 from creperie.making.pipeline import ParsedMaker, grouped, with_source
-from creperie.making.rules import RULES, RuleProposer, gaps, within_band
+from creperie.making.rules import RULES, RuleProposer, gaps
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import turns
 from creperie.making.voice import find_event, said_actively, said_passively
@@ -78,7 +78,7 @@ class Proposer:
         if options.lm in ("", TRIGRAM):
             return False
         foil = self.alternation.say[event.voice](event.exchanged(), simple=False)
-        return within_band(gaps(source.text, [foil], options.lm)[0], options.lm, options.band)
+        return abs(gaps(source.text, [foil], options.lm)[0]) <= options.band
 
     def _candidates(self, source: SourceCaption, event: GrammarEvent, *, simple: bool) -> list[Candidate]:
         """Return all sentences except the one that equals the source; the builder inserts the source in its place."""

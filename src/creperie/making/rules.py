@@ -134,7 +134,7 @@ class RuleProposer:
             return [], judged[0][1].reason.partition(":")[0]
         compared = zip(foils, gaps(source.text, [edit.text for edit, _ in foils], options.lm))
         width = options.band * (2 if kind.startswith(("swap", "add")) else 1)  # two places of the caption change
-        close = [(edit, verdict, gap) for (edit, verdict), gap in compared if within_band(gap, options.lm, width)]
+        close = [(edit, verdict, gap) for (edit, verdict), gap in compared if abs(gap) <= width]
         if not close:
             return [], "no foil is about as likely as the caption"
         most = max(MOST_KEPT, options.foils)
@@ -175,16 +175,11 @@ def text_scorer(uri: str) -> TextScorer:
 
 
 def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
-    """Return log P(foil) − log P(source) of each foil: negative if the foil is less likely."""
+    """Return log P(foil) − log P(source) of each foil: negative if the foil is less likely; 0 without a model."""
     if not lm or not foils:
         return [0.0] * len(foils)
     scores = text_scorer(lm).score_texts([source, *foils]).tolist()
     return [float(s) - float(scores[0]) for s in scores[1:]]
-
-
-def within_band(gap: float, lm: str, band: float) -> bool:
-    """Return True if a foil is about as likely as its source: the gap is at most `band` in either direction."""
-    return not lm or abs(gap) <= band
 
 
 def _truth(source: SourceCaption, doc: Any, kind: str, edit: CaptionEdit) -> Truth:
