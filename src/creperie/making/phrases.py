@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from creperie.lang import inflected, knows_verb, lemma
+from creperie.lang import inflected, is_mass, knows_verb, lemma
 from creperie.making.atoms import base_of, dependents, has_of, name_words
 from creperie.making.data import read_data
 from creperie.making.verbs import is_animate, is_name, listed
@@ -107,7 +107,10 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
         # `a girl in a hat and apron`
         return "an argument joined with something else"
     heads = [t for t in tokens if (t == noun or t.dep_ == "conj") and listed("mistaken_for_nouns", lemma(t.text, "VB"))]
-    if any(t.lower_.endswith(("ing", "s")) for t in heads):
+    crossed = noun.tag_ == "NNS" and any(t.lower_ in ("a", "an") for t in dependents(noun, "det"))
+    bare = noun.tag_ == "NN" and noun.i == noun.head.i + 1 and not is_mass(base_of(noun)) and not has_of(noun)
+    if any(t.lower_.endswith(("ing", "s")) for t in heads) or crossed or (bare and knows_verb(noun.lower_.removesuffix("ing"))):
+        # `a man wearing a shirt crouches`; `children play fight`; `a man fly fishing`
         return "an argument that may be a verb"
     return ""
 
