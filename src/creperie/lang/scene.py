@@ -83,7 +83,7 @@ def _is_mirrored(doc: Any, left: Any, right: Any) -> bool:
     This needs no parse: parsers take `a blue dress walks` for a noun phrase.
     """
     tokens = [t for t in doc if t.text == "," or not (t.is_punct or t.dep_ == "det" or t.lower_ in _UNSAID)]
-    words = ["and" if t.text == "," else t.lower_ for t in tokens]
+    words = [{",": "and", "wearing": "in"}.get(t.lower_, t.lower_) for t in tokens]
     places = {t.i: k for k, t in enumerate(tokens)}
     if left.i not in places or right.i not in places:
         return False

@@ -28,8 +28,8 @@ def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     present = {t.lower_ for t in doc}
     for noun in objects(doc) if dropped else ():
         base = base_of(noun)
-        if is_compound_head(noun) or not _is_plain(noun) or is_mass(base):
-            continue
+        if is_compound_head(noun) or not _is_plain(noun) or is_mass(base) or base in frames()["no_place"]:
+            continue  # nobody sees the camera that somebody smiles at
         for new in attributes_of(base):
             against = not present.isdisjoint(things()["against"].get(new, ()))
             if (

@@ -48,7 +48,7 @@ def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         called = sort_of(left) == "clothing" and may_be_called(base_of(left), base_of(right))
         if called or any(t.tag_ == "JJ" for s in spans for t in doc[slice(*s)]):
             continue  # some people call a sweater a shirt; `a black white strapless dress`
-        if left.tag_ == right.tag_ and said <= ({"colour"} if sort_of(left) == sort_of(right) else set()):
+        if said <= ({"colour"} if sort_of(left) == sort_of(right) else set()):
             yield _swap(left, right, *spans)
 
 
@@ -86,8 +86,13 @@ def swappable(doc: Any) -> Iterator[Pair]:
     for left, right in noun_pairs(objects(doc)):
         first, second = map(base_of, (left, right))
         kinds = {sort_of(left), sort_of(right)}
-        between = {t.lower_ for t in doc[left.i + 1 : phrase(right)[0]]}
-        if between <= {"and", "or", ","} or not kinds <= MOVABLE or not (kinds <= ANIMATE or len(kinds) == 1):
+        between = doc[left.i + 1 : phrase(right)[0]]
+        said = {t.lower_ for t in between}
+        if left.tag_ != right.tag_ or said <= {"and", "or", ","} or "where" in said:
+            continue
+        if kinds == {"clothing"} and not any(sort_of(t) in ANIMATE for t in between):
+            continue  # one person wears both
+        if not kinds <= MOVABLE or not (kinds <= ANIMATE or len(kinds) == 1):
             continue
         if ("food" in kinds and is_mass(first) != is_mass(second)) or (bound and gender_of(first) != gender_of(second)):
             continue
