@@ -38,7 +38,7 @@ class Request(BaseHTTPRequestHandler):
 def serving(answer: Callable[[Request], None]) -> Iterator[str]:
     """The base URL of a server whose requests are answered so, until the end of the block."""
     http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Request,), {"do_POST": lambda self: answer(self)}))
-    threading.Thread(target=http.serve_forever, daemon=True).start()
+    threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     yield f"http://127.0.0.1:{http.server_port}/v1"
     http.shutdown()
     http.server_close()
