@@ -109,7 +109,8 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
     heads = [t for t in tokens if (t == noun or t.dep_ == "conj") and listed("mistaken_for_nouns", lemma(t.text, "VB"))]
     crossed = noun.tag_ == "NNS" and any(t.lower_ in ("a", "an") for t in dependents(noun, "det"))
     bare = noun.tag_ == "NN" and noun.i == noun.head.i + 1 and not is_mass(base_of(noun)) and not has_of(noun)
-    if any(t.lower_.endswith(("ing", "s")) for t in heads) or crossed or (bare and knows_verb(noun.lower_.removesuffix("ing"))):
+    bare = bare and knows_verb(noun.lower_.removesuffix("ing"))
+    if crossed or bare or any(t.lower_.endswith(("ing", "s")) for t in heads):
         # `a man wearing a shirt crouches`; `children play fight`; `a man fly fishing`
         return "an argument that may be a verb"
     return ""
