@@ -23,14 +23,14 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from first_minute import write
+
 from creperie.auditing import AttackerModels, audit
 from creperie.bench import load
 from creperie.cli import main as creperie
+from creperie.refining.coin import METHOD
 
-SELECTED = (
-    *("length-words", "length-chars", "surface", "frequency", "rarity", "ngram-3", "ngram-4", "ngram-5"),
-    *("cooccurrence", "learned-linear", "learned-boosted"),
-)
+SELECTED = METHOD.attackers
 HELD_OUT = ("neural-lm",)
 
 
@@ -168,13 +168,6 @@ def design_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def put(page: Path, mark: str, tables: str) -> None:
-    """Put tables between the marks of a page."""
-    before, rest = page.read_text(encoding="utf-8").split(f"<!-- {mark} -->\n", 1)
-    after = rest.split(f"<!-- end {mark} -->", 1)[1]
-    page.write_text(f"{before}<!-- {mark} -->\n\n{tables}\n\n<!-- end {mark} -->{after}", encoding="utf-8")
-
-
 def designs(asked: argparse.Namespace) -> None:
     """Draw and judge what is clean by construction; rows of other corpora and seeds are kept."""
     file = asked.results.with_name("fresh_designs.json")
@@ -187,7 +180,7 @@ def designs(asked: argparse.Namespace) -> None:
             file.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     print(design_table(rows))
     if asked.write:
-        put(asked.write, "by design", design_table(rows))
+        write(asked.write, "by design", design_table(rows))
 
 
 def main() -> None:
@@ -219,7 +212,7 @@ def main() -> None:
     worst = max(abs(row["raw"] - 0.5) for one in draws for row in one["rows"] if row["n"] > 500)
     print(verdicts(draws), pooled(draws), f"furthest from one half with 500 items: {100 * worst:.1f}", sep="\n\n")
     if asked.write:
-        put(asked.write, "fresh draws", f"{verdicts(draws)}\n\n{pooled(draws)}")
+        write(asked.write, "fresh draws", f"{verdicts(draws)}\n\n{pooled(draws)}")
 
 
 if __name__ == "__main__":

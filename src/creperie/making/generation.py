@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from creperie.bench import Benchmark, as_benchmark
 from creperie.core import Progress, UsageError, automatic, silent, with_options
 from creperie.engine import Engine, parse_shard
-from creperie.making.candidate import Candidate, Proposal
 from creperie.making.facts import annotated_captions
 from creperie.making.options import JobOptions, MakerOptions
 from creperie.making.pipeline import Maker
-from creperie.making.registry import build_maker
+from creperie.making.registry import WriteFoils, as_maker, build_maker
 from creperie.making.run import Made, make_folder, preview
 from creperie.making.shards import MakeRequest, make_shard
 from creperie.making.source import Captions, SourceCaption, captions_of, first_or_drawn, read_captions
-
-#: A function that returns a false caption for a true one, or several, or None.
-WriteFoils = Callable[[str], str | Sequence[str] | None]
-
-
-@dataclass(frozen=True)
-class FunctionMaker(Maker):
-    """A maker that calls one function per caption."""
-
-    function: WriteFoils
-
-    def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
-        for source in sources:
-            foils = self.function(source.text)
-            texts: list[Any] = list(foils) if isinstance(foils, (list, tuple)) else [] if foils is None else [foils]
-            if not all(isinstance(text, str) for text in texts):
-                raise UsageError("must return a caption, a list of captions or None", where=self.name)
-            made = [Candidate(source.id, text, "negative", self.name, self.name, "") for text in texts]
-            yield Proposal(tuple(made), skipped="" if made else "no foil")
-
-
-def as_maker(maker: Any, options: MakerOptions) -> Maker:
-    """Return a maker unchanged, and a function wrapped as a maker; raise a UsageError for anything else."""
-    if not callable(maker) and not hasattr(maker, "propose"):
-        what = f"{type(maker).__name__} is not a maker"
-        raise UsageError(what, hint="pass a maker's name, or a function of a caption that returns foils or None")
-    own = getattr(maker, "__name__", type(maker).__name__)
-    name = "function" if own == "<lambda>" else own
-    made: Maker = maker if hasattr(maker, "propose") else FunctionMaker(name, options, maker)
-    return made
-
 
 #: The prefix of an annotation file (COCO instances, Visual Genome, VRD, GQA), whose facts become captions.
 ANNOTATIONS = "annotations:"
@@ -77,7 +43,7 @@ def make(
     """
     progress = progress or silent
     sources = read_sources(captions, job, options.seed)
-    chosen = as_maker(build_maker(maker, options, sources) if isinstance(maker, str) else maker, options)
+    chosen = build_maker(maker, options, sources) if isinstance(maker, str) else as_maker(maker, options)
     if out is None:
         if job.shard:
             raise UsageError("`shard=` requires `out=`", hint="pass a folder, or leave out the shard to look only")
