@@ -293,8 +293,10 @@ def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
     edit = f"{left.text} ↔ {right.text}"
     if exchange == "attributes":
         apart = in_one_group("opposites", left.lower_, right.lower_)
-        same = not apart and dimension_of(left.lower_) == dimension_of(right.lower_) == "size"
-        word: Word = CONTRADICTED if apart else COMPATIBLE if same else UNKNOWN
+        of = dimension_of(left.lower_)
+        near = of == "colour" and in_one_group("same", left.lower_, right.lower_)
+        same = near or (not apart and of == dimension_of(right.lower_) == "size")
+        word: Word = COMPATIBLE if same else CONTRADICTED if apart else UNKNOWN
         return Truth(word, f"each has the other's attribute: {edit}")
     first, second = (lemma(t.text, t.tag_) for t in (left, right))
     if is_above(first, second) or is_above(second, first):

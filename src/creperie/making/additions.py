@@ -28,26 +28,21 @@ def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     present = {t.lower_ for t in doc}
     for noun in objects(doc) if dropped else ():
         base = base_of(noun)
-        if is_compound_head(noun) or not _is_plain(noun) or is_mass(base) or base in frames()["no_place"]:
-            continue  # nobody sees the camera that somebody smiles at
+        if is_compound_head(noun) or not _is_plain(noun):
+            continue
         for new in attributes_of(base):
-            against = not present.isdisjoint(things()["against"].get(new, ()))
-            if (
-                new in present
-                or against
-                or (kind_of(base) not in ("person", "clothing") and not corpus.allows(new, noun.lower_))
-            ):
+            worn = kind_of(base) in ("person", "clothing")
+            if not present.isdisjoint((new, *things()["against"].get(new, ()))):
                 continue
-            for gone in dropped:
+            for gone in dropped if worn or corpus.allows(new, noun.lower_) else ():
                 changes = {gone.i: "", noun.i: f"{new} {noun.text}"}
                 yield CaptionEdit(reworded(doc, changes), f"− {gone.text}, + {new}", noun.i)
 
 
 @cache
 def attributes_of(base: str) -> tuple[str, ...]:
-    """Return visible attributes that few things of this kind have."""
-    listed = things()["scenery"] if base in things()["roads"] else things()["added"].get(kind_of(base), ())
-    return tuple(a for a in listed if base in things()["only"].get(a, (base,)))
+    """Return attributes that few things of this name have, and that show at once since they are large in a picture."""
+    return tuple(attribute for attribute, bases in things()["added"].items() if base in bases)
 
 
 def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
@@ -91,7 +86,8 @@ def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
 def _ends(span: list[Any]) -> bool:
     """Return True if nothing follows that would describe the added object, as in `with a cat sitting`."""
     doc, after = span[0].doc, span[-1].i + 1
-    own = doc[span[0].i - 1].tag_ in ("RB", "RP")  # `up in a tree`
+    before = doc[span[0].i - 1]
+    own = before.tag_ in ("RB", "RP") or base_of(before) in frames()["parts"]  # `up in a tree`, `his arm around her`
     return not own and all(t.is_punct for t in doc[after : after + 1])
 
 

@@ -150,7 +150,9 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     counted = any(t.lower_ in ("other", "third", "second", "both") for t in doc)  # `two boys, one … the other …`
     numbers = [] if counted else things()["dimensions"]["number"]
     for number in (t for t in doc if t.dep_ == "nummod" and t.lower_ in numbers and t.head.tag_ == "NNS"):
-        yield from (_edit(doc, [number], new) for new in numbers if new != number.lower_)
+        place = numbers.index(number.lower_)
+        far = (new for k, new in enumerate(numbers) if abs(k - place) > 1)  # one more may be hidden
+        yield from (_edit(doc, [number], new) for new in far)
 
 
 def qualities(doc: Any) -> list[Any]:
@@ -284,8 +286,9 @@ def _goes_there(span: Sequence[Any], place: Any, new: str, corpus: WordCounts) -
     if within and (elsewhere or kind not in (*ANIMATE, "food", "handheld") or around in ANIMATE):
         return False  # who runs on the beach near the ocean does not run in it
     aboard = around == "vehicle" and not {span[0].lower_, new}.isdisjoint(("in", "on", "inside"))
-    if aboard and any(base_of(v) not in frames()["static"] for v in actions(span[0].doc)):
-        return False  # who rows down a river is in the boat; nobody walks in a car
+    moving = any(base_of(v) not in frames()["static"] for v in actions(span[0].doc))
+    if aboard and (moving or any(t.lower_ in frames()["moving"] for t in span[0].doc)):
+        return False  # who rows down a river is in the boat; nobody walks in a car, or is behind a bike in the air
     if new == "under" and kind == "person" and base_of(place) not in frames()["roofs"]:
         return False
     last = new.split()[len(new.split()) // 2]
@@ -307,14 +310,17 @@ def other_actions(verb: Any) -> list[str]:
     if base not in (*known, *fit):
         return []
     static, said = set(frames()["static"]), {t.lower_ for t in verb.subtree}
-    rests = base in static and any(c.lower_ in ("on", "in", "at", "under", "beside") for c in verb.rights)
+    several = len(actions(verb.doc)) > 1
+    settled = several or any(c.lower_ in ("on", "in", "at", "under", "beside") for c in verb.rights)
     wet = any(t.head.lower_ in frames()["within"] and t.lower_ in frames()["never_after"]["on"] for t in verb.subtree)
     barred = {base} | ({"sit", "kneel"} if base_of(doer) in frames()["hoofed"] else set())
-    if len(actions(verb.doc)) > 1:
+    if several:
         barred.add("sleep")  # who carries something is awake
+    if thing is not None and any(c.lower_ == "another" for c in thing.lefts):
+        barred.add("lead")  # of two dogs, one leads
     if wet or not said.isdisjoint((*frames()["paths"], *frames()["moving"])):
         barred |= static
-    if thing is None and rests:
+    if thing is None and base in static and settled:
         barred |= set(fit) - static
     return [v for v in fit if v not in barred and ((v == "swim") == wet or "swim" not in (v, base))]
 

@@ -133,7 +133,8 @@ def _turns(left: Any, right: Any, crossed: bool) -> bool:
     holders = [_holder(t) for t in (left, right)]
     if crossed or None in holders or holders[0] == holders[1]:
         return False
-    return not {verb_base(t) for t in holders} <= {*facts()["looks"], "sit"}  # who stares may be who looks away
+    still = {*facts()["looks"], *frames()["static"]}
+    return not {verb_base(t) for t in holders} <= still  # who stares may be who looks away
 
 
 def turns(verb: str, first: str, second: str) -> bool:
@@ -166,8 +167,9 @@ def _is_tied(noun: Any) -> bool:
     """Return True if a noun is a part, a measure, a possession, one of several, or refers to another."""
     if noun.dep_ == "conj" or has_of(noun) or (noun.head.lower_ == "of" and noun.head.head.lower_ != "front"):
         return True
-    if any(base_of(c) in frames()["static"] for c in noun.lefts):
-        return True  # `a standing man`
+    inside = noun.doc[noun.i + 1 : noun.i + 2]
+    if any(t.dep_ in ("amod", "compound") for t in inside) or any(base_of(c) in frames()["static"] for c in noun.lefts):
+        return True  # `a tiger striped toy`, `a standing man`
     return any(c.dep_ in ("poss", "conj") or c.lower_ in ("another", "other", "each") for c in noun.children)
 
 

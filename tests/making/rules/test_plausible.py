@@ -149,7 +149,7 @@ def test_every_foil_is_in_the_band_and_says_how_it_compares(maker: str, parser: 
     captions = Captions("scenes", tuple(SourceCaption(str(i), t) for i, t in enumerate(SCENES[:8])))
     made = preview(build_maker(maker, MakerOptions(parser=parser, band=2.5, matched=False), captions), captions)
     for item in made.items:
-        assert abs(float(item.tags["lm_gap"])) <= (5 if maker == "rules:swap" else 2.5)
+        assert abs(float(item.tags["lm_gap"])) <= (2.5 if maker == "rules:replace" else 5)
         assert {"frequency_gap", "reversible", "edit_kind", "because"} <= set(item.tags)
         assert item.tags["evidence"] == ("not entailed" if maker == "rules:add" else "likely")
     wide = preview(build_maker(maker, MakerOptions(parser=parser, band=50, matched=False), captions), captions)
@@ -213,7 +213,7 @@ def test_a_pronoun_keeps_people_as_they_are(parser: str, dictionary: None) -> No
         ("A man makes gestures on a park bench.", {"by", "beside", "near"}),  # who is on it is by it
         ("Someone sits in the tree.", {"by", "near", "behind"}),
         ("A dog and a cat sit by a table.", {"on"}),
-        ("Two dogs run across a field.", {"around"}),
+        ("A man stands near a door posing.", {"runs", "jumps"}),
         ("A dog runs along a track.", {"across"}),
         ("A man walks next to a red car.", {"in", "on"}),
         ("A thing is jumping to catch a ball.", {"throw"}),
@@ -358,8 +358,8 @@ def test_what_a_reading_found_is_not_made_again(
 
 def test_what_is_added_is_seen_in_the_place_that_goes(parser: str, dictionary: None) -> None:
     """Nobody saw a horse in the kitchen: it is not added where the kitchen goes, but it is where a field goes."""
-    seen = ["Some people stand by a horse in a field.", "Two people stand by a horse.", "A boat sails."]
+    seen = ["Some people stand near a horse in a field.", "Two people stand near a horse.", "A boat sails."]
     corpus = count_words([*seen, "Two people stand in a kitchen.", "Some people stand in a large kitchen."] * 100)
     assert not list(added_objects(parse_one("Two people stand in a kitchen.", parser), corpus))
     fields = added_objects(parse_one("Two people stand in a field.", parser), corpus)
-    assert "− in a field, + by a horse" in {edit.change for edit in fields}
+    assert "− in a field, + near a horse" in {edit.change for edit in fields}
