@@ -32,6 +32,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     prepared, session = cache_home() / "gguf", Path(tempfile.mkdtemp(prefix="creperie-tests-"))
     if prepared.is_dir():
         (session / "gguf").symlink_to(prepared)
+    else:
+        (session / "gguf").mkdir()
     os.environ["CREPERIE_CACHE"] = str(session)
     atexit.register(shutil.rmtree, session, ignore_errors=True)
 
@@ -90,6 +92,14 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip("the real benchmark files (../shared/data) are not here")
     return SHARED
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty cache for this test alone, but for language models that another test prepared."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "gguf").symlink_to(Path(os.environ["CREPERIE_CACHE"]) / "gguf")
+    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture

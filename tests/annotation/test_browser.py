@@ -1,4 +1,4 @@
-"""A real browser goes through every task as an annotator, and through all pages as an owner, on both databases.
+"""A real browser goes through every task as an annotator; what is stored is looked at on both databases.
 
 Accessibility is judged by axe-core, which comes with `axe-playwright-python`: a page has no violation at all. Labels,
 names and focus are checked in any case.
@@ -25,10 +25,8 @@ from creperie.annotation.state import study_named
 from creperie.annotation.study import store_study
 from creperie.bench import Benchmark
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True),
-]
+pytestmark = pytest.mark.slow
+both_databases = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
 
 
 def check_accessible(page: Any) -> None:
@@ -124,6 +122,7 @@ def test_every_task_by_keyboard(address: str, page_of: Callable[..., Any], db: D
         assert all(expected(task, value) for value in said), said
 
 
+@both_databases
 def test_what_is_seen_is_what_is_stored(
     address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
 ) -> None:
@@ -147,6 +146,7 @@ def test_what_is_seen_is_what_is_stored(
     assert [q.payload["captions"][a.value["caption"]].strip() for a, q in rows] == [c.strip() for c in chosen]
 
 
+@both_databases
 def test_practice_undo_skip_comment_zoom_and_help(
     address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
 ) -> None:
@@ -207,6 +207,7 @@ LOSE_TWO = """() => {
 }"""
 
 
+@both_databases
 def test_an_answer_whose_receipt_is_lost_is_sent_again_and_stored_once(
     address: str, page_of: Callable[..., Any], db: Database, bench: Benchmark
 ) -> None:

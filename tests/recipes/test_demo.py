@@ -14,9 +14,8 @@ pytest.importorskip("sklearn", reason="the learned attackers need scikit-learn")
 
 @pytest.mark.slow
 def test_the_demo_shows_biased_foils_falling_and_honest_ones_standing(
-    tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: Any, own_cache: None
 ) -> None:
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     code, out, _ = command("demo", "--items", "80", "--out", tmp_path / "demo", "--json")
     assert code == 0
     told = json.loads(out)

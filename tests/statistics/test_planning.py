@@ -73,10 +73,9 @@ def test_more_raters_show_an_agreement_with_fewer_items() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not RELEASED.exists(), reason="the released files are not at hand")
-@pytest.mark.parametrize("items", [40, 80])
-def test_power_from_two_runs_is_that_of_subsamples_of_real_runs(items: int) -> None:
+def test_power_from_two_runs_is_that_of_subsamples_of_real_runs() -> None:
     """Within 4 points. With 200 simulations, the default before, chance alone made up to 7 of them."""
-    bench = cr.load(f"sugarcrepe++:{RELEASED}")
+    bench, items = cr.load(f"sugarcrepe++:{RELEASED}"), 80
     runs = [cr.score(bench, f"blind:{name}") for name in ("length-chars", "frequency")]
     predicted = power("compare", runs, items=items, target=0.0, seed=3)
     right = np.stack([run.outcomes("blind") == HIT for run in runs], axis=1).astype(float)
