@@ -318,7 +318,8 @@ def other_actions(verb: Any) -> list[str]:
         barred.add("sleep")  # who carries something is awake
     if thing is not None and any(c.lower_ == "another" for c in thing.lefts):
         barred.add("lead")  # of two dogs, one leads
-    if wet or not said.isdisjoint((*frames()["paths"], *frames()["moving"])):
+    landed = base == "jump" and any(c.lower_ == "on" for c in verb.rights)  # who jumps on a couch may sit on it
+    if wet or landed or not said.isdisjoint((*frames()["paths"], *frames()["moving"])):
         barred |= static
     if thing is None and base in static and settled:
         barred |= set(fit) - static
