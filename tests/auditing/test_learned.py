@@ -214,6 +214,7 @@ def test_an_ensemble_answers_a_pair_without_knowing_its_roles() -> None:
         assert first[i] != 0
 
 
+@pytest.mark.slow
 def test_a_subset_is_answered_the_same_whatever_is_asked_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Items of the second subset have two images and so chain those of the first, which must not change its folds."""
     monkeypatch.setattr(linear, "STRENGTHS", (0.1,))

@@ -134,6 +134,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
+@pytest.mark.slow
 def test_the_default_audit_names_its_sample_and_full_takes_all(planted: Planted, asked: list[str]) -> None:
     bench, early = planted(longer, 400), list[str]()
     found = audit(bench, models=AttackerModels(lm="lm:fake", encoder="none"), announce=early.append)

@@ -31,9 +31,7 @@ WANTED = [
 ROLES: dict[str, Any] = {"image": "file", "positive": "good", "negative": ["bad", "worse"], "subset": "kind"}
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def frames() -> list[Any]:

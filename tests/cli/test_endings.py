@@ -103,6 +103,7 @@ def test_a_cache_that_cannot_be_written_names_its_variable(
     assert "set CREPERIE_CACHE" not in app._line(OSError(errno.EROFS, "Read-only file system", "/elsewhere/x"))
 
 
+@pytest.mark.slow
 def test_no_module_needs_unix_to_be_imported() -> None:
     """Windows has no fcntl, pwd, grp, resource or termios: nothing may import them at the top of a file."""
     unix = {"fcntl", "pwd", "grp", "resource", "termios"}

@@ -39,6 +39,7 @@ def test_a_killed_worker_costs_only_its_piece(captions: pa.Table, tmp_path: Path
     assert (tmp_path / "died").exists()
 
 
+@pytest.mark.slow
 def test_workers_that_always_die_are_given_up_with_a_word(captions: pa.Table) -> None:
     with pytest.raises(WorkerLostError, match="fewer `workers=`"):
         gather(Shout(dies_at="0"), Held(captions.slice(0, 10), 5), engine=Local(2))

@@ -65,6 +65,7 @@ def test_a_talk_does_not_wait_for_another(chat: Any, tmp_path: Path) -> None:
     assert ledger["calls"] == 9
 
 
+@pytest.mark.slow
 def test_timing_changes_nothing(chat: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(makers, "SERVER_CHUNK", 3)
     found = []

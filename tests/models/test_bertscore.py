@@ -70,8 +70,7 @@ def test_the_published_library_on_real_weights() -> None:
     np.testing.assert_allclose(scorer.score_text_pairs(first, second), [0.9807, 0.5974, 0.7221], atol=5e-5)
 
 
-def test_through_scoring_and_from_the_store(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+def test_through_scoring_and_from_the_store(folder: Path, tmp_path: Path, own_cache: None) -> None:
     captions = [("a dog runs", "a dog is running", "a cat sleeps"), ("two men", "a pair of men", "two women " * 40)]
     bench = from_items("b", [Item(str(i), "s", (), c, ((True, True, False),)) for i, c in enumerate(captions)])
     uri = f"hf:{folder}?score=bertscore&max_length=32"

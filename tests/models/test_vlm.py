@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tiny_vlm import FAMILIES
+from tiny_vlm import FAMILIES, by_family
 from vlm_reference import Reference
 
 from creperie.core.errors import CreperieError
@@ -28,7 +28,7 @@ def folders(vlm_folders: Mapping[str, Path]) -> Mapping[str, Path]:
     return vlm_folders
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=by_family(pytest.mark.slow))
 def family(request: pytest.FixtureRequest, folders: Mapping[str, Path]) -> tuple[str, Path]:
     return request.param, folders[request.param]
 
@@ -80,7 +80,7 @@ def test_batches_of_images_change_nothing(family: tuple[str, Path], pictures: li
         np.testing.assert_allclose(one, many, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("name", ONE_SEQUENCE)
+@pytest.mark.parametrize("name", by_family(pytest.mark.slow, ONE_SEQUENCE))
 def test_located_tokens_are_the_caption(name: str, folders: Mapping[str, Path]) -> None:
     model = asked(name, folders[name])
     odd = [*CAPTIONS, "", " leading blank", "two  blanks", "ends in a line break\n", "Ünï çødé 🙂", "ASSISTANT: a dog"]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from tiny_vlm import FAMILIES
+from tiny_vlm import by_family
 from vlm_reference import Reference
 
 from creperie.core.errors import CreperieError
@@ -41,7 +41,7 @@ def load(folder: Path, more: str = "") -> Any:
 # -- text before the image -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CHATS)
+@pytest.mark.parametrize("name", by_family(pytest.mark.slow, CHATS))
 def test_long_text_before_the_image_equals_the_librarys_loss(
     name: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image]
 ) -> None:
@@ -119,7 +119,7 @@ fits = [1]
 """
 
 
-@pytest.mark.parametrize("name", CHATS)
+@pytest.mark.parametrize("name", by_family(pytest.mark.slow, CHATS))
 def test_demonstrations_with_images_come_first_each_with_its_own(
     name: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image], tmp_path: Path
 ) -> None:
@@ -179,7 +179,7 @@ def looks(model: Any, name: str) -> list[int]:
 @pytest.mark.parametrize(
     "score", [*(pytest.param(way, marks=pytest.mark.slow) for way in ("visualgpt", "yesno", "vqa")), "choice"]
 )
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", by_family(pytest.mark.slow))
 def test_every_image_is_looked_at_once(
     name: str, score: str, vlm_folders: Mapping[str, Path], pictures: list[Image.Image]
 ) -> None:

@@ -309,9 +309,8 @@ text = "Which is odd: {options}?"
 """
 
 
-def test_prompts_of_a_paper_are_given_figure_by_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompts_of_a_paper_are_given_figure_by_figure(tmp_path: Path, own_cache: None) -> None:
     """Parts that a figure gives replace those of the shipped prompt; the ledger no longer calls them ours."""
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     file = tmp_path / "figures.toml"
     file.write_text(FIGURES, encoding="utf-8")
     recipe = chosen_recipe("sugarcrepe++", CookOptions(prompts=str(file), profile="paper"))

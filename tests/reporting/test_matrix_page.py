@@ -61,6 +61,7 @@ def page(zoo: Path) -> str:
     return report_page(gather_runs(runs_in([zoo / "runs"]), benches=benches), Contents(figures=False)).html
 
 
+@pytest.mark.slow
 def test_a_report_on_many_runs_has_a_tab_per_benchmark(page: str) -> None:
     """It was 94,581 px long."""
     assert page.count('role="tab"') == page.count('role="tabpanel"') == BENCHES
@@ -68,6 +69,7 @@ def test_a_report_on_many_runs_has_a_tab_per_benchmark(page: str) -> None:
     assert page.count('<svg class="spark"') >= len(MODELS) * BENCHES
 
 
+@pytest.mark.slow
 def test_the_command_does_not_audit_many_benchmarks_by_itself(zoo: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(report, [str(zoo / "runs"), "--html", str(tmp_path / "r.html"), "--no-figures", "--json"])
     assert done.exit_code == 0, done.output
@@ -88,6 +90,7 @@ def test_ranks_find_the_order_that_was_put_in(zoo: Path) -> None:
     assert any("weighs every column alike" in note for note in ranked.notes)
 
 
+@pytest.mark.slow
 def test_a_site_of_plain_files(zoo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("creperie.reporting.page.page_figures", lambda group: "")  # drawn in tests of their own
     done = CliRunner().invoke(studio, [str(zoo / "runs"), "--export", str(tmp_path / "site"), "--json"])
@@ -116,6 +119,7 @@ def test_filter_and_tabs_work_in_a_browser(page: str, tmp_path: Path, chromium: 
     shown.close()
 
 
+@pytest.mark.slow
 def test_compare_of_a_folder_ranks_first(zoo: Path) -> None:
     """152 runs did not finish in 200 s and would have printed 8,400 lines."""
     from creperie.cli.compare import compare

@@ -173,10 +173,7 @@ def test_a_model_without_prompts_is_said(bench: Benchmark) -> None:
 # -- demonstrations --------------------------------------------------------------------------------------------------
 
 
-def test_demonstrations_are_drawn_from_the_same_subset_and_not_tested(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+def test_demonstrations_are_drawn_from_the_same_subset_and_not_tested(tmp_path: Path, own_cache: None) -> None:
     folder = tmp_path / "images"
     folder.mkdir()
     for n in range(10):

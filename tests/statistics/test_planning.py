@@ -65,6 +65,7 @@ def test_an_audit_at_chance_is_called_clean_when_its_interval_is_narrow_enough()
     assert power("leak", **{**plan, "accuracy": 0.7, "items": 400}).power == 1
 
 
+@pytest.mark.slow
 def test_more_raters_show_an_agreement_with_fewer_items() -> None:
     plan = {"items": 60, "kappa": 0.8, "simulations": 100, "target": 0.0}
     two, five = (power("kappa", raters=n, **plan).power for n in (2, 5))

@@ -6,9 +6,11 @@ checkpoints on the hub have them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tiny_blip import (
     tiny_blip2_opt,
     tiny_blip2_t5,
@@ -44,8 +46,16 @@ FAMILIES: dict[str, Callable[[Folder], Path]] = {
     "blip-vqa": tiny_blip_vqa,
 }
 
+
+def by_family(others: pytest.MarkDecorator, names: Iterable[str] = FAMILIES) -> list[Any]:
+    """Return families as parameters of a test: two that chat and two older ones as they are, the others marked."""
+    plain = ("llava", "qwen2_5_vl", "blip2-t5", "blip-vqa")
+    return [name if name in plain else pytest.param(name, marks=others) for name in names]
+
+
 __all__ = [
     "FAMILIES",
+    "by_family",
     "tiny_blip2_opt",
     "tiny_blip2_t5",
     "tiny_blip_captioner",

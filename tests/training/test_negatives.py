@@ -64,9 +64,8 @@ def test_a_study_from_scratch_on_data_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_lora_is_not_frozen_in_the_comparison(small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lora_is_not_frozen_in_the_comparison(small: Any, tmp_path: Path, own_cache: None) -> None:
     """With the rate of a full tuning a few steps moved no item; the objective sees the second caption of a triple."""
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     triples = make_world(World(items=20, kinds=("dative",), forms=("triple",), split="train", size=32))
     from creperie.training.examples import train_set
     from creperie.training.student import new_small

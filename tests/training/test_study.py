@@ -128,6 +128,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainingStudy, Path]
     return run_study("tiny", out, seeds=(0,), arms=("negate", "refined"), device="cpu"), out
 
 
+@pytest.mark.slow
 def test_from_scratch_every_arm_begins_with_the_same_fresh_weights(tmp_path: Path) -> None:
     small = replace(PRESETS["tiny"].model, residual=True, vision_layers=0)
     found = run_study(
@@ -139,6 +140,7 @@ def test_from_scratch_every_arm_begins_with_the_same_fresh_weights(tmp_path: Pat
     assert len({d["job"]["weights"] for d in documents}) == 1
 
 
+@pytest.mark.slow
 def test_a_whole_study(tiny: tuple[TrainingStudy, Path]) -> None:
     found, _ = tiny
     assert found.arms == ("none", "negate", "refined")

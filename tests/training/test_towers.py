@@ -38,9 +38,7 @@ def towers(tmp_path_factory: pytest.TempPathFactory) -> TowersConfig:
     return TowersConfig(f"hf:{folder}", f"st:{text}", hidden=12, joint=8, layers=2, size=28)
 
 
-@pytest.fixture(autouse=True)
-def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def job(config: TowersConfig, data: Any, settings: TrainingSettings = SETTINGS) -> TrainingJob:

@@ -168,7 +168,7 @@ def test_a_share_must_leave_something_on_both_sides(share: float) -> None:
 
 
 @pytest.mark.slow
-def test_flava_is_tuned_as_it_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flava_is_tuned_as_it_is_scored(tmp_path: Path, own_cache: None) -> None:
     """The vectors in training are those of `hf:`, padding or not; all three ways of Table 13 work on it."""
     import torch
 
@@ -176,7 +176,6 @@ def test_flava_is_tuned_as_it_is_scored(tmp_path: Path, monkeypatch: pytest.Monk
     from creperie.training.tuning_study import tune
     from creperie.world import World, make_world
 
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     uri = f"hf:{tiny_flava(tmp_path / 'flava')}"
     scored: Any = load_model(uri, device="cpu")
     student = open_student(uri)
@@ -199,12 +198,11 @@ def test_flava_is_tuned_as_it_is_scored(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_ways_of_tuning_side_by_side(clip_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ways_of_tuning_side_by_side(clip_folder: Path, tmp_path: Path, own_cache: None) -> None:
     from creperie.training.tables import table_13
     from creperie.training.tuning_study import tune
     from creperie.world import World, make_world
 
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
     bench = make_world(World(items=12, kinds=("swap_obj", "swap_att"), forms=("triple",), size=32))
     settings = replace(SETTINGS, objective="triple", batch=4)
     given = {"settings": settings, "train_on": ("swap_obj_triple",), "pairs": 10, "device": "cpu"}

@@ -167,6 +167,7 @@ def test_additions_are_as_long_as_each_other(kind: str) -> None:
         assert evaluate(claim, Graph(made.scenes[0])) is True
 
 
+@pytest.mark.slow
 def test_negation_occurs_in_true_captions_and_foils_of_clean_kinds() -> None:
     for kind in CLEAN:
         true, false = (sum(bool({"no", "not"} & set(bag(m.captions[k]))) for m in choices(kind)) for k in (0, 1))

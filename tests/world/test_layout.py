@@ -55,6 +55,7 @@ def test_arms_are_not_cut(action: str) -> None:
                     assert all(reach <= p <= 255 - reach for p in points), scene
 
 
+@pytest.mark.slow
 def test_things_rest_on_something() -> None:
     """What is above the ground floats, is on, in or in the hands of another, or has a stand drawn below it."""
     for shown in ("above", "below", "left", "inside", "on", "carries", "holds", "throws"):

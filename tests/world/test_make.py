@@ -49,6 +49,7 @@ def test_the_same_seed_makes_the_same_world_and_another_another() -> None:
     assert list(alone) == [item for item in first if item.subset == "dative_triple"]
 
 
+@pytest.mark.slow
 def test_the_world_of_seed_0_is_this_one() -> None:
     """A fixed point across machines and versions of Python and numpy; a change of the grammar moves it knowingly."""
     digest = hashlib.sha256()
@@ -200,6 +201,7 @@ def test_check_says_no(tmp_path: Path, command: Any) -> None:
     assert "the item says false" in out
 
 
+@pytest.mark.slow
 def test_a_crowd_that_uses_up_the_colours_makes_no_item_instead_of_an_error() -> None:
     """Eight things may have all the colours that a ninth look could take."""
     from itertools import islice

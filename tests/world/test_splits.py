@@ -68,6 +68,7 @@ def test_half_of_the_test_is_novel() -> None:
         assert is_novel(Graph(m.scenes[0])) == (m.tags["combination"] == "novel")
 
 
+@pytest.mark.slow
 def test_training_shows_every_kind_colour_and_most_pairs() -> None:
     shown: Counter[tuple[str, str]] = Counter()
     dice = Dice(0)
