@@ -240,7 +240,7 @@ def test_ranks_agree_with_pairwise_tests(result: tuple[int, dict[str, Any], str]
 
 @pytest.mark.slow
 def test_a_matrix_on_ray_gives_the_same_results(place: Path, command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ray, torch = pytest.importorskip("ray"), pytest.importorskip("torch")
+    torch, _ = pytest.importorskip("torch"), pytest.importorskip("ray")
     from creperie.testing.tiny import tiny_bert
 
     good, damaged = tiny_bert(place / "ray-bert", 3), tiny_bert(place / "ray-damaged", 4)
@@ -248,17 +248,15 @@ def test_a_matrix_on_ray_gives_the_same_results(place: Path, command: Any, monke
     weights.write_bytes(weights.read_bytes()[:100])
     listed = {"models": [f"hf:{good}", f"hf:{damaged}"], "benchmarks": [str(bench_at(place / "asked", 30))]}
     (place / "ray.yaml").write_text(json.dumps(listed), encoding="utf-8")
-    ray.init(address="local", num_cpus=2, object_store_memory=100 << 20, include_dashboard=False, log_to_driver=False)
     found, threads = {}, torch.get_num_threads()
     torch.set_num_threads(1)  # as a worker of Ray has: sums over several threads have other last bits
     for engine in ("ray", "local"):
         monkeypatch.setenv("CREPERIE_CACHE", str(place / f"cache-{engine}"))
-        words = ("ray.yaml", "--engine", engine, "--out", engine, "--json")
+        words = ("ray.yaml", "--engine", engine, "--workers", "1", "--out", engine, "--json")
         code, out, _ = command("score", *words)
         assert (code, json.loads(out)["cells"]) == (2, {"all": 2, "failed": 1, "resumed": 0})
         runs = [load_run(run) for run in (place / engine).glob("*/run.json")]
         found[engine] = {r.name: r.table.to_pydict() for r in runs}
-    ray.shutdown()
     torch.set_num_threads(threads)
     assert found["ray"] == found["local"]  # every score, to the bit
     assert len(found["ray"]) == 1

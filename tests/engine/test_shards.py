@@ -224,34 +224,6 @@ def test_the_commands(bench: Path, tmp_path: Path) -> None:
         CliRunner().invoke(cli, ["merge", "x", str(tmp_path)], standalone_mode=False, catch_exceptions=False)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_ray")
-def test_a_chain_is_the_same_in_process_on_ray_and_in_shards(
-    request_: MakeRequest, shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Captions to a benchmark to a run, three ways, byte for byte."""
-    from creperie.engine import Local, choose_engine
-    from creperie.scoring import score_all
-
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
-    captions = request_.read()
-    maker = build_maker(request_.maker, request_.options, captions)
-    engines = {"local": Local(2), "ray": choose_engine("ray", workers=2)}
-    for name, engine in engines.items():
-        make(maker, captions, tmp_path / name / "mine", engine=engine)
-    merge_making(shards, tmp_path / "shards" / "mine")
-    assert content(tmp_path / "local" / "mine") == content(tmp_path / "ray" / "mine")
-    assert content(tmp_path / "local" / "mine") == content(tmp_path / "shards" / "mine")
-    whole = score(tmp_path / "ray" / "mine", "blind:length")
-    merged = merge_runs(run_shards(tmp_path / "shards" / "mine", tmp_path / "runs"), tmp_path / "all")
-    assert merged.results == whole.results
-    (on_ray,) = score_all([tmp_path / "ray" / "mine"], ["blind:length"], engine=engines["ray"])
-    assert on_ray.results == whole.results
-    assert on_ray.table == whole.table
-    assert isinstance(merged.table, pa.Table)
-    assert merged.table == whole.table
-
-
 def test_an_audit_on_an_engine_finds_the_same(bench: Path) -> None:
     from creperie.auditing.document import audit_document
     from creperie.auditing.run import audit

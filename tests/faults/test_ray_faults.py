@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,22 +24,29 @@ from fault_stages import Shout
 @click.command()
 def work():
     table = pa.table({"id": [str(i) for i in range(40)], "text": [f"a dog chases {i} red cats" for i in range(40)]})
-    gather(Shout(marks=sys.argv[1], seconds=0.3), Held(table, 1), engine=choose_engine("ray", workers=2))
+    gather(Shout(marks=sys.argv[1], seconds=0.3), Held(table, 1), engine=choose_engine("ray", workers=1))
 
 app.cli = work
 main([])
 """
 
 
-def test_a_driver_on_ray_that_is_told_to_stop_says_so(tmp_path: Path) -> None:
+def is_alive(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_driver_on_ray_that_is_told_to_stop_says_so_and_leaves_no_worker(
+    tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
+) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)], stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + 280
-    while len(list(tmp_path.glob("done-*"))) < 3:
-        assert time.monotonic() < end, "waited in vain"
-        assert driver.poll() is None, driver.communicate()[1]
-        time.sleep(0.05)
+    wait_for(lambda: driver.poll() is not None or len(list(tmp_path.glob("done-*"))) >= 3)
     driver.send_signal(signal.SIGTERM)
     _, told = driver.communicate(timeout=280)
     assert driver.returncode == 130, told
     assert "creperie: interrupted; run the same command to continue" in told
+    (worker,) = (p.name.split("-")[1] for p in tmp_path.glob("opened-*"))
+    wait_for(lambda: not is_alive(worker))

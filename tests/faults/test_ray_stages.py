@@ -1,27 +1,30 @@
-"""Every stage that runs on Ray, with a worker or a whole node killed while it works: the result of a calm one."""
+"""The Ray engine, and stages on it with a worker or a whole node killed while they work: the result of a calm one."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import fault_scorers as scorers
+import pyarrow as pa
 import pytest
+from fault_stages import Shout
 
 from creperie.bench import Benchmark, Item, from_items
-from creperie.engine import Engine, Local, choose_engine
+from creperie.core import DataError
+from creperie.engine import Engine, Held, Local, choose_engine, gather
 
 pytestmark = pytest.mark.slow
-#: A minute each; asked for by name.
 MORE = pytest.mark.skipif("CREPERIE_ALL_FAULTS" not in os.environ, reason="long; set CREPERIE_ALL_FAULTS=1 to run it")
+ONE = choose_engine("ray", workers=1)
+CAPTIONS = Held(pa.table({"id": [*"abcdef"], "text": [f"a dog chases {i} red cats" for i in range(6)]}), 1)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +51,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture
 def bench(tmp_path: Path) -> Benchmark:
     """Captions that no other test has: what workers have scored is kept."""
-    texts = [f"{tmp_path.name} {i:04d}" for i in range(1200)]
+    texts = [f"{tmp_path.name} {i:04d}" for i in range(600)]
     items = [Item(str(i), "s", (), (f"{t} dogs", f"{t} cats"), ((True, False),)) for i, t in enumerate(texts)]
     return from_items("small", items)
 
@@ -61,43 +64,44 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Work:
-    """A stage on an engine. `seconds` is how long it takes for every batch."""
+    """The stages on an engine, by name."""
 
     bench: Benchmark
-    marks: Path
     out: Path
 
-    def make(self, engine: Engine, seconds: float) -> Any:
+    @property
+    def marks(self) -> Path:
+        return self.out / "marks"
+
+    def make(self, engine: Engine) -> Any:
         from fault_makers import SlowMaker
 
         from creperie.making.generation import make
         from creperie.making.source import Captions, SourceCaption
 
-        texts = [f"a dog chases {i} red cats over there" for i in range(60)]
+        texts = [f"a dog chases {i} red cats over there" for i in range(30)]
         captions = Captions("c", tuple(SourceCaption(str(i), t) for i, t in enumerate(texts)))
-        make(SlowMaker(seconds=seconds, marks=str(self.marks)), captions, self.out / "made", engine=engine)
+        make(SlowMaker(marks=str(self.marks)), captions, self.out / "made", engine=engine)
         return {p.name: p.read_bytes() for p in sorted((self.out / "made").rglob("*")) if p.is_file()}
 
-    def score(self, engine: Engine, seconds: float) -> Any:
+    def score(self, engine: Engine) -> Any:
         from creperie.scoring import ScoreOptions, score_all
 
-        slow = f"slow:{self.marks}?seconds={seconds}"
-        (run,) = score_all([self.bench], [slow], ScoreOptions(tasks=("blind",)), engine=engine)
+        (run,) = score_all([self.bench], [f"slow:{self.marks}"], ScoreOptions(tasks=("blind",)), engine=engine)
         return run.results, run.table.column("text").to_pylist()
 
-    def audit(self, engine: Engine, seconds: float) -> Any:
+    def audit(self, engine: Engine) -> Any:
         from creperie.auditing.battery import AttackerModels
         from creperie.auditing.document import audit_document
         from creperie.auditing.run import audit
 
-        arms = AttackerModels(lm=f"slow:{self.marks}?seconds={seconds}")
-        found = json.dumps(audit_document(audit(self.bench, ["lm-mean"], models=arms, engine=engine)))
-        return json.loads(found.replace(f"{self.marks.name}?seconds={seconds}", "MODEL"))  # verdicts name the model
+        arms = AttackerModels(lm=f"slow:{self.marks}")
+        return audit_document(audit(self.bench, ["lm-mean"], models=arms, engine=engine))
 
-    def validate(self, engine: Engine, seconds: float) -> Any:
+    def validate(self, engine: Engine) -> Any:
         from creperie.making.llm.validate import validate
 
-        found = validate(self.bench, f"slow-speaker:{self.marks}?seconds={seconds}", limit=600, engine=engine)
+        found = validate(self.bench, f"slow-speaker:{self.marks}", limit=40, engine=engine)
         return [asdict(v) for v in found.verdicts]
 
 
@@ -106,46 +110,77 @@ def begun(marks: Path) -> list[int]:
     return [int(p.name.split("-")[2]) for p in sorted(marks.iterdir(), key=lambda p: p.name.split("-")[1])]
 
 
-def killed_in_the_middle(marks: Path, victim: Callable[[list[int]], int | None]) -> threading.Event:
-    """Kill -9 for a process, as soon as there is a victim among those at work."""
-    done = threading.Event()
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def kill_amid(marks: Path, batches: int, raylet: int | None = None) -> list[int]:
+    """Hold the work once so many batches are begun, kill -9 the process of the last, or a raylet and its worker once
+    another node's worker has begun, too; then let the others go on. Returns a list that will hold who was killed."""
+    marks.mkdir()
+    hold = marks.with_name("hold")
+    hold.write_bytes(bytes(batches))
+    killed: list[int] = []
+
+    def victims(pids: list[int]) -> list[int]:
+        if raylet is None:
+            return pids[-1:] if len(pids) >= batches else []
+        return next(([raylet, p] for p in pids if parent(p) == raylet and len(set(pids)) > 1), [])
 
     def watch() -> None:
-        end = time.monotonic() + 280
-        while time.monotonic() < end and not done.is_set():
-            if (pid := victim(begun(marks))) is not None:
+        end = time.monotonic() + 200
+        try:
+            while time.monotonic() < end and not killed:
+                time.sleep(0.02)
+                killed.extend(victims(begun(marks)))
+            for pid in killed:
                 os.kill(pid, signal.SIGKILL)
-                done.set()
-            time.sleep(0.02)
+        finally:
+            hold.unlink()
 
     threading.Thread(target=watch, daemon=True).start()
-    return done
+    return killed
 
 
+@pytest.mark.usefixtures("cluster")
+def test_ray_returns_the_same_rows_and_opens_a_stage_once_a_worker(tmp_path: Path) -> None:
+    """Two workers on one core: the second has no place, and nobody waits for it."""
+    on_ray = gather(Shout(marks=str(tmp_path)), CAPTIONS, engine=choose_engine("ray", workers=2))
+    assert on_ray == gather(Shout(), CAPTIONS)
+    assert len(list(tmp_path.glob("opened-*"))) == 1
+    assert len(list(tmp_path.glob("done-*"))) == len(CAPTIONS)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_bad_data_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="caption f: this caption cannot be shouted; whisper it"):
+        gather(Shout(bad_at="f"), CAPTIONS, engine=ONE)
+    with pytest.raises(DataError, match="no model here"):
+        gather(Shout(marks=str(tmp_path / "nowhere")), CAPTIONS, engine=ONE)
+
+
+@pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("stage", ["make", "score", "audit", "validate"])
-def test_a_killed_worker_costs_only_its_batch(cluster: Any, bench: Benchmark, tmp_path: Path, stage: str) -> None:
+def test_a_killed_worker_costs_only_its_batch(bench: Benchmark, tmp_path: Path, stage: str) -> None:
     marks = tmp_path / "marks"
-    marks.mkdir()
-    work = Work(bench, marks, tmp_path)
-    dead = killed_in_the_middle(marks, lambda pids: pids[-1] if len(pids) >= 3 else None)
-    found = getattr(work, stage)(choose_engine("ray", workers=1), 0.3)
-    assert dead.is_set(), "the work ended before a worker was killed"
+    killed = kill_amid(marks, 3)
+    found = getattr(Work(bench, tmp_path), stage)(ONE)
     pids = begun(marks)
-    assert len(set(pids)) > 1, "another worker went on"
+    assert {*pids} > {*killed} > set(), "another worker went on"
     assert os.getpid() not in pids, "the work is done by workers, not here"
     assert found == calm(stage, bench, tmp_path)
+    assert len(pids) == len(begun(tmp_path / "again" / "marks")) + 1
 
 
 @pytest.mark.parametrize("stage", ["make", pytest.param("score", marks=MORE), pytest.param("audit", marks=MORE)])
 def test_a_killed_node_costs_only_its_batches(cluster: Any, bench: Benchmark, tmp_path: Path, stage: str) -> None:
-    """The second raylet is killed once workers on both nodes are at work; its worker dies with it."""
+    """The second raylet is killed once workers on both nodes are at work, and its worker with it."""
     marks = tmp_path / "marks"
-    marks.mkdir()
     node = cluster.add_node(num_cpus=1, object_store_memory=80 << 20)
     raylet = next(p for kind, ps in node.all_processes.items() if kind == "raylet" for p in ps).process.pid
-    dead = killed_in_the_middle(marks, lambda pids: raylet if len(set(pids)) >= 2 and len(pids) >= 4 else None)
-    found = getattr(Work(bench, marks, tmp_path), stage)(choose_engine("ray", workers=2), 0.4)
-    assert dead.is_set(), "the work ended before the node was killed"
+    killed = kill_amid(marks, 2, raylet)
+    found = getattr(Work(bench, tmp_path), stage)(choose_engine("ray", workers=2))
+    assert killed, "the work ended before the node was killed"
     assert found == calm(stage, bench, tmp_path)
     cluster.remove_node(node)
 
@@ -154,8 +189,7 @@ def calm(stage: str, bench: Benchmark, tmp_path: Path) -> Any:
     """The stage in this process, undisturbed, with a store of its own."""
     patch = pytest.MonkeyPatch()
     patch.setenv("CREPERIE_CACHE", str(tmp_path / "calm"))
-    (tmp_path / "calm-marks").mkdir()
-    (tmp_path / "again").mkdir()
-    found = getattr(Work(bench, tmp_path / "calm-marks", tmp_path / "again"), stage)(Local(), 0.0)
+    (tmp_path / "again" / "marks").mkdir(parents=True)
+    found = getattr(Work(bench, tmp_path / "again"), stage)(Local())
     patch.undo()
     return found

@@ -19,21 +19,18 @@ from creperie.recipes.recipe import Recipe, read_recipe
 
 CAPTIONS = [
     f"A {colour} {who} {does} a {size} {what} near the {place}."
-    for colour, size in (("brown", "small"), ("white", "tall"), ("grey", "young"))
+    for colour, size in (("brown", "small"), ("white", "tall"))
     for who, does in (("dog", "chases"), ("man", "rides"), ("woman", "feeds"))
-    for what, place in (("cat", "pond"), ("horse", "barn"), ("duck", "fence"))
+    for what, place in (("cat", "pond"), ("horse", "barn"))
 ]
 CHAIN = """
 recipe: spread
 stages:
   - {name: captions, does: captions, with: {source: '{recipe}/captions.txt'}}
   - {name: make, does: make, with: {makers: [MAKERS], seed: 3}}
-  - {name: scenes, does: world, with: {kinds: [swap_obj, add_obj], items: 6, size: 32}}
-  - {name: all, does: join, from: [make, scenes]}
   - {name: audit, does: audit, with: {attackers: [length-words, length-chars, surface, negation]}}
-  - {name: refine, does: refine, from: all, with: {attackers: [length-chars], held_out: [length-words], bins: 2}}
-  - {name: score, does: score, with: {models: ['blind:length', 'blind:surface'], tasks: [blind]}}
-  - {name: table, does: table, with: {tables: [sugarcrepe/6]}}
+  - {name: refine, does: refine, from: make, with: {attackers: [length-chars], held_out: [length-words], bins: 2}}
+  - {name: score, does: score, with: {models: ['blind:length'], tasks: [blind]}}
 """
 
 
@@ -79,7 +76,7 @@ def content(folder: Path) -> dict[str, Any]:
 def test_a_recipe_is_the_same_in_process_and_on_ray(
     chain: Callable[[str], Recipe], cooked: Callable[..., list[StageResult]], tmp_path: Path
 ) -> None:
-    """One process; a Ray cluster of two workers: foils, audit, refinement, runs, table."""
+    """One process; a Ray cluster of two workers: foils, audit, refinement, run."""
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     from creperie.lang.parser import default_parser
 

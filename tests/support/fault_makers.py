@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from fault_stages import begin
 
 from creperie.making import MAKERS, Candidate, Captions, Maker, MakerEntry, MakerOptions, Proposal, SourceCaption
 
@@ -15,7 +16,7 @@ NAME = "test:slow"
 
 @dataclass(frozen=True)
 class SlowMaker(Maker):
-    """Foils are the words turned round, after some seconds a chunk; every chunk that is begun leaves a mark."""
+    """Foils are the words turned round, after some seconds a chunk, each with a mark (`begin`)."""
 
     name: str = NAME
     options: MakerOptions = field(default_factory=MakerOptions)
@@ -26,7 +27,7 @@ class SlowMaker(Maker):
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         if self.marks:
-            Path(self.marks, f"{sources[0].id}-{time.time_ns()}-{os.getpid()}").touch()
+            begin(Path(self.marks), sources[0].id)
         time.sleep(self.seconds)
         for s in sources:
             text = " ".join(reversed(s.text.split()))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fault_stages import begin
 
 from creperie.models import KINDS, Fingerprint, ModelKind, ModelOption, ModelURI, Place, Prompt
 
@@ -30,7 +30,7 @@ class SlowScorer:
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         digests = [hashlib.sha256(t.encode()).digest() for t in texts]
-        _mark(self.marks, texts[0])
+        begin(self.marks, digests[0].hex()[:16])
         time.sleep(self.seconds)
         return np.array([int.from_bytes(d[:2], "big") / 65_536 for d in digests], np.float32)
 
@@ -47,14 +47,9 @@ class SlowSpeaker:
         return Fingerprint(f"{SPEAKER}:x", "no", "1")
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        _mark(self.marks, str(prompts[0]))
+        begin(self.marks, hashlib.sha256(str(prompts[0]).encode()).hexdigest()[:16])
         time.sleep(self.seconds)
         return [json.dumps({"reason": "so it is", "verdict": "no", "correction": "NA"})] * len(prompts)
-
-
-def _mark(folder: Path, text: str) -> None:
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    (folder / f"{digest}-{time.time_ns()}-{os.getpid()}").touch()
 
 
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> SlowScorer | SlowSpeaker:

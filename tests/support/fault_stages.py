@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,3 +52,11 @@ class Shout:
         if self.marks:
             Path(self.marks, f"done-{batch.column('id')[0].as_py()}-{time.time_ns()}").touch()
         return pa.table({"id": batch.column("id"), "text": pc.utf8_upper(batch.column("text"))})
+
+
+def begin(marks: Path, name: str) -> None:
+    """Leave a mark of a batch that is begun; wait while a file `hold` beside the marks has no more bytes."""
+    (marks / f"{name}-{time.time_ns()}-{os.getpid()}").touch()
+    with suppress(FileNotFoundError):
+        while len(list(marks.iterdir())) >= marks.with_name("hold").stat().st_size:
+            time.sleep(0.02)

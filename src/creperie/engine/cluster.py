@@ -1,23 +1,19 @@
-"""The Ray engine: Ray Data maps the stage over pieces with a pool of actors. Ray schedules, retries and restarts.
+"""The Ray engine: actors of Ray compute the pieces. Ray schedules, restarts and repeats.
 
 Every actor opens the stage once (a model is loaded once per worker) and reads its pieces itself, so that sources in
-files do not pass through the driver. Ray replaces a worker or node that dies and repeats its piece; the result of a
-piece is one row, so it is never incomplete.
+files do not pass through the driver. Ray replaces a worker or node that dies and repeats its piece.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import pickle
 import signal
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-
-import pyarrow as pa
 
 from creperie.core import CreperieError, UsageError, missing_extra
 from creperie.engine.pieces import Numbered, Pieces, Stage, Work, from_bytes, opened, to_bytes
@@ -43,25 +39,28 @@ class Ray:
 
     def _map(self, stage: Stage, pieces: Pieces, todo: list[int]) -> Numbered:
         import ray
-        import ray.data
 
-        shared = ray.put(pieces)  # one copy for all workers; for a source in files, only its description
-        rows = [{"piece": number} for number in todo]
-        with _quiet_context():
-            dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-                _Worker,
-                fn_constructor_args=(stage, [shared]),  # inside a list: the worker resolves it, Ray does not copy it
-                batch_size=1,
-                batch_format="pyarrow",
-                compute=ray.data.ActorPoolStrategy(size=min(self.workers, len(todo))),
-                num_cpus=1,
-                num_gpus=self.gpus or None,
-            )
-            for batch in dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=1):
-                for row in batch.to_pylist():
-                    if row["error"]:
-                        raise pickle.loads(row["error"])  # pickled by our own worker below
-                    yield int(row["piece"]), from_bytes(row["result"])
+        job = ray.put((stage, pieces))  # one copy for all workers, kept for those that are restarted
+        needs = {"num_cpus": 1, "num_gpus": self.gpus, "max_restarts": -1, "max_task_retries": -1}
+        actors = [ray.remote(**needs)(_Worker).remote(job) for _ in range(min(self.workers, len(todo)))]
+        busy: dict[Any, tuple[Any, int | None]] = {actor.ready.remote(): (actor, None) for actor in actors}
+        del actors  # an actor that is no longer busy ends, so that one that waits for its core can start
+        waiting, left = iter(todo), len(todo)
+        try:
+            while left:
+                (done,), _ = ray.wait(list(busy))
+                answer = ray.get(done)
+                if isinstance(answer, CreperieError):
+                    raise answer
+                actor, number = busy.pop(done)
+                if (following := next(waiting, None)) is not None:
+                    busy[actor.compute.remote(following)] = actor, following
+                del actor
+                if number is not None:
+                    left -= 1
+                    yield number, from_bytes(answer)
+        finally:
+            busy.clear()  # the error that ends this function keeps its variables
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -70,14 +69,12 @@ class Ray:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
             import ray
-            import ray.data
         except ImportError:
             raise missing_extra("ray", "ray") from None
         if ray.is_initialized():
             yield
             return
         logging.getLogger("ray").setLevel(logging.ERROR)
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
         handler = signal.getsignal(signal.SIGTERM)
         self._start(ray)
         if threading.current_thread() is threading.main_thread():
@@ -101,38 +98,19 @@ class Ray:
 
 
 class _Worker:
-    """A Ray Data actor that opens the stage once, then computes the result of each piece it is given by number."""
+    """An actor that opens the stage once, then computes the result of each piece it is given by number."""
 
-    def __init__(self, stage: Stage, held: list[Any]) -> None:
-        import ray
-
-        self.pieces: Pieces = ray.get(held[0])
-        self.stage = stage
+    def __init__(self, job: tuple[Stage, Pieces]) -> None:
+        self.stage, self.pieces = job
         self.work: Work | None = None
 
-    def __call__(self, batch: pa.Table) -> pa.Table:
-        number = batch.column("piece")[0].as_py()
-        result: bytes | None = None
-        error: bytes | None = None
+    def ready(self) -> None:
+        """Return once this actor has started."""
+
+    def compute(self, number: int) -> bytes | CreperieError:
         try:
             if self.work is None:  # not in __init__: Ray would restart a failing worker forever
                 self.work = opened(self.stage)
-            result = to_bytes(self.work(self.pieces.piece(number)))
+            return to_bytes(self.work(self.pieces.piece(number)))
         except CreperieError as e:  # bad data is not a failure of the worker: raised once, not retried
-            error = pickle.dumps(e)
-        columns = {"piece": pa.array([number], pa.int64()), "result": pa.array([result], pa.large_binary())}
-        return pa.table({**columns, "error": pa.array([error], pa.binary())})
-
-
-@contextmanager
-def _quiet_context() -> Iterator[None]:
-    """Turn off the progress bars and banners of Ray Data during the block: the caller reports progress."""
-    from ray.data import DataContext
-
-    context = DataContext.get_current()
-    before = context.enable_progress_bars, context.print_on_execution_start
-    context.enable_progress_bars = context.print_on_execution_start = False
-    try:
-        yield
-    finally:
-        context.enable_progress_bars, context.print_on_execution_start = before
+            return e
