@@ -56,7 +56,6 @@ LONGEST = [
     "test_browser_pages",
     "test_zoo",
     "test_open_clip_training",
-    "test_shards",
     "test_open_clip",
     "test_makers",
     "test_cook_spread",
