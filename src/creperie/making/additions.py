@@ -116,7 +116,9 @@ def _is_quality(word: str) -> bool:
 def _is_plain(noun: Any) -> bool:
     """Return True if a noun has no modifier after its article."""
     first = noun.doc[noun.i - 1] if noun.i else None
-    if dependents(noun, "amod", "compound", "nmod", "nummod") or first is None or first.lower_ == "no":
+    if dependents(noun, "amod", "compound", "nmod", "nummod") or first is None:
+        return False
+    if first.lower_ == "no" or noun.head.lower_ == "without":
         return False
     return first.dep_ in ("det", "poss") or noun.tag_ == "NNS"
 

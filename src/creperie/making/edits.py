@@ -90,7 +90,7 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     }
     for noun in objects(doc):
         base, start = bases[noun.i], phrase(noun)[0]
-        again = any(bases[t.i] == base and _refers(t, noun) for t in doc)
+        again = any(_refers(t, noun) for t in doc)
         if noun.dep_ == "attr" or again or _stands_for_more(noun) or kind_of(base) in tied:
             continue
         beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
@@ -120,9 +120,12 @@ def rivals(noun: str) -> tuple[str, ...]:
 
 
 def _refers(token: Any, noun: Any) -> bool:
-    """Return True if the token refers back to the noun, as in `another dog` or a second `the shirt`."""
-    before = {c.lower_ for c in token.lefts}
-    return bool(before & {"another", "other"}) or (token.i > noun.i and bool(before & {"the", "his", "her", "its"}))
+    """Return True if the token refers back to the noun: `another dog`, `other children` after a girl, `the shirt`."""
+    before, base = {c.lower_ for c in token.lefts}, base_of(noun)
+    same = base_of(token) == base
+    if before & {"another", "other"}:
+        return same or kind_of(base_of(token)) == kind_of(base) != ""
+    return same and token.i > noun.i and bool(before & {"the", "his", "her", "its"})
 
 
 def _stands_for_more(noun: Any) -> bool:
@@ -143,8 +146,7 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for adjective in qualities(doc):
         noun = adjective.head if adjective.dep_ in ("amod", "compound") else None
         groups = [g for g in facts()["opposites"] if adjective.lower_ in g] if stands_alone(adjective) else []
-        near = {t.lower_ for t in doc[max(0, adjective.i - 2) : adjective.i + 3]}  # `gray and orange`
-        for new in dict.fromkeys(w for group in groups for w in group if w not in near):
+        for new in dict.fromkeys(w for group in groups for w in group if w not in words_near(adjective)):
             if noun is None or may_be(new, noun, corpus):
                 yield _edit(doc, [adjective], new)
     counted = any(t.lower_ in ("other", "third", "second", "both") for t in doc)  # `two boys, one … the other …`
@@ -159,7 +161,12 @@ def qualities(doc: Any) -> list[Any]:
     """Return the descriptive adjectives, and modifiers that parsers tag as nouns: `a plaid blanket`, `a brick wall`."""
     kinds, known = ("colour", "pattern", "material"), attributes(doc)
     named = (t for t in doc if t.dep_ in ("compound", "amod", "nmod") and dimension_of(t.lower_) in kinds)
-    return sorted({*known, *named}, key=lambda t: t.i)
+    return sorted({t for t in (*known, *named) if t.is_lower or not t.i}, key=lambda t: t.i)  # not `Snow White`
+
+
+def words_near(adjective: Any) -> set[str]:
+    """Return the words around an adjective, such as the other colour in `gray and orange`."""
+    return {t.lower_ for t in adjective.doc[max(0, adjective.i - 2) : adjective.i + 3]}
 
 
 def stands_alone(adjective: Any) -> bool:
@@ -215,7 +222,7 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             scene = scene_of(doc, verb.i)
             for new in other_actions(verb):
                 fitted = inflected(new, verb.tag_)
-                if corpus.allows(fitted, after) and corpus.fits_scene(fitted, scene):
+                if fitted not in scene and corpus.allows(fitted, after) and corpus.fits_scene(fitted, scene):
                     yield _edit(doc, [verb], fitted)
 
 
@@ -323,7 +330,7 @@ def other_actions(verb: Any) -> list[str]:
         barred |= static
     if thing is None and base in static and settled:
         barred |= set(fit) - static
-    return [v for v in fit if v not in barred and ((v == "swim") == wet or "swim" not in (v, base))]
+    return [v for v in fit if v not in barred and (wet if v == "swim" else base != "swim")]
 
 
 def is_bound(verb: Any) -> bool:

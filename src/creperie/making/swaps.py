@@ -30,6 +30,7 @@ from creperie.making.edits import (
     qualities,
     rivals,
     stands_alone,
+    words_near,
 )
 from creperie.making.phrases import lacks_determiner
 from creperie.making.wording import plain, written
@@ -67,6 +68,7 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         one, other = left.head, right.head
         alike = dimension_of(left.lower_) == dimension_of(right.lower_) != ""
         alike = alike and not joined(one, other) and stands_alone(left) and stands_alone(right)
+        alike = alike and right.lower_ not in words_near(left) and left.lower_ not in words_near(right)
         if base_of(one) == base_of(other) and not any(t.tag_[:2] in ("VB", "IN") for t in doc[one.i : other.i]):
             continue  # `a red car, … and a blue car`
         if alike and may_be(left.lower_, other, corpus) and may_be(right.lower_, one, corpus):

@@ -347,6 +347,11 @@ def test_a_caption_that_is_about_a_top_is_read(text: str, previewed: Preview, pa
         ("rules:replace", "A dog catches a red frisbee.", "carries"),
         ("rules:replace", "A woman holds a young baby.", "watches"),
         ("rules:replace", "A dog tries to catch a red Frisbee.", "orange"),
+        ("rules:add", "A man without a shirt leads a brown horse.", "pink shirt"),
+        ("rules:swap", "A man in a red costume sings to a girl in a Snow White costume.", "Snow red"),
+        ("rules:swap", "Brown and white dog trotting with brown ball falling nearby.", "Brown and brown"),
+        ("rules:replace", "A dog runs for the ball.", "stands for"),
+        ("rules:replace", "A girl swims in a pool with three other children.", "man swims"),
     ],
 )
 def test_what_a_reading_found_is_not_made_again(
