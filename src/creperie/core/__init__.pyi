@@ -25,6 +25,7 @@ from creperie.core.files import write_text as write_text
 from creperie.core.frames import Framed as Framed
 from creperie.core.frames import as_pandas as as_pandas
 from creperie.core.frames import as_polars as as_polars
+from creperie.core.frames import installed as installed
 from creperie.core.http import PASSING as PASSING
 from creperie.core.http import backoff as backoff
 from creperie.core.http import retry_after as retry_after

@@ -68,7 +68,7 @@ def unknown(kind: str, name: str, choices: Iterable[str], *, where: object = "")
 EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "sentence_transformers", "sentencepiece"), "models"),
     **dict.fromkeys(("huggingface_hub", "tokenizers", "num2words", "google"), "models"),
-    **dict.fromkeys(("spacy", "nltk", "rapidfuzz", "wordfreq", "lemminflect", "pocketsphinx"), "lang"),
+    **dict.fromkeys(("spacy", "nltk", "rapidfuzz", "wordfreq", "lemminflect", "pocketsphinx", "networkx"), "lang"),
     **dict.fromkeys(("scipy", "sklearn", "threadpoolctl", "rensa"), "stats"),
     **dict.fromkeys(("matplotlib", "fastapi", "uvicorn", "starlette"), "report"),
     **dict.fromkeys(("sqlalchemy", "alembic", "psycopg", "multipart"), "people"),

@@ -28,16 +28,17 @@ class Framed:
 
 def as_pandas(table: Any) -> Any:
     """Return an Arrow table as a pandas data frame."""
-    _installed("pandas")
+    installed("pandas")
     return table.to_pandas()
 
 
 def as_polars(table: Any) -> Any:
     """Return an Arrow table as a polars data frame."""
-    return _installed("polars").from_arrow(table)
+    return installed("polars").from_arrow(table)
 
 
-def _installed(name: str) -> Any:
+def installed(name: str) -> Any:
+    """Return an optional module by name; raise an error that says how to install it if it is missing."""
     try:
         return import_module(name)
     except ImportError as e:

@@ -32,6 +32,7 @@ from creperie.making.shards import MakeRequest as MakeRequest
 from creperie.making.shards import make_shard as make_shard
 from creperie.making.shards import merge_making as merge_making
 from creperie.making.shuffle import SHUFFLES as SHUFFLES
+from creperie.making.shuffle import published_shuffle as published_shuffle
 from creperie.making.shuffle import word_order as word_order
 from creperie.making.source import Captions as Captions
 from creperie.making.source import SourceCaption as SourceCaption

@@ -6,11 +6,11 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from creperie.core import ModelError, missing_extra
+from creperie.core import ModelError, installed
 from creperie.lang import lemma, tidy, words
 from creperie.making.candidate import Candidate, Check
 from creperie.making.data import read_data
@@ -87,18 +87,9 @@ class EditSize:
     most: int
 
     def __call__(self, source: SourceCaption, candidate: Candidate) -> str | None:
-        changed = _levenshtein()(word_key(source.text), word_key(candidate.text))
+        levenshtein = installed("rapidfuzz.distance").Levenshtein
+        changed = levenshtein.distance(word_key(source.text), word_key(candidate.text))
         return "edit too large" if changed > self.most else None
-
-
-@cache
-def _levenshtein() -> Callable[[Sequence[str], Sequence[str]], int]:
-    try:
-        from rapidfuzz.distance import Levenshtein
-    except ImportError:
-        raise missing_extra("rapidfuzz", "lang") from None
-    distance: Callable[[Sequence[str], Sequence[str]], int] = Levenshtein.distance
-    return distance
 
 
 @dataclass(frozen=True)

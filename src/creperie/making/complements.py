@@ -32,12 +32,12 @@ class TwoComplements(GrammarEvent):
     links: tuple[str, str] = ("", "")  #: the word between them in the first and in the second construction
 
 
-def said_first(event: TwoComplements, *, simple: bool = False) -> str:
+def said_first(event: TwoComplements, simple: bool) -> str:
     """Return the sentence in the first construction: `a b`, `a with b`."""
     return _said(event, event.first, event.links[0], event.second, simple)
 
 
-def said_second(event: TwoComplements, *, simple: bool = False) -> str:
+def said_second(event: TwoComplements, simple: bool) -> str:
     """Return the sentence in the second construction: `b to a`, `b against a`."""
     return _said(event, event.second, event.links[1], event.first, simple)
 

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from creperie.bench import Item
-from creperie.lang import default_parser, lemma, parse, words
+from creperie.lang import lemma, parse, words
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.checks import why_unfit
 from creperie.making.options import MakerOptions
@@ -29,16 +29,14 @@ class ContentMaker(Maker):
 
     pool: tuple[tuple[str, tuple[str, ...]], ...]  #: fluent captions with their images
     pool_digest: str
-    parallel = True
+    parallel = parses = True
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        parser = self.options.parser or default_parser()
-        return {**self.options.settings, "parser": parser, "pool": self.pool_digest}
+        return {**super().settings, "pool": self.pool_digest}
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
-        for source, doc in zip(sources, parse([s.text for s in sources], self.options.parser), strict=True):
-            yield self._proposal(source, doc)
+        return map(self._proposal, sources, parse([s.text for s in sources], self.options.parser))
 
     def _proposal(self, source: SourceCaption, doc: Any) -> Proposal:
         phrases = content_phrases(doc)

@@ -12,7 +12,7 @@ a foil; `as_published` exchanges all roles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,14 +29,84 @@ from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import turns
 from creperie.making.voice import find_event, said_actively, said_passively
 
+FIXED_ROLES = "the roles cannot be exchanged: a second positive, no foil"
+
 
 @dataclass(frozen=True)
 class Alternation:
-    """Two constructions of an event."""
+    """Two constructions of an event: proposes the other one and the foils of both, and builds the items."""
 
     name: str
     find: Callable[[Any], Any]  #: a document → an event, or the reason why there is none
-    say: Mapping[str, Callable[..., str]]  #: construction → the function that writes it, in the order of items
+    say: Mapping[str, Callable[[Any, bool], str]]  #: construction → the function that writes it, in the order of items
+
+    def propose(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
+        """Return the other construction and the foils of both, each also in a simplified form."""
+        event = self.find(doc)
+        if isinstance(event, str):
+            return Proposal(skipped=event)
+        foils = options.as_published or self._exchanges(source, event, options)
+        every = [c for simple in (False, True) for c in self._candidates(source, event, simple)]
+        candidates = tuple(c for c in every if foils or c.role == "positive")
+        return Proposal(candidates, missing={} if foils else {self.name: FIXED_ROLES})
+
+    def _exchanges(self, source: SourceCaption, event: GrammarEvent, options: MakerOptions) -> bool:
+        """Return True if the roles can be exchanged, judged by a table of verbs and nouns or by a language model."""
+        if _is_reversible(event):
+            return True
+        if options.lm in ("", TRIGRAM):
+            return False
+        foil = self.say[event.voice](event.exchanged(), False)
+        return abs(gaps(source.text, [foil], options.lm)[0]) <= options.band
+
+    def _candidates(self, source: SourceCaption, event: GrammarEvent, simple: bool) -> Iterator[Candidate]:
+        """Yield all sentences except the one that equals the source; `items` inserts the source in its place."""
+        name = self.name.removeprefix("grammar:")
+        group = f"{name}-simplified" if simple else name
+        roles: tuple[tuple[Role, GrammarEvent], ...] = (("positive", event), ("negative", event.exchanged()))
+        for role, meant in roles:
+            tags: dict[str, Tag] = {"construction": name, "simplified": simple, **meant.roles}
+            tags |= {"reversible": _is_reversible(meant)} | ({"plain": True} if meant.is_plain else {})
+            for construction, say in self.say.items():
+                text = say(meant, simple)
+                own = role == "positive" and construction == event.voice
+                if own and (not simple or text.split() == source.text.split()):
+                    continue
+                change = (
+                    f"{event.voice} → {construction}"
+                    if role == "positive"
+                    else f"{meant.second.head} ↔ {meant.first.head}, {construction}"
+                )
+                yield Candidate(source.id, text, role, construction, self.name, change, group, tags)
+
+    def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
+        """Return items with two captions and two foils (or none), always in the same order of constructions."""
+        items = []
+        for group, members in grouped(accepted).items():
+            texts: dict[tuple[str, str], str] = {(c.role, c.kind): c.text for c in members}
+            roles = [role for role in ("positive", "negative") if any(c.role == role for c in members)]
+            slots = [(role, kind) for role in roles for kind in self.say]
+            given = [slot for slot in slots if slot not in texts]
+            if len(given) > 1 or (given and given[0][0] == "negative"):
+                continue  # more is missing than the caption that equals the source
+            captions = tuple(texts.get(slot, source.text) for slot in slots)
+            first = members[0].tags
+            tags = {name: first[name] for name in ("construction", "simplified", "verb", "reversible")}
+            tags |= {"maker": self.name, "source": source.subset or "captions", "source_construction": first["voice"]}
+            weighed = next((c.tags for c in members if "evidence" in c.tags), {})
+            tags |= {name: weighed[name] for name in ("evidence", "because") if name in weighed}
+            items.append(Item(source.id, group, source.images, captions, choice(2, len(captions) - 2), tags))
+        return items
+
+
+def _is_reversible(event: GrammarEvent) -> bool:
+    """Return True if either argument could have the other's role, and the exchange describes a different event."""
+    both = [lemma(phrase.head, "NNS") for phrase in (event.first, event.second)]
+    if both[0] == both[1]:
+        return False
+    if isinstance(event, TwoComplements):
+        return {kind_of(word) for word in both} == {"person"}
+    return event.verb not in facts()["verbs"] and turns(event.verb, *both)
 
 
 ALTERNATIONS = {
@@ -53,98 +123,7 @@ def grammar_maker(name: str, options: MakerOptions, captions: Captions) -> Parse
     """Return the maker `grammar:passive`, `grammar:dative` or `grammar:with-against`."""
     alternation = ALTERNATIONS[name]
     checks = (RolesConfirmed(alternation, options.parser),)
-    return ParsedMaker(name, options, Proposer(alternation), checks, Builder(alternation), whole=True)
-
-
-@dataclass(frozen=True)
-class Proposer:
-    """A proposer of the other construction and the foils of both, each also in a simplified form."""
-
-    alternation: Alternation
-
-    def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-        event = self.alternation.find(doc)
-        if isinstance(event, str):
-            return Proposal(skipped=event)
-        foils = options.as_published or self._exchanges(source, event, options)
-        every = [c for simple in (False, True) for c in self._candidates(source, event, simple=simple)]
-        candidates = tuple(c for c in every if foils or c.role == "positive")
-        return Proposal(candidates, missing={} if foils else {self.alternation.name: FIXED_ROLES})
-
-    def _exchanges(self, source: SourceCaption, event: GrammarEvent, options: MakerOptions) -> bool:
-        """Return True if the roles can be exchanged, judged by a table of verbs and nouns or by a language model."""
-        if _is_reversible(event):
-            return True
-        if options.lm in ("", TRIGRAM):
-            return False
-        foil = self.alternation.say[event.voice](event.exchanged(), simple=False)
-        return abs(gaps(source.text, [foil], options.lm)[0]) <= options.band
-
-    def _candidates(self, source: SourceCaption, event: GrammarEvent, *, simple: bool) -> list[Candidate]:
-        """Return all sentences except the one that equals the source; the builder inserts the source in its place."""
-        name = self.alternation.name.removeprefix("grammar:")
-        group = f"{name}-simplified" if simple else name
-        roles: tuple[tuple[Role, GrammarEvent], ...] = (("positive", event), ("negative", event.exchanged()))
-        candidates = []
-        for role, meant in roles:
-            tags: dict[str, Tag] = {"construction": name, "simplified": simple, **meant.roles}
-            tags |= {"reversible": _is_reversible(meant)} | ({"plain": True} if meant.is_plain else {})
-            for construction, say in self.alternation.say.items():
-                text = say(meant, simple=simple)
-                own = role == "positive" and construction == event.voice
-                if own and (not simple or text.split() == source.text.split()):
-                    continue
-                change = (
-                    f"{event.voice} → {construction}"
-                    if role == "positive"
-                    else f"{meant.second.head} ↔ {meant.first.head}, {construction}"
-                )
-                made = Candidate(source.id, text, role, construction, self.alternation.name, change, group, tags)
-                candidates.append(made)
-        return candidates
-
-
-FIXED_ROLES = "the roles cannot be exchanged: a second positive, no foil"
-
-
-def _is_reversible(event: GrammarEvent) -> bool:
-    """Return True if either argument could have the other's role, and the exchange describes a different event."""
-    verb, *both = (lemma(event.roles[p], tag) for p, tag in (("verb", "VBZ"), ("first", "NNS"), ("second", "NNS")))
-    if isinstance(event, TwoComplements):
-        return {kind_of(word) for word in both} <= {"person"} and both[0] != both[1]
-    return verb not in facts()["verbs"] and both[0] != both[1] and turns(verb, *both)
-
-
-@dataclass(frozen=True)
-class Builder:
-    """A builder of items with two captions and two foils (or none), always in the same order of constructions."""
-
-    alternation: Alternation
-
-    def __call__(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        items = []
-        for group, members in grouped(accepted).items():
-            texts: dict[tuple[str, str], str] = {(c.role, c.kind): c.text for c in members}
-            roles = [role for role in ("positive", "negative") if any(c.role == role for c in members)]
-            slots = [(role, kind) for role in roles for kind in self.alternation.say]
-            given = [slot for slot in slots if slot not in texts]
-            if len(given) > 1 or (given and given[0][0] == "negative"):
-                continue  # more is missing than the caption that equals the source
-            captions = tuple(texts.get(slot, source.text) for slot in slots)
-            first = members[0].tags
-            tags: dict[str, Tag] = {
-                "maker": self.alternation.name,
-                "construction": first["construction"],
-                "simplified": first["simplified"],
-                "source": source.subset or "captions",
-                "source_construction": first["voice"],
-                "verb": first["verb"],
-                "reversible": first["reversible"],
-            }
-            weighed = next((c.tags for c in members if "evidence" in c.tags), {})
-            tags |= {name: weighed[name] for name in ("evidence", "because") if name in weighed}
-            items.append(Item(source.id, group, source.images, captions, choice(2, len(captions) - 2), tags))
-        return items
+    return ParsedMaker(name, options, alternation.propose, checks, alternation.items, whole=True)
 
 
 OTHER_ROLES = "parsed again, the roles are others"
@@ -167,8 +146,8 @@ class RolesConfirmed:
         event = self.alternation.find(doc)
         if isinstance(event, str):
             return False
-        wanted = {name: candidate.tags[name] for name in ("first", "second", "verb")}
-        return event.voice == candidate.kind and {name: event.roles[name] for name in wanted} == wanted
+        same = all(event.roles[name] == candidate.tags[name] for name in ("first", "second", "verb"))
+        return same and event.voice == candidate.kind
 
 
 KINDS = ("rules:replace", "rules:swap", "rules:add")
@@ -195,7 +174,7 @@ class AllKinds:
             candidates += proposal.candidates
             missing |= proposal.missing
         for name, alternation in ALTERNATIONS.items():
-            proposal = Proposer(alternation)(source, doc, options)
+            proposal = alternation.propose(source, doc, options)
             long = [c for c in proposal.candidates if not c.tags["simplified"]]
             wrong = any(RolesConfirmed(alternation, options.parser).review([(source, c) for c in long]))
             candidates += [] if wrong else long
@@ -209,5 +188,5 @@ def build_items(source: SourceCaption, accepted: Sequence[Candidate]) -> list[It
     """Return the items of each kind, as the maker of this kind builds them."""
     items = with_source(source, [c for c in accepted if c.maker in KINDS])
     for name, alternation in ALTERNATIONS.items():
-        items += Builder(alternation)(source, [c for c in accepted if c.maker == name])
+        items += alternation.items(source, [c for c in accepted if c.maker == name])
     return items

@@ -36,8 +36,7 @@ class SpatialMiner(Maker):
         return self.options.tidy and not self.options.as_published
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
-        for source in sources:
-            yield self._proposal(source)
+        return map(self._proposal, sources)
 
     def _proposal(self, source: SourceCaption) -> Proposal:
         scene = spatial(source.text)

@@ -99,7 +99,7 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
             return "an argument with the scene around it"
         if t.lower_ in read_data("frames")["unmoved"]:
             return "an argument refers to another"
-        if t.tag_ in ("VBG", "VBZ", "VBP", "VBD", "VB", "MD") and not _inside_noun_phrase(t, noun):
+        if t.tag_ in ("VBG", "VBZ", "VBP", "VBD", "VB", "MD") and not _inside_noun_phrase(t):
             return "a clause within an argument"
     links = [c.i for c in dependents(noun, "prep") if c.lower_ != "of"]
     joined = [t for t in tokens if t.dep_ == "conj" and t.head.tag_ in NOUN_TAGS]
@@ -116,7 +116,7 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
     return ""
 
 
-def _inside_noun_phrase(verb: Any, noun: Any) -> bool:
+def _inside_noun_phrase(verb: Any) -> bool:
     """Return True for a participle before its noun (`the running dog`), or a verb in a relative clause with its
     subject.
     """

@@ -184,11 +184,14 @@ class Maker:
     whole = False
     #: True if several processes help; False for makers that wait for a server or load a large model
     parallel = False
+    #: True if the result depends on the parser
+    parses = False
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings that the result depends on; they are recorded, and compared when a job resumes."""
-        return self.options.settings
+        parser = {"parser": self.options.parser or default_parser()} if self.parses else {}
+        return {**self.options.settings, **parser}
 
     @property
     def tidies(self) -> bool:
@@ -275,12 +278,8 @@ class ParsedMaker(Maker):
     own_checks: tuple[Check | BatchCheck, ...] = ()
     build: BuildItems = with_source
     whole: bool = False
-    parallel: bool = True
     chooses: bool = False  #: it proposes more foils than are taken
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {**self.options.settings, "parser": self.options.parser or default_parser()}
+    parallel = parses = True
 
     @property
     def checks(self) -> Sequence[Check | BatchCheck]:

@@ -6,14 +6,13 @@ The permutations are ARO's; each source has its own random generator, so results
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
 from creperie.bench import Item, choice
-from creperie.core import missing_extra
+from creperie.core import installed
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.negate import propose_negations
 from creperie.making.options import MakerOptions
@@ -47,9 +46,6 @@ def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal
     return Proposal(tuple(candidates))
 
 
-Shuffle = Callable[[str, Any, Random], str]
-
-
 def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool) -> str:
     """Return a shuffled caption. A shuffle that leaves the order of the words unchanged is tried again.
 
@@ -75,10 +71,9 @@ def published_shuffle(kind: str, text: str, doc: Any, rng: Random) -> str:
     return " ".join(slots[k].word for k in _permutation(kind, slots, rng))
 
 
-KINDS = (
+SHUFFLES = (
     "shuffle-nouns-adjectives", "shuffle-others", "shuffle-within-trigrams", "shuffle-trigrams", "shuffle-all"
 )  # fmt: skip
-SHUFFLES: dict[str, Shuffle] = {kind: partial(published_shuffle, kind) for kind in KINDS}
 
 
 class WordSlot(NamedTuple):
@@ -155,11 +150,7 @@ def word_tokens(text: str) -> list[str]:
     >>> word_tokens("A dog doesn't bark. It runs, fast.")
     ['A', 'dog', 'does', "n't", 'bark', '.', 'It', 'runs', ',', 'fast', '.']
     """
-    try:
-        from nltk.tokenize.destructive import NLTKWordTokenizer
-    except ImportError:
-        raise missing_extra("nltk", "lang") from None
-    tokenizer = NLTKWordTokenizer()
+    tokenizer = installed("nltk.tokenize.destructive").NLTKWordTokenizer()
     return [token for sentence in _SENTENCE_END.split(text) for token in tokenizer.tokenize(sentence)]
 
 

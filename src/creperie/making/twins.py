@@ -15,7 +15,7 @@ from typing import Any
 
 from creperie.bench import LEVELS, PAIRED, ImageStore, Item
 from creperie.core import unknown
-from creperie.lang import CONTRADICTED, Spatial, default_parser, exchange_truth, parse, spatial, truth
+from creperie.lang import CONTRADICTED, Spatial, exchange_truth, parse, spatial, truth
 from creperie.making.candidate import Candidate, Proposal
 from creperie.making.checks import why_unfit
 from creperie.making.corpus import WordCounts
@@ -76,11 +76,7 @@ class TwinMiner(Maker):
     mined: Mapping[str, tuple[Candidate, ...]]  #: candidates by the id of the first caption
     skipped: Mapping[str, str]  #: caption → why it has no twin, other than lack of a neighbour
     partners: frozenset[str]  #: ids of captions that are second in a twin
-    parser: str = ""  #: the spaCy pipeline that was used
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return {**self.options.settings, **({"parser": self.parser} if self.parser else {})}
+    parses: bool = False
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         for source in sources:
@@ -114,8 +110,8 @@ def twin_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMine
         left, right = search.sources[pair.left], search.sources[pair.right]
         mined.setdefault(left.id, []).append(_candidate(pair, left, right))
     partners = frozenset(search.sources[p.right].id for p in pairs)
-    parser = options.parser or default_parser()
-    return TwinMiner(NAME, options, {k: tuple(v) for k, v in mined.items()}, search.skipped, partners, parser)
+    candidates = {k: tuple(v) for k, v in mined.items()}
+    return TwinMiner(NAME, options, candidates, search.skipped, partners, parses=True)
 
 
 def _candidate(pair: TwinPair, left: SourceCaption, right: SourceCaption) -> Candidate:

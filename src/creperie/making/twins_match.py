@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from creperie.bench import ImageError, ImageStore, open_image
-from creperie.core import missing_extra
+from creperie.core import installed
 from creperie.making.twins_words import Contrast, told_by, words_of
 
 #: Minimum number of other captions of each image for their silence to count as evidence.
@@ -110,10 +110,7 @@ def matched(edges: Sequence[Edge]) -> list[int]:
     >>> matched([Edge("b", "c"), Edge("a", "b", 1), Edge("c", "d", 1)])
     [1, 2]
     """
-    try:
-        import networkx as nx
-    except ImportError:
-        raise missing_extra("networkx", "lang") from None
+    nx = installed("networkx")
     graph = nx.Graph()
     for number, edge in enumerate(edges):
         known = graph.get_edge_data(edge.left, edge.right)

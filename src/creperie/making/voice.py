@@ -53,13 +53,13 @@ class ActionClause(GrammarEvent):
         return short and not self.rest and not self.adverbs
 
 
-def said_actively(event: ActionClause, *, simple: bool = False) -> str:
+def said_actively(event: ActionClause, simple: bool) -> str:
     """Return the sentence in the active voice: agent, verb, patient."""
     words = [*event.first.said(simple), *_active_verb(event), event.particle, *event.second.said(simple)]
     return sentence([*words, *event.rest], event.end, event.text)
 
 
-def said_passively(event: ActionClause, *, simple: bool = False) -> str:
+def said_passively(event: ActionClause, simple: bool) -> str:
     """Return the sentence in the passive voice: patient, passive verb, `by` agent."""
     words = [*event.second.said(simple), *_passive_verb(event), event.particle, "by", *event.first.said(simple)]
     return sentence([*words, *event.rest], event.end, event.text)

@@ -124,7 +124,7 @@ def run_validate(job: StageJob) -> dict[str, Any]:
     model, limit = job.option("model"), job.option("limit") or None
     own = {"prompts": job.option("prompts"), "engine": engine_for(job, model)}
     validation = validate(bench, model, limit=limit, progress=job.progress, **own)
-    bad = {(v.pair.subset, v.pair.item) for v in validation.verdicts if v.code}
+    bad = validation.failed
     summary = keep_others(bench, bad, job, "validate", model=model)
     write_json(job.out / "validation.json", validation.document)
     return summary | {"calls": validation.document["calls"], "codes": validation.document["codes"]}

@@ -1,54 +1,59 @@
-"""The LLM makers by name: their workflows, checks, items, and what they will cost: calls × tokens × price."""
+"""The makers that ask a language model: their checks, items, and what they will cost: calls × tokens × price."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from creperie.bench import Item, choice
-from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
+from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, Role
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed, why_unfit
-from creperie.making.llm.flight import generator, hold, keep_ledger, no_generator, spent
-from creperie.making.llm.prompts import PromptStep, read_template
-from creperie.making.llm.question import TRIES
-from creperie.making.llm.workflow import Workflow, WorkflowTask, enrich, replace_or_add, second_positive, swap
-from creperie.making.options import MakerOptions
+from creperie.making.llm.flight import generator, hold, keep_ledger, spent
+from creperie.making.llm.prompts import PromptStep, Template, read_template
+from creperie.making.llm.question import TRIES, Reply, Talk
 from creperie.making.pipeline import Maker, with_source
-from creperie.making.source import Captions, SourceCaption
+from creperie.making.source import SourceCaption
 from creperie.models import ModelURI, parse_uri
 
 #: Captions per batch: many for servers, so that few requests wait for the last answers of a batch.
 SERVER_CHUNK, LOCAL_CHUNK = 128, 8
 #: options of an endpoint that affect speed or cost, not its answers
 HOW_NOT_WHAT = frozenset(("concurrency", "rpm", "retries", "timeout", "price_in", "price_out", "budget", "key_env"))
-WORKFLOWS: Mapping[str, Workflow] = {
-    "replace": replace_or_add,
-    "add": replace_or_add,
-    "swap": swap,
-    "paraphrase": second_positive,
-    "enrich": enrich,
-}
+ROUNDS = 4  #: maximum rounds for a second positive
 
 
 @dataclass(frozen=True)
 class LLMMaker(Maker):
     """A maker that asks a text generator."""
 
-    task: WorkflowTask
+    template: Template
+    workflow: Callable[[LLMMaker, SourceCaption], Talk[Proposal]]
     foils: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: the false captions of each source's item
+    enriched: Mapping[str, Item] = field(default_factory=dict)  #: sources that represent all captions of an item
+    covered: frozenset[str] = frozenset()  #: sources that another source represents
 
     @property
     def family(self) -> str:
-        return self.task.kind.split("-")[0]
+        return self.template.id.split("-")[0]
+
+    @property
+    def compose(self) -> str:
+        """The step that writes the new caption: by default, additions keep the number of words."""
+        matched = self.family == "add" and not self.options.as_published
+        return "compose-matched" if matched else "compose"
+
+    @property
+    def validator(self) -> PromptStep:
+        return read_template("validate", self.options.prompts)["validate"]
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        digests = [self.task.template.digest]
+        digests = [self.template.digest]
         if self.family == "paraphrase":
             digests.append(read_template("validate", self.options.prompts).digest)
         own = {"model": what_answers(self.options.model), "prompts": "+".join(digests)}
@@ -64,7 +69,13 @@ class LLMMaker(Maker):
 
     @property
     def checks(self) -> Sequence[Check | BatchCheck]:
-        return (*_checks(self.family, self.task.matched), *self.options.model_checks)
+        own: dict[str, tuple[Check, ...]] = {
+            "swap": (vocabulary_followed,),
+            "replace": (EditSize(8), LengthMatched(3)),
+            "add": (vocabulary_extended if self.options.as_published else LengthMatched(2),),
+            "enrich": (_extends_its_own,),
+        }
+        return (*own.get(self.family, ()), *self.options.model_checks)
 
     @property
     def ledger(self) -> dict[str, Any]:
@@ -80,40 +91,20 @@ class LLMMaker(Maker):
             keep_ledger(generator(self.options.model), folder / f"ledger-{digest[:16]}.jsonl")
 
     def propose(self, sources: Sequence[SourceCaption]) -> list[Proposal]:
-        workflow = WORKFLOWS[self.family]
-        return hold([workflow(self.task, s) for s in sources], generator(self.options.model))
+        return hold([self.workflow(self, s) for s in sources], generator(self.options.model))
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        if source.id in self.task.items:
-            return _enriched(self.task.items[source.id], accepted)
+        if source.id in self.enriched:
+            return _enriched(self.enriched[source.id], accepted)
         foils = self.foils.get(source.id, ())
         return [_with_foils(item, foils) for item in with_source(source, accepted)]
 
+    def candidate(self, source: SourceCaption, text: str, role: Role, edit: str, refused: str = "") -> Candidate:
+        return Candidate(source.id, text, role, self.template.id, self.name, edit, refused=refused)
 
-def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
-    """Return the maker of this name: `llm:` and the name of its prompts."""
-    if not options.model:
-        raise no_generator()
-    kind = name.removeprefix("llm:")
-    task = WorkflowTask(
-        maker=name,
-        kind=kind,
-        template=read_template(kind, options.prompts),
-        seed=options.seed,
-        count=options.foils,
-        matched=not options.as_published,
-        prompts=options.prompts,
-    )
-    if captions.bench is None or kind not in ("paraphrase", "enrich"):
-        return LLMMaker(name, options, task)
-    items = {s.id: captions.items[s.id] for s in captions.sources}
-    if kind == "paraphrase":
-        foils = {key: item.negatives for key, item in items.items() if len(item.match) == 1}
-        return LLMMaker(name, options, task, foils)
-    items = {key: item for key, item in items.items() if not all(map(all, item.match))}
-    first = {(item.subset, item.id): key for key, item in reversed(items.items())}  # the first source of each item
-    whole = {key: items.pop(key) for key in first.values()}
-    return LLMMaker(name, options, replace(task, items=whole, covered=frozenset(items)))
+    def quarantine(self, source: SourceCaption, reply: Reply, step: str, role: Role = "negative") -> Candidate:
+        """Return the last text of a question without a valid answer as a rejected candidate, unchanged."""
+        return self.candidate(source, reply.text, role, step, refused=f"quarantined: {reply.why}")
 
 
 def _enriched(item: Item, accepted: Sequence[Candidate]) -> list[Item]:
@@ -139,16 +130,6 @@ def what_answers(uri: str) -> str:
     return str(ModelURI(parsed.kind, parsed.name, options))
 
 
-def _checks(family: str, matched: bool) -> tuple[Check, ...]:
-    own: dict[str, tuple[Check, ...]] = {
-        "swap": (vocabulary_followed,),
-        "replace": (EditSize(8), LengthMatched(3)),
-        "add": (LengthMatched(2) if matched else vocabulary_extended,),
-        "enrich": (_extends_its_own,),
-    }
-    return own.get(family, ())
-
-
 def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
     """Return the reason if an enriched caption drops words of the caption that it enriches, else None."""
     own = replace(source, text=str(candidate.tags.get("original", source.text)))
@@ -166,7 +147,7 @@ CHARACTERS_A_TOKEN = 4.0  #: for English text, approximately
 def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str, Any]:
     """Return calls, tokens and dollars if every first answer is valid, and the worst case with retries."""
     asked = [(step, s.text) for s in sources if not why_unfit(s.text) for step in usual_steps(maker)]
-    rounds = maker.task.rounds if maker.family == "paraphrase" else 1
+    rounds = ROUNDS if maker.family == "paraphrase" else 1
     return count(maker.options.model, asked, rounds * TRIES)
 
 
@@ -200,13 +181,12 @@ def _dollars(cost: float | None) -> str:
 
 def usual_steps(maker: LLMMaker) -> list[PromptStep]:
     """Return the questions about one caption if no answer has to be repeated."""
-    steps = maker.task.template.steps
+    steps = maker.template.steps
     if maker.family == "paraphrase":
-        return [steps["write"], read_template("validate")["validate"]]
+        return [steps["write"], maker.validator]
     if "locate" not in steps:
         return [next(iter(steps.values()))]
-    compose = "compose-matched" if maker.family == "add" and maker.task.matched else "compose"
-    return [steps["locate"], *(steps[name] for name in ("propose", compose) for _ in range(maker.task.count))]
+    return [steps["locate"], *[steps["propose"], steps[maker.compose]] * maker.options.foils]
 
 
 def _step_tokens(step: PromptStep) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -88,17 +87,21 @@ class Validation:
     ledger: dict[str, Any] | None = None
 
     @property
+    def failed(self) -> set[tuple[str, str]]:
+        """The items with a pair that is not as it should be, as (subset, item)."""
+        return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code}
+
+    @property
     def document(self) -> dict[str, Any]:
         items = dict.fromkeys((v.pair.subset, v.pair.item) for v in self.verdicts)
-        failed = dict.fromkeys((v.pair.subset, v.pair.item) for v in self.verdicts if v.code)
-        of_all, of_failed = Counter(s for s, _ in items), Counter(s for s, _ in failed)
+        of_all, of_failed = Counter(s for s, _ in items), Counter(s for s, _ in self.failed)
         document: dict[str, Any] = {
             "bench": self.bench,
             "model": what_answers(self.model),
             "items": len(items),
             "skipped": self.skipped,
             "pairs": len(self.verdicts),
-            "failed": len(failed),
+            "failed": len(self.failed),
             "codes": dict(Counter(v.code for v in self.verdicts if v.code)),
             "subsets": {name: {"items": n, "failed": of_failed[name]} for name, n in of_all.items()},
             "calls": sum(v.calls for v in self.verdicts),
@@ -182,12 +185,14 @@ def validate(
             what, where=uri, hint="leave out `engine=` and `workers=`; ?concurrency= sets the requests in flight"
         )
     pairs, skipped = all_pairs(bench, limit)
-    pieces = Held(pair_table(pairs), SERVER_CHUNK if served else LOCAL_CHUNK)
+    columns = pa.schema([(f.name, pa.string()) for f in fields(CaptionPair)])
+    table = pa.Table.from_pylist([asdict(p) for p in pairs], columns)
+    pieces = Held(table, SERVER_CHUNK if served else LOCAL_CHUNK)
     stage = ValidateStage(uri, prompts, nli)
     chunks: dict[int, list[PairVerdict]] = {}
     with progress("validate", len(pairs), "pairs") as advance:
         for number, table in (engine or Local()).run(stage, pieces, range(len(pieces))):
-            chunks[number] = [verdict_of(text) for text in table.column("verdict").to_pylist()]
+            chunks[number] = [PairVerdict(**row | {"pair": CaptionPair(**row["pair"])}) for row in table.to_pylist()]
             advance(len(chunks[number]))
     verdicts = tuple(v for k in range(len(pieces)) for v in chunks[k])
     validation = Validation(bench.name, uri, verdicts, skipped, (spent(generator(uri)) or None) if served else None)
@@ -206,8 +211,7 @@ class ValidateStage:
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         pairs = [CaptionPair(**row) for row in batch.to_pylist()]
-        rows = [json.dumps(asdict(verdict)) for verdict in self.verdicts(pairs)]
-        return pa.table({"verdict": pa.array(rows, pa.string())})
+        return pa.Table.from_pylist([asdict(verdict) for verdict in self.verdicts(pairs)])
 
     def verdicts(self, pairs: Sequence[CaptionPair]) -> list[PairVerdict]:
         """Return the verdicts on some pairs; identical captions need no model. The model is loaded once per process."""
@@ -254,24 +258,6 @@ def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
     return PairVerdict(pair, "" if right else pair.fault, f"P(entailment) {forth:.2f} forth, {back:.2f} back")
 
 
-def pair_table(pairs: Sequence[CaptionPair]) -> pa.Table:
-    """Return the pairs as a table of texts."""
-    return pa.Table.from_pylist(
-        [asdict(p) for p in pairs], pa.schema([(f.name, pa.string()) for f in fields(CaptionPair)])
-    )
-
-
-def verdict_of(text: str) -> PairVerdict:
-    """Return a verdict from its JSON.
-
-    >>> verdict = PairVerdict(CaptionPair("s", "1", "a dog", "a cat", "different"), calls=1)
-    >>> verdict_of(json.dumps(asdict(verdict))) == verdict
-    True
-    """
-    record = json.loads(text)
-    return PairVerdict(**{**record, "pair": CaptionPair(**record["pair"])})
-
-
 def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
     """Write `validation.json`, `verdicts.parquet` with one row per pair, and `weighed/`: the benchmark with updated
     evidence, for twins.
@@ -281,6 +267,5 @@ def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
     with new_folder(folder) as draft:
         write_json(draft / "validation.json", validation.document)
         write_table(pa.Table.from_pylist(rows, schema=schema), draft / "verdicts.parquet")
-        doubted = {(v.pair.subset, v.pair.item) for v in validation.verdicts if v.code}
-        if (weighed := reweighed(bench, what_answers(validation.model), doubted)) is not None:
+        if (weighed := reweighed(bench, what_answers(validation.model), validation.failed)) is not None:
             save(weighed, draft / "weighed")

@@ -7,96 +7,70 @@ validated and written again; a caption is enriched.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from creperie.bench import Item
 from creperie.making.candidate import Candidate, Proposal, Role, dice_for
 from creperie.making.checks import word_key
-from creperie.making.llm.prompts import Fields, Template, is_na, read_template
-from creperie.making.llm.question import Ask, Given, Reply, Talk
-from creperie.making.source import SourceCaption
-
-QUARANTINED = "quarantined"
-
-
-@dataclass(frozen=True)
-class WorkflowTask:
-    """The task of a workflow: `maker` and `kind` name its candidates, `count` is the number per caption."""
-
-    maker: str
-    kind: str
-    template: Template
-    seed: int = 0
-    count: int = 1
-    matched: bool = True  #: additions keep the number of words
-    rounds: int = 4  #: maximum rounds for a second positive
-    prompts: str = ""  #: the user's folder of prompt files
-    items: Mapping[str, Item] = field(default_factory=dict)  #: sources that represent all captions of an item
-    covered: frozenset[str] = frozenset()  #: sources that another source represents
-
-    def candidate(self, source: SourceCaption, text: str, role: Role, edit: str, refused: str = "") -> Candidate:
-        return Candidate(source.id, text, role, self.kind, self.maker, edit, refused=refused)
-
-    def quarantine(self, source: SourceCaption, reply: Reply, step: str, role: Role = "negative") -> Candidate:
-        """Return the last text of a question without a valid answer as a rejected candidate, unchanged."""
-        return self.candidate(source, reply.text, role, step, refused=f"{QUARANTINED}: {reply.why}")
+from creperie.making.llm.flight import no_generator
+from creperie.making.llm.maker import ROUNDS, LLMMaker
+from creperie.making.llm.prompts import Fields, is_na, read_template
+from creperie.making.llm.question import Ask, Given, Talk
+from creperie.making.options import MakerOptions
+from creperie.making.source import Captions, SourceCaption
 
 
-Workflow = Callable[[WorkflowTask, SourceCaption], Talk[Proposal]]
-
-
-def replace_or_add(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
+def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
     """Locate concepts, propose new ones for some of them, compose a caption with each, and return the proposal.
 
     Additions that are longer than the caption would be given away by length, so filler words are removed unless
     `as_published`.
     """
-    located = (yield [Ask(task.template["locate"], {"caption": source.text}, objection=_is_not_there)])[0]
+    located = (yield [Ask(maker.template["locate"], {"caption": source.text}, objection=_is_not_there)])[0]
     if located.fields is None:
-        return Proposal((task.quarantine(source, located, "locate"),), calls=located.calls)
-    chosen = _choose(task, source, located.fields["concepts"])
+        return Proposal((maker.quarantine(source, located, "locate"),), calls=located.calls)
+    chosen = _choose(maker, source, located.fields["concepts"])
     if not chosen:
         return Proposal(skipped="the model finds nothing to change", calls=located.calls)
-    rng = dice_for(task.seed, task.maker, f"{source.id}\0propose")
+    rng = dice_for(maker.options.seed, maker.name, f"{source.id}\0propose")
     given = [{"caption": source.text, "selected": old} for old in chosen]
-    step = task.template["propose"]
+    step = maker.template["propose"]
     proposed = yield [Ask(step, g, seed=rng.randrange(2**31), objection=_is_nothing_new) for g in given]
-    adds = "compose-matched" in task.template.steps
-    name, field = ("compose-matched", "matched") if adds and task.matched else ("compose", "sentence")
+    step = maker.template[maker.compose]
+    field = "matched" if "matched" in step.answer else "sentence"
     new = [{**g, "new": p.fields["new"]} for g, p in zip(given, proposed) if p.fields is not None]
-    composed = yield [Ask(task.template[name], g, objection=_lacks_the_new) for g in new]
-    sign = " + " if adds else " → "
+    composed = yield [Ask(step, g, objection=_lacks_the_new) for g in new]
+    sign = " + " if maker.family == "add" else " → "
     candidates = [
-        task.quarantine(source, reply, name)
+        maker.quarantine(source, reply, step.name)
         if reply.fields is None
-        else task.candidate(source, reply.fields[field], "negative", f"{g['selected']}{sign}{g['new']}")
+        else maker.candidate(source, reply.fields[field], "negative", f"{g['selected']}{sign}{g['new']}")
         for g, reply in zip(new, composed)
     ]
-    candidates += [task.quarantine(source, p, "propose") for p in proposed if p.fields is None]
+    candidates += [maker.quarantine(source, p, "propose") for p in proposed if p.fields is None]
     return Proposal(tuple(candidates), calls=sum(reply.calls for reply in (located, *proposed, *composed)))
 
 
-def _choose(task: WorkflowTask, source: SourceCaption, concepts: Sequence[str]) -> list[str]:
+def _choose(maker: LLMMaker, source: SourceCaption, concepts: Sequence[str]) -> list[str]:
     """Return concepts to work on, at random; each is used once before any is repeated."""
     different = list(dict.fromkeys(concepts))
-    rng = dice_for(task.seed, task.maker, source.id)
+    rng = dice_for(maker.options.seed, maker.name, source.id)
     chosen: list[str] = []
-    while different and len(chosen) < task.count:
-        chosen += rng.sample(different, min(len(different), task.count - len(chosen)))
+    while different and len(chosen) < maker.options.foils:
+        chosen += rng.sample(different, min(len(different), maker.options.foils - len(chosen)))
     return chosen
 
 
-def swap(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
+def swap(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
     """Ask in one question whether two phrases can be swapped, and for the swap; return the proposal."""
-    asked = Ask(task.template["swap"], {"caption": source.text}, objection=_contradicts_itself)
+    asked = Ask(maker.template["swap"], {"caption": source.text}, objection=_contradicts_itself)
     reply = (yield [asked])[0]
     if reply.fields is None:
-        return Proposal((task.quarantine(source, reply, "swap"),), calls=reply.calls)
+        return Proposal((maker.quarantine(source, reply, "swap"),), calls=reply.calls)
     if reply.fields["possible"] == "no":
         return Proposal(skipped="the model finds nothing to swap", calls=reply.calls)
     edit = f"{reply.fields['first']} ↔ {reply.fields['second']}"
-    return Proposal((task.candidate(source, reply.fields["sentence"], "negative", edit),), calls=reply.calls)
+    return Proposal((maker.candidate(source, reply.fields["sentence"], "negative", edit),), calls=reply.calls)
 
 
 # -- objections: answers that can be read but cannot be meant --------------------------------------------------------
@@ -163,68 +137,94 @@ def guard(first: str, second: str) -> str:
     return "superfluous output" if is_superfluous(first, second) else ""
 
 
-def second_positive(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
+def second_positive(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
     """Run Algorithms 1 and 2 with a bounded number of rounds and return the proposal. Every attempt is kept with the
     reason of its refusal, and the validator's corrections are kept as alternatives.
     """
-    rng = dice_for(task.seed, task.maker, source.id)
+    rng = dice_for(maker.options.seed, maker.name, source.id)
     kept: list[Candidate] = []
     calls = 0
-    ask = Ask(task.template["write"], {"caption": source.text}, seed=task.seed)
-    for _ in range(task.rounds):
+    ask = Ask(maker.template["write"], {"caption": source.text}, seed=maker.options.seed)
+    for _ in range(ROUNDS):
         reply = (yield [ask])[0]
         calls += reply.calls
         if reply.fields is None:
-            kept.append(task.quarantine(source, reply, ask.step.name, "positive"))
+            kept.append(maker.quarantine(source, reply, ask.step.name, "positive"))
             break
         text, plan = reply.fields["paraphrase"], reply.fields["plan"]
         reason, temperature = guard(source.text, text), AFTER_GUARD
         if not reason:
-            verdict = yield from judged(task, source, text)
+            verdict = yield from judged(maker, source, text)
             calls += verdict.calls
             kept += verdict.candidates
             reason, temperature = verdict.skipped, AFTER_VALIDATOR
         if not reason:
-            kept.append(task.candidate(source, text, "positive", plan))
+            kept.append(maker.candidate(source, text, "positive", plan))
             break
-        kept.append(task.candidate(source, text, "positive", plan, refused=reason))
+        kept.append(maker.candidate(source, text, "positive", plan, refused=reason))
         ask = replace(ask, seed=rng.randrange(2**31), temperature=temperature)  # ask M{P1} again, as published
     return Proposal(tuple(kept), calls=calls)
 
 
-def judged(task: WorkflowTask, source: SourceCaption, text: str) -> Talk[Proposal]:
+def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Talk[Proposal]:
     """Run Algorithm 2's validator. The proposal is empty if it accepts; otherwise `skipped` says that it does not, and
     the candidate is its correction or its unreadable answer.
     """
-    step = read_template("validate", task.prompts)["validate"]
+    step = maker.validator
     reply = (yield [Ask(step, {"first": source.text, "second": text})])[0]
     refused = "refused by the validator"
     if reply.fields is None:
-        unread = replace(task.quarantine(source, reply, "validate", "positive"), kind="verdict")
+        unread = replace(maker.quarantine(source, reply, "validate", "positive"), kind="verdict")
         return Proposal((unread,), refused, reply.calls)
     if reply.fields["verdict"] == "yes":
         return Proposal(calls=reply.calls)
     reason, correction = reply.fields["reason"], reply.fields["correction"]
     if is_na(correction) or guard(source.text, correction):
         return Proposal((), refused, reply.calls)
-    kept = task.candidate(source, correction, "positive", reason, "alternative: the validator's correction")
+    kept = maker.candidate(source, correction, "positive", reason, "alternative: the validator's correction")
     return Proposal((replace(kept, kind="correction"),), refused, reply.calls)
 
 
-def enrich(task: WorkflowTask, source: SourceCaption) -> Talk[Proposal]:
+def enrich(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
     """Ask for each caption with more details; return the proposal. All captions of an item are enriched, or none."""
-    if source.id in task.covered:
+    if source.id in maker.covered:
         return Proposal(skipped="enriched with the first caption of its item")
-    item = task.items.get(source.id)
+    item = maker.enriched.get(source.id)
     texts = item.captions if item is not None else (source.text,)
-    replies = yield [Ask(task.template["enrich"], {"caption": text}) for text in texts]
+    replies = yield [Ask(maker.template["enrich"], {"caption": text}) for text in texts]
     found = []
     for k, (text, reply) in enumerate(zip(texts, replies)):
         true = item is None or any(row[k] for row in item.match)
         role: Role = "positive" if true else "negative"
         if reply.fields is None:
-            found.append(task.quarantine(source, reply, "enrich", role))
+            found.append(maker.quarantine(source, reply, "enrich", role))
         else:
-            made = task.candidate(source, reply.fields["enriched"], role, "more details")
+            made = maker.candidate(source, reply.fields["enriched"], role, "more details")
             found.append(made if item is None else replace(made, tags={"original": text, "caption": k}))
     return Proposal(tuple(found), calls=sum(r.calls for r in replies))
+
+
+WORKFLOWS = {
+    "replace": replace_or_add,
+    "add": replace_or_add,
+    "swap": swap,
+    "paraphrase": second_positive,
+    "enrich": enrich,
+}
+
+
+def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
+    """Return the maker of this name: `llm:` and the name of its prompts."""
+    if not options.model:
+        raise no_generator()
+    kind = name.removeprefix("llm:")
+    maker = LLMMaker(name, options, read_template(kind, options.prompts), WORKFLOWS[kind.split("-")[0]])
+    if captions.bench is None or kind not in ("paraphrase", "enrich"):
+        return maker
+    items = {s.id: captions.items[s.id] for s in captions.sources}
+    if kind == "paraphrase":
+        return replace(maker, foils={key: item.negatives for key, item in items.items() if len(item.match) == 1})
+    items = {key: item for key, item in items.items() if not all(map(all, item.match))}
+    first = {(item.subset, item.id): key for key, item in reversed(items.items())}  # the first source of each item
+    whole = {key: items.pop(key) for key in first.values()}
+    return replace(maker, enriched=whole, covered=frozenset(items))

@@ -69,7 +69,7 @@ def _one_object(text: str) -> dict[str, Any]:
     start = text.find("{")
     if start < 0:
         raise MalformedError("no JSON object")
-    decoder = json.JSONDecoder(object_pairs_hook=_once_each, parse_constant=_no_constant)
+    decoder = json.JSONDecoder(object_pairs_hook=_once_each)
     try:
         found, end = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -85,10 +85,6 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise MalformedError("a field said twice")
     return found
-
-
-def _no_constant(name: str) -> Any:
-    raise MalformedError(f"{name} is not a JSON value")
 
 
 def _value(name: str, value: Any, kind: str) -> Any:
