@@ -32,7 +32,7 @@ def reworded(doc: Any, changes: Mapping[int, str], *, repair: bool = True) -> st
 def written(pieces: Sequence[Piece], *, like: str = "") -> str:
     """Return the pieces joined; with `like`, articles are adjusted and the first letter gets the case of `like`."""
     words = [w for w, _ in pieces]
-    fitted = fit_articles(words) if like else words
+    fitted = fit_articles(words, like) if like else words
     text = "".join(w + blank for w, (_, blank) in zip(fitted, pieces))
     return first_letter_like(text, like) if like else text
 
@@ -50,20 +50,21 @@ def spaced(words: Iterable[str]) -> list[Piece]:
 
 def sentence(words: Iterable[str], end: str, like: str) -> str:
     """Return words as a sentence with this end, and the first letter in the case of `like`."""
-    text = written(spaced(fit_articles([w for w in words if w]))) + end
+    text = written(spaced(fit_articles([w for w in words if w], like))) + end
     return first_letter_like(text, like) if like[:1].isalpha() else text
 
 
-def fit_articles(words: Sequence[str]) -> list[str]:
-    """Return the words with `a` and `an` adjusted to the next word.
+def fit_articles(words: Sequence[str], source: str = "") -> list[str]:
+    """Return the words with `a` and `an` adjusted to the next word, but for those that the source has before it.
 
-    >>> fit_articles(["A", "owl", "and", "an", "dog", ",", "a"])
-    ['An', 'owl', 'and', 'a', 'dog', ',', 'a']
+    >>> fit_articles(["A", "owl", "and", "an", "dog", ",", "an", "mp3"], "An hour with an mp3.")
+    ['An', 'owl', 'and', 'a', 'dog', ',', 'an', 'mp3']
     """
     fitted = list(words)
     for k, word in enumerate(words[:-1]):
         after = words[k + 1].split(" ")[0] if word.lower() in ("a", "an") else ""
-        if after[:1].isalnum() and after.lower() not in ("a", "an", "the"):
+        said = f"{word} {after}".lower() in source.lower()
+        if not said and after[:1].isalnum() and after.lower() not in ("a", "an", "the"):
             right = article_for(after)
             fitted[k] = right.capitalize() if word[0].isupper() else right
     return fitted
