@@ -108,10 +108,10 @@ def _run(run: Run, label: str) -> dict[str, Any]:
 
 def _task(run: Run, name: str) -> dict[str, Any]:
     chosen = task(name)
-    found = {"name": name, "what": chosen.what, "outcome": packed(run.outcomes(name), "i1"), "margin": ""}
+    entry = {"name": name, "what": chosen.what, "outcome": packed(run.outcomes(name), "i1"), "margin": ""}
     if isinstance(chosen.rule, Outrank) and not chosen.swapped:
-        found["margin"] = packed(margins(chosen, run.layout, run.scores(chosen.needs)), "<f4")
-    return found
+        entry["margin"] = packed(margins(chosen, run.layout, run.scores(chosen.needs)), "<f4")
+    return entry
 
 
 def _seen(run: Run, needs: Input) -> np.ndarray:
@@ -137,9 +137,9 @@ def _findings(run: Run) -> dict[int, list[str]]:
         return {}
     keys = zip(run.subsets, run.table.column("id").to_pylist(), strict=True)
     rows = {key: row for row, key in enumerate(keys)}
-    found: dict[int, list[str]] = {}
+    messages: dict[int, list[str]] = {}
     for finding in run.findings:
         row = rows.get((finding["subset"], finding["item"]))
         if row is not None:
-            found.setdefault(row, []).append(f"{finding['code']}: {finding['message']}")
-    return found
+            messages.setdefault(row, []).append(f"{finding['code']}: {finding['message']}")
+    return messages

@@ -71,10 +71,10 @@ class BaselineResult:
 
 def read_baseline(path: Path) -> Document:
     """Return an audit that was saved as JSON."""
-    found = read_json(path)
-    if not isinstance(found, dict) or not {"verdict", "hash", "attackers", "results"} <= set(found):
+    audit = read_json(path)
+    if not isinstance(audit, dict) or not {"verdict", "hash", "attackers", "results"} <= set(audit):
         raise DataError("is not an audit", where=str(path), hint="write one: creperie audit BENCH --json > FILE")
-    return found
+    return audit
 
 
 def against_baseline(now: Document, before: Document) -> BaselineResult:
@@ -152,8 +152,8 @@ def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
     for row in audit["results"]:
         case = ElementTree.SubElement(suite, "testcase", classname=f"audit.{row['subset']}", name=str(row["attacker"]))
         if (row["subset"], row["attacker"]) in failing:
-            told = _told(row)
-            ElementTree.SubElement(case, "failure", message=told, type="leak").text = told
+            message = _told(row)
+            ElementTree.SubElement(case, "failure", message=message, type="leak").text = message
     for name, why in not_sent.items():
         case = ElementTree.SubElement(suite, "testcase", classname="audit", name=name)
         ElementTree.SubElement(case, "skipped", message=str(why))
@@ -167,7 +167,7 @@ def sarif_log(audit: Document, place: str, result: BaselineResult | None = None)
     """Return SARIF 2.1.0: one result per leak, one rule per attacker. `place` is the benchmark's relative path."""
     failing = _failing(audit, result)
     rules = [{"id": a["name"], "shortDescription": {"text": _rule(a)}} for a in audit["attackers"]]
-    found = []
+    leaks = []
     for row in audit["results"]:
         if not row["leaks"]:
             continue
@@ -182,9 +182,9 @@ def sarif_log(audit: Document, place: str, result: BaselineResult | None = None)
         }
         if result is not None:
             entry["baselineState"] = "new" if worse else "unchanged"
-        found.append(entry)
+        leaks.append(entry)
     driver = {"name": "creperie", "version": __version__, "rules": rules}
-    log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": found}]}
+    log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": leaks}]}
     return json.dumps(log, ensure_ascii=False, indent=2) + "\n"
 
 
@@ -214,8 +214,8 @@ def badge_svg(audit: Document) -> str:
 
 
 def _not_run(audit: Document) -> Mapping[str, str]:
-    found = audit.get("not_sent") or audit.get("not_run") or {}
-    return found if isinstance(found, Mapping) else dict.fromkeys(map(str, found), "not run")
+    attackers = audit.get("not_sent") or audit.get("not_run") or {}
+    return attackers if isinstance(attackers, Mapping) else dict.fromkeys(map(str, attackers), "not run")
 
 
 def _rule(attacker: Document) -> str:

@@ -76,11 +76,11 @@ def gather_runs(
 
 def runs_in(places: Iterable[str | Path]) -> list[Path]:
     """Return run folders; a folder that is not a run is replaced by the runs in it."""
-    found: list[Path] = []
+    folders: list[Path] = []
     for place in map(Path, places):
         inside = sorted(p.parent for p in place.glob(f"*/{RUN_FILE}")) if place.is_dir() else []
-        found += inside if inside and not (place / RUN_FILE).is_file() else [place]
-    return list(dict.fromkeys(found))
+        folders += inside if inside and not (place / RUN_FILE).is_file() else [place]
+    return list(dict.fromkeys(folders))
 
 
 def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path | None) -> RunGroup:

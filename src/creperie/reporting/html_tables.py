@@ -85,7 +85,6 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
                 if result["subset"] != "all":
                     continue
                 human = human_level(group.name, result["task"], "all")
-                found = sum(run.document["finding_counts"].values())
                 first = [text(group.name)] if several else []
                 named = HtmlCell(part("titled", run.model, label), label, "name")
                 rows.append(
@@ -99,7 +98,7 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
                         percent(human),
                         number(result["ties"]),
                         number(result["void"]),
-                        number(found),
+                        number(sum(run.document["finding_counts"].values())),
                     ]
                 )
     keep = [i for i, name in enumerate(columns) if name != "human" or any(r[i].value is not None for r in rows)]
@@ -110,14 +109,16 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
 def task_table(group: RunGroup, name: str) -> Markup:
     """Return a table with one row per subset and one column per model."""
     having = [(r, label) for r, label in group.labelled if name in r.tasks]
-    found = [{x["subset"]: x for x in run.results if x["task"] == name} for run, _ in having]
-    subsets = [s for s in dict.fromkeys(s for by in found for s in by) if any(by[s]["n"] for by in found if s in by)]
+    by_model = [{x["subset"]: x for x in run.results if x["task"] == name} for run, _ in having]
+    subsets = [
+        s for s in dict.fromkeys(s for by in by_model for s in by) if any(by[s]["n"] for by in by_model if s in by)
+    ]
     humans = [human_level(group.name, name, s) for s in subsets]
     with_human = not all(map(math.isnan, humans))
     rows = []
     for subset, human in zip(subsets, humans, strict=True):
-        one = next(by[subset] for by in found if subset in by)
-        cells = [result_cell(by.get(subset), human) for by in found]
+        one = next(by[subset] for by in by_model if subset in by)
+        cells = [result_cell(by.get(subset), human) for by in by_model]
         rows.append(
             [
                 text(subset),
@@ -125,7 +126,7 @@ def task_table(group: RunGroup, name: str) -> Markup:
                 *cells,
                 percent(one["chance"]),
                 *([percent(human)] if with_human else []),
-                number(sum(by[subset]["ties"] for by in found if subset in by)),
+                number(sum(by[subset]["ties"] for by in by_model if subset in by)),
             ]
         )
     labels = [label for _, label in having]

@@ -38,8 +38,8 @@ class LeaderboardEntry(RunHeader):
 
     def result(self, task_name: str, subset: str = "all") -> dict[str, Any] | None:
         """Return the result of a task on a subset; None if the run has none."""
-        found = (r for r in self.document["results"] if r["task"] == task_name and r["subset"] == subset)
-        return next(found, None)
+        matching = (r for r in self.document["results"] if r["task"] == task_name and r["subset"] == subset)
+        return next(matching, None)
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class RunsFolder:
         """Return the runs in the folder now; headers that did not change are not read again."""
         states = dict(self._headers())
         self._read = {path: self._known(path, state) for path, state in states.items()}
-        entries = tuple(found for _, found in self._read.values() if isinstance(found, LeaderboardEntry))
-        bad = tuple((path.parent.name, found) for path, (_, found) in self._read.items() if isinstance(found, str))
+        entries = tuple(entry for _, entry in self._read.values() if isinstance(entry, LeaderboardEntry))
+        bad = tuple((path.parent.name, reason) for path, (_, reason) in self._read.items() if isinstance(reason, str))
         about: dict[str, Any] = {"names": {}, "failed": []}
         for zoo in (*self.folder.glob(ZOO_FILE), *self.folder.glob(f"*/{ZOO_FILE}")):
             one = read_json(zoo)

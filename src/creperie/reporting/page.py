@@ -101,28 +101,28 @@ def _pictures(group: RunGroup, contents: Contents, progress: Progress) -> Thumbn
 
 def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
     """Return (id, heading, HTML) for the sections before the items. With several benchmarks, each has a tab."""
-    found = [("summary", "Summary", _summary(groups))]
+    sections = [("summary", "Summary", _summary(groups))]
     if len(groups) == 1:
-        return [*found, *_of_benchmark(groups[0], contents, progress)]
+        return [*sections, *_of_benchmark(groups[0], contents, progress)]
     if contents.figures and (drawn := rank_figure(groups)):
-        found.append(("ranks", "Ranks", drawn))
+        sections.append(("ranks", "Ranks", drawn))
     panels = [(group.name, _of_benchmark(group, contents, progress)) for group in groups]
-    return [*found, ("benchmarks", "By benchmark", part("tabs", panels))]
+    return [*sections, ("benchmarks", "By benchmark", part("tabs", panels))]
 
 
 def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
     """Return (id, heading, HTML) for the sections of one benchmark: results, figures, comparisons and audit."""
-    found = [("results", "Results", _results(group))]
+    sections = [("results", "Results", _results(group))]
     if contents.figures and (drawn := page_figures(group)):
-        found.append(("figures", "Figures", drawn))
+        sections.append(("figures", "Figures", drawn))
     if contents.comparisons and (compared := _comparisons(group, progress)):
-        found.append(("comparisons", "Comparisons", compared))
+        sections.append(("comparisons", "Comparisons", compared))
         ranked, blind = ranked_and_blind(group.runs)
         if 1 < len(ranked) <= MOST_COMPARED:
-            found.append(("robustness", "Robustness", robust_part(robustness(ranked, blind=blind), _names(group))))
+            sections.append(("robustness", "Robustness", robust_part(robustness(ranked, blind=blind), _names(group))))
     if audit := contents.audits.get(group.runs[0].hash):
-        found.append(("audit", "Audit", part("audit", audit, blind_rows(audit))))
-    return found
+        sections.append(("audit", "Audit", part("audit", audit, blind_rows(audit))))
+    return sections
 
 
 def _summary(groups: Sequence[RunGroup]) -> str:
@@ -133,8 +133,8 @@ def _summary(groups: Sequence[RunGroup]) -> str:
         runs = [run for group in groups for run in group.runs]
         links = {group.runs[0].hash: f"#bench-{k}" for k, group in enumerate(groups)}
         listed = standings_table(rank_runs(runs, names=names), links) + part("folded", "All results as a list", listed)
-    found = list(_findings(groups))
-    return part("benchmarks", groups) + listed + (part("findings", found) if found else "")
+    findings = list(_findings(groups))
+    return part("benchmarks", groups) + listed + (part("findings", findings) if findings else "")
 
 
 def _findings(groups: Sequence[RunGroup]) -> Iterator[tuple[str, str, str | None]]:
@@ -221,15 +221,15 @@ def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str
 
 def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, dict[str, Any]]:
     """Return audits from JSON files, by content hash; raise a UsageError if one is of another benchmark."""
-    found: dict[str, dict[str, Any]] = {}
+    audits: dict[str, dict[str, Any]] = {}
     for file in files:
         read = read_json(file)
         if not isinstance(read, dict) or not {"verdict", "text", "hash", "attackers", "results"} <= set(read):
             raise DataError("is not an audit", where=str(file), hint="write one with `creperie audit BENCH --json`")
         if str(read["hash"]) not in {g.runs[0].hash for g in groups}:
             raise UsageError("is an audit of another benchmark than that of the runs", where=str(file))
-        found[read["hash"]] = read
-    return found
+        audits[read["hash"]] = read
+    return audits
 
 
 def make_audits(

@@ -31,7 +31,7 @@ def rank_figure(groups: Sequence[RunGroup]) -> str:
 def _shown(figures: Iterator[tuple[Figure, str]], prefix: str) -> str:
     if find_spec("matplotlib") is None:
         return ""
-    parts = [figure_html(figure, said, f"{prefix}-{number}") for number, (figure, said) in enumerate(figures)]
+    parts = [figure_html(figure, caption, f"{prefix}-{number}") for number, (figure, caption) in enumerate(figures)]
     return part("figures", parts) if parts else ""
 
 
@@ -63,8 +63,8 @@ def _of_task(group: RunGroup, name: str) -> Iterator[tuple[Figure, str]]:
     if not 0 < len(series) <= MOST_MODELS:
         return
     if task(name).value in SHARES:
-        said = f"{group.name}, {name}: accuracy by subset with intervals, against chance"
-        yield accuracy_by_subset(series, levels, title=name), said + (" and people" if levels.human else "")
+        caption = f"{group.name}, {name}: accuracy by subset with intervals, against chance"
+        yield accuracy_by_subset(series, levels, title=name), caption + (" and people" if levels.human else "")
     if isinstance(task(name).rule, Outrank) and not task(name).swapped:
         yield margins_figure(group, name), f"{group.name}, {name}: items by margin; left of zero the model is wrong"
 
@@ -74,8 +74,8 @@ def _crossed(group: RunGroup) -> Iterator[tuple[Figure, str]]:
 
     for number, (run, label) in enumerate(group.labelled):
         if {"itt", "tot"} <= set(run.tasks) and number < MOST_MODELS:
-            said = f"{group.name}, {label}: items that pass with the image (itt) and between captions (tot)"
-            yield confusion_figure(group, number, ("itt", "tot"), examples=False), said
+            caption = f"{group.name}, {label}: items that pass with the image (itt) and between captions (tot)"
+            yield confusion_figure(group, number, ("itt", "tot"), examples=False), caption
 
 
 def _ranked(groups: Sequence[RunGroup]) -> Iterator[tuple[Figure, str]]:

@@ -26,13 +26,13 @@ def ranked_and_blind(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     return [run for run in ranked if most in run.tasks], [str(run.path) for run in attackers if run.path]
 
 
-def robust_part(found: Robustness, names: Mapping[str, str]) -> Markup:
+def robust_part(robustness: Robustness, names: Mapping[str, str]) -> Markup:
     """Return the ranks of models under every choice, and the tests of pairs; `names` are labels of models."""
     rows = [
-        [text(names.get(row.name, row.name), "name"), *(_ranked(row, k) for k in range(len(found.choices)))]
-        for row in found.ranks
+        [text(names.get(row.name, row.name), "name"), *(_ranked(row, k) for k in range(len(robustness.choices)))]
+        for row in robustness.ranks
     ]
-    ranks = table(["model", *found.choices], rows, label="Ranks under every choice", text=("model",))
+    ranks = table(["model", *robustness.choices], rows, label="Ranks under every choice", text=("model",))
     pairs = [
         [
             text(names.get(pair.a, pair.a), "name"),
@@ -42,12 +42,12 @@ def robust_part(found: Robustness, names: Mapping[str, str]) -> Markup:
             number(pair.reversing),
             text({None: "–", True: "yes", False: "no"}[pair.survives]),
         ]
-        for pair in found.pairs
+        for pair in robustness.pairs
     ]
     heads = ["A", "B", "A − B, points, 90 %", "equivalent", "wrong labels that reverse them", "survives wrong labels"]
-    moved = [choice for k, choice in enumerate(found.choices) if any(row.gains[k] for row in found.ranks)]
+    moved = [choice for k, choice in enumerate(robustness.choices) if any(row.gains[k] for row in robustness.ranks)]
     below = table(heads, pairs, label="Pairs of models", text=("A", "B", "equivalent"))
-    return part("robust", ranks, below, moved, found.accuracies, names)
+    return part("robust", ranks, below, moved, robustness.accuracies, names)
 
 
 def _ranked(row: Ranking, k: int) -> HtmlCell:

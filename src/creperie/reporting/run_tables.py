@@ -66,14 +66,14 @@ class RunTable:
 
     def best(self) -> set[tuple[Labels, Labels]]:
         """Return the best cells of every column, all of them on a tie; none in a table of one row."""
-        found: set[tuple[Labels, Labels]] = set()
+        leaders: set[tuple[Labels, Labels]] = set()
         for column in self.columns if len(self.rows) > 1 else ():
             own = {row: cell for row in self.rows if (cell := self.cells.get((row, column)))}
             shown = {row: float(cell.text(self.choice.digits)) for row, cell in own.items() if cell.value == cell.value}
             if len(shown) > 1:
                 top = (min if next(iter(own.values())).ranks else max)(shown.values())
-                found |= {(row, column) for row, value in shown.items() if value == top}
-        return found
+                leaders |= {(row, column) for row, value in shown.items() if value == top}
+        return leaders
 
     def document(self) -> dict[str, Any]:
         cells = [
@@ -114,9 +114,9 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     rows = list(dict.fromkeys(row for row, _ in cells))
     columns = list(dict.fromkeys(column for _, column in cells))
     fixed = {d: records[0][0][d] for d in DIMENSIONS if d not in shown}
-    told = ", ".join(f"{value}" for d, value in fixed.items() if d != "subset")
+    scope = ", ".join(f"{value}" for d, value in fixed.items() if d != "subset")
     ties = sorted({str(run.document["ties"]) for run in runs})
-    caption = f"Accuracy in %{f' ({told})' if told else ''}; a tie counts as {' or '.join(ties)}."
+    caption = f"Accuracy in %{f' ({scope})' if scope else ''}; a tie counts as {' or '.join(ties)}."
     return RunTable(choice, rows, columns, cells, caption)
 
 

@@ -27,12 +27,12 @@ from creperie.training import (
 
 def study_in(places: Sequence[str | Path]) -> Path | None:
     """Return the study file of a call that names it or its folder; None if the call names runs."""
-    found = [_study_file(Path(place)) for place in places]
-    if len(found) > 1 and any(found):
+    files = [_study_file(Path(place)) for place in places]
+    if len(files) > 1 and any(files):
         raise UsageError(
-            "a study is reported alone", where=str(next(filter(None, found))), hint="give it a page of its own"
+            "a study is reported alone", where=str(next(filter(None, files))), hint="give it a page of its own"
         )
-    return found[0] if found else None
+    return files[0] if files else None
 
 
 def _study_file(place: Path) -> Path | None:
@@ -45,13 +45,13 @@ def load_study(path: Path) -> TrainingStudy:
     """Return the study in a file; raise a DataError that says what is wrong if no page can be made of it."""
     hint = "write one with `creperie train study`"
     try:
-        found = read_study(read_json(path))
-        wrong = _wrong(found)
+        study = read_study(read_json(path))
+        wrong = _wrong(study)
     except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise DataError(f"is not a study ({type(e).__name__}: {e})", where=str(path), hint=hint) from None
     if wrong:
         raise DataError(f"is not a study ({wrong})", where=str(path), hint=hint)
-    return found
+    return study
 
 
 def _wrong(study: TrainingStudy) -> str:
@@ -212,5 +212,5 @@ def _chart(study: TrainingStudy) -> str:
             arms[arm_name(arm)] = [Gain(*_parts(c), *seed_interval(gains)) for c, gains in known.items()]
     if not arms:
         return ""
-    said = "Points gained by kind of test, biased and clean; a line is the range or the interval over seeds"
-    return part("figures", [figure_html(gains_by_arm(arms, mark=MARKED_GAIN), said, "gains")], "figures single")
+    caption = "Points gained by kind of test, biased and clean; a line is the range or the interval over seeds"
+    return part("figures", [figure_html(gains_by_arm(arms, mark=MARKED_GAIN), caption, "gains")], "figures single")

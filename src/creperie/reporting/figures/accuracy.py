@@ -66,7 +66,7 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
 
 def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[Any, str]]:
     """Draw ticks at chance and diamonds at the level of people; return (mark, legend label)."""
-    found: list[tuple[Any, str]] = []
+    marks: list[tuple[Any, str]] = []
     styles: tuple[tuple[str, Mapping[str, float], dict[str, Any]], ...] = (
         ("chance", levels.chance, {"marker": "|", "markersize": 13, "markeredgewidth": 1.6, "color": SOFT}),
         ("people", levels.human, {"marker": "D", "markersize": 6, "markerfacecolor": "none", "color": INK}),
@@ -75,8 +75,8 @@ def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[An
         known = [(by[s], y) for y, s in enumerate(subsets) if s in by and not math.isnan(by[s])]
         if known:
             (drawn,) = axes.plot(*zip(*known, strict=True), linestyle="none", zorder=2, **style)
-            found.append((drawn, name))
-    return found
+            marks.append((drawn, name))
+    return marks
 
 
 def _points(axes: Axes, one: Series, subsets: Sequence[str], shift: float, k: int) -> Any:

@@ -162,11 +162,11 @@ def _names(gains: Sequence[Gain]) -> list[tuple[float, str]]:
     >>> _names([Gain("", "swap", 7, 6, 8), Gain("", "negate", 9, 8, 9.5), Gain("", "add", 30, 29, 31)])
     [(9.5, 'swap, negate'), (31, 'add')]
     """
-    found: list[tuple[float, float, str]] = []
+    labels: list[tuple[float, float, str]] = []
     for gain in sorted(gains, key=lambda g: g.value):
-        if found and gain.value - found[-1][0] < NEAR:
-            _, right, kinds = found.pop()
-            found.append((gain.value, max(right, gain.high), f"{kinds}, {gain.kind}"))
+        if labels and gain.value - labels[-1][0] < NEAR:
+            _, right, kinds = labels.pop()
+            labels.append((gain.value, max(right, gain.high), f"{kinds}, {gain.kind}"))
         else:
-            found.append((gain.value, gain.high, gain.kind))
-    return [(right, kinds) for _, right, kinds in found]
+            labels.append((gain.value, gain.high, gain.kind))
+    return [(right, kinds) for _, right, kinds in labels]

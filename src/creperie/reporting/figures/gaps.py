@@ -71,9 +71,9 @@ def _margins(axes: Axes, name: str, known: np.ndarray, bins: int) -> None:
     if ties:
         axes.bar(0, ties, width, color=SOFT, edgecolor="white", linewidth=0.4)
     right = float((known > 0).mean()) if len(known) else float("nan")
-    said = f"{name}: {percent(right)} % above zero" + (f", {ties:,} ties" if ties else "")
+    title = f"{name}: {percent(right)} % above zero" + (f", {ties:,} ties" if ties else "")
     axes.axvline(0, color=INK, linewidth=0.9)
-    axes.set_title(said, fontsize=8.5, fontweight="normal")
+    axes.set_title(title, fontsize=8.5, fontweight="normal")
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xlim(edges[0], edges[-1])
@@ -145,8 +145,8 @@ def bias_distributions(scores: Mapping[str, np.ndarray], *, title: str = "", bin
 
 
 def _known(values: Sequence[float] | np.ndarray) -> np.ndarray:
-    found = np.asarray(values, dtype=np.float64)
-    return found[np.isfinite(found)]
+    numbers = np.asarray(values, dtype=np.float64)
+    return numbers[np.isfinite(numbers)]
 
 
 def _shares(axes: Axes, values: np.ndarray, edges: np.ndarray, k: int) -> Any:

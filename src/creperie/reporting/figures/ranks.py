@@ -44,7 +44,7 @@ def rank_changes(columns: list[str], ranking: list[Ranking], *, title: str = "")
 def scatter(
     x: Mapping[str, float],
     y: Mapping[str, float],
-    found: Correlation,
+    correlation: Correlation,
     *,
     labels: tuple[str, str] = ("", ""),
     title: str = "",
@@ -73,8 +73,8 @@ def scatter(
         slope, start = np.polyfit(xs, ys, 1)
         ends = np.array([xs.min(), xs.max()])
         axes.plot(ends, start + slope * ends, color=SOFT, linewidth=1, linestyle="--", zorder=0)
-    sure = "" if math.isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]"
-    axes.set_title(f"{title}  r = {found.value:.2f}{sure}, n = {found.n}".strip(), fontsize=9)
+    sure = "" if math.isnan(correlation.low) else f" [{correlation.low:.2f}, {correlation.high:.2f}]"
+    axes.set_title(f"{title}  r = {correlation.value:.2f}{sure}, n = {correlation.n}".strip(), fontsize=9)
     axes.set_xlabel(labels[0])
     axes.set_ylabel(labels[1])
     axes.grid()
@@ -102,35 +102,37 @@ class Confusion:
 def confusion(first: np.ndarray, second: np.ndarray, tasks: tuple[str, str]) -> Confusion:
     """Return the outcomes of two tasks, crossed.
 
-    >>> found = confusion(np.array([1, 1, 0, -1]), np.array([1, 0, 2, 1]), ("itt", "tot"))
-    >>> found.counts[True, False], found.counts[False, False], found.n
+    >>> crossed = confusion(np.array([1, 1, 0, -1]), np.array([1, 0, 2, 1]), ("itt", "tot"))
+    >>> crossed.counts[True, False], crossed.counts[False, False], crossed.n
     (1, 1, 3)
     """
     both = (first != VOID) & (second != VOID)
     masks = {(a, b): both & ((first == HIT) == a) & ((second == HIT) == b) for a, b in CELLS}
-    found = {cell: np.flatnonzero(mask) for cell, mask in masks.items()}
+    cells = {cell: np.flatnonzero(mask) for cell, mask in masks.items()}
     return Confusion(
-        tasks, {c: len(rows) for c, rows in found.items()}, {c: int(rows[0]) for c, rows in found.items() if len(rows)}
+        tasks, {c: len(rows) for c, rows in cells.items()}, {c: int(rows[0]) for c, rows in cells.items() if len(rows)}
     )
 
 
 @styled
 def confusion_squares(
-    found: Confusion, examples: Mapping[tuple[bool, bool], Sequence[str]] | None = None, *, title: str = ""
+    crossed: Confusion, examples: Mapping[tuple[bool, bool], Sequence[str]] | None = None, *, title: str = ""
 ) -> Figure:
     """Return four fields, darker with more items; with `examples`, the captions of an item in each."""
-    told = examples or {}
-    figure = new_figure(6.4 if told else 3.4, 3.9 if told else 3.1)
+    captions = examples or {}
+    figure = new_figure(6.4 if captions else 3.4, 3.9 if captions else 3.1)
     axes = figure.subplots()
-    first, second = found.tasks
+    first, second = crossed.tasks
     for passes in CELLS:
         x, y = int(not passes[1]), int(not passes[0])
-        n = found.counts[passes]
-        share = n / found.n if found.n else 0.0
+        n = crossed.counts[passes]
+        share = n / crossed.n if crossed.n else 0.0
         axes.fill_between([x, x + 1], y, y + 1, color=colour(0), alpha=0.08 + 0.55 * share, linewidth=0)
         number = f"{n:,}  ({percent(share)} %)"
-        axes.text(x + 0.5, y + (0.2 if told else 0.5), number, ha="center", va="center", fontsize=11, fontweight="bold")
-        lines = [textwrap.shorten(text, 130, placeholder="…") for text in told.get(passes, ())]
+        axes.text(
+            x + 0.5, y + (0.2 if captions else 0.5), number, ha="center", va="center", fontsize=11, fontweight="bold"
+        )
+        lines = [textwrap.shorten(text, 130, placeholder="…") for text in captions.get(passes, ())]
         wrapped = "\n".join("\n   ".join(textwrap.wrap(line, 44)) for line in lines)
         axes.text(x + 0.04, y + 0.34, wrapped, va="top", fontsize=7, linespacing=1.25)
     for at in (0, 1, 2):

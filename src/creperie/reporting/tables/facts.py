@@ -64,17 +64,17 @@ class RecipeFindings:
     runs: tuple[tuple[str, str, Sequence[Document]], ...] = ()  #: (model, benchmark, results)
 
 
-def fact_rows(key: str, found: RecipeFindings) -> list[FactRow]:
+def fact_rows(key: str, findings: RecipeFindings) -> list[FactRow]:
     """Return the rows that can be filled in this table; none for tables that are filled by runs."""
     makes = ROWS.get(key)
-    return [row for row in makes(found) if row.values] if makes else []
+    return [row for row in makes(findings) if row.values] if makes else []
 
 
-def _subset_counts(table: str, found: RecipeFindings) -> list[FactRow]:
+def _subset_counts(table: str, findings: RecipeFindings) -> list[FactRow]:
     printed = published_table(table)
     columns = [column.name for column in printed.columns]
     rows = []
-    for stage, bench in found.benches.items():
+    for stage, bench in findings.benches.items():
         values = {name: float(bench.subsets[name]) for name in columns if name in bench.subsets}
         if values and "total" in columns:
             values["total"] = sum(values.values())
@@ -82,10 +82,10 @@ def _subset_counts(table: str, found: RecipeFindings) -> list[FactRow]:
     return rows
 
 
-def _sugarcrepe_4(found: RecipeFindings) -> list[FactRow]:
+def _sugarcrepe_4(findings: RecipeFindings) -> list[FactRow]:
     """Return the rows of SugarCrepe's Table 4; mean scores only if they are probabilities, as in the paper."""
     rows = []
-    for stage, document in found.pairwise.items():
+    for stage, document in findings.pairwise.items():
         for row in document["results"]:
             if row["kind"] in KINDS and row["attacker"] in SCORES:
                 means = {"aro_crepe": 100 * row["first"], "sugarcrepe": 100 * row["second"]}
@@ -98,7 +98,7 @@ def _sugarcrepe_4(found: RecipeFindings) -> list[FactRow]:
     return rows
 
 
-def _sugarcrepe_6(found: RecipeFindings) -> list[FactRow]:
+def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
     """Return GPT-4V's rows from the answers that SugarCrepe's authors released: means of both caption orders."""
     return [
         FactRow(
@@ -110,7 +110,7 @@ def _sugarcrepe_6(found: RecipeFindings) -> list[FactRow]:
             ("sugarcrepe",),
             _share_intervals(d["values"], d["n"]),
         )
-        for stage, d in found.answers.items()
+        for stage, d in findings.answers.items()
     ]
 
 
@@ -120,9 +120,9 @@ def _share_intervals(values: Mapping[str, float], n: Mapping[str, int]) -> dict[
     return {name: (100 * low, 100 * high) for name, (low, high) in bounds.items()}
 
 
-def _sugarcrepe_9(found: RecipeFindings) -> list[FactRow]:
+def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
     rows = []
-    for stage, document in found.people.items():
+    for stage, document in findings.people.items():
         if document.get("task") != "better-foil":
             continue
         sources = document["sources"]
@@ -151,11 +151,11 @@ def _said_by(document: Document) -> str:
 
 
 def _trained(
-    found: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
+    findings: RecipeFindings, of: str, rows: Mapping[str, str], groups: Mapping[str, str], columns: Mapping[str, str]
 ) -> list[FactRow]:
     """Return rows of the training studies that start as the paper's model does: from scratch (RN50) or trained."""
     made = []
-    for stage, document in found.trainings.items():
+    for stage, document in findings.trainings.items():
         if document.get("scratch", False) != (of == "RN50"):
             continue
         for arm, model in rows.items():
@@ -176,19 +176,19 @@ def _trained(
     return made
 
 
-def _sugarcrepe_5(found: RecipeFindings) -> list[FactRow]:
+def _sugarcrepe_5(findings: RecipeFindings) -> list[FactRow]:
     columns = _BIASED | _CLEAN
-    return [row for of, rows in ARM_ROWS.items() for row in _trained(found, of, rows, {}, columns)]
+    return [row for of, rows in ARM_ROWS.items() for row in _trained(findings, of, rows, {}, columns)]
 
 
-def _sugarcrepe_10(found: RecipeFindings) -> list[FactRow]:
+def _sugarcrepe_10(findings: RecipeFindings) -> list[FactRow]:
     groups = {arm: f"{'refined' if arm.endswith('-refined') else 'template'} hard negatives" for arm in REFINED_ROWS}
-    return _trained(found, "RN50", REFINED_ROWS, groups | {"none": ""}, _CLEAN)
+    return _trained(findings, "RN50", REFINED_ROWS, groups | {"none": ""}, _CLEAN)
 
 
-def _scpp_13(found: RecipeFindings) -> list[FactRow]:
+def _scpp_13(findings: RecipeFindings) -> list[FactRow]:
     rows = []
-    for stage, document in found.tunings.items():
+    for stage, document in findings.tunings.items():
         model = str(document["model"])
         group = next((g for word, g in TUNED.items() if word in stage or word in model.lower()), "CLIP-ViT-B/32")
         own = any(same_model(model, uri) for uri in model_uris(f"{group}, frozen", group))
@@ -219,20 +219,20 @@ _JUDGES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-def _scpp_20(found: RecipeFindings) -> list[FactRow]:
+def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
     """Return the rows of SugarCrepe++'s Table 20: unweighted means over the subsets of a form of foil, then over models
     (for CLIP the 15 variants of Table 12).
     """
     variants = [uri for row in published_table("sugarcrepe++/12").rows for uri in row.uris]
     rows = []
-    for kind, bench in itertools.product(("replace", "swap"), dict.fromkeys(bench for _, bench, _ in found.runs)):
+    for kind, bench in itertools.product(("replace", "swap"), dict.fromkeys(bench for _, bench, _ in findings.runs)):
         group = "SugarCrepe" if bench in benchmark_names("sugarcrepe") else "SugarCrepe++"
         values: dict[str, float] = {}
         n: dict[str, int] = {}
         intervals: dict[str, tuple[float, float]] = {}
         others: list[str] = []
         for column, (task, real, substitutes) in _JUDGES.items():
-            means = _means_of(found, bench, task, kind)
+            means = _means_of(findings, bench, task, kind)
             if column == "clip":
                 own = [m for m in means if any(same_model(m, uri) for uri in variants)]
             else:
@@ -258,10 +258,10 @@ class _SubsetMean(NamedTuple):
     interval: tuple[float, float] | None
 
 
-def _means_of(found: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, _SubsetMean]:
+def _means_of(findings: RecipeFindings, bench: str, task: str, kind: str) -> dict[str, _SubsetMean]:
     """Return for each model the mean over the subsets of a form of foil, in percent, with its interval."""
     means = {}
-    for model, on, results in found.runs:
+    for model, on, results in findings.runs:
         own = [r for r in results if on == bench and r["task"] == task and str(r["subset"]).startswith(kind) and r["n"]]
         if own:
             value = sum(100 * r["hits"] / r["n"] for r in own) / len(own)
@@ -281,11 +281,11 @@ def _joined(mean: float, rows: Sequence[Document]) -> tuple[float, float] | None
     return mean - below, mean + above
 
 
-def _sade_1(found: RecipeFindings) -> list[FactRow]:
+def _sade_1(findings: RecipeFindings) -> list[FactRow]:
     """Return the rows of SADE's Table 1: sizes and chance by branch, people's ratings before and after filtering."""
     rows = []
-    for stage, bench in found.benches.items():
-        if stage in found.people:  # rated items, before filtering
+    for stage, bench in findings.benches.items():
+        if stage in findings.people:  # rated items, before filtering
             continue
         own = {column: name for column, name in BRANCHES.items() if name in bench.subsets}
         parts = {column: bench.only([name]) for column, name in own.items()}
@@ -297,7 +297,7 @@ def _sade_1(found: RecipeFindings) -> list[FactRow]:
         rows.append(FactRow(stage, "references", "size", texts))
         levels = {column: round(100 * chance[name], 1) for column, name in own.items()}
         rows.append(FactRow(stage, "random results", "chance, %", levels))
-    for stage, document in found.people.items():
+    for stage, document in findings.people.items():
         if document.get("task") == "bias-rating":
             for source, model in zip(document["sources"], ("original references", "SADE references")):
                 rated = {r["subset"]: r for r in document["table"] if r["source"] == source}
@@ -307,10 +307,10 @@ def _sade_1(found: RecipeFindings) -> list[FactRow]:
     return rows
 
 
-def _hit_2(found: RecipeFindings) -> list[FactRow]:
+def _hit_2(findings: RecipeFindings) -> list[FactRow]:
     """Return counts of captions with both constructions, by tag `source`; `world-as-cc` stands in for `cc`."""
     rows = []
-    for stage, bench in found.benches.items():
+    for stage, bench in findings.benches.items():
         for group, ending in (("as parsed", ""), ("simplified", "-simplified")):
             for model, subset in (("Active/Passive", "passive"), ("Ditransitive", "dative")):
                 items = list(bench.only([subset + ending])) if subset + ending in bench.subsets else []
@@ -332,11 +332,11 @@ def _source(tag: str) -> str:
     return tag.rpartition("-as-")[2]
 
 
-def _hit_c(found: RecipeFindings) -> list[FactRow]:
+def _hit_c(findings: RecipeFindings) -> list[FactRow]:
     """Return the effects that the paper prints, over all models and of one model alone, under its names."""
     rows = []
     printed = {(row.group, row.model) for row in published_table("hit-or-be-hit/C").rows}
-    for stage, document in found.fits.items():
+    for stage, document in findings.fits.items():
         for fit in document["fits"]:
             alone = _alone(fit["sample"])
             for effect in fit["coefficients"]:

@@ -161,16 +161,16 @@ def _our_row(
         if not column.measured:
             continue
         for i, run in enumerate(runs):
-            found = _asked_otherwise(table, run) or figure(run, column, any_benchmark=any_benchmark)
-            if isinstance(found, Unfit):
-                reasons.setdefault(i, found.reason)
+            cell = _asked_otherwise(table, run) or figure(run, column, any_benchmark=any_benchmark)
+            if isinstance(cell, Unfit):
+                reasons.setdefault(i, cell.reason)
                 continue
             if column.name in figures:
                 raise UsageError(
-                    f"two runs of {model} fill column {column.title!r}: {figures[column.name].run} and {found.run}",
+                    f"two runs of {model} fill column {column.title!r}: {figures[column.name].run} and {cell.run}",
                     hint="give one of them",
                 )
-            figures[column.name] = found
+            figures[column.name] = cell
             used[i].append(column.name)
     for i, run in enumerate(runs):
         if not used[i]:

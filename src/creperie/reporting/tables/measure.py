@@ -55,10 +55,10 @@ def figure(run: Run, column: Column, *, any_benchmark: bool = False) -> Measured
 
 
 def _subsets(run: Run, column: Column) -> list[str]:
-    found = dict.fromkeys(run.subsets)
+    names = dict.fromkeys(run.subsets)
     if not column.subsets:
-        return list(found)
-    return [name for name in found if any(fnmatchcase(name, pattern) for pattern in column.subsets)]
+        return list(names)
+    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in column.subsets)]
 
 
 def _measured(run: Run, column: Column) -> Measured | Unfit:
@@ -71,9 +71,9 @@ def _measured(run: Run, column: Column) -> Measured | Unfit:
         elif chosen.swapped and run.swap is None:
             reason = f"it does not say how P1 and P2 are reordered: score with --task {chosen.name}"
         else:
-            found = measure(chosen, run.layout, run.scores(chosen.needs), run.swap, run.settings)
-            if found.applies.any():
-                return found
+            measured = measure(chosen, run.layout, run.scores(chosen.needs), run.swap, run.settings)
+            if measured.applies.any():
+                return measured
             reason = f"task {chosen.name!r} has nothing to compare in its items"
     return Unfit(reason)
 

@@ -92,8 +92,8 @@ def _our_lines(row: OurRow, columns: Sequence[Column]) -> list[TableLine]:
 
 
 def _size(row: OurRow, column: Column) -> str:
-    found = row.figures.get(column.name)
-    return f"{found.n:,}" if found and found.n else ""
+    cell = row.figures.get(column.name)
+    return f"{cell.n:,}" if cell and cell.n else ""
 
 
 def _value(row: OurRow, column: Column) -> str:
@@ -105,8 +105,8 @@ def _value(row: OurRow, column: Column) -> str:
 
 
 def _interval(row: OurRow, column: Column) -> str:
-    found = row.figures.get(column.name)
-    return f"[{found.low:.1f}, {found.high:.1f}]" if found and not math.isnan(found.low) else ""
+    cell = row.figures.get(column.name)
+    return f"[{cell.low:.1f}, {cell.high:.1f}]" if cell and not math.isnan(cell.low) else ""
 
 
 def _difference(row: OurRow, column: Column) -> str:
