@@ -23,40 +23,40 @@ if TYPE_CHECKING:
 
 
 def audit_document(
-    found: Audit, spec: str | Path = "", options: Mapping[str, Any] = MappingProxyType({})
+    audit: Audit, spec: str | Path = "", options: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
     """Return everything that an audit found. `spec` is the user's name of the benchmark, `options` the non-default
     options.
     """
-    whole = replace(found.whole, spec=str(spec)) if spec else found.whole
+    whole = replace(audit.whole, spec=str(spec)) if spec else audit.whole
     return {
-        "benchmark": found.name,
-        "hash": found.hash,
-        "items": found.items,
-        "attackable": found.attackable,
+        "benchmark": audit.name,
+        "hash": audit.hash,
+        "items": audit.items,
+        "attackable": audit.attackable,
         **whole.document(),
         "version": __version__,
         "options": dict(options),
         "command": audit_command(whole.spec, options),
-        "bound": found.whole.bound,
-        "against": list(found.whole.against),
-        "threshold": found.threshold,
-        "seed": found.seed,
-        "attackers": [{"name": a.name, "prefers": a.prefers, "otherwise": a.otherwise} for a in found.attackers],
-        "not_sent": found.not_sent,
-        "results": [row_document(row) for row in found.rows],
-        "views": [row_document(row) for row in found.views],
-        "subsets": [_judgement(j) for j in found.judgements],
-        "cues": {subset: [_cue(cue, example) for cue, example in cues] for subset, cues in found.cues.items()},
-        "examples": {subset: [asdict(e) for e in examples] for subset, examples in found.examples.items()},
+        "bound": audit.whole.bound,
+        "against": list(audit.whole.against),
+        "threshold": audit.threshold,
+        "seed": audit.seed,
+        "attackers": [{"name": a.name, "prefers": a.prefers, "otherwise": a.otherwise} for a in audit.attackers],
+        "not_sent": audit.not_sent,
+        "results": [row_document(row) for row in audit.rows],
+        "views": [row_document(row) for row in audit.views],
+        "subsets": [_judgement(j) for j in audit.judgements],
+        "cues": {subset: [_cue(cue, example) for cue, example in cues] for subset, cues in audit.cues.items()},
+        "examples": {subset: [asdict(e) for e in examples] for subset, examples in audit.examples.items()},
         "gaps": {
-            subset: {name: asdict(shape) for name, shape in shapes.items()} for subset, shapes in found.shapes.items()
+            subset: {name: asdict(shape) for name, shape in shapes.items()} for subset, shapes in audit.shapes.items()
         },
         "likeness": [
             asdict(alike) | {"couples": {c.kind: {k: asdict(v) for k, v in c.measures.items()} for c in alike.couples}}
-            for alike in found.likeness
+            for alike in audit.likeness
         ],
-        "symmetry": [s.document() for s in found.symmetry],
+        "symmetry": [s.document() for s in audit.symmetry],
     }
 
 

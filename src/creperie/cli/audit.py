@@ -121,15 +121,15 @@ def audit(
     parts = [load_part(spec, part, models.seed) for spec in bench]
     if len(parts) == 2:
         return _compare(parts[0], parts[1], options.attackers, models)
-    found = _run(parts[0], options, models, engine)
-    found = replace(found, whole=replace(found.whole, spec=bench[0], images=part.images or ""))
-    document = audit_document(found, options=changed_options(options, part, models)) | _ceilings(parts[0])
+    blind_audit = _run(parts[0], options, models, engine)
+    blind_audit = replace(blind_audit, whole=replace(blind_audit.whole, spec=bench[0], images=part.images or ""))
+    document = audit_document(blind_audit, options=changed_options(options, part, models)) | _ceilings(parts[0])
     if html:
         write_audit_page(document, html)
     keep_audit(document)
     record_audit(Path(bench[0]), document)
     shown = document | ({"html": str(html)} if html else {})
-    return with_ci(CommandResult(shown, lambda: show_audit(found, html), code=found.code), ci, bench[0])
+    return with_ci(CommandResult(shown, lambda: show_audit(blind_audit, html), code=blind_audit.code), ci, bench[0])
 
 
 def _run(bench: Benchmark, options: AuditOptions, models: AttackerModels, engine: Engine | None = None) -> Audit:
@@ -170,21 +170,21 @@ def atlas(
     out, html = output.out, output.html
     if out is None and html is None:
         raise UsageError("nothing to write", hint="pass `out=` or `html=`")
-    found = []
+    documents = []
     for given in audits:
         read = (
             read_json(Path(given)) if given.endswith(".json") else _audited(given, output.keep, options, part, models)
         )
         if not isinstance(read, dict) or not {"verdict", "text", "results", "subsets", "attackers"} <= set(read):
             raise DataError("is not an audit", where=given, hint="write one with `creperie audit BENCH --json`")
-        found.append(read)
+        documents.append(read)
     for path, page in ((out, atlas_markdown), (html, atlas_page)):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, page(found))
+            write_text(path, page(documents))
     written = [str(path) for path in (out, html) if path]
-    document = {"benchmarks": {a["benchmark"]: a["verdict"] for a in found}, "written": written}
-    return CommandResult(document, lambda: say(f"{len(found)} audits written to {', '.join(written)}"))
+    document = {"benchmarks": {a["benchmark"]: a["verdict"] for a in documents}, "written": written}
+    return CommandResult(document, lambda: say(f"{len(documents)} audits written to {', '.join(written)}"))
 
 
 def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOptions, models: AttackerModels) -> Any:

@@ -20,27 +20,27 @@ AROUND = 16  #: characters of a caption shown before a cue
 TAILS = ("trailing blank", "no final period")  #: cues at the end of a caption
 
 
-def show_audit(found: Audit, html: Path | None) -> None:
+def show_audit(audit: Audit, html: Path | None) -> None:
     """Print the verdict, the table of attackers, and the cues through which the benchmark leaks."""
-    say(f"[bold]{escape(found.name)}[/bold]: {found.items:,} items, attacked blindly; {_clusters(found)}")
-    if found.symmetry and found.symmetry[-1].images.pairs:
-        say(f"symmetry: {escape(found.symmetry[-1].words)}")
-    say(f"[dim]{escape(found.whole.power)}[/dim]")
+    say(f"[bold]{escape(audit.name)}[/bold]: {audit.items:,} items, attacked blindly; {_clusters(audit)}")
+    if audit.symmetry and audit.symmetry[-1].images.pairs:
+        say(f"symmetry: {escape(audit.symmetry[-1].words)}")
+    say(f"[dim]{escape(audit.whole.power)}[/dim]")
     say()
-    _attack_table(found)
+    _attack_table(audit)
     say()
-    for judgement in found.judgements if len(found.judgements) > 1 else ():
+    for judgement in audit.judgements if len(audit.judgements) > 1 else ():
         colour = COLOURS.get(judgement.verdict, "yellow")
         say(f"[bold]{escape(judgement.subset)}[/bold] [{colour}]{escape(judgement.text)}[/]")
     say()
-    _cue_table(found)
-    _likeness_table(found)
-    for reason in dict.fromkeys(found.not_sent.values()):
-        names = ", ".join(name for name, why in found.not_sent.items() if why == reason)
+    _cue_table(audit)
+    _likeness_table(audit)
+    for reason in dict.fromkeys(audit.not_sent.values()):
+        names = ", ".join(name for name, why in audit.not_sent.items() if why == reason)
         say(f"not run: {escape(names)}: {escape(as_flags(reason))}")
     if html:
         say(f"page: {escape(str(html))}")
-    show_verdict(found.whole)
+    show_verdict(audit.whole)
 
 
 def show_verdict(judgement: Judgement) -> None:
@@ -49,17 +49,17 @@ def show_verdict(judgement: Judgement) -> None:
     say(f"next: {escape(judgement.next)}")
 
 
-def _clusters(found: Audit) -> str:
-    missing = found.items - found.attackable
+def _clusters(audit: Audit) -> str:
+    missing = audit.items - audit.attackable
     return f"{missing:,} have no true–false pair" if missing else "chance is 50 %, ties count half"
 
 
-def _attack_table(found: Audit) -> None:
+def _attack_table(audit: Audit) -> None:
     """Print a table with one row per subset and one column per attacker; a star marks a leak."""
-    names = [a.name for a in found.attackers]
-    cells = {(r.view, r.subset, r.attacker): r for r in (*found.rows, *found.views)}
+    names = [a.name for a in audit.attackers]
+    cells = {(r.view, r.subset, r.attacker): r for r in (*audit.rows, *audit.views)}
     rows = []
-    for view, subset in dict.fromkeys((r.view, r.subset) for r in (*found.rows, *found.views)):
+    for view, subset in dict.fromkeys((r.view, r.subset) for r in (*audit.rows, *audit.views)):
         mine = [cells.get((view, subset, name)) for name in names]
         best = max((r for r in mine if r), key=lambda r: (r.measure.accuracy, r.attacker == "ensemble"))
         label = f"{subset} {view}".strip()
@@ -84,9 +84,9 @@ def _interval(row: AuditRow) -> str:
     return f"{100 * row.measure.low:.1f}–{100 * row.measure.high:.1f}"
 
 
-def _cue_table(found: Audit) -> None:
+def _cue_table(audit: Audit) -> None:
     rows = []
-    for subset, cues in found.cues.items():
+    for subset, cues in audit.cues.items():
         for cue, example in cues[:MOST_CUES]:
             caption = example.positive if cue.positives >= cue.negatives else example.negative
             start = len(caption) - AROUND if cue.text in TAILS else caption.lower().find(cue.text) - AROUND // 2
@@ -100,10 +100,10 @@ def _cue_table(found: Audit) -> None:
         say()
 
 
-def _likeness_table(found: Audit) -> None:
+def _likeness_table(audit: Audit) -> None:
     rows = []
-    measures = list(dict.fromkeys(m for a in found.likeness for c in a.couples for m in c.measures))
-    for alike in found.likeness:
+    measures = list(dict.fromkeys(m for a in audit.likeness for c in a.couples for m in c.measures))
+    for alike in audit.likeness:
         for couple in alike.couples:
             values = [couple.measures.get(m) for m in measures]
             rows.append([alike.subset, couple.kind, *[f"{v.mean:.3f}" if v and v.n else "–" for v in values]])

@@ -34,8 +34,8 @@ def ceiling(benches: tuple[str, ...], subsets: bool, runs: tuple[str, ...]) -> C
     rows, accuracies = [], []
     for spec in benches:
         bench = load(spec)
-        found = ceilings(bench)
-        rows += [{"benchmark": bench.name, **c.document()} for c in (found if subsets else found[-1:])]
+        by_subset = ceilings(bench)
+        rows += [{"benchmark": bench.name, **c.document()} for c in (by_subset if subsets else by_subset[-1:])]
     for run in map(load_run, runs):
         accuracies += [{"model": run.model, **r.as_dict()} for r in half_truth_accuracy(run, bench)]
     accuracies = [row for row in accuracies if subsets or row["subset"] == "all"]

@@ -46,15 +46,15 @@ def compare(
     places = runs_in(runs)
     if len(places) > MOST_PAIRED and not (details or options.common or options.against):
         return _standings(places, options.tasks, settings, output)
-    found = compare_runs(places, options=options, settings=settings)
+    comparisons = compare_runs(places, options=options, settings=settings)
     if output != TableOutput():
         from creperie.reporting import render_rows
 
         heads = ["benchmark", "A", "B", *COLUMNS]
-        rows = [[r.benchmark, r.comparison.a, r.comparison.b, *_cells(r)] for r in found.rows]
-        text = render_rows(heads, rows, output.form, left=5, notes=(*NOTES, *found.notes))
-        return text_result(found.document(), text, output.out)
-    return CommandResult(found.document(), lambda: _show(found))
+        rows = [[r.benchmark, r.comparison.a, r.comparison.b, *_cells(r)] for r in comparisons.rows]
+        text = render_rows(heads, rows, output.form, left=5, notes=(*NOTES, *comparisons.notes))
+        return text_result(comparisons.document(), text, output.out)
+    return CommandResult(comparisons.document(), lambda: _show(comparisons))
 
 
 def _standings(
@@ -73,22 +73,22 @@ def _standings(
     return text_result(document, matrix_text(ranked, output.form), output.out)
 
 
-def _show(found: Comparisons) -> None:
-    show_notes(found.notes)
-    pairs = list(dict.fromkeys((r.benchmark, r.comparison.a, r.comparison.b) for r in found.rows))
+def _show(comparisons: Comparisons) -> None:
+    show_notes(comparisons.notes)
+    pairs = list(dict.fromkeys((r.benchmark, r.comparison.a, r.comparison.b) for r in comparisons.rows))
     for benchmark, a, b in pairs:
         say("[bold]{}[/bold]  A {}  against  B {}", benchmark, a, b)
-        _show_rows(found, benchmark, a, b)
+        _show_rows(comparisons, benchmark, a, b)
         say()
-    if found.rows:
+    if comparisons.rows:
         for line in NOTES:
             say(f"[dim]{line}[/dim]")
-    _show_ranks(found)
-    _show_correlations(found)
+    _show_ranks(comparisons)
+    _show_correlations(comparisons)
 
 
-def _show_rows(found: Comparisons, benchmark: str, a: str, b: str) -> None:
-    own = [r for r in found.rows if (r.benchmark, r.comparison.a, r.comparison.b) == (benchmark, a, b)]
+def _show_rows(comparisons: Comparisons, benchmark: str, a: str, b: str) -> None:
+    own = [r for r in comparisons.rows if (r.benchmark, r.comparison.a, r.comparison.b) == (benchmark, a, b)]
     print_table(COLUMNS, [_cells(row) for row in own], right=COLUMNS[2:])
 
 
@@ -100,27 +100,29 @@ def _cells(row: ComparisonRow) -> list[str]:
     return [row.task, row.subset, *figures, p_value(c.p), p_value(c.p_holm), only, p_value(c.mcnemar.p)]
 
 
-def _show_ranks(found: Comparisons) -> None:
-    if not found.ranks:
+def _show_ranks(comparisons: Comparisons) -> None:
+    if not comparisons.ranks:
         return
     say()
     rows = []
-    for r in found.ranks:
+    for r in comparisons.ranks:
         cells = [
             f"{percent(v)}  #{rank}{_moved(gain)}" for v, rank, gain in zip(r.values, r.ranks, r.gains, strict=True)
         ]
         rows.append((r.name, *cells))
     print_table(
-        ["model", *found.columns], rows, title="accuracy in % and rank (places won or lost against the first column)"
+        ["model", *comparisons.columns],
+        rows,
+        title="accuracy in % and rank (places won or lost against the first column)",
     )
 
 
-def _show_correlations(found: Comparisons) -> None:
-    if not found.correlations:
+def _show_correlations(comparisons: Comparisons) -> None:
+    if not comparisons.correlations:
         return
     say()
     rows = []
-    for c in found.correlations:
+    for c in comparisons.correlations:
         r = c.correlation
         interval = "" if math.isnan(r.low) else f"[{r.low:.2f}, {r.high:.2f}]"
         rows.append((c.a, c.b, r.kind, f"{r.n}", f"{r.value:.3f}", interval, p_value(r.p)))

@@ -156,8 +156,8 @@ def _show_world(bench: Benchmark, out: Path, sheet: Path, errors: int) -> None:
         say(f"   [dim]{item.subset}[/dim]")
         say(f"   [green]✓ {item.captions[0]}[/green]")
         say(f"   [red]✗ {item.captions[1]}[/red]\n")
-    found = "no errors" if errors == 0 else f"{errors} errors"
-    say(f"   {len(bench):,} items in {out / 'world'}, pictures in {sheet}; `creperie data check` finds {found}.\n")
+    count = "no errors" if errors == 0 else f"{errors} errors"
+    say(f"   {len(bench):,} items in {out / 'world'}, pictures in {sheet}; `creperie data check` finds {count}.\n")
 
 
 def _show_attacks(attacked: list[Row]) -> None:

@@ -38,22 +38,22 @@ def items(
     """
     from creperie.reporting import runs_in
 
-    found = difficulty(runs_in(runs), options=options, settings=settings)
+    study = difficulty(runs_in(runs), options=options, settings=settings)
     if table:
-        write_table(found.frame().drop_columns("images") if table.suffix != ".parquet" else found.frame(), table)
+        write_table(study.frame().drop_columns("images") if table.suffix != ".parquet" else study.frame(), table)
     if plot:
-        plot_items(found, plot)
-    document = {**found.document(), "table": str(table) if table else None}
-    unsettled = found.fit is not None and not found.fit.converged
-    return CommandResult(document, lambda: _show(found, document, top), code=3 if unsettled else None)
+        plot_items(study, plot)
+    document = {**study.document(), "table": str(table) if table else None}
+    unsettled = study.fit is not None and not study.fit.converged
+    return CommandResult(document, lambda: _show(study, document, top), code=3 if unsettled else None)
 
 
-def _show(found: ItemStudy, document: dict[str, Any], top: int) -> None:
+def _show(study: ItemStudy, document: dict[str, Any], top: int) -> None:
     show_notes(document["notes"])
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in document["kinds"].items())
     say("{}", f"{document['benchmark']} by {document['task']}, {len(document['models'])} models: {kinds}")
     rows = [row for row in document["items"] if row["kind"] == "suspicious"][:top]
-    columns = [c for c in ("difficulty", "discrimination", "rest", "suspicion") if c in found.frame().column_names]
+    columns = [c for c in ("difficulty", "discrimination", "rest", "suspicion") if c in study.frame().column_names]
     cells = [
         [row["subset"], row["id"], percent(row["right"]), *("" if row[c] is None else f"{row[c]:.2f}" for c in columns)]
         for row in rows
@@ -62,8 +62,8 @@ def _show(found: ItemStudy, document: dict[str, Any], top: int) -> None:
         print_table(
             ["subset", "item", "right", *columns], cells, right=("right", *columns), title="most suspicious first"
         )
-    if found.short is not None:
-        short = found.short
+    if study.short is not None:
+        short = study.short
         say(
             f"short form of {len(short.items):,} items: {percent(short.pairs)} % of pairs of models in the same order "
             f"({percent(short.random_pairs)} % with random items), accuracies off by {100 * short.error:.1f} points "

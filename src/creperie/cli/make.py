@@ -73,7 +73,7 @@ def make(
         raise UsageError("nowhere to write", hint="pass --out DIR, or --show or --html FILE to look only")
     sources = read_sources(captions, job, options.seed)
     chosen = build_maker(maker, options, sources)
-    expected = _estimate(chosen, sources, said=not output.dry_run)
+    expected = _estimate(chosen, sources, announce=not output.dry_run)
     if output.dry_run:
         return _dry(maker, expected)
     engine = _engine(where, chosen, sources) if output.out else None
@@ -104,14 +104,14 @@ def _advice(document: dict[str, Any], maker: Maker) -> str:
     return f"nothing was made: {top or 'there are no captions'}. To get foils, {steps}."
 
 
-def _estimate(maker: Maker, captions: Captions, *, said: bool) -> dict[str, Any]:
-    """Return the expected cost of an LLM maker (empty for others); with `said`, print it before any request."""
+def _estimate(maker: Maker, captions: Captions, *, announce: bool) -> dict[str, Any]:
+    """Return the expected cost of an LLM maker (empty for others); with `announce`, print it before any request."""
     if not maker.name.startswith("llm:"):
         return {}
 
     assert isinstance(maker, LLMMaker)
     expected = estimate_cost(maker, captions.sources)
-    if said:
+    if announce:
         click.echo(cost_sentence(expected), err=True)
     return {"estimate": expected}
 

@@ -27,14 +27,14 @@ def overlap(bench: str, corpora: tuple[str, ...], options: OverlapOptions, top: 
     from creperie.bench import load
 
     own = load(bench)
-    found = [found_in(own, corpus, options=options, progress=bar) for corpus in corpora]
+    overlaps = [found_in(own, corpus, options=options, progress=bar) for corpus in corpora]
 
     def show() -> None:
-        counts = [(f.texts, f.captions, f.exact, f.near, f.items, f.images) for f in found]
-        rows = [[f.corpus, *(f"{n:,}" for n in own)] for f, own in zip(found, counts, strict=True)]
+        counts = [(f.texts, f.captions, f.exact, f.near, f.items, f.images) for f in overlaps]
+        rows = [[f.corpus, *(f"{n:,}" for n in own)] for f, own in zip(overlaps, counts, strict=True)]
         print_table(COLUMNS, rows, right=COLUMNS[1:])
-        matches = [(f"{m.similarity:.2f}", m.caption, m.text) for f in found for m in f.matches[:top]]
+        matches = [(f"{m.similarity:.2f}", m.caption, m.text) for f in overlaps for m in f.matches[:top]]
         print_table(["similarity", "caption", "text"], matches)
 
-    document = {"overlaps": [f.document() for f in found]}
-    return CommandResult(document, show, ok=not any(f.items or f.images for f in found))
+    document = {"overlaps": [f.document() for f in overlaps]}
+    return CommandResult(document, show, ok=not any(f.items or f.images for f in overlaps))

@@ -33,14 +33,14 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
     """
     from creperie.scoring import load_run
 
-    found = simulated(claim, [load_run(run) for run in runs], options=options)
+    plan = simulated(claim, [load_run(run) for run in runs], options=options)
     if plot:
-        plot_power(found, plot)
-    needed = f"about {found.needed:,} items reach it" if found.needed else "more than 100,000 items would be needed"
+        plot_power(plan, plot)
+    needed = f"about {plan.needed:,} items reach it" if plan.needed else "more than 100,000 items would be needed"
 
     def show() -> None:
-        reached = f"{percent(found.power)} % (± {100 * 1.96 * found.error:.0f})"
-        say(f"{claim}: {found.items:,} items show it in {reached} of studies; target {percent(found.target)} %")
+        reached = f"{percent(plan.power)} % (± {100 * 1.96 * plan.error:.0f})"
+        say(f"{claim}: {plan.items:,} items show it in {reached} of studies; target {percent(plan.target)} %")
         say(needed)
 
-    return CommandResult(found.document(), show, ok=found.power >= found.target)
+    return CommandResult(plan.document(), show, ok=plan.power >= plan.target)

@@ -24,28 +24,28 @@ HINTS = {
 }
 
 
-def show_refined(found: Refined) -> None:
+def show_refined(refined: Refined) -> None:
     """Print what remains, the accuracies of attackers before and after, and the verdict of the final audit."""
-    total = len(found.original)
-    share = f"{100 * len(found.bench) / total:.1f} %" if total else "–"
-    seen = ", ".join(s.name for s in found.standings if not s.held_out)
-    say(f"[bold]{escape(found.original.name)}[/bold] by {found.plan.method} against {escape(seen)}")
-    say(f"[bold]{len(found.bench):,} of {total:,} items stay[/bold] ({share})")
+    total = len(refined.original)
+    share = f"{100 * len(refined.bench) / total:.1f} %" if total else "–"
+    seen = ", ".join(s.name for s in refined.standings if not s.held_out)
+    say(f"[bold]{escape(refined.original.name)}[/bold] by {refined.plan.method} against {escape(seen)}")
+    say(f"[bold]{len(refined.bench):,} of {total:,} items stay[/bold] ({share})")
     say()
-    _attackers(found)
+    _attackers(refined)
     say()
-    _subsets(found)
-    _reasons(found)
+    _subsets(refined)
+    _reasons(refined)
     say()
-    for line in advice(found):
+    for line in advice(refined):
         say(line)
-    show_verdict(found.judgement)
+    show_verdict(refined.judgement)
 
 
-def _attackers(found: Refined) -> None:
+def _attackers(refined: Refined) -> None:
     rows = []
-    repaired = found.plan.repair
-    for standing in found.standings:
+    repaired = refined.plan.repair
+    for standing in refined.standings:
         if standing.silent:
             continue
         middle = [percent(standing.repaired.get("all"))] if repaired else []
@@ -53,7 +53,7 @@ def _attackers(found: Refined) -> None:
     columns = ["attacker", "before", *(["repaired"] if repaired else []), "after", ""]
     if rows:
         print_table(columns, rows, title="Blind accuracy, % with 95 % interval (chance is 50)")
-    quiet = [s.name for s in found.standings if s.silent]
+    quiet = [s.name for s in refined.standings if s.silent]
     if quiet:
         say(f"[dim]no opinion on any item: {escape(', '.join(quiet))}[/dim]")
 
@@ -70,9 +70,9 @@ def percent(figure: Measure | None) -> str:
     return with_interval(figure.accuracy, figure.low, figure.high) if figure else "–"
 
 
-def _subsets(found: Refined) -> None:
+def _subsets(refined: Refined) -> None:
     rows = []
-    for outcome in found.outcomes:
+    for outcome in refined.outcomes:
         chosen = outcome.choice.selection
         most = "" if chosen is None else f"{max(0, round(chosen.bound)):,}" + ("" if chosen.proven else " (not proven)")
         sizes = [kept for _, kept in outcome.choice.curve]
@@ -95,13 +95,13 @@ def sparkline(values: list[int]) -> str:
     return "".join(BLOCKS[max(0, -(-v * len(BLOCKS) // top) - 1)] for v in values) if top else ""
 
 
-def _reasons(found: Refined) -> None:
+def _reasons(refined: Refined) -> None:
     from creperie.refining import REASONS
 
-    codes = [r.reason for r in found.removed]
+    codes = [r.reason for r in refined.removed]
     for code in dict.fromkeys(codes):
         say(f"[dim]{codes.count(code):,} left: {REASONS[code]}[/dim]")
-    for outcome in found.outcomes:
+    for outcome in refined.outcomes:
         if f := outcome.choice.filtered:
             say(
                 f"{escape(outcome.name)}: threshold {f.threshold:.4f}, mean of what stays {f.mean:+.4f}, "
@@ -110,24 +110,24 @@ def _reasons(found: Refined) -> None:
             )
 
 
-def advice(found: Refined) -> list[str]:
+def advice(refined: Refined) -> list[str]:
     """Return lines with advice on the selection: structural cues, proven or not, and where it was written."""
-    lines = [_structural(o) for o in found.outcomes if o.choice.structural]
-    if not len(found.bench):
+    lines = [_structural(o) for o in refined.outcomes if o.choice.structural]
+    if not len(refined.bench):
         return [*lines, "[red]nothing was written[/red]"]
-    unproven = [o for o in found.outcomes if o.choice.selection and not o.choice.selection.proven]
+    unproven = [o for o in refined.outcomes if o.choice.selection and not o.choice.selection.proven]
     if unproven:
         names = ", ".join(o.name for o in unproven)
         missed = sum(o.choice.selection.off for o in unproven if o.choice.selection)
         bins = f"; bins miss {missed} items in all, the signs balance" if missed else ""
         lines.append(f"[dim]the time limit decided for {escape(names)}: --time-limit gives more{bins}[/dim]")
-    lines.append(f"written to {escape(found.folder)}" if found.folder else "[dim]nothing was written[/dim]")
+    lines.append(f"written to {escape(refined.folder)}" if refined.folder else "[dim]nothing was written[/dim]")
     return lines
 
 
 def _structural(outcome: SubsetOutcome) -> str:
-    said = []
+    sentences = []
     for s in outcome.choice.structural:
         hint = next((hint for start, hint in HINTS.items() if s.attacker.startswith(start)), "rewrite the foils")
-        said.append(f"balancing {s.attacker} can leave {100 * s.share:.1f} % at most: {hint}")
-    return f"[red]structural[/red], {escape(outcome.name)}: {escape('; '.join(said))}"
+        sentences.append(f"balancing {s.attacker} can leave {100 * s.share:.1f} % at most: {hint}")
+    return f"[red]structural[/red], {escape(outcome.name)}: {escape('; '.join(sentences))}"

@@ -66,8 +66,8 @@ def _show_report(document: dict[str, Any]) -> None:
 def _study(path: Path, html: Path, title: str, figures: bool) -> CommandResult:
     from creperie.reporting import load_study, study_page
 
-    found = load_study(path)
-    write_text(html, study_page(found, title=title, figures=figures))
+    study = load_study(path)
+    write_text(html, study_page(study, title=title, figures=figures))
     size = html.stat().st_size
-    document = {"html": str(html), "bytes": size, "study": str(path.parent), "trainings": len(found.sat)}
-    return CommandResult(document, lambda: say(f"{html}: {len(found.sat)} trainings, {size / 2**10:,.0f} kB"))
+    document = {"html": str(html), "bytes": size, "study": str(path.parent), "trainings": len(study.sat)}
+    return CommandResult(document, lambda: say(f"{html}: {len(study.sat)} trainings, {size / 2**10:,.0f} kB"))

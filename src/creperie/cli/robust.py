@@ -26,27 +26,29 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
     """
     from creperie.reporting import runs_in
 
-    found = robustness(runs_in(runs), options=options, settings=settings)
+    rankings = robustness(runs_in(runs), options=options, settings=settings)
     if plot:
-        plot_ranks(found, plot)
+        plot_ranks(rankings, plot)
 
     def show() -> None:
-        rows = [[r.name, *(f"{percent(v)} #{k}" for v, k in zip(r.values, r.ranks, strict=True))] for r in found.ranks]
-        print_table(["model", *found.choices], rows, title="accuracy in % and rank")
+        rows = [
+            [r.name, *(f"{percent(v)} #{k}" for v, k in zip(r.values, r.ranks, strict=True))] for r in rankings.ranks
+        ]
+        print_table(["model", *rankings.choices], rows, title="accuracy in % and rank")
         pairs = [
             [p.a, p.b, points(p.difference, p.low, p.high), p_value(p.p_equivalent), "yes" if p.equivalent else "no"]
             + [f"{p.reversing:,}", "" if p.survives is None else "yes" if p.survives else "no"]
-            for p in found.pairs
+            for p in rankings.pairs
         ]
         heads = ["A", "B", "A − B, 90 %", "p", "equivalent", "labels that reverse", "survives wrong labels"]
         print_table(heads, pairs, right=heads[2:])
         noisy = [
             [n.model, f"{percent(n.accuracy)} [{percent(n.low)}, {percent(n.high)}]"]
             + [f"{percent(n.corrected)} [{percent(n.corrected_low)}, {percent(n.corrected_high)}]"]
-            for n in found.accuracies
+            for n in rankings.accuracies
         ]
-        if found.ceiling:
+        if rankings.ceiling:
             print_table(["model", "on these labels, %", "on right labels, %"], noisy)
-            say("a perfect model would reach {} % [{}, {}] on these labels".format(*map(percent, found.ceiling)))
+            say("a perfect model would reach {} % [{}, {}] on these labels".format(*map(percent, rankings.ceiling)))
 
-    return CommandResult(found.document(), show, ok=not any(any(r.gains) for r in found.ranks))
+    return CommandResult(rankings.document(), show, ok=not any(any(r.gains) for r in rankings.ranks))

@@ -173,11 +173,11 @@ def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
 
     from creperie.cli.score_text import duration
 
-    start, found = time.monotonic(), []
+    start, cells = time.monotonic(), []
     size, total = len(matrix.columns), len(matrix.rows)
     for number in range(total):
         mine = list(matrix.row(number))
-        found += mine
+        cells += mine
         if not several:
             continue
         failed = [cell for cell in mine if cell.error]
@@ -186,7 +186,7 @@ def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
         place = f"model {number + 1} of {total}, cell {(number + 1) * size} of {total * size}, {left} left"
         echo(f"{place}: {matrix.rows[number].label}: {outcome}", error=True)
     matrix.store.trim()
-    return found
+    return cells
 
 
 def _answer(cells: list[MatrixCell], zoo: Zoo, declared: bool, call: ScoreCall) -> CommandResult:

@@ -50,8 +50,8 @@ def show_run(run: Run) -> None:
     dropped = {name for name, value in constant.items() if name in ("task", "chance") or (name, value) in UNSAID}
     keep = [i for i, name in enumerate(columns) if name not in dropped]
     print_table([columns[i] for i in keep], [[row[i] for i in keep] for row in rows], right=RIGHT)
-    if said := [f"{name} {constant[name]}" for name in ("task", "chance") if name in dropped]:
-        say("[dim]{}[/dim]", "; ".join(said))
+    if footnotes := [f"{name} {constant[name]}" for name in ("task", "chance") if name in dropped]:
+        say("[dim]{}[/dim]", "; ".join(footnotes))
     level = f"{run.settings.level:.0%}".replace("%", " %")
     methods = ", ".join(dict.fromkeys(r["interval"] for r in run.results))
     say(f"[dim]accuracy in %, {level} interval ({methods}); a tie counts as {run.document['ties']}[/dim]")

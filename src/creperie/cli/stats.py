@@ -55,22 +55,22 @@ def stats(
     analyses, wish = _analyses(question, plot_by, per_model, bool(plot))
     long = _read(runs, source, bool(question.preset))
     written = write_table(long.table, table) if table else None
-    found = fit_study(long.table, analyses, wish, bar) if analyses else None
-    drawn = plot_interactions(found.fits, wish.cells, plot) if found and plot and wish.cells else None
+    study = fit_study(long.table, analyses, wish, bar) if analyses else None
+    drawn = plot_interactions(study.fits, wish.cells, plot) if study and plot and wish.cells else None
     document: dict[str, Any] = {"rows": len(long.table), "columns": long.table.column_names}
-    document |= found.document() if found else {}
+    document |= study.document() if study else {}
     document["notes"] = list(long.notes)
     document |= {"table": str(written) if written else None, "plot": str(drawn) if drawn else None}
 
     def show() -> None:
         show_notes(long.notes)
-        if found:
-            _show_study(found)
+        if study:
+            _show_study(study)
         for path in (written, drawn):
             if path:
                 say(f"wrote {path}")
 
-    return CommandResult(document, show, ok=found is None or found.converged)
+    return CommandResult(document, show, ok=study is None or study.converged)
 
 
 # -- reading the call ------------------------------------------------------------------------------------------------
@@ -89,8 +89,8 @@ def _analyses(
             raise UsageError("a preset has its own fixed effects", hint="give --preset or --fixed")
         chosen = find_analysis_preset(question.preset)
         cells = (axes[0], axes[1]) if axes else chosen.plot
-        found = {label: _changed(a, question) for label, a in chosen.analyses.items()}
-        return found, AnalysisExtras(per_model, True, chosen.plot[1], cells)
+        analyses = {label: _changed(a, question) for label, a in chosen.analyses.items()}
+        return analyses, AnalysisExtras(per_model, True, chosen.plot[1], cells)
     if not question.fixed:
         return {}, AnalysisExtras()
     analysis = _changed(Analysis(fixed=terms(list(question.fixed))), question)
@@ -148,29 +148,29 @@ def _listed(text: str) -> list[str]:
 
 
 def _named_lists(texts: Sequence[str], option: str) -> dict[str, tuple[str, ...]]:
-    found = pairs_of(texts, option, "NAME=VALUE,VALUE")
-    return {name: tuple(v.strip() for v in values.split(",")) for name, values in found.items()}
+    pairs = pairs_of(texts, option, "NAME=VALUE,VALUE").items()
+    return {name: tuple(v.strip() for v in values.split(",")) for name, values in pairs}
 
 
 def _sizes(texts: Sequence[str]) -> dict[str, float]:
-    found = {}
+    sizes = {}
     for text in texts:
         name, _, number = text.rpartition("=")
         try:
-            found[name] = float(number)
+            sizes[name] = float(number)
         except ValueError:
             raise UsageError(f"--size {text}", hint="write --size URI=NUMBER, as 151e6") from None
-    return found
+    return sizes
 
 
 # -- showing ---------------------------------------------------------------------------------------------------------
 
 
-def _show_study(found: FittedStudy) -> None:
-    for one in found.fits:
+def _show_study(study: FittedStudy) -> None:
+    for one in study.fits:
         _show_fit(one)
         say()
-    for left in found.skipped:
+    for left in study.skipped:
         title = ", ".join(part for part in (left.label, left.sample) if part)
         say("[yellow]not fitted[/yellow]: {}: {}", title, left.reason)
 

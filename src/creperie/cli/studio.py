@@ -65,6 +65,6 @@ def _export(runs: Path, out: Path, benches: tuple[str, ...], as_json: bool) -> i
         raise UsageError("there is no such folder", where=runs, hint="give the folder that `score --out` writes to")
     written = export_site(runs, out, benches=benches, progress=bar)
     size = sum(written.values())
-    told = f"{out / 'index.html'}: {len(written)} pages, {size / 2**20:.1f} MB"
-    echo(json.dumps({"site": str(out), "pages": written}) if as_json else told)
+    summary = f"{out / 'index.html'}: {len(written)} pages, {size / 2**20:.1f} MB"
+    echo(json.dumps({"site": str(out), "pages": written}) if as_json else summary)
     return 0

@@ -120,8 +120,8 @@ def as_flags(message: str) -> str:
     'choose another --out, or pass --force, or --clip-norm 1, or --encoder st:MODEL'
     """
 
-    def flag(found: re.Match[str]) -> str:
-        name, value = FLAGS.get(found[1], found[1]).replace("_", "-"), found[2].strip("'\"")
+    def flag(argument: re.Match[str]) -> str:
+        name, value = FLAGS.get(argument[1], argument[1]).replace("_", "-"), argument[2].strip("'\"")
         return f"--{name}" if value in ("", "True") else f"--{name} {value}"
 
     return re.sub(r"`([a-z][a-z_]*)=([^`]*)`", flag, message)
