@@ -56,11 +56,11 @@ def _brackets(text: str) -> Iterator[str]:
     ['( (S (NN a)) )', '(NP (NN b))']
     """
     depth = start = 0
-    for found in re.finditer(r"[()]", text):
-        start = found.start() if not depth else start
-        depth += 1 if found[0] == "(" else -1
+    for bracket in re.finditer(r"[()]", text):
+        start = bracket.start() if not depth else start
+        depth += 1 if bracket[0] == "(" else -1
         if not depth:
-            yield text[start : found.end()]
+            yield text[start : bracket.end()]
 
 
 def _plain(tree: Any) -> Any:
@@ -107,12 +107,12 @@ class _Grammar:
         for size in range(2, n + 1):
             for i in range(n - size + 1):
                 self._fill(chart, back, i, i + size)
-        found = {label: p + self.tops[label] for label, p in chart.get((0, n), {}).items() if label in self.tops}
-        if not found:
+        roots = {label: p + self.tops[label] for label, p in chart.get((0, n), {}).items() if label in self.tops}
+        if not roots:
             return None
         from nltk.tree import Tree as Drawn
 
-        tree = _drawn(Drawn, back, tagged, 0, n, max(found, key=lambda label: found[label]))
+        tree = _drawn(Drawn, back, tagged, 0, n, max(roots, key=lambda label: roots[label]))
         tree.un_chomsky_normal_form(unaryChar="+")
         return read_tree(tree.pformat(margin=10**9), where="pcfg")
 
@@ -223,12 +223,12 @@ class LineParser:
         try:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
-            found = self._process.stdout.readline()
+            answer = self._process.stdout.readline()
         except OSError:
-            found = ""
-        if not found:
+            answer = ""
+        if not answer:
             raise DataError("the parser ended without an answer", where=self.command[0], hint=" ".join(self.command))
-        return read_tree(found, where=self.command[0]) if found.startswith("(") else None
+        return read_tree(answer, where=self.command[0]) if answer.startswith("(") else None
 
     def close(self) -> None:
         """Kill the process; the next sentence starts a new one."""

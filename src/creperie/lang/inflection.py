@@ -32,8 +32,8 @@ def lemma(word: str, tag: str) -> str:
     known = _LEMMAS.get(tag[:1], {}).get(lowered)
     if known:
         return known
-    found = _lemminflect().getLemma(lowered, upos=_WORD_CLASSES.get(tag[:1], "NOUN"))
-    return str(found[0]) if found else lowered
+    lemmas = _lemminflect().getLemma(lowered, upos=_WORD_CLASSES.get(tag[:1], "NOUN"))
+    return str(lemmas[0]) if lemmas else lowered
 
 
 @cache
@@ -46,8 +46,8 @@ def inflected(base: str, tag: str) -> str:
     known = _FORMS.get(tag, {}).get(base)
     if known:
         return known
-    found = _lemminflect().getInflection(base, tag=tag)
-    return str(found[0]) if found else base
+    forms = _lemminflect().getInflection(base, tag=tag)
+    return str(forms[0]) if forms else base
 
 
 def knows_verb(base: str) -> bool:

@@ -80,24 +80,24 @@ def parse_many(texts: Sequence[str], *, workers: int | None = None) -> list[Pars
         return list(pool.map(parse_linkage, texts, chunksize=64))
 
 
-def grammaticality(found: Parse, words: int) -> float:
+def grammaticality(parse: Parse, words: int) -> float:
     """Return a score, higher is better: minus the number of unlinked words, then minus the cost of the best linkage.
 
     The cost counts for less than one word; a text without any parse scores as if no word could be linked.
 
     >>> good, costly, bad, none = Parse(0, 0.0, ""), Parse(0, 5.0, ""), Parse(1, 0.0, ""), Parse(None, 0.0, "")
-    >>> [grammaticality(found, words=4) for found in (good, costly, bad, none)]
+    >>> [grammaticality(parse, words=4) for parse in (good, costly, bad, none)]
     [-0.0, -0.25, -1.0, -5.0]
     """
-    if found.nulls is None:
+    if parse.nulls is None:
         return -float(words + 1)
-    return -(found.nulls + 0.5 * found.cost / (5.0 + abs(found.cost)))
+    return -(parse.nulls + 0.5 * parse.cost / (5.0 + abs(parse.cost)))
 
 
 def grammaticalities(texts: Sequence[str]) -> np.ndarray:
     """Return the grammaticality of each text, float32."""
-    found = parse_many(texts)
-    return np.array([grammaticality(p, len(t.split())) for p, t in zip(found, texts)], dtype=np.float32)
+    pairs = zip(parse_many(texts), texts)
+    return np.array([grammaticality(parse, len(text.split())) for parse, text in pairs], dtype=np.float32)
 
 
 @cache

@@ -89,12 +89,12 @@ def truth(caption: str, candidate: str, others: Sequence[str] = (), doc: Any = N
         return Truth(CONTRADICTED, "one denies the other")
     if not any(added for _, added in blocks):
         return Truth(ENTAILED, "it says less")
-    said = frozenset(form for other in others for w in words(other) for form in _forms(w))
+    mentioned = frozenset(form for other in others for w in words(other) for form in _forms(w))
     if len(blocks) == 1 and blocks[0][0] and max(map(len, blocks[0])) <= MOST_REPLACED:
-        return _replaced(*blocks[0], said, _tags(caption, doc))
+        return _replaced(*blocks[0], mentioned, _tags(caption, doc))
     if all(not removed or not added for removed, added in blocks):
         more = {w for removed, added in blocks if not removed for w in added}
-        if said & {lemma(w, "NNS") for w in more if kind_of(lemma(w, "NNS")) or dimension_of(w)}:
+        if mentioned & {lemma(w, "NNS") for w in more if kind_of(lemma(w, "NNS")) or dimension_of(w)}:
             return Truth(UNKNOWN, "another caption of the image names what is added")
         return Truth(COMPATIBLE, "it says more: the caption does not rule it out")
     return Truth(UNKNOWN, "they differ in more than one place")
@@ -139,8 +139,8 @@ def _tags(caption: str, doc: Any) -> dict[str, str]:
 # -- one place differs -----------------------------------------------------------------------------------------------
 
 
-def _replaced(old: list[str], new: list[str], said: frozenset[str], tags: dict[str, str]) -> Truth:
-    """Return the verdict on a replacement of words; `said` are the words of the image's other captions."""
+def _replaced(old: list[str], new: list[str], mentioned: frozenset[str], tags: dict[str, str]) -> Truth:
+    """Return the verdict on a replacement of words; `mentioned` are the words of the image's other captions."""
     while len(old) > 1 and len(new) > 1 and old[-1] == new[-1]:
         old, new = old[:-1], new[:-1]
     edit = f"{' '.join(old)} → {' '.join(new)}"
@@ -155,12 +155,12 @@ def _replaced(old: list[str], new: list[str], said: frozenset[str], tags: dict[s
     before, after = old[-1], new[-1]
     tag = tags.get(before, "")
     if tag.startswith("NN") and not (len(old) > 1 and len(new) > 1 and _is_place(old[0])):
-        return _named(lemma(before, "NNS"), " ".join([*new[:-1], lemma(after, "NNS")]), said, edit)
+        return _named(lemma(before, "NNS"), " ".join([*new[:-1], lemma(after, "NNS")]), mentioned, edit)
     if tag.startswith("VB"):
-        return _done(lemma(old[0], tags.get(old[0], tag)), _base(new[0]), said, edit)
+        return _done(lemma(old[0], tags.get(old[0], tag)), _base(new[0]), mentioned, edit)
     if len(old) == len(new) == 1:
-        return _described(before, after, said, edit)
-    if lemma(after, "NNS") in said:
+        return _described(before, after, mentioned, edit)
+    if lemma(after, "NNS") in mentioned:
         return Truth(UNKNOWN, f"another caption of the image names it: {edit}")
     return Truth(COMPATIBLE, f"something else is said: {edit}")
 
@@ -178,18 +178,18 @@ def _counted(old: str, new: str, edit: str) -> Truth:
     return Truth(UNKNOWN, f"a count for something else: {edit}")
 
 
-def _adds_up(said: Sequence[str]) -> bool:
+def _adds_up(caption_words: Sequence[str]) -> bool:
     """Return whether later counts sum to the first: `three cups, two … and one …`; True for fewer than three."""
-    counts = [_COUNTS[w] for w in said if w in _COUNTS]
+    counts = [_COUNTS[w] for w in caption_words if w in _COUNTS]
     return len(counts) < 3 or sum(counts[1:]) == counts[0]
 
 
-def _named(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
+def _named(old: str, new: str, mentioned: frozenset[str], edit: str) -> Truth:
     """Return the verdict on one noun replaced by another."""
     last = new.split()[-1]
     if is_above(new, old) or is_above(last, old):
         return Truth(ENTAILED, f"one is a kind of the other: {edit}")
-    if last in said or may_be_called(old, last) or not excludes(old, last):
+    if last in mentioned or may_be_called(old, last) or not excludes(old, last):
         return Truth(COMPATIBLE, f"both may be there, or be the same: {edit}")
     kinds = kind_of(old), kind_of(new) or kind_of(last)
     if kinds == ("person", "person") and new not in listed_for(old):
@@ -209,9 +209,9 @@ def may_be_called(noun: str, other: str) -> bool:
     return in_one_group("same", noun, other) and not ("" not in genders and genders[0] != genders[1])
 
 
-def _described(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
+def _described(old: str, new: str, mentioned: frozenset[str], edit: str) -> Truth:
     """Return the verdict on one attribute replaced by another."""
-    if new in said:
+    if new in mentioned:
         return Truth(COMPATIBLE, f"another caption of the image says it: {edit}")
     if in_one_group("same", old, new):
         return Truth(COMPATIBLE, f"both may be said of one thing: {edit}")
@@ -232,10 +232,10 @@ def _known_actions() -> frozenset[str]:
     return frozenset(verb for group in facts()["together"] for verb in group)
 
 
-def _done(old: str, new: str, said: frozenset[str], edit: str) -> Truth:
+def _done(old: str, new: str, mentioned: frozenset[str], edit: str) -> Truth:
     """Return the verdict on one action replaced by another, with the same subject."""
     net = open_wordnet()
-    if new in said or in_one_group("together", old, new):
+    if new in mentioned or in_one_group("together", old, new):
         return Truth(COMPATIBLE, f"both can be done at the same time: {edit}")
     if new in net.antonyms(old, "v") or {old, new} <= _known_actions():
         return Truth(CONTRADICTED, f"two actions that exclude each other: {edit}")

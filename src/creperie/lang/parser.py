@@ -62,13 +62,13 @@ def read_verbs_again(doc: Any, parser: str = "") -> Any:
 
     The verb is put into the past tense, which cannot be a noun, and the new parse is copied to the original words.
     """
-    said = [t.text for t in doc]
+    original = [t.text for t in doc]
     misread = [t for t in doc if _is_misread_verb(t)]
     if not misread:
         return doc
     from spacy.tokens import Doc
 
-    past = list(said)
+    past = list(original)
     for token in misread:
         past[token.i] = inflected(lemma(token.text, "VBZ"), "VBD")
     spaces = [bool(t.whitespace_) for t in doc]
@@ -80,7 +80,7 @@ def read_verbs_again(doc: Any, parser: str = "") -> Any:
         return doc
     return Doc(
         pipeline.vocab,
-        words=said,
+        words=original,
         spaces=spaces,
         tags=tags,
         heads=[t.head.i for t in again],

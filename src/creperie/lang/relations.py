@@ -154,8 +154,8 @@ def spatial(text: str) -> Spatial | None:
     >>> spatial("The hot dog is at the left side of the cup.").relation
     'is at the left side of'
     """
-    found = _pattern().fullmatch(text)
-    if not found:
+    match = _pattern().fullmatch(text)
+    if not match:
         return None
-    first, subject, relation, second, thing, end = found.groups()
+    first, subject, relation, second, thing, end = match.groups()
     return Spatial(subject.lower(), relation.lower(), thing.lower(), (first, second), end)

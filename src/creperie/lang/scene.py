@@ -54,14 +54,14 @@ def describes_same_scene(doc: Any, left: Any, right: Any, exchange: str) -> bool
     one, other = (t.head.i if exchange == "attributes" else t.i for t in (left, right))
     if not (after.degree(one) if one in after else 0) or not (after.degree(other) if other in after else 0):
         return False  # their relations are not known
-    names, said = ({i: after.nodes[i][part] for i in (one, other)} for part in ("name", "said"))
+    names, attributes = ({i: after.nodes[i][part] for i in (one, other)} for part in ("name", "said"))
     if exchange == "attributes":
-        after.nodes[one]["said"] = said[one] - {left.lower_} | {right.lower_}
-        after.nodes[other]["said"] = said[other] - {right.lower_} | {left.lower_}
+        after.nodes[one]["said"] = attributes[one] - {left.lower_} | {right.lower_}
+        after.nodes[other]["said"] = attributes[other] - {right.lower_} | {left.lower_}
     else:
         after.nodes[one]["name"], after.nodes[other]["name"] = names[other], names[one]
         if exchange == "phrases":
-            after.nodes[one]["said"], after.nodes[other]["said"] = said[other], said[one]
+            after.nodes[one]["said"], after.nodes[other]["said"] = attributes[other], attributes[one]
     alike = categorical_node_match(["name", "said", "does"], [None, None, None])
     return bool(is_isomorphic(before, after, alike, categorical_multiedge_match("relation", None)))
 
@@ -119,8 +119,8 @@ def scene_graph(doc: Any) -> Any:
     graph = MultiDiGraph()
     for token in doc:
         if token.tag_[:2] in ("NN", "PR") and token.dep_ not in ("compound", "npadvmod") and not _is_verb(token):
-            said = frozenset(c.lower_ for c in token.children if c.dep_ in _SAID)
-            graph.add_node(token.i, name=lemma(token.text, token.tag_), said=said, does=frozenset())
+            attributes = frozenset(c.lower_ for c in token.children if c.dep_ in _SAID)
+            graph.add_node(token.i, name=lemma(token.text, token.tag_), said=attributes, does=frozenset())
     acting: dict[int, set[str]] = {}
     for relation, both_ways, one, other in _relations(doc):
         if one.i in graph and other.i in graph:

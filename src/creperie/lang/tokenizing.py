@@ -78,8 +78,8 @@ def character_similarity(left: Sequence[str], right: Sequence[str], *, workers: 
         raise missing_extra("rapidfuzz", "lang") from None
     if not left:
         return np.zeros(0, dtype=np.float32)
-    found = cpdist(left, right, scorer=Levenshtein.normalized_similarity, workers=workers, dtype=np.float32)
-    return np.asarray(found, dtype=np.float32)
+    similarities = cpdist(left, right, scorer=Levenshtein.normalized_similarity, workers=workers, dtype=np.float32)
+    return np.asarray(similarities, dtype=np.float32)
 
 
 def word_jaccard(left: str, right: str) -> float:

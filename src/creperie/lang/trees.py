@@ -130,15 +130,15 @@ def kernel(x: Tree, y: Tree, *, lam: float = LAMBDA, sigma: float = SIGMA) -> fl
 
 def _numbered(tree: Tree) -> list[tuple[str, list[int]]]:
     """Return the nodes as (label, indices of the children), children first."""
-    found: list[tuple[str, list[int]]] = []
+    nodes: list[tuple[str, list[int]]] = []
 
     def visit(node: Tree) -> int:
         children = [visit(child) for child in node.children]
-        found.append((node.label, children))
-        return len(found) - 1
+        nodes.append((node.label, children))
+        return len(nodes) - 1
 
     visit(tree)
-    return found
+    return nodes
 
 
 def published_similarity(x: Tree, y: Tree) -> float:

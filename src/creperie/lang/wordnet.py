@@ -51,10 +51,10 @@ class WordNet:
 
     def synset(self, pos: str, offset: int) -> Synset:
         pos = "a" if pos == "s" else pos
-        found = self._synsets.get((pos, offset))
-        if found is None:
-            found = self._synsets[pos, offset] = self._read(pos, offset)
-        return found
+        cached = self._synsets.get((pos, offset))
+        if cached is None:
+            cached = self._synsets[pos, offset] = self._read(pos, offset)
+        return cached
 
     def follow(self, synset: Synset, symbol: str) -> list[Synset]:
         """Return the synsets that pointers of a kind refer to."""
@@ -69,15 +69,15 @@ class WordNet:
 
     def antonyms(self, lemma: str, pos: str) -> list[str]:
         """Return antonyms of a word in its two most frequent senses; for an adjective without any, of similar ones."""
-        found: dict[str, None] = {}
+        opposites: dict[str, None] = {}
         for synset in self.senses(lemma, pos)[:2]:
             for word in self._opposites(synset, lemma):
-                found[word] = None
-        if not found and pos == "a":
+                opposites[word] = None
+        if not opposites and pos == "a":
             for synset in self.senses(lemma, pos)[:1]:
                 for head in self.follow(synset, SIMILAR):
-                    found.update(dict.fromkeys(self._opposites(head, head.words[0])))
-        return [w for w in found if w.isalpha()]
+                    opposites.update(dict.fromkeys(self._opposites(head, head.words[0])))
+        return [w for w in opposites if w.isalpha()]
 
     def _opposites(self, synset: Synset, lemma: str) -> Iterator[str]:
         for symbol, pos, offset, own, other in synset.pointers:

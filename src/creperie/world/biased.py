@@ -124,8 +124,8 @@ def replace_ungrammatical(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     if shown.plan.frame or verb == fact.relation or evaluate(claim, shown.graph) is not False:
         return None
     words = AT if fact.relation in AT else {relation: sum(forms, ()) for relation, forms in VERBS.items()}
-    said = sorted((phrase for phrases in words.values() for phrase in phrases), key=len, reverse=True)
-    text = re.sub(rf"\b({'|'.join(said)})\b", VERBS[verb][0][3], shown.text, count=1, flags=re.IGNORECASE)
+    alternatives = sorted((phrase for phrases in words.values() for phrase in phrases), key=len, reverse=True)
+    text = re.sub(rf"\b({'|'.join(alternatives)})\b", VERBS[verb][0][3], shown.text, count=1, flags=re.IGNORECASE)
     return (shown.text, text) if text != shown.text else None
 
 

@@ -90,10 +90,10 @@ def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
     if form.facts:
         fact = form.facts[0]
         text = _clause(form, fact, plan)
-        said = fact.args
+        mentioned = fact.args
     else:
-        text, said = _existence(form, plan), tuple(range(len(form.things)))
-    return finish(text + _tails(form, plan, said), plan)
+        text, mentioned = _existence(form, plan), tuple(range(len(form.things)))
+    return finish(text + _tails(form, plan, mentioned), plan)
 
 
 def finish(text: str, plan: SentencePlan) -> str:
@@ -154,12 +154,12 @@ def join_names(names: list[str]) -> str:
     return " and ".join(names)
 
 
-def _tails(form: LogicalForm, plan: SentencePlan, said: tuple[int, ...]) -> str:
+def _tails(form: LogicalForm, plan: SentencePlan, mentioned: tuple[int, ...]) -> str:
     """Return what the claim says beyond its first fact: another thing, where it is, what is absent."""
     text = ""
     bare = plan.construction in BARE
     for k, desc in enumerate(form.things):
-        if k in said:
+        if k in mentioned:
             continue
         where = next((fact for fact in form.facts[1:] if fact.args[0] == k), None)
         name = noun_phrase(desc, plan.article if where else "a", plan.flavour)

@@ -145,7 +145,7 @@ def _presence(there: int, missing: int) -> Build:
 
 
 def _action_patterns() -> list[tuple[str, Build]]:
-    found: list[tuple[str, Build]] = []
+    patterns: list[tuple[str, Build]] = []
     for action, verbs in VERBS.items():
         if action in GIVING:
             continue
@@ -158,22 +158,22 @@ def _action_patterns() -> list[tuple[str, Build]]:
                 (rf"@ (?:is )?(?:being )?{done} by @", (1, 0), False),
                 (rf"@ is not (?:being )?{done} by @", (1, 0), True),
             ):
-                found.append((pattern, _stated(action, args, negated)))
-            found.append((rf"there is % {going} @", _stated(action, (0, 1), denied=True)))
-    return found
+                patterns.append((pattern, _stated(action, args, negated)))
+            patterns.append((rf"there is % {going} @", _stated(action, (0, 1), denied=True)))
+    return patterns
 
 
 def _giving_patterns() -> list[tuple[str, Build]]:
-    found: list[tuple[str, Build]] = []
+    patterns: list[tuple[str, Build]] = []
     for action, (simple, going, done, _) in ((name, forms) for name in GIVING for forms in VERBS[name]):
         verb = f"(?:{simple}|(?:is )?{going})"
-        found += [
+        patterns += [
             (rf"@ {verb} @ to @", _stated(action, (0, 1, 2))),
             (rf"@ {verb} @ @", _stated(action, (0, 2, 1))),
             (rf"@ is (?:being )?{done} to @ by @", _stated(action, (2, 0, 1))),
             (rf"@ is (?:being )?{done} @ by @", _stated(action, (2, 1, 0))),
         ]
-    return found
+    return patterns
 
 
 def _stated(relation: str, args: tuple[int, ...], negated: bool = False, denied: bool = False) -> Build:
@@ -196,10 +196,10 @@ def _tails() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 def _read_tails(claim: LogicalForm, rest: Skeleton, names: list[Any]) -> LogicalForm | None:
     while rest:
-        found = next(((m, role) for pattern, role in _tails() if (m := pattern.match(rest))), None)
-        if found is None:
+        tail = next(((m, role) for pattern, role in _tails() if (m := pattern.match(rest))), None)
+        if tail is None:
             return None
-        match, role = found
+        match, role = tail
         rest = rest[match.end() :]
         if role == "none":
             claim = LogicalForm(claim.things, claim.facts, (*claim.absent, names.pop(0)), claim.denied, claim.counts)

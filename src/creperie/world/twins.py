@@ -117,10 +117,10 @@ def _shared_desc(graphs: list[Graph], dice: Dice) -> Desc | None:
 
 def _shared_fact(graphs: list[Graph], dice: Dice) -> Fact | None:
     """Return a spatial fact about the third thing that holds in both scenes; None if there is none."""
-    found = [
+    facts = [
         Fact(relation, (2, k))
         for k in (0, 1)
         for relation in TAIL_RELATIONS
         if all(graph.holds(relation, (2, k)) for graph in graphs)
     ]
-    return dice.pick(found) if found else None
+    return dice.pick(facts) if facts else None
