@@ -37,7 +37,7 @@ class Candidate:
 class Proposal:
     """The candidates that a maker proposes for a source, or why there are none; and the number of model calls."""
 
-    candidates: tuple[Candidate, ...] = ()
+    candidates: Sequence[Candidate] = ()
     skipped: str = ""
     calls: int = 0
     missing: Mapping[str, str] = field(default_factory=dict)  #: kind of foil → why there is none

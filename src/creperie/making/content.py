@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from random import Random
 from typing import Any
 
 from creperie.bench import Item
@@ -50,11 +49,11 @@ class ContentMaker(Maker):
         candidates += [
             Candidate(source.id, f, "negative", "fluent", self.name, "other things", "content") for f in foils
         ]
-        return Proposal(tuple(candidates))
+        return Proposal(candidates)
 
     def _foils(self, source: SourceCaption, content: set[str]) -> list[str]:
         """Return fluent captions that share no content word with the source, drawn with its random generator."""
-        rng: Random = dice_for(self.options.seed, self.name, source.id)
+        rng = dice_for(self.options.seed, self.name, source.id)
         foils: list[str] = []
         for _ in range(TRIES if self.pool else 0):
             text, images = self.pool[rng.randrange(len(self.pool))]

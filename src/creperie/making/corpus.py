@@ -43,7 +43,7 @@ class WordCounts:
 
     def follows(self, left: str, right: str) -> int:
         """Return how often the second word follows the first."""
-        return self.next_to.get((left, right), 0)
+        return self.next_to[left, right]
 
     def allows(self, left: str, right: str) -> bool:
         """Return True if the corpus has the second word after the first, or if the corpus is too small to say."""
@@ -51,7 +51,7 @@ class WordCounts:
 
     def shared(self, word: str, other: str) -> int:
         """Return the number of captions that have both words."""
-        return self.together.get((word, other) if word < other else (other, word), 0)
+        return self.together[min(word, other), max(word, other)]
 
     def association(self, word: str, other: str) -> float | None:
         """Return the log ratio of shared captions to those expected by chance; −inf if hardly any, None if unknown."""

@@ -47,7 +47,7 @@ class Alternation:
             return Proposal(skipped=event)
         foils = options.as_published or self._exchanges(source, event, options)
         every = [c for simple in (False, True) for c in self._candidates(source, event, simple)]
-        candidates = tuple(c for c in every if foils or c.role == "positive")
+        candidates = [c for c in every if foils or c.role == "positive"]
         return Proposal(candidates, missing={} if foils else {self.name: FIXED_ROLES})
 
     def _exchanges(self, source: SourceCaption, event: GrammarEvent, options: MakerOptions) -> bool:
@@ -181,7 +181,7 @@ class AllKinds:
             missing |= proposal.missing
             if wrong or not long:
                 missing[name] = OTHER_ROLES if wrong else proposal.skipped
-        return Proposal(tuple(candidates), missing=missing)
+        return Proposal(candidates, missing=missing)
 
 
 def build_items(source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:

@@ -46,11 +46,10 @@ def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) ->
     group = "negate" if options.as_published else ""
     candidates = []
     for kind, form in FORMS.items():
-        negated = form(doc, rng, options.as_published)
-        if negated:
+        if negated := form(doc, rng, options.as_published):
             text, edit = negated
             candidates.append(Candidate(source.id, text, "negative", kind, "rules:negate", edit, group))
-    return Proposal(tuple(candidates))
+    return Proposal(candidates)
 
 
 # -- not before the verb or relation ---------------------------------------------------------------------------------
@@ -62,7 +61,8 @@ def negate_relation(doc: Any, rng: Random, as_published: bool) -> Found | None:
     """
     if any(t.dep_ == "neg" for t in doc):
         return None
-    verbs = [t for t in (*actions(doc), *_copulas(doc)) if t.dep_ != "conj"]
+    copulas = [t for t in doc if t.dep_ == "ROOT" and base_of(t) == "be"]
+    verbs = [t for t in actions(doc) if t.dep_ != "conj"] + copulas
     places = [p for p in prepositions(doc) if p.head.tag_.startswith("NN")] if not verbs else []
     if not verbs and not places:
         return None
@@ -70,10 +70,6 @@ def negate_relation(doc: Any, rng: Random, as_published: bool) -> Found | None:
     if as_published or token in places:
         return reworded(doc, {token.i: f"not {token.text}"}, repair=not as_published), f"not {token.text}"
     return _negated_verb(doc, token)
-
-
-def _copulas(doc: Any) -> list[Any]:
-    return [t for t in doc if t.dep_ == "ROOT" and base_of(t) == "be"]
 
 
 def _negated_verb(doc: Any, verb: Any) -> Found:

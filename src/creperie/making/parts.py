@@ -23,8 +23,6 @@ from creperie.making.candidate import Candidate
 from creperie.making.pipeline import CandidateVerdict, Maker, SourceOutcome, work
 from creperie.making.source import SourceCaption
 
-JOB = "job.json"
-
 
 def parts_folder(out: Path) -> Path:
     return out.parent / f".{out.name}.making"
@@ -35,25 +33,20 @@ def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
     """Lock and yield the folder of parts for this job; without `force`, parts of another job raise a UsageError."""
     folder = parts_folder(out)
     with locked(folder / "lock", "another process is making this", where=out):
-        _claim(folder, out, job, force)
+        wanted, path = json.loads(json.dumps(job, default=str)), folder / "job.json"
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            known = None
+        if known is not None and known != wanted and not force:
+            different = sorted(k for k in wanted if known.get(k) != wanted[k])
+            what = f"an interrupted generation job with another {', '.join(different) or 'job'} lies in {folder.name}"
+            raise UsageError(what, where=str(out), hint="pass `force=True` to throw it away, or name another `out=`")
+        if known != wanted:
+            for part in folder.glob("part-*"):
+                part.unlink()
+            write_text(path, json.dumps(wanted, indent=2, ensure_ascii=False))
         yield folder
-
-
-def _claim(folder: Path, out: Path, job: Mapping[str, Any], force: bool) -> None:
-    wanted = json.loads(json.dumps(job, default=str))
-    path = folder / JOB
-    try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = None
-    if known is not None and known != wanted and not force:
-        different = sorted(k for k in wanted if known.get(k) != wanted[k])
-        what = f"an interrupted generation job with another {', '.join(different) or 'job'} lies in {folder.name}"
-        raise UsageError(what, where=str(out), hint="pass `force=True` to throw it away, or name another `out=`")
-    if known != wanted:
-        for part in folder.glob("part-*"):
-            part.unlink()
-        write_text(path, json.dumps(wanted, indent=2, ensure_ascii=False))
 
 
 def write_part(folder: Path, number: int, lines: Sequence[str]) -> None:

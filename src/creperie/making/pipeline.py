@@ -184,6 +184,8 @@ class Maker:
     whole = False
     #: True if several processes help; False for makers that wait for a server or load a large model
     parallel = False
+    #: The number of sources per batch, which are proposed for and stored together
+    chunk = 512
     #: True if the result depends on the parser
     parses = False
 
@@ -197,11 +199,6 @@ class Maker:
     def tidies(self) -> bool:
         """True if all captions of an item are normalised to one surface style at the end."""
         return False
-
-    @property
-    def chunk(self) -> int:
-        """The number of sources per batch, which are proposed for and stored together."""
-        return 512
 
     @property
     def checks(self) -> Sequence[Check | BatchCheck]:

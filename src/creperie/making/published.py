@@ -6,7 +6,7 @@ WordNet: never a synonym, hyponym or hypernym of the word, and about as frequent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -36,17 +36,13 @@ class PublishedReplacer:
     """A proposer of up to `foils` replacements of each kind for a caption."""
 
     maker: str
+    kinds: tuple[str, ...]
 
     def __call__(self, source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
         rng = dice_for(options.seed, self.maker, source.id)
-        chosen = [c for kind, find in self.kinds.items() for c in self._drawn(source, doc, kind, find, options, rng)]
-        return Proposal(tuple(chosen))
-
-    @property
-    def kinds(self) -> Mapping[str, Find]:
-        if self.maker == "rules:vl-checklist":
-            return {"object": _objects, "attribute": _attributes, "relation": other_verbs}
-        return {"replace-object": _objects, "replace-attribute": _attributes, "replace-relation": _relations}
+        finds = (_objects, _attributes, other_verbs if self.maker == "rules:vl-checklist" else _relations)
+        pairs = zip(self.kinds, finds)
+        return Proposal([c for kind, find in pairs for c in self._drawn(source, doc, kind, find, options, rng)])
 
     def _drawn(
         self, source: SourceCaption, doc: Any, kind: str, find: Find, options: MakerOptions, rng: Random
@@ -119,7 +115,7 @@ def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Pro
             text = exchange_spans(doc, span(left), span(right), repair=False)
             edit = f"{left.text} ↔ {right.text}"
             candidates.append(Candidate(source.id, text, "negative", kind, "rules:swap", edit, "swap"))
-    return Proposal(tuple(candidates))
+    return Proposal(candidates)
 
 
 def _alone(token: Any) -> tuple[int, int]:

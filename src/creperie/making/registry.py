@@ -53,7 +53,7 @@ class FunctionMaker(Maker):
             if not all(isinstance(text, str) for text in texts):
                 raise UsageError("must return a caption, a list of captions or None", where=self.name)
             made = [Candidate(source.id, text, "negative", self.name, self.name, "") for text in texts]
-            yield Proposal(tuple(made), skipped="" if made else "no foil")
+            yield Proposal(made, skipped="" if made else "no foil")
 
 
 def as_maker(maker: Any, options: MakerOptions) -> Maker:

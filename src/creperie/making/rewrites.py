@@ -38,9 +38,7 @@ RARE = 1.5
 class Rewriter(Maker):
     """A maker of items with two true captions: the source, and the first proposed text that means the same."""
 
-    @property
-    def chunk(self) -> int:
-        return 64
+    chunk = 64
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         texts = [s.text for s in sources]
@@ -61,7 +59,7 @@ class Rewriter(Maker):
             made = Candidate(source.id, text, "positive", kind, self.name, change, "", {"evidence": "likely"})
             candidates.append(replace(made, refused=reason or enough))
             enough = enough or ("" if reason else "another text is taken")
-        return Proposal(tuple(candidates), skipped="" if candidates else "no word has a synonym in the table")
+        return Proposal(candidates, skipped="" if candidates else "no word has a synonym in the table")
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
         pairs = [(c, {"maker": c.maker, "edit": c.edit}) for c in accepted]

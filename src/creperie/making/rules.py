@@ -61,7 +61,7 @@ def rule_maker(name: str, options: MakerOptions, captions: Captions) -> ParsedMa
     open_wordnet()  # fails now if WordNet is missing, not after an hour
     kinds, checks = RULES[name]
     if options.as_published and name != "rules:add":
-        propose = propose_swaps if name == "rules:swap" else PublishedReplacer(name)
+        propose = propose_swaps if name == "rules:swap" else PublishedReplacer(name, kinds)
         return ParsedMaker(name, options, propose, checks)
     return ParsedMaker(name, options, RuleProposer(name, corpus_of(options, captions), kinds), checks, chooses=True)
 
@@ -115,7 +115,7 @@ class RuleProposer:
                 missing[kind] = why
         reasons = (why for why in missing.values() if why not in (NO_MATERIAL, *NOTHING.values()))
         skipped = "" if candidates else next(reasons, NO_MATERIAL)
-        return Proposal(tuple(candidates), skipped, missing=missing)
+        return Proposal(candidates, skipped, missing=missing)
 
     def _made(self, source: SourceCaption, doc: Any, kind: str, options: MakerOptions) -> tuple[list[Candidate], str]:
         """Return the candidates of a kind, or an empty list and the reason why there are none."""

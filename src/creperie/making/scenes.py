@@ -49,7 +49,7 @@ def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMin
         candidates.setdefault(one.id, []).append(row)
     partners = frozenset(two.id for _, two in pairs)
     alone = {s.id: "no photograph that says otherwise is left" for s in captions.sources}
-    return TwinMiner(NAME, options, {k: tuple(v) for k, v in candidates.items()}, alone, partners)
+    return TwinMiner(NAME, options, candidates, alone, partners)
 
 
 def contrast(one: SourceCaption, two: SourceCaption) -> str:
@@ -161,7 +161,7 @@ def confusions(name: str, options: MakerOptions, captions: Captions) -> HalfTrut
     return HalfTruthMaker(CONFUSION, options, bound, alone, frozenset())
 
 
-def _confused(source: SourceCaption) -> tuple[Candidate, ...]:
+def _confused(source: SourceCaption) -> list[Candidate]:
     *things, one, two = str(source.tags["about"]).split(", ")
     first = str(source.tags["state"]).removesuffix(f" {things[0]}")
     true = (first, two if first == one else one)
@@ -172,4 +172,4 @@ def _confused(source: SourceCaption) -> tuple[Candidate, ...]:
         role: Role = "positive" if colours == true else "negative"
         text, edit = f"The picture shows {a} and {b}.", " and ".join(colours)
         candidates.append(Candidate(source.id, text, role, "confusion", CONFUSION, edit, "", tags))
-    return tuple(candidates)
+    return candidates

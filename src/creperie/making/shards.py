@@ -28,7 +28,7 @@ from creperie.core import (
     silent,
     write_json,
 )
-from creperie.engine import Engine, Local, Shard, check_complete
+from creperie.engine import Engine, Local, Shard, check_complete, parse_shard
 from creperie.making.choice import choose
 from creperie.making.options import JobOptions, MakerOptions
 from creperie.making.parts import opened, outcome_of, outcome_text, remove_parts
@@ -168,8 +168,6 @@ def _checked(shard: ShardOnDisk) -> Path:
 
 
 def _read_shard(folder: Path) -> ShardOnDisk:
-    from creperie.engine import parse_shard
-
     path = folder / SHARD
     if not path.is_file():
         raise UsageError(

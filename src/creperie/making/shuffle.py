@@ -43,7 +43,7 @@ def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal
         text = shuffled(kind, source.text, doc, rng, as_published=options.as_published)
         group = "order" if kind != "shuffle-all" else "shuffle-all"
         candidates.append(Candidate(source.id, text, "negative", kind, "rules:shuffle", kind.replace("-", " "), group))
-    return Proposal(tuple(candidates))
+    return Proposal(candidates)
 
 
 def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool) -> str:
@@ -199,4 +199,4 @@ class Rebuilder:
         text = shuffled(kind, source.text, doc, rng, as_published=options.as_published)
         edit = kind.replace("-", " ")
         candidates.append(Candidate(source.id, text, "negative", kind, "rules:rebuild", edit, "shuffle"))
-        return Proposal(tuple(candidates))
+        return Proposal(candidates)

@@ -126,11 +126,12 @@ def read_captions(spec: str | Path, *, images: str | Path | None = None) -> Capt
 
 
 def _read(spec: str, images: str | Path | None) -> Captions:
-    from creperie.engine import open_lines
+    from creperie.engine import open_captions, open_lines, split_spec
 
     path = Path(spec)
     if _is_streamed(spec):
-        return _streamed(spec)
+        name = Path(split_spec(spec)[0]).name.split(".")[0].strip("*?[]") or "captions"
+        return Captions(name, _of_pieces(open_captions(spec)))
     if path.is_file():  # one caption per line, unchanged, with the line number as its id
         return Captions(path.stem, _of_pieces(open_lines(spec)))
     if path.is_dir() and not (path / MANIFEST_FILE).is_file():
@@ -158,13 +159,6 @@ def _is_streamed(spec: str) -> bool:
         return True
     kind = kind_of(place)
     return kind is not None and not (kind == "lines" and place.endswith(".txt")) and not Path(place).is_dir()
-
-
-def _streamed(spec: str) -> Captions:
-    from creperie.engine import open_captions, split_spec
-
-    name = Path(split_spec(spec)[0]).name.split(".")[0].strip("*?[]") or "captions"
-    return Captions(name, _of_pieces(open_captions(spec)))
 
 
 def _of_pieces(pieces: Pieces) -> Sequence[SourceCaption]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from creperie.bench import LEVELS, PAIRED, ImageStore, Item
 from creperie.core import unknown
-from creperie.lang import CONTRADICTED, Spatial, exchange_truth, parse, spatial, truth
+from creperie.lang import CONTRADICTED, Spatial, exchange_truth, open_wordnet, parse, spatial, truth
 from creperie.making.candidate import Candidate, Proposal
 from creperie.making.checks import why_unfit
 from creperie.making.corpus import WordCounts
@@ -73,7 +73,7 @@ class TwinPair:
 class TwinMiner(Maker):
     """A maker that proposes for each caption its twins among captions of other images, from a finished search."""
 
-    mined: Mapping[str, tuple[Candidate, ...]]  #: candidates by the id of the first caption
+    mined: Mapping[str, Sequence[Candidate]]  #: candidates by the id of the first caption
     skipped: Mapping[str, str]  #: caption → why it has no twin, other than lack of a neighbour
     partners: frozenset[str]  #: ids of captions that are second in a twin
     parses: bool = False
@@ -103,6 +103,7 @@ def twin_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMine
     """Return the maker `mine:twins`, after a search through all captions."""
     if options.evidence not in LEVELS:
         raise unknown("evidence level", options.evidence, LEVELS)
+    open_wordnet()  # fails now if WordNet is missing
     search = TwinSearch(captions, options)
     pairs = search.pairs()
     mined: dict[str, list[Candidate]] = {}
@@ -110,8 +111,7 @@ def twin_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMine
         left, right = search.sources[pair.left], search.sources[pair.right]
         mined.setdefault(left.id, []).append(_candidate(pair, left, right))
     partners = frozenset(search.sources[p.right].id for p in pairs)
-    candidates = {k: tuple(v) for k, v in mined.items()}
-    return TwinMiner(NAME, options, candidates, search.skipped, partners, parses=True)
+    return TwinMiner(NAME, options, mined, search.skipped, partners, parses=True)
 
 
 def _candidate(pair: TwinPair, left: SourceCaption, right: SourceCaption) -> Candidate:

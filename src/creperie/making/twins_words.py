@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from creperie.core import MissingExtraError
 from creperie.lang import HYPERNYM, HYPONYM, excludes, facts, in_one_group, kind_of, lemma, open_wordnet
 from creperie.making.data import read_data
 
@@ -128,11 +127,8 @@ def disjoint_nouns(left: str, right: str) -> bool:
     >>> disjoint_nouns("dog", "horse"), disjoint_nouns("man", "person"), disjoint_nouns("dog", "idea")
     (True, False, False)
     """
-    try:
-        kinds = {kind_of(left), kind_of(right)}
-        return kinds <= ONE_THING and len(kinds) == 1 and excludes(left, right) and not are_compatible(left, right)
-    except MissingExtraError:
-        return False
+    kinds = {kind_of(left), kind_of(right)}
+    return kinds <= ONE_THING and len(kinds) == 1 and excludes(left, right) and not are_compatible(left, right)
 
 
 @cache
@@ -142,11 +138,7 @@ def told_by(word: str, name: str) -> frozenset[str]:
     """
     if in_class(name, word):
         return frozenset().union(*_table()[word][name][1])
-    try:
-        net = open_wordnet()
-    except MissingExtraError:
-        return frozenset({word})
-    synonyms = {word}
+    net, synonyms = open_wordnet(), {word}
     for sense in net.senses(word, "n")[:SENSES]:
         for near in (sense, *net.follow(sense, HYPONYM), *net.follow(sense, HYPERNYM)):
             synonyms.update(w.lower().replace("_", "-") for w in near.words)

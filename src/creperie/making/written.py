@@ -11,6 +11,7 @@ import json
 import shutil
 from array import array
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
@@ -130,8 +131,7 @@ def candidate_rows(source: SourceCaption, outcome: SourceOutcome) -> Iterator[di
         c = v.candidate
         tags = json.dumps(dict(c.tags), ensure_ascii=False) if c.tags else None
         status = "rejected" if v.reason else "made"
-        own |= {"text": c.text, "role": c.role, "kind": c.kind, "group": c.subset, "maker": c.maker, "edit": c.edit}
-        yield own | {"tags": tags, "status": status, "reason": v.reason}
+        yield own | asdict(c) | {"group": c.subset, "tags": tags, "status": status, "reason": v.reason}
 
 
 def read_candidates(path: Path) -> Iterator[SourceOutcome]:

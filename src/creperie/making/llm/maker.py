@@ -36,6 +36,7 @@ class LLMMaker(Maker):
     foils: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: the false captions of each source's item
     enriched: Mapping[str, Item] = field(default_factory=dict)  #: sources that represent all captions of an item
     covered: frozenset[str] = frozenset()  #: sources that another source represents
+    chunk: int = LOCAL_CHUNK
 
     @property
     def family(self) -> str:
@@ -62,10 +63,6 @@ class LLMMaker(Maker):
     @property
     def tidies(self) -> bool:
         return self.options.tidy
-
-    @property
-    def chunk(self) -> int:
-        return SERVER_CHUNK if self.options.model.startswith("api:") else LOCAL_CHUNK
 
     @property
     def checks(self) -> Sequence[Check | BatchCheck]:
@@ -171,12 +168,10 @@ def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES)
 def cost_sentence(estimate: Mapping[str, Any]) -> str:
     """Return the estimate as one line of text."""
     calls, tokens = f"{estimate['calls']:,} calls", f"{estimate['tokens_in']:,} tokens read"
-    paid = f"{estimate['tokens_out']:,} written, {_dollars(estimate['cost'])}"
-    return f"estimate: {calls}, {tokens}, {paid} (at worst {estimate['worst']['calls']:,} calls)"
-
-
-def _dollars(cost: float | None) -> str:
-    return "price not known (?price_in= and ?price_out= tell it)" if cost is None else f"${cost:.4f}"
+    cost = estimate["cost"]
+    price = "price not known (?price_in= and ?price_out= tell it)" if cost is None else f"${cost:.4f}"
+    written = f"{estimate['tokens_out']:,} written"
+    return f"estimate: {calls}, {tokens}, {written}, {price} (at worst {estimate['worst']['calls']:,} calls)"
 
 
 def usual_steps(maker: LLMMaker) -> list[PromptStep]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from creperie.making.candidate import Candidate, Proposal, Role, dice_for
 from creperie.making.checks import word_key
 from creperie.making.llm.flight import no_generator
-from creperie.making.llm.maker import ROUNDS, LLMMaker
+from creperie.making.llm.maker import ROUNDS, SERVER_CHUNK, LLMMaker
 from creperie.making.llm.prompts import Fields, is_na, read_template
 from creperie.making.llm.question import Ask, Given, Talk
 from creperie.making.options import MakerOptions
@@ -48,7 +48,7 @@ def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
         for g, reply in zip(new, composed)
     ]
     candidates += [maker.quarantine(source, p, "propose") for p in proposed if p.fields is None]
-    return Proposal(tuple(candidates), calls=sum(reply.calls for reply in (located, *proposed, *composed)))
+    return Proposal(candidates, calls=sum(reply.calls for reply in (located, *proposed, *composed)))
 
 
 def _choose(maker: LLMMaker, source: SourceCaption, concepts: Sequence[str]) -> list[str]:
@@ -163,7 +163,7 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
             break
         kept.append(maker.candidate(source, text, "positive", plan, refused=reason))
         ask = replace(ask, seed=rng.randrange(2**31), temperature=temperature)  # ask M{P1} again, as published
-    return Proposal(tuple(kept), calls=calls)
+    return Proposal(kept, calls=calls)
 
 
 def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Talk[Proposal]:
@@ -201,7 +201,7 @@ def enrich(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
         else:
             made = maker.candidate(source, reply.fields["enriched"], role, "more details")
             found.append(made if item is None else replace(made, tags={"original": text, "caption": k}))
-    return Proposal(tuple(found), calls=sum(r.calls for r in replies))
+    return Proposal(found, calls=sum(r.calls for r in replies))
 
 
 WORKFLOWS = {
@@ -219,6 +219,8 @@ def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
         raise no_generator()
     kind = name.removeprefix("llm:")
     maker = LLMMaker(name, options, read_template(kind, options.prompts), WORKFLOWS[kind.split("-")[0]])
+    if options.model.startswith("api:"):
+        maker = replace(maker, chunk=SERVER_CHUNK)
     if captions.bench is None or kind not in ("paraphrase", "enrich"):
         return maker
     items = {s.id: captions.items[s.id] for s in captions.sources}

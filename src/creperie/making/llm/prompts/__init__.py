@@ -27,7 +27,6 @@ import tomllib
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -180,7 +179,6 @@ def template_names() -> list[str]:
     return sorted(f.name.removesuffix(".toml") for f in files(__name__).iterdir() if f.name.endswith(".toml"))
 
 
-@cache
 def written_prompts(name: str, caption: str, folder: str = "") -> list[dict[str, Any]]:
     """Return every question of a prompt file about a caption; values from earlier answers are in angle brackets."""
     questions = []
