@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.lang import lemma
-from creperie.making.phrases import GrammarEvent, Phrase, glued, is_read_whole, noun_phrase, words_of
+from creperie.making.phrases import GrammarEvent, Phrase, glued, noun_phrase, words_of
 from creperie.making.verbs import is_animate, is_solid, listed, recipient_preposition
 from creperie.making.wording import sentence
 
+#: Maximum number of words of a caption that is read this way.
+MOST_READ = 16
 NO_RECIPIENT, NO_CONTACT = "no verb with a recipient", "no verb of contact"
 NO_THING = "what it is done with, or to, is not a thing"
 
@@ -68,7 +70,8 @@ def _found(doc: Any, read: Read, reason: str) -> TwoComplements | str:
     tokens, after = tokens[:tail], tokens[tail:]
     place = tokens[:1] and tokens[0].tag_ in ("RB", "IN")  # `Here, a man …`, `in the scene, a man …`
     first = next((i + 1 for i, t in enumerate(tokens[:4]) if place and t.text == ","), 0)
-    if not is_read_whole(tokens[first:]) or any(t.tag_.startswith("PRP") for t in after):
+    long = len(tokens) - first > MOST_READ or any(t.is_punct for t in tokens[first:])
+    if long or any(t.tag_.startswith("PRP") for t in after):
         return reason
     for at in range(first + 1, len(tokens) - 1):
         verb = _verb(tokens, at)

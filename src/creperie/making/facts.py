@@ -230,7 +230,10 @@ def facts_of(image: AnnotatedImage) -> Iterator[SceneFact]:
             yield from _sized(names, things)
         yield from _coloured(names, things)
     if image.complete:
-        yield from _counted({n: len(t) for n, t in seen.items() if _is_countable(image, n, t)})
+        for name in (n for n, t in seen.items() if _is_countable(image, n, t)):
+            number = NUMBERS[len(seen[name])]
+            text = _worded("count", (name,), _several(number, name))
+            yield SceneFact("count", (name,), (name,), number, text)
         yield from _outnumbered({n: t for n, t in sorted(clear.items()) if n in several}, smallest)
     yield from _related(image, single)
 
@@ -247,7 +250,7 @@ def _placed(image: AnnotatedImage, names: Names, groups: tuple[Group, Group]) ->
         middles = [sum(span) / 2 for span in spans]
         first = int(middles[1] < middles[0])
         before, after = spans[first], spans[1 - first]
-        each_ends = before[1] <= sum(after) / 2 and sum(before) / 2 <= after[0]
+        each_ends = before[1] <= middles[1 - first] and middles[first] <= after[0]
         if each_ends and abs(middles[1] - middles[0]) >= APART * extent:
             yield _ordered(kind, names, phrases, first)
 
@@ -269,12 +272,6 @@ def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> It
                 yield SceneFact("swap_att", names, about, f"{x} {names[0]}", _worded("swap_att", about, a, b))
 
 
-def _counted(counts: Mapping[str, int]) -> Iterator[SceneFact]:
-    for name, n in counts.items():
-        text = _worded("count", (name,), _several(NUMBERS[n], name))
-        yield SceneFact("count", (name,), (name,), NUMBERS[n], text)
-
-
 def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
     """Yield which of two kinds of things is more numerous, by a margin at which an overlooked one does not matter."""
     for names in combinations(groups, 2):
@@ -292,7 +289,7 @@ def _related(image: AnnotatedImage, single: Mapping[str, AnnotatedThing]) -> Ite
         turned = truth(f"{a} is {predicate} {b}.", f"{b} is {predicate} {a}.").word
         if subject != thing and (thing, predicate, subject) not in stated and turned == CONTRADICTED:
             about = (*sorted((subject, thing)), predicate)
-            text = _worded("swap_obj", about, a, b).replace("{relation}", predicate)
+            text = _worded("swap_obj", about, a, b, predicate)
             yield SceneFact("swap_obj", (subject, thing), about, subject, text)
 
 
@@ -301,13 +298,13 @@ def _ordered(kind: str, names: Names, phrases: Names, first: int) -> SceneFact:
     return SceneFact(kind, names, about, about[first], _worded(kind, about, phrases[first], phrases[1 - first]))
 
 
-def _worded(kind: str, about: tuple[str, ...], a: str, b: str = "") -> str:
+def _worded(kind: str, about: tuple[str, ...], a: str, b: str = "", relation: str = "") -> str:
     """Return the sentence. All facts about the same things share one wording; other things may have another one."""
     wordings = read_data("facts")["wordings"][kind]
     number = int.from_bytes(hashlib.sha256(", ".join((kind, *about)).encode()).digest()[:4], "big")
     wording, turned = wordings[number % len(wordings)]
     a, b = (b, a) if turned else (a, b)
-    text: str = wording.format(a=a, b=b, be="are" if a.startswith("all ") else "is", relation="{relation}")
+    text: str = wording.format(a=a, b=b, be="are" if a.startswith("all ") else "is", relation=relation)
     return text[:1].upper() + text[1:]
 
 

@@ -31,9 +31,7 @@ class SpatialMiner(Maker):
     pool: CaptionPool
     false: frozenset[tuple[str, str]]  #: (image, caption) pairs that people found false
 
-    @property
-    def tidies(self) -> bool:
-        return self.options.tidy and not self.options.as_published
+    normalises = True
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         return map(self._proposal, sources)
@@ -117,13 +115,10 @@ class CaptionPool:
         own = set(words(text))
         shared = np.zeros(len(self.texts), dtype=np.int64)
         for word in own:
-            shared[self.holders.get(word, NOBODY)] += 1
+            shared[self.holders.get(word, [])] += 1
         alike = shared / np.maximum(1, len(own) + self.lengths - shared)
         for k in np.argsort(-alike, kind="stable"):
             yield self.texts[k], float(alike[k])
-
-
-NOBODY = np.zeros(0, dtype=np.int64)
 
 
 def _pool(images: Mapping[str, frozenset[str]]) -> CaptionPool:

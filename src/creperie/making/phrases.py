@@ -120,10 +120,7 @@ def _inside_noun_phrase(verb: Any) -> bool:
     """Return True for a participle before its noun (`the running dog`), or a verb in a relative clause with its
     subject.
     """
-    if verb.dep_ in ("amod", "compound"):
-        return True
-    clause = verb if verb.dep_ == "relcl" else verb.head
-    return bool(clause.dep_ == "relcl")
+    return verb.dep_ in ("amod", "compound", "relcl") or bool(verb.head.dep_ == "relcl")
 
 
 def _core(noun: Any) -> list[Any]:
@@ -159,8 +156,6 @@ def has_possessor(noun: Any) -> bool:
     return any(t.tag_ == "PRP$" for t in noun.subtree)
 
 
-#: Maximum number of words of a caption that is read this way.
-MOST_READ = 16
 _DETERMINERS = frozenset(("DT", "PRP$", "CD"))
 _MODIFIERS = frozenset(("JJ", "VBN", "VBG", "JJR", "JJS", "RB", *NOUN_TAGS))
 _AFTER_VERB = frozenset(("IN", "TO", "RP", "NNS", "JJ", *_DETERMINERS))
@@ -193,7 +188,8 @@ def noun_phrase(tokens: Sequence[Any], start: int, *, animate: bool = False) -> 
     head = tokens[at - 1]
     if head.tag_ == "NN" and begin == start and not animate and at - start < 2:
         return None  # a countable noun without its article
-    core = [*tokens[start:begin], *_name(tokens[begin:at])]
+    named = at - begin > 1 and is_name(f"{tokens[at - 2].text} {base_of(head)}")  # one name of two words
+    core = [*tokens[start:begin], *tokens[at - 1 - named : at]]
     return Phrase(glued(tokens[start:at]), glued(core), head.lower_, is_plural(head)), at
 
 
@@ -202,20 +198,8 @@ def _is_noun(token: Any) -> bool:
     return token.tag_ in NOUN_TAGS or (token.tag_ in ("VB", "VBP") and is_animate(token.lower_))
 
 
-def _name(tokens: Sequence[Any]) -> Sequence[Any]:
-    """Return the head with the word that forms one name with it, if any."""
-    if len(tokens) > 1 and is_name(f"{tokens[-2].text} {base_of(tokens[-1])}"):
-        return tokens[-2:]
-    return tokens[-1:]
-
-
 def verb_at(tokens: Sequence[Any], at: int) -> str:
     """Return the lemma of a verb in the third person after a singular noun, however it was tagged, or an empty text."""
     base = lemma(tokens[at].text, "VBZ")
     spelt = tokens[at].lower_ == inflected(base, "VBZ") and knows_verb(base)
     return base if spelt and tokens[at - 1].tag_ == "NN" and tokens[at + 1].tag_ in _AFTER_VERB else ""
-
-
-def is_read_whole(tokens: Sequence[Any]) -> bool:
-    """Return True if a caption is short and simple enough to be read word by word."""
-    return 0 < len(tokens) <= MOST_READ and not any(t.is_punct for t in tokens)

@@ -18,7 +18,6 @@ from creperie.lang import (
     Truth,
     default_parser,
     parse,
-    tidy_together,
     truth,
 )
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
@@ -188,6 +187,8 @@ class Maker:
     chunk = 512
     #: True if the result depends on the parser
     parses = False
+    #: True if captions are normalised unless the user wants them as they are
+    normalises = False
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -198,7 +199,7 @@ class Maker:
     @property
     def tidies(self) -> bool:
         """True if all captions of an item are normalised to one surface style at the end."""
-        return False
+        return self.normalises and self.options.tidy and (self.whole or not self.options.as_published)
 
     @property
     def checks(self) -> Sequence[Check | BatchCheck]:
@@ -252,11 +253,6 @@ def _item(source: SourceCaption, subset: str, first: tuple[str, ...], members: S
     return Item(source.id, subset, source.images, (*positives, *negatives), match, tags)
 
 
-def tidied(item: Item) -> Item:
-    """Return the item with all its captions in one surface style."""
-    return replace(item, captions=tuple(tidy_together(item.captions)))
-
-
 def is_sound(item: Item) -> bool:
     """Return True if no false caption equals a true one, and no caption is empty."""
     return not set(item.positives) & set(item.negatives) and all(c.strip() for c in item.captions)
@@ -276,7 +272,7 @@ class ParsedMaker(Maker):
     build: BuildItems = with_source
     whole: bool = False
     chooses: bool = False  #: it proposes more foils than are taken
-    parallel = parses = True
+    parallel = parses = normalises = True
 
     @property
     def checks(self) -> Sequence[Check | BatchCheck]:
@@ -292,10 +288,6 @@ class ParsedMaker(Maker):
             f"{corpus.captions} captions are too few to learn which words go together: only the shipped word lists are "
             "used (from 400 captions on, or with --corpus, the corpus is)"
         )
-
-    @property
-    def tidies(self) -> bool:
-        return self.options.tidy and (self.whole or not self.options.as_published)
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         unread = ("attribute_ruler",)  # parts of speech and morphology, which no rule uses

@@ -10,7 +10,7 @@ to inflection, articles, forms of "be", relative pronouns, and synonymous words 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from typing import Any
@@ -56,8 +56,8 @@ class Rewriter(Maker):
         for text, other in zip(texts, parse(texts, self.options.parser)):
             change, reason = compare(doc, other)
             kind = self.name.partition(":")[2]
-            made = Candidate(source.id, text, "positive", kind, self.name, change, "", {"evidence": "likely"})
-            candidates.append(replace(made, refused=reason or enough))
+            tags, refused = {"evidence": "likely"}, reason or enough
+            candidates.append(Candidate(source.id, text, "positive", kind, self.name, change, "", tags, refused))
             enough = enough or ("" if reason else "another text is taken")
         return Proposal(candidates, skipped="" if candidates else "no word has a synonym in the table")
 

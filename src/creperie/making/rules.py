@@ -178,8 +178,8 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
     """Return log P(foil) − log P(source) of each foil: negative if the foil is less likely; 0 without a model."""
     if not lm or not foils:
         return [0.0] * len(foils)
-    scores = text_scorer(lm).score_texts([source, *foils]).tolist()
-    return [float(s) - float(scores[0]) for s in scores[1:]]
+    scores: list[float] = text_scorer(lm).score_texts([source, *foils]).tolist()
+    return [score - scores[0] for score in scores[1:]]
 
 
 def _truth(source: SourceCaption, doc: Any, kind: str, edit: CaptionEdit) -> Truth:

@@ -7,7 +7,7 @@ only eight bytes per item, to check that no two items have the same key.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -31,6 +31,7 @@ from creperie.bench import (
 )
 from creperie.core import DataError, Framed, Progress, check_target, counted, html_table, silent, write_json
 from creperie.engine import Engine, Held, Local
+from creperie.lang import tidy_together
 from creperie.making.choice import choose
 from creperie.making.parts import (
     MakeStage,
@@ -41,7 +42,7 @@ from creperie.making.parts import (
     source_table,
     write_part,
 )
-from creperie.making.pipeline import Maker, SourceOutcome, Tally, is_sound, tidied, work
+from creperie.making.pipeline import Maker, SourceOutcome, Tally, is_sound, work
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.written import CandidateFile, ItemSpool, read_candidates
 
@@ -217,7 +218,9 @@ def _tallied(
     for source, outcome in zip(captions.sources, outcomes, strict=True):
         accepted = outcome.accepted
         made = maker.items(source, accepted) if accepted else []
-        items = [i for i in (map(tidied, made) if maker.tidies else made) if is_sound(i)]
+        if maker.tidies:
+            made = [replace(i, captions=tuple(tidy_together(i.captions))) for i in made]
+        items = [i for i in made if is_sound(i)]
         tally.add(outcome, items)
         yield source, outcome, items
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
-from creperie.bench import LEVELS, PAIRED, ImageStore, Item
+from creperie.bench import LEVELS, PAIRED, Item
 from creperie.core import unknown
 from creperie.lang import CONTRADICTED, Spatial, exchange_truth, open_wordnet, parse, spatial, truth
 from creperie.making.candidate import Candidate, Proposal
@@ -140,7 +140,7 @@ class TwinSearch:
         self._read(joined)
         typed = self._typed([self._screened(*row) for row in joined])
         weighed = [self._weighed(pair) for pair in typed]
-        return self._matched(self._seen(weighed, self.captions.images))
+        return self._matched(self._seen(weighed))
 
     def _joined(self) -> list[tuple[int, int, int]]:
         """Return neighbours by number; captions of the same image are excluded later, when they are read."""
@@ -253,11 +253,11 @@ class TwinSearch:
             reason = f"evidence below {self.options.evidence}"
         return replace(pair, evidence=evidence, reason=reason)
 
-    def _seen(self, pairs: list[TwinPair], store: ImageStore) -> list[TwinPair]:
+    def _seen(self, pairs: list[TwinPair]) -> list[TwinPair]:
         """Return the pairs, with near-duplicate photographs rejected; nothing is compared without images."""
-        if not store.location:
+        if not self.captions.images.location:
             return pairs
-        hashed = cache(partial(difference_hash, store))
+        hashed = cache(partial(difference_hash, self.captions.images))
 
         def why_alike(pair: TwinPair) -> str:
             one, two = map(hashed, self._images(pair))

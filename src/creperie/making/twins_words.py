@@ -184,8 +184,6 @@ def difference(left: Words, right: Words) -> Difference:
 
 def contrast_of(differing: Difference) -> Contrast | str:
     """Return the two words that exclude each other, or why there are none."""
-    if not differing.left and not differing.right:
-        return "the same words"
     if not differing.left or not differing.right:
         return "one caption says more than the other"
     one, two = differing.left[-1].base, differing.right[-1].base
@@ -202,8 +200,6 @@ def contrast_of(differing: Difference) -> Contrast | str:
 def replaced_kind(differing: Difference, contrast: Contrast, docs: tuple[Any, Any]) -> tuple[str, str]:
     """Return (kind, "") for twins that differ in one phrase, or ("", reason)."""
     sides = [[_token(doc, w) for w in side] for doc, side in zip(docs, (differing.left, differing.right), strict=True)]
-    if any(t is None for side in sides for t in side):
-        return "", "the phrases are of different types"
     if not all(_is_phrase(side, contrast.kind) for side in sides):
         return "", "more than one phrase differs"
     kind = _kind(contrast, [side[-1] for side in sides])
@@ -247,6 +243,5 @@ def _kind(contrast: Contrast, tokens: Sequence[Any]) -> str:
 
 
 def _token(doc: Any, word: CaptionWord) -> Any:
-    """Return the last token of a word in the parse; None if there is none."""
-    span = doc.char_span(word.start, word.end, alignment_mode="expand")
-    return span[-1] if span is not None and len(span) else None
+    """Return the last token of a word in the parse."""
+    return doc.char_span(word.start, word.end, alignment_mode="expand")[-1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from creperie.core import MissingExtraError
 from creperie.lang import dimension_of, open_wordnet
 from creperie.making.data import read_data
 
@@ -73,11 +72,9 @@ def is_animate(noun: str) -> bool:
 
 
 def is_solid(noun: str) -> bool:
-    """Return True for a thing that can be touched and is not animate. Unknown compounds are judged by their end."""
-    while " " in noun and not _topics(noun):
-        noun = noun.partition(" ")[2]
+    """Return True for a thing that can be touched and is not animate."""
     topics = _topics(noun)
-    return not is_animate(noun) and (topics[:1] in {(t,) for t in _SOLID_TOPICS} or _ARTIFACT in topics[:4])
+    return not is_animate(noun) and (not _SOLID_TOPICS.isdisjoint(topics[:1]) or _ARTIFACT in topics[:4])
 
 
 def is_name(words: str) -> bool:
@@ -87,8 +84,5 @@ def is_name(words: str) -> bool:
 
 @cache
 def _topics(noun: str) -> tuple[int, ...]:
-    """Return the WordNet files of a noun's senses, the most frequent first; empty without WordNet."""
-    try:
-        return tuple(s.topic for s in open_wordnet().senses(noun, "n"))
-    except MissingExtraError:
-        return ()
+    """Return the WordNet files of a noun's senses, the most frequent first."""
+    return tuple(s.topic for s in open_wordnet().senses(noun, "n"))

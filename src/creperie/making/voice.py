@@ -54,30 +54,24 @@ class ActionClause(GrammarEvent):
 
 
 def said_actively(event: ActionClause, simple: bool) -> str:
-    """Return the sentence in the active voice: agent, verb, patient."""
-    words = [*event.first.said(simple), *_active_verb(event), event.particle, *event.second.said(simple)]
+    """Return the sentence in the active voice: agent, verb (`rides`, `is riding`, `riding`), patient."""
+    form = be(event.tense, plural=event.first.plural) if event.aspect == "progressive" else ""
+    finite = "VBD" if event.tense == "past" else "VBP" if event.first.plural else "VBZ"
+    tag = finite if event.aspect == "simple" else "VBG"
+    verb = [form, *event.adverbs, inflected(event.verb, tag)]
+    words = [*event.first.said(simple), *verb, event.particle, *event.second.said(simple)]
     return sentence([*words, *event.rest], event.end, event.text)
 
 
 def said_passively(event: ActionClause, simple: bool) -> str:
-    """Return the sentence in the passive voice: patient, passive verb, `by` agent."""
-    words = [*event.second.said(simple), *_passive_verb(event), event.particle, "by", *event.first.said(simple)]
-    return sentence([*words, *event.rest], event.end, event.text)
-
-
-def _active_verb(event: ActionClause) -> list[str]:
-    """Return the words of the active verb: `rides`, `is riding`, `riding`."""
-    form = be(event.tense, plural=event.first.plural) if event.aspect == "progressive" else ""
-    simple = "VBD" if event.tense == "past" else "VBP" if event.first.plural else "VBZ"
-    tag = simple if event.aspect == "simple" else "VBG"
-    return [form, *event.adverbs, event.verb if tag == "VBP" else inflected(event.verb, tag)]
-
-
-def _passive_verb(event: ActionClause) -> list[str]:
-    """Return the words of the passive verb: `is ridden`, `is being ridden`, `being ridden`, `ridden`."""
+    """Return the sentence in the passive voice: patient, verb (`is ridden`, `is being ridden`, `being ridden`,
+    `ridden`), `by` agent.
+    """
     form = be(event.tense, plural=event.second.plural) if event.aspect in ("simple", "progressive") else ""
     being = "being" if event.aspect in ("progressive", "reduced") else ""
-    return [form, being, *event.adverbs, inflected(event.verb, "VBN")]
+    verb = [form, being, *event.adverbs, inflected(event.verb, "VBN")]
+    words = [*event.second.said(simple), *verb, event.particle, "by", *event.first.said(simple)]
+    return sentence([*words, *event.rest], event.end, event.text)
 
 
 # -- finding events --------------------------------------------------------------------------------------------------
@@ -135,7 +129,7 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
     objects = dependents(verb, "dobj")
     subject = verb.head if verb.dep_ == "acl" else dependent(verb, "nsubj")
     link = None
-    if subject is not None and not objects:
+    if not objects:
         link = prepositional_object(verb)
         objects = dependents(link, "pobj")[:1] if link is not None else []
     if subject is None or len(objects) != 1:
@@ -158,8 +152,7 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
 def prepositional_object(verb: Any) -> Any | None:
     """Return the preposition directly after a verb that the passive keeps, as in `a dog barks at a cat`; or None."""
     after = [c for c in dependents(verb, "prep") if c.i == verb.i + 1]
-    usable = after and takes_preposition(base_of(verb), after[0].lower_) and dependents(after[0], "pobj")
-    return after[0] if usable else None
+    return after[0] if after and takes_preposition(base_of(verb), after[0].lower_) else None
 
 
 def _passive_event(verb: Any, body: list[Any]) -> ActionClause | str:
@@ -216,8 +209,7 @@ def _event(
     for noun in (agent, patient):
         covered |= {t.i for t in noun.subtree} - {t.i for h in hung.get(noun.i, ()) for t in h.subtree}
     rest = [t for t in body if t.i not in covered]
-    reason = _why_rest_is_odd(rest, verb, patient) or _why_with_is_odd(verb, patient, rest)
-    if reason:
+    if reason := _why_rest_is_odd(rest, verb, patient):
         return reason
     if not all(takes_particle(base_of(verb), p.lower_) for p in particles):
         return "a particle that may be a preposition"
@@ -239,7 +231,9 @@ def _is_of_the_event(link: Any, patient: Any) -> bool:
 
 
 def _why_rest_is_odd(rest: list[Any], verb: Any, patient: Any) -> str:
-    """Return why the remaining words are unsuitable, or an empty text if they follow the verb as adverbials."""
+    """Return why the remaining words are unsuitable, or an empty text if they follow the verb as adverbials. `with`
+    belongs to a verb that takes an instrument; otherwise it must belong to the patient and move with it.
+    """
     if any(t.i < verb.i for t in rest):
         return "words before the clause"
     if any(t.tag_.startswith("VB") or t.tag_ in ("WDT", "WP", "WRB", "TO", "PRP$") for t in rest):
@@ -247,13 +241,6 @@ def _why_rest_is_odd(rest: list[Any], verb: Any, patient: Any) -> str:
     tops = [t for t in rest if t.head not in rest]
     if any(t.dep_ not in ("prep", "advmod", "npadvmod") or t.head not in (verb, patient) for t in tops):
         return "words that belong elsewhere"
-    return ""
-
-
-def _why_with_is_odd(verb: Any, patient: Any, rest: list[Any]) -> str:
-    """Return why a `with` phrase is ambiguous, or an empty text. `with` belongs to a verb that takes an
-    instrument; otherwise it must belong to the patient and move with it.
-    """
     tool = listed("with_tool", base_of(verb))
     loose = [t for t in rest if t.lower_ == "with" and t.head == verb]
     solid = all(is_solid(base_of(c)) for t in loose for c in dependents(t, "pobj"))

@@ -10,7 +10,7 @@ from creperie.lang import article_for, lemma, open_wordnet
 
 #: A word and the blank after it.
 Piece = tuple[str, str]
-_NO_BLANK_BEFORE = frozenset(".,;:!?%)]}'’") | {"n't", "n’t", "'s", "’s", "'re", "'ll", "'ve", "'d", "'m"}
+_NO_BLANK_BEFORE = frozenset(".,;:!?%)]}'’") | {"", "n't", "n’t", "'s", "’s", "'re", "'ll", "'ve", "'d", "'m"}
 _NO_BLANK_AFTER = frozenset("([{$#")
 
 
@@ -43,9 +43,8 @@ def spaced(words: Iterable[str]) -> list[Piece]:
     >>> written(spaced(["a", "dog", "'s", "toy", ",", "here", "."]))
     "a dog's toy, here."
     """
-    glued = {"", *_NO_BLANK_BEFORE}
     pairs = pairwise([*words, ""])
-    return [(word, "" if after in glued or word in _NO_BLANK_AFTER else " ") for word, after in pairs]
+    return [(word, "" if after in _NO_BLANK_BEFORE or word in _NO_BLANK_AFTER else " ") for word, after in pairs]
 
 
 def sentence(words: Iterable[str], end: str, like: str) -> str:

@@ -120,9 +120,9 @@ def what_answers(uri: str) -> str:
     >>> what_answers("api:m?base_url=http://x/v1&budget=2")
     'api:m?base_url=http%3A%2F%2Fx%2Fv1'
     """
-    parsed = parse_uri(uri) if ":" in uri else None
-    if parsed is None or parsed.kind != "api":
+    if not uri.startswith("api:"):
         return uri
+    parsed = parse_uri(uri)
     options = {k: v for k, v in parsed.options.items() if k not in HOW_NOT_WHAT}
     return str(ModelURI(parsed.kind, parsed.name, options))
 
@@ -192,7 +192,7 @@ def _step_tokens(step: PromptStep) -> tuple[float, float]:
 
 def _cost(uri: str, tokens_in: float, tokens_out: float) -> float | None:
     """Return the cost in dollars; 0 for local models, without loading them; None if no price was given."""
-    if parse_uri(uri).kind != "api":
+    if not uri.startswith("api:"):
         return 0.0
     endpoint = getattr(generator(uri), "endpoint", None)
     if endpoint is None or not (endpoint.price_in or endpoint.price_out):
