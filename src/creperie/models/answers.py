@@ -157,10 +157,10 @@ def _without_labels(text: str, denied: set[int], asks: str) -> Parsed:
     return Parsed(UNPARSABLE, why="no option is named")
 
 
-def _in_range(found: set[int], options: Sequence[str]) -> Parsed:
-    if len(found) > 1:
+def _in_range(chosen: set[int], options: Sequence[str]) -> Parsed:
+    if len(chosen) > 1:
         return Parsed(UNPARSABLE, why="several options are named")
-    (option,) = found
+    (option,) = chosen
     if not 0 <= option < len(options):
         return Parsed(UNPARSABLE, why=f"there is no option {option + 1}")
     return Parsed(CHOSE_OPTION, option)

@@ -152,7 +152,7 @@ def _is_tag(library: Any, architecture: str, source: str) -> bool:
     return bool(library.get_pretrained_cfg(architecture, source))
 
 
-def _quick_gelu(library: Any, architecture: str, source: str | None, said: str | None, uri: str) -> bool:
+def _quick_gelu(library: Any, architecture: str, source: str | None, activation: str | None, uri: str) -> bool:
     """Return True if the architecture uses QuickGELU; raise an error if the weights need another activation."""
     has = bool((library.get_model_config(architecture) or {}).get("quick_gelu", False))
     if source in (None, OPENCLIP_RANDOM):
@@ -160,8 +160,8 @@ def _quick_gelu(library: Any, architecture: str, source: str | None, said: str |
     assert source
     if _is_tag(library, architecture, source):
         needs = bool(library.get_pretrained_cfg(architecture, source).get("quick_gelu", False))
-    elif said:
-        needs = said == "quick_gelu"
+    elif activation:
+        needs = activation == "quick_gelu"
     else:
         raise UsageError(
             "a checkpoint does not say which activation it was trained with",

@@ -151,13 +151,13 @@ def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
     return str(library.prompts[name])
 
 
-def _pool_prompt(library: Any, name: str, said: bool | None) -> None:
+def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
     """Set whether the tokens of the prompt count in the pooling.
 
     INSTRUCTOR models leave them out. Their folders do not say so: the library recognises these models by name, which a
     local folder has lost.
     """
-    wanted = False if said is None and name.startswith(INSTRUCTOR) else said
+    wanted = False if include_prompt is None and name.startswith(INSTRUCTOR) else include_prompt
     for module in library:
         if wanted is not None and hasattr(module, "include_prompt"):
             module.include_prompt = wanted

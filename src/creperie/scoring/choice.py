@@ -133,14 +133,14 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
     return sheet, unread
 
 
-def _write(sheet: Sheet, rows: np.ndarray, found: Asked | Fault, keep: Any) -> list[Fault]:
+def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault, keep: Any) -> list[Fault]:
     """Write an answer into the sheet; return the faults of unparsable answers."""
     first = int(rows[0])
-    if isinstance(found, Fault):
-        sheet.give_up([Fault(int(row), found.code, found.message) for row in rows])
+    if isinstance(answer, Fault):
+        sheet.give_up([Fault(int(row), answer.code, answer.message) for row in rows])
         return []
-    done = sheet.put(rows, found.scores())
-    unread = found.unread()
+    done = sheet.put(rows, answer.scores())
+    unread = answer.unread()
     if not unread:
         keep(done)
     return [Fault(first, UNREAD, message) for message in unread]

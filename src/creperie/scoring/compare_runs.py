@@ -170,11 +170,11 @@ def _groups(runs: Sequence[Run], common: bool) -> dict[str, list[Run]]:
     return groups
 
 
-def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, against: Path | None) -> None:
+def _refuse_if_nothing(groups: Mapping[str, list[Run]], comparisons: Comparisons, against: Path | None) -> None:
     runs = [r for group in groups.values() for r in group]
     if len(runs) < 2 and against is None:
         raise UsageError("one run alone cannot be compared", hint="give two runs or more, or `against=`")
-    if not found.rows and len({r.model for r in runs}) < 3 and against is None:
+    if not comparisons.rows and len({r.model for r in runs}) < 3 and against is None:
         contents = ", ".join(f"{r.benchmark} {r.hash[:8]}" for r in runs)
         raise UsageError(
             f"the runs are on different items ({contents})",
@@ -182,7 +182,7 @@ def _refuse_if_nothing(groups: Mapping[str, list[Run]], found: Comparisons, agai
         )
     for group in groups.values():
         if len(group) == 1 and len(runs) > 1:
-            found.notes.append(f"{group[0].name} is alone on its benchmark: no paired test")
+            comparisons.notes.append(f"{group[0].name} is alone on its benchmark: no paired test")
 
 
 def _restrict(runs: Sequence[Run], notes: list[str]) -> list[Run]:

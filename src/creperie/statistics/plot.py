@@ -64,14 +64,14 @@ def plot_items(study: ItemStudy, path: str | Path) -> Path:
     return _saved(path, lambda: _single(draw))
 
 
-def plot_ranks(found: Robustness, path: str | Path) -> Path:
+def plot_ranks(robustness: Robustness, path: str | Path) -> Path:
     """Draw the rank of every model under every choice."""
 
     def draw(axis: Any) -> None:
-        for k, row in enumerate(found.ranks):
+        for k, row in enumerate(robustness.ranks):
             again = {"markerfacecolor": "white", "linewidth": 0.8} if k >= len(STYLES) else {}
-            axis.plot(found.choices, row.ranks, **STYLES[k % len(STYLES)], **again, label=_short(row.name))
-        axis.set(ylabel="rank", yticks=range(1, len(found.ranks) + 1))
+            axis.plot(robustness.choices, row.ranks, **STYLES[k % len(STYLES)], **again, label=_short(row.name))
+        axis.set(ylabel="rank", yticks=range(1, len(robustness.ranks) + 1))
         axis.invert_yaxis()
         axis.tick_params(axis="x", rotation=20)
 

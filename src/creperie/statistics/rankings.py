@@ -137,21 +137,22 @@ def wrong_labels(text: str) -> tuple[float, float, float]:
     return (int(wrong) / int(read), *wilson(int(wrong), int(read)))
 
 
-def _choices(runs: Sequence[Run], found: Answers) -> dict[str, dict[str, float]]:
+def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float]]:
     """Return accuracies by choice and model: each tie rule, subsets weighted equally, and the other tasks that all runs
     have.
     """
-    tied = any((o == TIE).any() for o in found.outcomes.values())
+    tied = any((o == TIE).any() for o in answers.outcomes.values())
     rules = TIE_RULES if tied else TIE_RULES[:1]
     columns = {
-        f"{found.task}, ties {t}" if tied else found.task: _accuracies(found.outcomes, MetricSettings(t)) for t in rules
+        f"{answers.task}, ties {t}" if tied else answers.task: _accuracies(answers.outcomes, MetricSettings(t))
+        for t in rules
     }
-    subsets = np.array(found.first.subsets)
+    subsets = np.array(answers.first.subsets)
     if len(set(subsets.tolist())) > 1:
-        columns["subsets weighed alike"] = _accuracies(found.outcomes, MetricSettings(), subsets)
+        columns["subsets weighed alike"] = _accuracies(answers.outcomes, MetricSettings(), subsets)
     shared = [t for t in runs[0].tasks if task(t).by_item and all(t in run.tasks for run in runs)]
     for name in shared:
-        if name != found.task:
+        if name != answers.task:
             columns[name] = _accuracies(answers_of(runs, name).outcomes, MetricSettings())
     return columns
 
@@ -170,10 +171,10 @@ def _accuracies(
     return accuracies
 
 
-def _leaking(found: Answers, blind: Sequence[str]) -> np.ndarray:
+def _leaking(answers: Answers, blind: Sequence[str]) -> np.ndarray:
     """Return a mask of the items that at least one of these runs gets right."""
-    leaking = np.zeros(len(found.right), dtype=bool)
-    keys = item_keys(found.first.table)
+    leaking = np.zeros(len(answers.right), dtype=bool)
+    keys = item_keys(answers.first.table)
     for run in map(load_run, blind):
         hits = {key for key, o in zip(item_keys(run.table), run.outcomes(run.tasks[0]), strict=True) if o == HIT}
         leaking |= np.array([key in hits for key in keys])
@@ -181,14 +182,14 @@ def _leaking(found: Answers, blind: Sequence[str]) -> np.ndarray:
 
 
 def _pair(
-    found: Answers,
+    answers: Answers,
     names: tuple[str, str],
     margin: float,
     wrong: tuple[float, float, float] | None,
     settings: MetricSettings,
 ) -> PairRobustness:
-    a, b = (found.outcomes[name] for name in names)
-    same = equivalence(a, b, margin, found.first.clusters, settings)
+    a, b = (answers.outcomes[name] for name in names)
+    same = equivalence(a, b, margin, answers.first.clusters, settings)
     both = (a != VOID) & (b != VOID)
     lead = float((settings.worth(a[both]) - settings.worth(b[both])).sum())
     reversing = math.ceil(lead / 2) if lead > 0 else 0

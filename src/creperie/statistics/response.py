@@ -125,28 +125,28 @@ def _start(answers: _Answers) -> tuple[np.ndarray, _Items]:
     return theta, _Items(np.ones(len(items)), items, np.array([1.0, float(items.mean())]), spread)
 
 
-def _share(found: _Items, theta: np.ndarray) -> np.ndarray:
+def _share(items: _Items, theta: np.ndarray) -> np.ndarray:
     """Return the probability of a right answer, (items, models)."""
-    logit = np.clip(np.multiply.outer(found.a, theta) + found.c[:, None], -30, 30)
+    logit = np.clip(np.multiply.outer(items.a, theta) + items.c[:, None], -30, 30)
     return np.asarray(1 / (1 + np.exp(-logit)))
 
 
-def _ability(found: _Items, answers: _Answers, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _ability(items: _Items, answers: _Answers, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return abilities after a Newton step towards each model's posterior mode, and their precisions."""
-    share = _share(found, theta)
-    precision = 1 + (found.a**2) @ (answers.known * share * (1 - share))
-    slope = found.a @ (answers.right - answers.known * share) - theta
+    share = _share(items, theta)
+    precision = 1 + (items.a**2) @ (answers.known * share * (1 - share))
+    slope = items.a @ (answers.right - answers.known * share) - theta
     return theta + np.clip(slope / precision, -1, 1), precision
 
 
-def _nodes(found: _Items, answers: _Answers, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _nodes(items: _Items, answers: _Answers, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return quadrature nodes around each model's ability (nodes, models), and their posterior weights."""
     x, w = np.polynomial.hermite.hermgauss(NODES)
-    _, precision = _ability(found, answers, theta)
+    _, precision = _ability(items, answers, theta)
     place = theta + np.multiply.outer(x, np.sqrt(2 / precision))
     log = (np.log(w) + x**2)[:, None] - place**2 / 2
     for k in range(NODES):
-        logit = np.multiply.outer(found.a, place[k]) + found.c[:, None]
+        logit = np.multiply.outer(items.a, place[k]) + items.c[:, None]
         log[k] += (answers.right * logit - answers.known * np.logaddexp(0, logit)).sum(axis=0)
     weight = np.exp(log - log.max(axis=0))
     return place, weight / weight.sum(axis=0)

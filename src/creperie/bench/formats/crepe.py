@@ -84,10 +84,10 @@ def subset_of(name: str) -> str:
     >>> subset_of("syst_vg_hard_negs_unseen_compounds_in_cc12m.csv")
     'cc12m_unseen'
     """
-    if found := _PROD_NAME.search(name):
-        return f"{found[1]}_{found[2]}"
-    if found := _SYST_NAME.search(name):
-        return f"{found[2]}_{found[1]}"
+    if match := _PROD_NAME.search(name):
+        return f"{match[1]}_{match[2]}"
+    if match := _SYST_NAME.search(name):
+        return f"{match[2]}_{match[1]}"
     return re.sub(r"(^|/)(prod|syst)_", r"\1", stem_of(name))
 
 

@@ -112,10 +112,10 @@ def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
     The images are sorted by the number in their file name.
     """
     document = read_json(path, strict=True)
-    if not isinstance(document, dict) or not all(isinstance(found, dict) for found in document.values()):
+    if not isinstance(document, dict) or not all(isinstance(descriptions, dict) for descriptions in document.values()):
         raise DataError("is not an object of folders with descriptions", where=path)
     places = [path.parent / name for name in ("image-sets", "images", ".")]
-    for folder, found in document.items():
+    for folder, descriptions in document.items():
         inside = (re.sub(r"[^\w-]", "?", folder) or "?") + "/img*.jpg"  # keeps the pattern inside the folder
         files = [f.name for p in places for f in p.glob(inside)]
         if not files:
@@ -125,7 +125,7 @@ def _sets(path: Path) -> Iterator[Mapping[str, Any]]:
                 hint="unpack image-sets.zip beside it: the numbers of the images are known from their files only",
             )
         images = sorted(set(files), key=lambda name: int(re.sub(r"\D", "", name) or 0))
-        for number, caption in found.items():
+        for number, caption in descriptions.items():
             right = int(number) if number.isdecimal() and number.isascii() and len(number) < 6 else -1
             row = {"directory": folder, "number": right, "caption": caption}
             yield {**row, "images": [f"{folder}/{name}" for name in images]}

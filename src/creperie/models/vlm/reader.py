@@ -128,8 +128,8 @@ class Reader:
         asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Q"}]}]
         answered = [*asked, {"role": "assistant", "content": [{"type": "text", "text": "ANSWER"}]}]
         opening, whole = self._chat(asked, opens=True), self._chat(answered, opens=False)
-        between, found, _ = whole[len(opening) :].partition("ANSWER")
-        return between if found and whole.startswith(opening) and not between.strip() else ""
+        between, answer, _ = whole[len(opening) :].partition("ANSWER")
+        return between if answer and whole.startswith(opening) and not between.strip() else ""
 
     # -- tokens --------------------------------------------------------------------------------------------------
 
