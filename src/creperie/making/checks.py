@@ -96,7 +96,7 @@ class EditSize:
 class LengthMatched:
     """A check that a foil is at most `words` words longer or shorter than its source: length would give it away."""
 
-    words: int = 2
+    words: int
 
     def __call__(self, source: SourceCaption, candidate: Candidate) -> str | None:
         apart = abs(len(word_key(source.text)) - len(word_key(candidate.text)))

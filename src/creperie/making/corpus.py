@@ -58,7 +58,7 @@ class WordCounts:
         if self.seen[other] < _LEAST_SEEN or other == word:
             return None
         shared = self.shared(word, other)
-        expected = self.seen[word] * self.seen[other] / max(1, self.captions)
+        expected = self.seen[word] * self.seen[other] / self.captions
         if shared + 0.5 < ALIEN * (expected + 0.5) or (expected > 0.5 and not shared):
             return -math.inf
         return math.log((shared + 0.5) / (expected + 0.5))

@@ -60,14 +60,11 @@ def frames() -> Any:
     return read_data("frames")
 
 
-def like(token: Any, word: str) -> str:
-    """Return the word, capitalised if the token that it replaces is."""
-    return word[:1].upper() + word[1:] if token.text[:1].isupper() else word
-
-
-def _edit(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
+def replaced(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
+    """Return the caption with the words of a span replaced."""
     first = span[0]
-    changes = {t.i: "" for t in span} | {first.i: like(first, new)}
+    fitted = new[:1].upper() + new[1:] if first.text[:1].isupper() else new
+    changes = {t.i: "" for t in span} | {first.i: fitted}
     return CaptionEdit(reworded(doc, changes), f"{' '.join(t.text for t in span)} → {new}", first.i)
 
 
@@ -108,7 +105,7 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             if age_of(new) != age_of(base) and {"little", "small", "tiny", "young"}.intersection(beside):
                 continue
             if corpus.allows(before, head) and corpus.fits_scene(head, scene):
-                yield _edit(doc, [noun], fitted)
+                yield replaced(doc, [noun], fitted)
 
 
 @cache
@@ -148,13 +145,13 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         groups = [g for g in facts()["opposites"] if adjective.lower_ in g] if stands_alone(adjective) else []
         for new in dict.fromkeys(w for group in groups for w in group if w not in words_near(adjective)):
             if noun is None or may_be(new, noun, corpus):
-                yield _edit(doc, [adjective], new)
+                yield replaced(doc, [adjective], new)
     counted = any(t.lower_ in ("other", "third", "second", "both") for t in doc)  # `two boys, one … the other …`
     numbers = [] if counted else things()["dimensions"]["number"]
     for number in (t for t in doc if t.dep_ == "nummod" and t.lower_ in numbers and t.head.tag_ == "NNS"):
         place = numbers.index(number.lower_)
         far = (new for k, new in enumerate(numbers) if abs(k - place) > 1)  # one more may be hidden
-        yield from (_edit(doc, [number], new) for new in far)
+        yield from (replaced(doc, [number], new) for new in far)
 
 
 def qualities(doc: Any) -> list[Any]:
@@ -215,7 +212,7 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         if place is not None and not _is_fixed(span):
             for new in other_places(" ".join(t.lower_ for t in span), base_of(place)):
                 if _goes_there(span, place, new, corpus):
-                    yield _edit(doc, span, new)
+                    yield replaced(doc, span, new)
     for verb in actions(doc):
         if not is_bound(verb):
             after = next((t.lower_ for t in doc[verb.i + 1 :] if t.dep_ not in ("det", "amod", "poss", "nummod")), "")
@@ -223,7 +220,7 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             for new in other_actions(verb):
                 fitted = inflected(new, verb.tag_)
                 if fitted not in scene and corpus.allows(fitted, after) and corpus.fits_scene(fitted, scene):
-                    yield _edit(doc, [verb], fitted)
+                    yield replaced(doc, [verb], fitted)
 
 
 @cache

@@ -94,8 +94,7 @@ class MakeStage:
     maker: Maker
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        outcomes = work(self.maker, sources_of(batch))
-        return pa.table({"id": [o.source for o in outcomes], "outcome": [outcome_text(o) for o in outcomes]})
+        return pa.table({"outcome": [outcome_text(o) for o in work(self.maker, sources_of(batch))]})
 
 
 @dataclass(frozen=True)

@@ -181,9 +181,7 @@ def noun_phrase(tokens: Sequence[Any], start: int, *, animate: bool = False) -> 
         further = at < len(tokens) and is_animate(lemma(tokens[at].text, "NNS"))  # `a white bear`
         if animate and not further and is_animate(lemma(tokens[at - 1].text, "NNS")):
             break
-    if at == begin or not _is_noun(tokens[at - 1]):
-        return None
-    if tokens[start].lower_ in read_data("frames")["unmoved"]:
+    if at == begin or not _is_noun(tokens[at - 1]) or tokens[start].lower_ in read_data("frames")["unmoved"]:
         return None
     head = tokens[at - 1]
     if head.tag_ == "NN" and begin == start and not animate and at - start < 2:

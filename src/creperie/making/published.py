@@ -132,11 +132,11 @@ def for_object(noun: str) -> tuple[str, ...]:
     if own:
         return own
     net = open_wordnet()
-    senses = net.senses(noun, "n")[:2]
-    sense = next((s for s in senses if s.topic in SEEN), None)
+    senses = net.senses(noun, "n")
+    sense = next((s for s in senses[:2] if s.topic in SEEN), None)
     if sense is None:
         return ()
-    banned = {w.lower() for s in net.senses(noun, "n") for w in _line(net, s)}
+    banned = {w for s in senses for w in _line(net, s)}
     candidates: dict[str, None] = {}
     for above in net.above(sense):
         candidates.update(dict.fromkeys(w for w in _below(net, above, "n", 2) if w not in banned))
@@ -162,9 +162,9 @@ def for_action(verb: str) -> tuple[str, ...]:
     opposite = net.antonyms(verb, "v")
     if opposite:
         return _near(verb, opposite)
-    banned = net.synonyms(verb, "v") | {w for s in net.senses(verb, "v") for w in _line(net, s)}
-    senses = net.senses(verb, "v")[:1]
-    siblings = (w for s in senses for up in net.follow(s, HYPERNYM) for w in _below(net, up, "v"))
+    senses = net.senses(verb, "v")
+    banned = net.synonyms(verb, "v") | {w for s in senses for w in _line(net, s)}
+    siblings = (w for s in senses[:1] for up in net.follow(s, HYPERNYM) for w in _below(net, up, "v"))
     return _near(verb, (w for w in siblings if w not in banned))
 
 

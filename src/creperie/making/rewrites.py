@@ -43,10 +43,8 @@ class Rewriter(Maker):
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         texts = [s.text for s in sources]
         docs = list(parse(texts, self.options.parser))
-        if self.name == TRANSLATE:
-            rewritten: Sequence[Sequence[str]] = _translator(self.options.model).rewritten(texts, TRIED)
-        else:
-            rewritten = [with_synonyms(doc) for doc in docs]
+        translated = self.name == TRANSLATE
+        rewritten = _translator(self.options.model).rewritten(texts, TRIED) if translated else map(with_synonyms, docs)
         for source, doc, texts_of_one in zip(sources, docs, rewritten, strict=True):
             yield self._judged(source, doc, list(dict.fromkeys(texts_of_one)))
 

@@ -31,13 +31,12 @@ from creperie.making.additions import added_attributes, added_objects
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, dice_for
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_followed
 from creperie.making.corpus import WordCounts, corpus_of
-from creperie.making.edits import CaptionEdit, like, other_attributes, other_objects, other_relations
+from creperie.making.edits import CaptionEdit, other_attributes, other_objects, other_relations, replaced
 from creperie.making.options import MakerOptions
 from creperie.making.pipeline import EVIDENCE, ParsedMaker
 from creperie.making.published import PublishedReplacer, other_verbs, propose_swaps
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import swapped_attributes, swapped_objects, swapped_phrases
-from creperie.making.wording import reworded
 from creperie.models import TextScorer, load_model
 
 Propose = Callable[[Any, WordCounts], Iterator[CaptionEdit]]
@@ -69,8 +68,7 @@ def rule_maker(name: str, options: MakerOptions, captions: Captions) -> ParsedMa
 def _any_verb(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for verb, new in other_verbs(doc):
         head, _, rest = new.partition(" ")
-        fitted = like(verb, " ".join(filter(None, (inflected(head, verb.tag_), rest))))
-        yield CaptionEdit(reworded(doc, {verb.i: fitted}), f"{verb.text} → {fitted}", verb.i)
+        yield replaced(doc, [verb], " ".join(filter(None, (inflected(head, verb.tag_), rest))))
 
 
 PROPOSERS: Mapping[str, Propose] = {

@@ -89,7 +89,8 @@ def capped(pairs: Sequence[Twin]) -> list[Twin]:
         used: Counter[tuple[str, str]] = Counter()
         fewer = []
         for one, two in kept:
-            words = [("", contrast(one, two))] + [(one.subset, thing) for thing in _things(one)]
+            limited = str(one.tags["about"]).split(", ") if one.subset in ("count", "size") else []
+            words = [("", contrast(one, two))] + [(one.subset, thing) for thing in limited]
             limits = [limit] + [max(FEWEST, int(THING_SHARE * of_kind[one.subset]))] * (len(words) - 1)
             if all(used[word] < most for word, most in zip(words, limits)):
                 used.update(words)
@@ -97,11 +98,6 @@ def capped(pairs: Sequence[Twin]) -> list[Twin]:
         if len(fewer) == len(kept):
             return kept
         kept = fewer
-
-
-def _things(source: SourceCaption) -> list[str]:
-    """Return the things of a source whose share is limited."""
-    return str(source.tags["about"]).split(", ") if source.subset in ("count", "size") else []
 
 
 HALF_TRUTHS, CONFUSION = "mine:half-truths", "mine:confusion"

@@ -80,7 +80,7 @@ def make_shard(
 def _write_shard(
     maker: Maker, request: MakeRequest, job: Mapping[str, Any], outcomes: Iterable[SourceOutcome], folder: Path
 ) -> Tally:
-    tally, digest = Tally(), hashlib.sha256()
+    tally, digest, place = Tally(), hashlib.sha256(), Path(request.captions)  # a path, or a catalog's name
     with new_folder(folder, replace_old=True) as draft:
         with (draft / OUTCOMES).open("wb") as file:
             for outcome in outcomes:
@@ -92,17 +92,12 @@ def _write_shard(
             "creperie": VERSION,
             "kind": "making",
             "job": dict(job),
-            "request": {**asdict(request), "captions": _absolute(request.captions)},
+            "request": {**asdict(request), "captions": str(place.resolve()) if place.exists() else request.captions},
             "outcomes": {"rows": tally.sources, "sha256": digest.hexdigest()},
             "ledger": dict(maker.ledger),
         }
         write_json(draft / SHARD, document)
     return tally
-
-
-def _absolute(spec: str) -> str:
-    """Return a path as an absolute path; names of catalogs and formats unchanged."""
-    return str(Path(spec).resolve()) if Path(spec).exists() else spec
 
 
 def merge_making(

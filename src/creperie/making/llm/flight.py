@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from creperie.core import CreperieError, ModelError, UsageError
+from creperie.core import CreperieError, ModelError
 from creperie.making.llm.question import PendingQuestion, Talk
 from creperie.models import Generator as Model
 from creperie.models import RefusedError, RequestQueue, first_of
@@ -93,29 +92,16 @@ def _in_rounds(talks: Sequence[Talk[R]], answer: Answer) -> list[R]:
     return [results[number] for number in range(len(talks))]
 
 
-def no_generator() -> UsageError:
-    hint = "pass `model='URI'`, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct"
-    return UsageError("LLM makers need a generator", hint=hint)
-
-
 @cache
 def generator(uri: str) -> Model:
     """Return the generator of a URI, loaded once per process."""
     from creperie.models import load_model
 
-    if not uri:
-        raise no_generator()
     # detecting a device imports torch, which a server's client does not need
     model = load_model(uri, device="cpu" if uri.startswith("api:") else "auto")
     if not isinstance(model, Model):
         raise ModelError("this model does not write text", where=uri, hint="name an api: endpoint or an lm: chat model")
     return model
-
-
-def keep_ledger(model: Model, path: Path) -> None:
-    """Record the cost of a model's requests in this file from now on; do nothing for local models."""
-    if isinstance(model, ServedModel):
-        model.queue.ledger.keep_in(path)
 
 
 def spent(model: Model) -> dict[str, Any]:

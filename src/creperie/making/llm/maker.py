@@ -13,7 +13,7 @@ from typing import Any
 from creperie.bench import Item, choice
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, Role
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed, why_unfit
-from creperie.making.llm.flight import generator, hold, keep_ledger, spent
+from creperie.making.llm.flight import ServedModel, generator, hold, spent
 from creperie.making.llm.prompts import PromptStep, Template, read_template
 from creperie.making.llm.question import TRIES, Reply, Talk
 from creperie.making.pipeline import Maker, with_source
@@ -83,9 +83,9 @@ class LLMMaker(Maker):
 
     def keep_books(self, folder: Path, job: Mapping[str, Any]) -> None:
         """For a server, record the cost in a file of this folder whose name is unique to the job."""
-        if self.options.model.startswith("api:"):
+        if self.options.model.startswith("api:") and isinstance(served := generator(self.options.model), ServedModel):
             digest = hashlib.sha256(json.dumps(job, sort_keys=True, default=str).encode()).hexdigest()
-            keep_ledger(generator(self.options.model), folder / f"ledger-{digest[:16]}.jsonl")
+            served.queue.ledger.keep_in(folder / f"ledger-{digest[:16]}.jsonl")
 
     def propose(self, sources: Sequence[SourceCaption]) -> list[Proposal]:
         return hold([self.workflow(self, s) for s in sources], generator(self.options.model))

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from creperie.core import UsageError
 from creperie.making.candidate import Candidate, Proposal, Role, dice_for
 from creperie.making.checks import word_key
-from creperie.making.llm.flight import no_generator
 from creperie.making.llm.maker import ROUNDS, SERVER_CHUNK, LLMMaker
 from creperie.making.llm.prompts import Fields, is_na, read_template
 from creperie.making.llm.question import Ask, Given, Talk
@@ -216,7 +216,8 @@ WORKFLOWS = {
 def llm(name: str, options: MakerOptions, captions: Captions) -> LLMMaker:
     """Return the maker of this name: `llm:` and the name of its prompts."""
     if not options.model:
-        raise no_generator()
+        hint = "pass `model='URI'`, such as api:gpt-4o-mini or lm:HuggingFaceTB/SmolLM2-135M-Instruct"
+        raise UsageError("LLM makers need a generator", hint=hint)
     kind = name.removeprefix("llm:")
     maker = LLMMaker(name, options, read_template(kind, options.prompts), WORKFLOWS[kind.split("-")[0]])
     if options.model.startswith("api:"):
