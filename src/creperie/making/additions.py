@@ -79,8 +79,8 @@ def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
     have something beside them.
     """
     table = things()["companions"]
-    said = [(place, by) for places, by in table.items() for place in places.split("|")]
-    return tuple((place, w) for place, by in said if carries or place != "with" for w in by.get(kind, ()))
+    by_link = [(place, by) for places, by in table.items() for place in places.split("|")]
+    return tuple((place, w) for place, by in by_link if carries or place != "with" for w in by.get(kind, ()))
 
 
 def _ends(span: list[Any]) -> bool:

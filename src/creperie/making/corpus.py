@@ -103,14 +103,14 @@ def count_words(texts: Iterable[str]) -> WordCounts:
     corpus, total = WordCounts(), 0
     for text in texts:
         total += 1
-        said = words(text)
-        line = ["<s>", *said, "</s>"]
+        tokens = words(text)
+        line = ["<s>", *tokens, "</s>"]
         for k, (left, right) in enumerate(pairwise(line)):
             corpus.next_to[left, right] += 1
             if left in _DETERMINERS:
                 lead = line[k - 2 : k] if line[k - 1] == "of" else line[k - 1 : k]  # `on (a small) bench`, `front of a`
                 corpus.next_to.update((word, head) for head in line[k + 1 : k + 3] for word in lead)
-        content = sorted({w for w in said if len(w) > 2 and w not in _DETERMINERS})
+        content = sorted({w for w in tokens if len(w) > 2 and w not in _DETERMINERS})
         corpus.seen.update(content)
         corpus.together.update(combinations(content, 2))
         corpus.beside.update(neighbours(text))

@@ -82,8 +82,8 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     bases = [base_of(t) for t in doc]
     tied = {
         kind  # a pronoun or a beard shows the gender; few animals fly, bark or catch
-        for kind, said in (("person", "gendered"), ("animal", "one_sided"))
-        if any(t.lower_ in frames()[said] for t in doc)
+        for kind, telling in (("person", "gendered"), ("animal", "one_sided"))
+        if any(t.lower_ in frames()[telling] for t in doc)
     }
     for noun in objects(doc):
         base, start = bases[noun.i], phrase(noun)[0]
@@ -224,14 +224,14 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 @cache
-def other_places(said: str, noun: str) -> tuple[str, ...]:
+def other_places(preposition: str, noun: str) -> tuple[str, ...]:
     """Return the prepositions that can replace this one before this noun.
 
     >>> other_places("behind", "car"), "under" in other_places("on", "table")
     (('in front of',), True)
     """
-    rows, kind = frames()["prepositions"].get(said, {}), kind_of(noun)
-    named = (found for names, found in rows.items() if noun in str(frames().get(names, names)).split("|"))
+    rows, kind = frames()["prepositions"].get(preposition, {}), kind_of(noun)
+    named = (choices for names, choices in rows.items() if noun in str(frames().get(names, names)).split("|"))
     listed = next(named, None)
     if listed is None and kind in ("clothing", "food"):
         return ()
@@ -241,14 +241,14 @@ def other_places(said: str, noun: str) -> tuple[str, ...]:
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
     """Return the words of a preposition (`in front of` is one) and the noun that it governs; None if not a thing."""
     doc, i = preposition.doc, preposition.i
-    said = [t.lower_ for t in doc]
-    first = i - 1 if i and said[i - 1] in ("next", "close") else i
+    lowered = [t.lower_ for t in doc]
+    first = i - 1 if i and lowered[i - 1] in ("next", "close") else i
     for parts in frames()["spans"]:
         end = first + len(parts)
-        if said[first:end] == parts:
+        if lowered[first:end] == parts:
             inner = (g for t in doc[first:end] for g in t.children if g.dep_ == "pobj" and g.i >= end)
             return list(doc[first:end]), _thing(next(inner, None))
-    leads = i and said[i - 1] in frames()["leading"]
+    leads = i and lowered[i - 1] in frames()["leading"]
     return [preposition], None if leads else _thing(dependent(preposition, "pobj"))
 
 
@@ -313,7 +313,7 @@ def other_actions(verb: Any) -> list[str]:
     fit = frames()["animals"].get(kind, ()) if thing is not None and sort_of(doer) != "person" else known
     if base not in (*known, *fit):
         return []
-    static, said = set(frames()["static"]), {t.lower_ for t in verb.subtree}
+    static, around = set(frames()["static"]), {t.lower_ for t in verb.subtree}
     several = len(actions(verb.doc)) > 1
     settled = several or any(c.lower_ in ("on", "in", "at", "under", "beside") for c in verb.rights)
     wet = any(t.head.lower_ in frames()["within"] and t.lower_ in frames()["never_after"]["on"] for t in verb.subtree)
@@ -323,7 +323,7 @@ def other_actions(verb: Any) -> list[str]:
     if thing is not None and any(c.lower_ == "another" for c in thing.lefts):
         barred.add("lead")  # of two dogs, one leads
     landed = base == "jump" and any(c.lower_ == "on" for c in verb.rights)  # who jumps on a couch may sit on it
-    if wet or landed or not said.isdisjoint((*frames()["paths"], *frames()["moving"])):
+    if wet or landed or not around.isdisjoint((*frames()["paths"], *frames()["moving"])):
         barred |= static
     if thing is None and base in static and settled:
         barred |= set(fit) - static

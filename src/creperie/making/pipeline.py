@@ -127,6 +127,7 @@ class Tally:
     skipped: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     subsets: Counter[str] = field(default_factory=Counter)
+    edits: Counter[str] = field(default_factory=Counter)
     kinds: dict[str, dict[str, int]] = field(default_factory=dict)
     missing: dict[str, Counter[str]] = field(default_factory=dict)
 
@@ -142,6 +143,7 @@ class Tally:
             kind["made"] += not v.reason
             self.reasons.update(filter(None, [v.reason]))
         self.subsets.update(item.subset for item in items)
+        self.edits.update(str(item.tags.get("edit", "")) for item in items)
 
     @property
     def report(self) -> dict[str, Any]:
@@ -156,6 +158,18 @@ class Tally:
             "subsets": dict(self.subsets),
             "kinds": self.kinds,
             "missing": {kind: dict(why.most_common()) for kind, why in self.missing.items()},
+            "composition": self.composition,
+        }
+
+    @property
+    def composition(self) -> dict[str, Any]:
+        """The composition of the items: the share of each subset, and how often edits are repeated."""
+        total, top = max(self.subsets.total(), 1), self.edits.most_common(20)
+        return {
+            "shares": {subset: n / total for subset, n in self.subsets.items()},
+            "edits": len(self.edits),
+            "most_frequent": {edit: n / total for edit, n in top[:5]},
+            "top_20_share": sum(n for _, n in top) / total,
         }
 
 

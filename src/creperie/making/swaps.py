@@ -44,12 +44,12 @@ MOVABLE = frozenset((*ANIMATE, *MADE, "food"))
 def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that swap two nouns; their modifiers stay in place."""
     for left, right in swappable(doc):
-        said = {dimension_of(c.lower_) for t in (left, right) for c in dependents(t, "amod")}
+        dimensions = {dimension_of(c.lower_) for t in (left, right) for c in dependents(t, "amod")}
         spans = compound(left), compound(right)
         called = sort_of(left) == "clothing" and may_be_called(base_of(left), base_of(right))
         if called or any(t.tag_ == "JJ" for s in spans for t in doc[slice(*s)]):
             continue  # some people call a sweater a shirt; `a black white strapless dress`
-        if said <= ({"colour"} if sort_of(left) == sort_of(right) else set()):
+        if dimensions <= ({"colour"} if sort_of(left) == sort_of(right) else set()):
             yield _swap(left, right, *spans)
 
 
@@ -89,8 +89,8 @@ def swappable(doc: Any) -> Iterator[Pair]:
         first, second = map(base_of, (left, right))
         kinds = {sort_of(left), sort_of(right)}
         between = doc[left.i + 1 : phrase(right)[0]]
-        said = {t.lower_ for t in between}
-        if left.tag_ != right.tag_ or said <= {"and", "or", ","} or "where" in said:
+        joining = {t.lower_ for t in between}
+        if left.tag_ != right.tag_ or joining <= {"and", "or", ","} or "where" in joining:
             continue
         if kinds == {"clothing"} and not any(sort_of(t) in ANIMATE for t in between):
             continue  # one person wears both
@@ -115,8 +115,8 @@ def swappable(doc: Any) -> Iterator[Pair]:
 
 def _are_different_people(first: str, second: str) -> bool:
     """Return True if no one can be called both: a player may be a girl, and a man a drummer."""
-    said = [(of(first), of(second)) for of in (gender_of, age_of)]
-    return any(one and other and one != other for one, other in said)
+    traits = [(of(first), of(second)) for of in (gender_of, age_of)]
+    return any(one and other and one != other for one, other in traits)
 
 
 def _turns(left: Any, right: Any, crossed: bool) -> bool:

@@ -65,10 +65,10 @@ def weigh(contrast: Contrast | None, cells: Sequence[CrossedCell], shared: Colle
         ours, theirs = told_by(own, contrast.name), told_by(twin, contrast.name)
         if (theirs - ours) & set(shared):
             return Evidence(reason="the captions say the twin's word elsewhere")
-        if any((theirs - ours) & said for said in cell.others):
+        if any((theirs - ours) & other_words for other_words in cell.others):
             return Evidence(reason="another caption of the image says the twin's word")
         silent += len(cell.others) >= WITNESSES
-        confirmed += any((ours - theirs) & said for said in cell.others)
+        confirmed += any((ours - theirs) & other_words for other_words in cell.others)
     if silent == 2:
         basis.append(f"{len(cells[0].others)} + {len(cells[1].others)} other captions do not say it")
     if confirmed == 2:
@@ -151,8 +151,8 @@ def neighbours(texts: Iterable[str]) -> list[Key]:
     numbers: dict[str, int] = {}
     keys, fillers, captions = (array("q") for _ in range(3))
     for caption, text in enumerate(texts):
-        said = [numbers.setdefault(word.base, len(numbers)) for word in words_of(text)]
-        for kind, key, filler in _keys(said) if 2 <= len(said) <= MOST_WORDS else ():
+        numbered = [numbers.setdefault(word.base, len(numbers)) for word in words_of(text)]
+        for kind, key, filler in _keys(numbered) if 2 <= len(numbered) <= MOST_WORDS else ():
             keys.append(key >> 1 << 1 | kind)
             fillers.append(filler)
             captions.append(caption)
@@ -166,13 +166,13 @@ def neighbours(texts: Iterable[str]) -> list[Key]:
     return sorted(pairs)
 
 
-def _keys(said: list[int]) -> Iterator[Key]:
+def _keys(words: list[int]) -> Iterator[Key]:
     """Yield for each key its kind, its hash, and the hash of the filler (the words that the key leaves open)."""
-    yield ORDER, hash(tuple(sorted(said))), hash(tuple(said))
+    yield ORDER, hash(tuple(sorted(words))), hash(tuple(words))
     for span in SPANS:
-        for at in range(len(said) - span + 1 if len(said) > span else 0):
-            rest = (tuple(said[:at]), tuple(said[at + span :]))
-            yield PHRASE, hash(rest), hash(tuple(said[at : at + span]))
+        for at in range(len(words) - span + 1 if len(words) > span else 0):
+            rest = (tuple(words[:at]), tuple(words[at + span :]))
+            yield PHRASE, hash(rest), hash(tuple(words[at : at + span]))
 
 
 def _pairs(rows: list[list[int]]) -> Iterator[Key]:

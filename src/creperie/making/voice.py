@@ -213,10 +213,10 @@ def _event(
         return reason
     if not all(takes_particle(base_of(verb), p.lower_) for p in particles):
         return "a particle that may be a preposition"
-    said = link.lower_ if link else particles[0].text if particles else ""
+    tied = link.lower_ if link else particles[0].text if particles else ""
     manner = tuple(a.text for a in adverbs)
     return ActionClause(
-        "active", who, whom, base_of(verb), glued(rest), aspect=form[0], tense=form[1], adverbs=manner, particle=said
+        "active", who, whom, base_of(verb), glued(rest), aspect=form[0], tense=form[1], adverbs=manner, particle=tied
     )
 
 
@@ -244,8 +244,8 @@ def _why_rest_is_odd(rest: list[Any], verb: Any, patient: Any) -> str:
     tool = listed("with_tool", base_of(verb))
     loose = [t for t in rest if t.lower_ == "with" and t.head == verb]
     solid = all(is_solid(base_of(c)) for t in loose for c in dependents(t, "pobj"))
-    held = [c for c in patient.children if c.lower_ == "with"]
-    return "`with` may belong to either argument" if (loose and not (tool and solid)) or (held and tool) else ""
+    carried = [c for c in patient.children if c.lower_ == "with"]
+    return "`with` may belong to either argument" if (loose and not (tool and solid)) or (carried and tool) else ""
 
 
 def _numbered(phrase: Phrase, verb: Any) -> Phrase:

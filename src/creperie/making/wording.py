@@ -62,8 +62,8 @@ def fit_articles(words: Sequence[str], source: str = "") -> list[str]:
     fitted = list(words)
     for k, word in enumerate(words[:-1]):
         after = words[k + 1].split(" ")[0] if word.lower() in ("a", "an") else ""
-        said = f"{word} {after}".lower() in source.lower()
-        if not said and after[:1].isalnum() and after.lower() not in ("a", "an", "the"):
+        as_before = f"{word} {after}".lower() in source.lower()
+        if not as_before and after[:1].isalnum() and after.lower() not in ("a", "an", "the"):
             right = article_for(after)
             fitted[k] = right.capitalize() if word[0].isupper() else right
     return fitted

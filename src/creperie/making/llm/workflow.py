@@ -192,16 +192,16 @@ def enrich(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
     item = maker.enriched.get(source.id)
     texts = item.captions if item is not None else (source.text,)
     replies = yield [Ask(maker.template["enrich"], {"caption": text}) for text in texts]
-    found = []
+    candidates = []
     for k, (text, reply) in enumerate(zip(texts, replies)):
         true = item is None or any(row[k] for row in item.match)
         role: Role = "positive" if true else "negative"
         if reply.fields is None:
-            found.append(maker.quarantine(source, reply, "enrich", role))
+            candidates.append(maker.quarantine(source, reply, "enrich", role))
         else:
             made = maker.candidate(source, reply.fields["enriched"], role, "more details")
-            found.append(made if item is None else replace(made, tags={"original": text, "caption": k}))
-    return Proposal(found, calls=sum(r.calls for r in replies))
+            candidates.append(made if item is None else replace(made, tags={"original": text, "caption": k}))
+    return Proposal(candidates, calls=sum(r.calls for r in replies))
 
 
 WORKFLOWS = {

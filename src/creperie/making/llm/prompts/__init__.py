@@ -55,13 +55,13 @@ def read_answer(text: str, wanted: Mapping[str, str]) -> Fields:
     Traceback (most recent call last):
     creperie.making.llm.prompts.MalformedError: more than one JSON object
     """
-    found = _one_object(text.strip())
-    missing, extra = [n for n in wanted if n not in found], [n for n in found if n not in wanted]
+    fields = _one_object(text.strip())
+    missing, extra = [n for n in wanted if n not in fields], [n for n in fields if n not in wanted]
     if missing:
         raise MalformedError(f"lacks the field {missing[0]!r}")
     if extra:
         raise MalformedError("a field that was not asked for")
-    return {name: _value(name, found[name], kind) for name, kind in wanted.items()}
+    return {name: _value(name, fields[name], kind) for name, kind in wanted.items()}
 
 
 def _one_object(text: str) -> dict[str, Any]:
@@ -70,20 +70,20 @@ def _one_object(text: str) -> dict[str, Any]:
         raise MalformedError("no JSON object")
     decoder = json.JSONDecoder(object_pairs_hook=_once_each)
     try:
-        found, end = decoder.raw_decode(text, start)
+        fields, end = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
         raise MalformedError("broken JSON") from None
     if "{" in text[end:] or "}" in text[end:]:
         raise MalformedError("more than one JSON object")
-    assert isinstance(found, dict)
-    return found
+    assert isinstance(fields, dict)
+    return fields
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise MalformedError("a field said twice")
-    return found
+    return fields
 
 
 def _value(name: str, value: Any, kind: str) -> Any:
