@@ -37,6 +37,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["CREPERIE_CACHE"] = str(session)
     atexit.register(shutil.rmtree, session, ignore_errors=True)
 
+PREPARED = Path(os.environ["CREPERIE_CACHE"]) / "gguf"
+
 # Processes that tests start, workers among them, find the stand-ins of tests/support.
 SUPPORT = str(Path(__file__).parent / "support")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (SUPPORT, os.environ.get("PYTHONPATH"))))
@@ -97,7 +99,7 @@ def shared_data() -> Path:
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty cache for this test alone, but for language models that another test prepared."""
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "gguf").symlink_to(Path(os.environ["CREPERIE_CACHE"]) / "gguf")
+    (tmp_path / "cache" / "gguf").symlink_to(PREPARED)
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
 
 
