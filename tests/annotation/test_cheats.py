@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.people_cheats import SCENARIOS, WORLDS, holds, scenario
+from research.people_cheats import SCENARIOS, WORLDS, holds, scenario
 
 from creperie.metrics import Votes, dawid_skene, habit_odds
 

@@ -52,7 +52,7 @@ def test_the_null_widens_interval_and_test() -> None:
 
 @pytest.mark.slow
 def test_intervals_of_refitted_attackers_cover_one_half() -> None:
-    """benchmarks/attacker_nulls.py does this at length, on real captions."""
+    """research/attacker_nulls.py does this at length, on real captions."""
     held = 0
     for seed in range(16):
         pairs = swaps(60, seed)

@@ -1,4 +1,4 @@
-"""A thinned grid of benchmarks/calibration.py: intervals hold the truth as often as they say."""
+"""A thinned grid of research/calibration.py: intervals hold the truth as often as they say."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "calibration.py"
+FILE = Path(__file__).resolve().parents[2] / "research" / "calibration.py"
 
 
 @pytest.fixture(scope="module")

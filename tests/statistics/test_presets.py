@@ -12,11 +12,11 @@ import pytest
 
 from creperie.statistics import AnalysisExtras, find_analysis_preset, fit_study
 
-FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "presets.py"
+FILE = Path(__file__).resolve().parents[2] / "research" / "presets.py"
 
 
 def simulation() -> Any:
-    """benchmarks/presets.py, whose tables are null data."""
+    """research/presets.py, whose tables are null data."""
     spec = importlib.util.spec_from_file_location("presets", FILE)
     assert spec
     assert spec.loader

@@ -4,7 +4,7 @@ A learned attacker answers out of fold, but its answers are dependent: what it l
 applies to the other half, and vice versa. Its accuracy therefore varies more than that of as many coin flips; by how
 much depends on what the captions have in common. So the null distribution is simulated: roles are flipped at random,
 cluster by cluster, and ridge regression on the same features is refitted, out of fold, for all draws at once (its
-answers are linear in the roles). benchmarks/attacker_nulls.py compares the result with refitted learned attackers.
+answers are linear in the roles). research/attacker_nulls.py compares the result with refitted learned attackers.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ variance of right and wrong answers, and there is no interval if one image domin
 
 *A p-value* is one minus the level at which the interval just touches the tested value: the two cannot disagree.
 
-benchmarks/calibration.py checks all of this by simulation; docs/results-intervals.md has the results.
+research/calibration.py checks all of this by simulation; docs/results-intervals.md has the results.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Writes its tables into research/results/nulls.md, between the two markers there.
 Not a test: run it when a statistic changes.
 
-    python benchmarks/attacker_nulls.py --captions DIR            # print the tables
-    python benchmarks/attacker_nulls.py --captions DIR --write    # and put them into research/results/nulls.md
+    python research/attacker_nulls.py --captions DIR            # print the tables
+    python research/attacker_nulls.py --captions DIR --write    # and put them into research/results/nulls.md
 
 With a folder of SugarCrepe's files the learned attackers' null distribution is measured on real
 captions: roles are drawn at random, image by image, and the answers computed anew, all draws at once (ridge regression,

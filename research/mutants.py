@@ -1,14 +1,14 @@
 """Mutation testing: break the code on purpose, one line at a time, and see whether the tests notice.
 
-    python benchmarks/mutants.py                         # every target, 40 random mutants each
-    python benchmarks/mutants.py scoring/store.py -n 20
-    python benchmarks/mutants.py --named [WORD …]        # the mistakes that benchmarks/mutants.toml lists
-    python benchmarks/mutants.py TARGET --keep           # also keep what was found in benchmarks/mutants_found.json
-    python benchmarks/mutants.py TARGET --journal FILE   # write each outcome down; what is there is not run again
-    python benchmarks/mutants.py --table                 # write what was kept into research/mutants.md
+    python research/mutants.py                         # every target, 40 random mutants each
+    python research/mutants.py scoring/store.py -n 20
+    python research/mutants.py --named [WORD …]        # the mistakes that research/mutants.toml lists
+    python research/mutants.py TARGET --keep           # also keep what was found in research/mutants_found.json
+    python research/mutants.py TARGET --journal FILE   # write each outcome down; what is there is not run again
+    python research/mutants.py --table                 # write what was kept into research/mutants.md
 
 A target may be a pattern (`refining/*.py`): mutants are drawn from all of its files. `--table` also takes the reasons
-that benchmarks/mutants_alive.toml gives for mutants that are left alive.
+that research/mutants_alive.toml gives for mutants that are left alive.
 
 A mutant flips a comparison, an operator, a constant or a condition. It is *killed* when a test fails or when the tests
 do not end within `--timeout` seconds (these are counted apart), *alive* when all pass. Mutants run in copies of the
@@ -38,8 +38,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-LISTED, REASONS = ROOT / "benchmarks" / "mutants.toml", ROOT / "benchmarks" / "mutants_alive.toml"
-FOUND = ROOT / "benchmarks" / "mutants_found.json"
+LISTED, REASONS = ROOT / "research" / "mutants.toml", ROOT / "research" / "mutants_alive.toml"
+FOUND = ROOT / "research" / "mutants_found.json"
 PAGE, BEGIN, END = ROOT / "research" / "mutants.md", "<!-- mutants -->\n", "<!-- /mutants -->\n"
 #: Imported once: a mutant's tests run in a fork, which has them already.
 PRELOADED = ("pytest", "numpy", "pyarrow.compute", "pyarrow.parquet", "PIL.Image", "scipy.optimize", "scipy.stats")
@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--timeout", type=int, default=300, help="seconds per mutant")
     parser.add_argument("--workers", type=int, default=1, help="mutants at a time")
     parser.add_argument("--journal", type=Path, help="a file of outcomes, to go on from")
-    parser.add_argument("--named", action="store_true", help="the mutants of benchmarks/mutants.toml")
+    parser.add_argument("--named", action="store_true", help="the mutants of research/mutants.toml")
     parser.add_argument("--keep", action="store_true", help=f"keep what is found in {FOUND.name}")
     parser.add_argument("--table", action="store_true", help=f"write what was kept into {PAGE.name}")
     options = parser.parse_args()

@@ -3,8 +3,8 @@
 Every cell draws data with a known truth, asks for the 95 % interval through the functions that print it, and counts how
 often the interval holds the truth, how often none is given, and how wide it is.
 
-    python benchmarks/calibration.py --draws 4000 --jobs 16 --json grid.json
-    python benchmarks/calibration.py --from grid.json --write      # the tables of docs/results-intervals.md
+    python research/calibration.py --draws 4000 --jobs 16 --json grid.json
+    python research/calibration.py --from grid.json --write      # the tables of docs/results-intervals.md
 
 Needs numpy and creperie.metrics only.
 """
@@ -323,7 +323,7 @@ def main() -> None:
     draws, whole = min(cell["draws"] for cell in found), sum(1 for _ in cells())
     lines = [
         f"Coverage of 95 % intervals in percent, {draws:,} draws or more per cell, {len(found)} of {whole} cells; by "
-        "`python benchmarks/calibration.py --draws 4000 --jobs 16 --json grid.json`, then `--from grid.json --write`.",
+        "`python research/calibration.py --draws 4000 --jobs 16 --json grid.json`, then `--from grid.json --write`.",
         "",
         *summary(found),
     ]

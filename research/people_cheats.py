@@ -1,7 +1,7 @@
 """Studies with cheats in them: how many verdicts come out wrong, and who is excluded.
 
-    python benchmarks/people_cheats.py --seeds 20
-    python benchmarks/people_cheats.py --world varied --first-seed 1000
+    python research/people_cheats.py --seeds 20
+    python research/people_cheats.py --world varied --first-seed 1000
 
 Questions are given out by the rules of `creperie.annotation.assignment` and judged by those of `quality`: whoever the
 default rules exclude is replaced by others, and the verdict is the majority's. Prints one JSON document: wrong verdicts

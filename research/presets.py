@@ -3,7 +3,7 @@
 Items, their images and, within items, comparisons differ in difficulty; models differ in ability. Every effect but
 that of the model is false then, and about one in twenty should have p < 0.05.
 
-    python benchmarks/presets.py --tables 200 --jobs 2
+    python research/presets.py --tables 200 --jobs 2
 """
 
 from __future__ import annotations
