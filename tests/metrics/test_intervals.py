@@ -86,6 +86,7 @@ def test_incomplete_beta(x: float, a: float, b: float) -> None:
 def test_student_tail(t: float, df: int) -> None:
     assert student_two_sided(t, df) == pytest.approx(2 * stats.t.sf(abs(t), df), rel=1e-7, abs=1e-300)
     assert student_quantile(0.975, df + 0.5) == pytest.approx(stats.t.ppf(0.975, df + 0.5), rel=1e-7)
+    assert type(student_quantile(np.float64(0.975), df + 0.25)) is float
 
 
 # -- shares in clusters ---------------------------------------------------------------------------------------------
