@@ -164,8 +164,8 @@ def test_a_refinement_without_an_audit_is_not_run(tmp_path: Path, command: Any) 
         f"next: creperie audit {tmp_path / 'o'}",
     ]
     assert "Not audited yet" in (tmp_path / "o" / "README.md").read_text(encoding="utf-8")
-    _, out, _ = command("refine", tmp_path / "b", "--no-audit", "--dry-run", "--images", tmp_path)
-    assert out.splitlines()[-1] == f"next: creperie audit {tmp_path / 'b'} --images {tmp_path}"
+    _, out, _ = command("refine", tmp_path / "b", "--no-audit", "--dry-run", "--images", tmp_path, "--subset", "null")
+    assert out.splitlines()[-1] == f"next: creperie audit {tmp_path / 'b'} --images {tmp_path} --subset null"
 
 
 def test_a_narrower_audit_does_not_replace_a_fuller_one(tmp_path: Path) -> None:

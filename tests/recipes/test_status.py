@@ -13,7 +13,6 @@ from creperie.core import CreperieError
 from creperie.recipes import paper_status, read_recipe, status_page
 from creperie.recipes.kitchen import run_stages
 from creperie.reporting.gather import model_tail
-from creperie.statistics.plot import _short
 
 CHAIN = """
 recipe: sugarcrepe
@@ -80,7 +79,6 @@ def test_figures_name_a_model_by_the_stage_that_trained_it() -> None:
     assert model_tail("small:/any/where/08-student/model") == "student"
     assert model_tail("vlm:out/09-generative/model?score=vqa") == "generative?score=vqa"
     assert model_tail("hf:openai/model") == "model"
-    assert _short("small:/any/where/08-student/model") == "student"
 
 
 def test_without_answers_a_study_waits(tmp_path: Path) -> None:

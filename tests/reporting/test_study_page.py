@@ -39,7 +39,7 @@ def test_the_tables_hold_means_gains_and_marks(study: TrainingStudy) -> None:
     gains = {row[0]: row[1:] for row in rows_of(section(html, "gains"))}
     assert gains["negate"] == ["+32.0", "-0.2", "-0.2"]
     assert "none" not in gains
-    assert "<small>+30.0 to +34.0</small>" in section(html, "gains")
+    assert "<small>[+30.0, +34.0]</small>" in section(html, "gains")
     refined = rows_of(section(html, "table-10"))
     assert [row[:3] for row in refined[1:]] == [
         ["none", "without foils", "0"],

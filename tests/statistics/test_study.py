@@ -14,10 +14,10 @@ import pytest
 
 from creperie.bench import Benchmark, from_items
 from creperie.core.errors import CreperieError
+from creperie.reporting import interactions, save_figure
 from creperie.scoring.run import Run
 from creperie.statistics.analyse import ALL, AnalysisExtras, FittedStudy, bearable, fit_study
 from creperie.statistics.declare import PRESETS, Analysis, find_analysis_preset, terms
-from creperie.statistics.plot import plot_interactions
 from creperie.statistics.table import TableReading, long_table, write_table
 from creperie.statistics.wording import WordingPreference
 
@@ -119,8 +119,9 @@ def test_presets_have_their_own_name() -> None:
 def test_plots(table: pa.Table, tmp_path: Path, suffix: str) -> None:
     analysis = Analysis("chosen", terms("grammaticality*type"))
     found = fit_study(table, {"": analysis}, AnalysisExtras(cells=("grammaticality", "type")))
-    file = plot_interactions(found.fits, ("grammaticality", "type"), tmp_path / f"p{suffix}")
-    again = plot_interactions(found.fits, ("grammaticality", "type"), tmp_path / f"q{suffix}")
+    file, again = (
+        save_figure(interactions(found.fits, ("grammaticality", "type")), tmp_path / f"{name}{suffix}") for name in "pq"
+    )
     start = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix]
     assert file.read_bytes().startswith(start)
     if suffix == ".svg":
@@ -132,9 +133,7 @@ def test_plots(table: pa.Table, tmp_path: Path, suffix: str) -> None:
 def test_a_plot_of_nothing_is_refused(table: pa.Table, tmp_path: Path) -> None:
     found = fit_study(table, {"": Analysis("chosen", ("simplified",))})
     with pytest.raises(CreperieError, match="has both factors"):
-        plot_interactions(found.fits, ("a", "b"), tmp_path / "p.svg")
-    with pytest.raises(CreperieError, match="not the name of a picture"):
-        plot_interactions(found.fits, ("a", "b"), tmp_path / "p.txt")
+        interactions(found.fits, ("a", "b"))
 
 
 # -- the command -----------------------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ class Judgement:
     enough: int = 0  #: number of pairs from which on they would answer
     sample: tuple[int, tuple[str, ...]] = (0, ())  #: number of items that slow attackers were run on, and the attackers
     spec: str = "BENCH"  #: how the benchmark is named in commands
-    images: str = ""  #: where its images are, if commands have to say so
+    part: str = ""  #: the options that select the part that was judged, as they are typed
     models: Mapping[str, str] = field(default_factory=dict)  #: the model used by each family
 
     @property
@@ -214,7 +214,7 @@ def next_step(judgement: Judgement) -> str:
     """Return the command to type after a verdict."""
     spec = shlex.quote(judgement.spec)
     out = shlex.quote(f"{judgement.spec.rstrip('/').replace(':', '/').rpartition('/')[2]}-refined")
-    read = f"{spec} --images {shlex.quote(judgement.images)}" if judgement.images else spec
+    read = f"{spec}{judgement.part}"
     new_foils = f"creperie make rules:replace --captions {spec} --foils 8 --unmatched --apart --out {out[:-7]}foils"
     fixes = {
         "repairable": f"creperie refine {read} --repair --out {out}",
@@ -237,9 +237,9 @@ def next_step(judgement: Judgement) -> str:
     }[judgement.verdict]
 
 
-def unjudged(word: str, spec: str, items: int = 0, images: str = "") -> Judgement:
+def unjudged(word: str, spec: str, items: int = 0, part: str = "") -> Judgement:
     """Return the verdict for a benchmark without an audit: *not run*, or *nothing left*."""
-    return Judgement(ALL, items, word, "", (), None, (), 0, 1.0, spec=spec, images=images)
+    return Judgement(ALL, items, word, "", (), None, (), 0, 1.0, spec=spec, part=part)
 
 
 def _leaks_text(j: Judgement) -> str:

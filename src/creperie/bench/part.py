@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +27,16 @@ class PartOptions(ImageOptions):
         (), "Only these subsets, by comma or repeated.", flags="--subset", metavar="NAMES"
     )
     limit: int | None = option(None, "At most N items per subset: the first, or drawn by a seed.", minimum=1)
+
+    @property
+    def typed(self) -> str:
+        """Images and subsets as they are typed in a command; a limit is left out, so that the next command takes all.
+
+        >>> PartOptions(subsets=("swap", "add"), limit=9).typed
+        ' --subset swap,add'
+        """
+        given = {"--images": self.images, "--subset": ",".join(self.subsets)}
+        return "".join(f" {flag} {shlex.quote(value)}" for flag, value in given.items() if value)
 
 
 @dataclass(frozen=True)

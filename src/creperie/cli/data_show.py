@@ -15,12 +15,10 @@ from creperie.bench import (
     TAG_PREFIX,
     Benchmark,
     Finding,
-    ImageOptions,
     Item,
     PartOptions,
     ProvenanceStep,
     image_keys,
-    load,
     load_part,
     match_chance,
     match_shapes,
@@ -187,16 +185,16 @@ def _value(value: object) -> str:
 
 @click.command()
 @click.argument("bench")
-@options_of("place", ImageOptions)
+@options_of("part", PartOptions)
 @click.option("--no-images", is_flag=True, help="Do not open the images.")
 @click.option("--examples", default=5, show_default=True, help="How many findings of each kind to print.")
 @answers
-def check(bench: str, place: ImageOptions, no_images: bool, examples: int) -> CommandResult:
+def check(bench: str, part: PartOptions, no_images: bool, examples: int) -> CommandResult:
     """Find repeated, contradictory, empty and unwinnable items, and images that cannot be opened.
 
     Exits with 1 when there is a finding of severity error. Notes (severity info) are printed and exit with 0.
     """
-    loaded = load(bench, images=place.images)
+    loaded = load_part(bench, part)
     findings = run_checks(loaded, images=not no_images, progress=bar)
     errors = sum(f.severity == "error" for f in findings)
     document = {

@@ -11,7 +11,7 @@ from creperie.cli.options import FILE, options_of
 from creperie.cli.output import CommandResult, answers, print_table, say, show_notes
 from creperie.core import percent
 from creperie.metrics import MetricSettings
-from creperie.statistics import ItemOptions, ItemStudy, difficulty, plot_items, write_table
+from creperie.statistics import ItemOptions, ItemStudy, difficulty, write_table
 
 
 @click.command()
@@ -36,13 +36,13 @@ def items(
     as the whole benchmark does, with an error measured on models that had no part in choosing it. Exit code 3 when the
     item response model did not converge.
     """
-    from creperie.reporting import runs_in
+    from creperie.reporting import item_map, runs_in, save_figure
 
     study = difficulty(runs_in(runs), options=options, settings=settings)
     if table:
         write_table(study.frame().drop_columns("images") if table.suffix != ".parquet" else study.frame(), table)
     if plot:
-        plot_items(study, plot)
+        save_figure(item_map(study), plot)
     document = {**study.document(), "table": str(table) if table else None}
     unsettled = study.fit is not None and not study.fit.converged
     return CommandResult(document, lambda: _show(study, document, top), code=3 if unsettled else None)

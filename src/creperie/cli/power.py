@@ -9,7 +9,7 @@ import click
 from creperie.cli.options import FILE, options_of
 from creperie.cli.output import CommandResult, answers, say
 from creperie.core import percent
-from creperie.statistics import PowerOptions, plot_power
+from creperie.statistics import PowerOptions
 from creperie.statistics import power as simulated
 
 
@@ -31,11 +31,12 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
 
     Exit code 1 when the planned number of items does not reach the target.
     """
+    from creperie.reporting import power_curve, save_figure
     from creperie.scoring import load_run
 
     plan = simulated(claim, [load_run(run) for run in runs], options=options)
     if plot:
-        plot_power(plan, plot)
+        save_figure(power_curve(plan), plot)
     needed = f"about {plan.needed:,} items reach it" if plan.needed else "more than 100,000 items would be needed"
 
     def show() -> None:

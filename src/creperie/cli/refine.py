@@ -48,7 +48,7 @@ def refine(
     if out is not None and not output.force and out.is_dir() and any(out.iterdir()):
         raise UsageError("this folder is not empty", where=out, hint="choose another, or pass --force")
     refined = run_refine(load_part(bench, part, models.seed), plan=plan, models=models, progress=bar)
-    refined = replace(refined, spec=bench, images=part.images or "")
+    refined = replace(refined, spec=bench, part=part.typed)
     if out is not None and not output.dry_run and len(refined.bench):
         refined = replace(refined, folder=str(out))
         write_refined(refined, out, force=output.force)

@@ -10,7 +10,7 @@ from creperie.cli.options import FILE, options_of
 from creperie.cli.output import CommandResult, answers, p_value, print_table, say
 from creperie.core import percent, points
 from creperie.metrics import MetricSettings
-from creperie.statistics import RobustOptions, plot_ranks, robustness
+from creperie.statistics import RobustOptions, robustness
 
 
 @click.command()
@@ -24,11 +24,11 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
 
     With --wrong, accuracies and rankings also allow for wrong labels. Exit code 1 when a choice changes a rank.
     """
-    from creperie.reporting import runs_in
+    from creperie.reporting import ranks_by_choice, runs_in, save_figure
 
     rankings = robustness(runs_in(runs), options=options, settings=settings)
     if plot:
-        plot_ranks(rankings, plot)
+        save_figure(ranks_by_choice(rankings), plot)
 
     def show() -> None:
         rows = [

@@ -48,7 +48,8 @@ def stats(
     creperie stats runs/* --bench BENCH --fixed 'longer*subset + model' --random image,caption --family logistic
     creperie stats runs/* --bench BENCH --preset construction --per-model --plot construction.svg
     """
-    from creperie.statistics import fit_study, plot_interactions, write_table
+    from creperie.reporting import interactions, save_figure
+    from creperie.statistics import fit_study, write_table
 
     if not (question.preset or question.fixed or table):
         raise UsageError("there is nothing to explain", hint="name a --preset, --fixed effects, or a --table to write")
@@ -56,7 +57,7 @@ def stats(
     long = _read(runs, source, bool(question.preset))
     written = write_table(long.table, table) if table else None
     study = fit_study(long.table, analyses, wish, bar) if analyses else None
-    drawn = plot_interactions(study.fits, wish.cells, plot) if study and plot and wish.cells else None
+    drawn = save_figure(interactions(study.fits, wish.cells), plot) if study and plot and wish.cells else None
     document: dict[str, Any] = {"rows": len(long.table), "columns": long.table.column_names}
     document |= study.document() if study else {}
     document["notes"] = list(long.notes)

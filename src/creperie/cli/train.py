@@ -18,7 +18,7 @@ from creperie.training import StudyOptions, TowerOptions, TrainingSettings, Trai
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
-    from creperie.training import TextTable, TrainingPreset, TrainingStudy
+    from creperie.training import StudyTable, TrainingPreset, TrainingStudy
 
 
 class TrainGroup(CommandGroup):
@@ -171,6 +171,8 @@ def study(about: StudyData, options: StudyOptions, engine: Engine | None) -> Com
 
     def show() -> None:
         _show_tables(*study_tables(finished))
+        for note in finished.notes:
+            say("{}", note)
         say(f"{finished.seconds:,.0f} s; models and numbers in {about.out}")
 
     return CommandResult(document, show)
@@ -198,7 +200,7 @@ def _study_plan(about: StudyData, options: StudyOptions) -> CommandResult:
     return CommandResult(plan, lambda: say(f"{effort}; without --dry-run they are written to {about.out}"))
 
 
-def _show_tables(*tables: TextTable) -> None:
+def _show_tables(*tables: StudyTable) -> None:
     for table in tables:
-        print_table(table.columns, table.rows, right=table.columns[1:], title=table.title)
+        print_table(table.columns, table.texts, right=table.columns[1:], title=table.title)
         say("[dim]{}[/dim]\n", table.note)

@@ -154,6 +154,7 @@ def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
 
 def run_stats(job: StageJob) -> dict[str, Any]:
     """Fit named mixed models to the runs; the benchmark among the inputs provides captions and tags."""
+    from creperie.reporting import interactions, save_figure
     from creperie.statistics import (
         LINK_GRAMMAR,
         AnalysisExtras,
@@ -162,7 +163,6 @@ def run_stats(job: StageJob) -> dict[str, Any]:
         fit_study,
         load_preference,
         long_table,
-        plot_interactions,
     )
 
     folders = [Path(place) for place in job.inputs]
@@ -184,7 +184,7 @@ def run_stats(job: StageJob) -> dict[str, Any]:
         write_json(job.out / f"{name}.json", done.document())
         number = FIGURES.get(name)
         if number and any(f.cells for f in done.fits):
-            plot_interactions(done.fits, chosen.plot, job.out / f"figure-{number}.svg")
+            save_figure(interactions(done.fits, chosen.plot), job.out / f"figure-{number}.svg")
             drawn[number] = "interaction"
         fitted[name] = {
             "converged": done.converged,

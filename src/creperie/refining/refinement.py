@@ -78,15 +78,15 @@ class Refined(Framed):
     audit_options: Mapping[str, Any] = field(default_factory=dict)  #: the non-default options of that audit
     folder: str = ""  #: where it was written
     spec: str = ""  #: how the original is named in commands
-    images: str = ""  #: where its images are, if commands have to say so
+    part: str = ""  #: the options that select the part that was refined, as they are typed
 
     @property
     def judgement(self) -> Judgement:
         """The verdict of the final audit on the kept items."""
-        spec, images = (self.folder, "") if self.folder else (self.spec or self.bench.name, self.images)
+        spec, part = (self.folder, "") if self.folder else (self.spec or self.bench.name, self.part)
         if self.audit is not None:
-            return replace(self.audit.whole, spec=spec, images=images)
-        return unjudged("not run" if len(self.bench) else "nothing left", spec, len(self.bench), images)
+            return replace(self.audit.whole, spec=spec, part=part)
+        return unjudged("not run" if len(self.bench) else "nothing left", spec, len(self.bench), part)
 
     def __repr__(self) -> str:
         size = f"{len(self.bench):,} of {len(self.original):,} items"

@@ -11,6 +11,10 @@ from creperie.reporting.figures.accuracy import accuracy_by_subset as accuracy_b
 from creperie.reporting.figures.catalog import DRAWINGS as DRAWINGS
 from creperie.reporting.figures.catalog import FigureOptions as FigureOptions
 from creperie.reporting.figures.catalog import draw_figure as draw_figure
+from creperie.reporting.figures.of_statistics import interactions as interactions
+from creperie.reporting.figures.of_statistics import item_map as item_map
+from creperie.reporting.figures.of_statistics import power_curve as power_curve
+from creperie.reporting.figures.of_statistics import ranks_by_choice as ranks_by_choice
 from creperie.reporting.figures.style import save_figure as save_figure
 from creperie.reporting.gather import RunGroup as RunGroup
 from creperie.reporting.gather import gather_runs as gather_runs

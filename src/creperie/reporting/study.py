@@ -17,11 +17,15 @@ from creperie.training import (
     MARKED_GAIN,
     STUDY_FILE,
     ExamResult,
+    SeedCell,
+    StudyTable,
     TrainingStudy,
     arm_name,
+    gain_cell,
+    gains_table,
     read_study,
-    seed_interval,
-    seed_share_interval,
+    table_5,
+    table_10,
 )
 
 
@@ -74,11 +78,15 @@ def study_page(study: TrainingStudy, *, title: str = "", figures: bool = True) -
     """Return the HTML page of a study."""
     if not study.sat:
         raise DataError("no training of this study is finished", hint="call `creperie train study` again")
-    sections = [("answer", "Does the gain survive?", _answer(study)), ("table-5", "Table 5", _table_5(study))]
-    if len(study.done) > 1:
-        sections.append(("gains", "Gains", part("joined", [_chart(study) if figures else "", _gains(study)])))
-    if any(ARMS[arm][1] for arm in study.done):
-        sections.append(("table-10", "Table 10", _table_10(study)))
+    sections = [
+        ("answer", "Does the gain survive?", _answer(study)),
+        ("table-5", "Table 5", _table(table_5(study), "Table 5")),
+    ]
+    if (gains := gains_table(study)).rows:
+        drawn = [_chart(study) if figures else "", _table(gains, "Gains")]
+        sections.append(("gains", "Gains", part("joined", drawn)))
+    if (refined := table_10(study)).rows:
+        sections.append(("table-10", "Table 10", _table(refined, "Table 10")))
     sections.append(("trainings", "Trainings", _trainings(study)))
     title = title or f"Hard negatives in training: {study.preset}"
     return page_of(title, sections=sections, notes=study.notes)
@@ -100,59 +108,41 @@ def _answer(study: TrainingStudy) -> str:
     return part("arms", list(_by_arm(study)), size, GAIN_MARK)
 
 
-def _seeds(study: TrainingStudy) -> str:
-    """Return a sentence that explains the small numbers."""
-    n = len(study.seeds)
-    spread = "the lowest and the highest" if n == 2 else "the 95 % interval over seeds"
-    return "One seed." if n == 1 else f"Mean of {n} seeds; in small {spread}."
-
-
 def _by_arm(study: TrainingStudy) -> Iterable[tuple[str, list[tuple[str, float, str, bool]]]]:
     """Yield each arm with the kind of each test on which it gained most: (test, gain, kind, whether it is marked)."""
     for arm in study.done:
-        best: dict[str, tuple[float, str]] = {}
+        best: dict[str, tuple[float, str, bool]] = {}
         for column in study.columns:
-            gains = study.gains(arm, column)
+            cell = gain_cell(study, arm, column)
             test, kind = _parts(column)
-            if gains and arm != "none":
-                best[test] = max(best.get(test, (-1e9, "")), (seed_interval(gains)[0], kind))
+            if cell.values and arm != "none":
+                best[test] = max(best.get(test, (-math.inf, "", False)), (cell.interval[0], kind, cell.marked))
         if best:
-            yield arm_name(arm), [(test, gain, kind, gain > MARKED_GAIN) for test, (gain, kind) in best.items()]
+            yield arm_name(arm), [(test, *most) for test, most in best.items()]
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _table_5(study: TrainingStudy) -> str:
-    rows = [[text("before", "name"), *[_value([s.values[c] for s in study.base]) for c in study.columns]]]
-    for arm in study.done:
-        cells = [_value(study.values(arm, c), study.gains(arm, c)) for c in study.columns]
-        rows.append([text(arm_name(arm), "name"), *cells])
-    note = f"Percent right. {GAIN_MARK}: more than {MARKED_GAIN:g} points above the same training without foils. "
-    return _shown(("foils in training", *study.columns), rows, "Table 5", note + _seeds(study))
+def _table(shown: StudyTable, label: str) -> str:
+    rows = [[_html(cell, name=k == 0) for k, cell in enumerate(row)] for row in shown.rows]
+    words = [column for column, cell in zip(shown.columns, shown.rows[0]) if isinstance(cell, str)]
+    return _shown(shown.columns, rows, label, shown.note, words)
 
 
-def _gains(study: TrainingStudy) -> str:
-    rows = [
-        [text(arm_name(arm), "name"), *[_gain(study.gains(arm, c)) for c in study.columns]]
-        for arm in study.done
-        if arm != "none"
-    ]
-    note = f"Points gained over the same training without foils, seed by seed. {_seeds(study)}"
-    return _shown(("foils in training", *study.columns), rows, "Gains", note)
-
-
-def _table_10(study: TrainingStudy) -> str:
-    columns = [name for name in study.columns if name.startswith("clean ")]
-    rows = []
-    for arm in sorted(study.done, key=lambda arm: (len(ARMS[arm][0]), ARMS[arm])):
-        types, refined = ARMS[arm]
-        how = "without foils" if not types else "refined foils" if refined else "template foils"
-        cells = [_value(study.values(arm, c), study.gains(arm, c)) for c in columns]
-        rows.append([text(" + ".join(types) or "none", "name"), text(how), number(study.foils(arm)), *cells])
-    names = ("foils", "training", "examples with foils", *columns)
-    note = f"Percent right on clean foils, {GAIN_MARK} as above. {_seeds(study)}"
-    return _shown(names, rows, "Table 10", note, ("foils", "training"))
+def _html(cell: str | int | SeedCell, name: bool) -> HtmlCell:
+    if isinstance(cell, str):
+        return text(cell, "name" if name else "")
+    if isinstance(cell, int):
+        return number(cell)
+    if not cell.values:
+        return HtmlCell("–")
+    mean, (shown, span) = cell.interval[0], cell.texts
+    sure = "sure" if cell.marked else ""
+    if not cell.gain:
+        return HtmlCell(part("bold", f"{shown} {GAIN_MARK}" if cell.marked else shown, span), mean, sure)
+    level = min(6, round(abs(mean) / 4))
+    return HtmlCell(part("tint", level, mean > 0, shown, span), mean, f"heat {sure}".rstrip())
 
 
 def _trainings(study: TrainingStudy) -> str:
@@ -177,26 +167,6 @@ def _shown(
     return part("slim", shown, note)
 
 
-def _value(values: Sequence[float], gains: Sequence[float] = ()) -> HtmlCell:
-    mean, low, high = seed_share_interval(values)
-    marked = bool(gains) and seed_interval(gains)[0] > MARKED_GAIN
-    mark = f" {GAIN_MARK}" if marked else ""
-    return HtmlCell(part("bold", f"{mean:.1f}{mark}", _span(values, low, high, ".1f")), mean, "sure" if marked else "")
-
-
-def _gain(gains: Sequence[float]) -> HtmlCell:
-    if not gains:
-        return HtmlCell("–")
-    mean, low, high = seed_interval(gains)
-    level = min(6, round(abs(mean) / 4))
-    inner = part("tint", level, mean > 0, f"{mean:+.1f}", _span(gains, low, high, "+.1f"))
-    return HtmlCell(inner, mean, "heat sure" if mean > MARKED_GAIN else "heat")
-
-
-def _span(values: Sequence[float], low: float, high: float, form: str) -> str:
-    return f"{low:{form}} to {high:{form}}" if len(values) > 1 else ""
-
-
 # -- the chart -------------------------------------------------------------------------------------------------------
 
 
@@ -207,9 +177,9 @@ def _chart(study: TrainingStudy) -> str:
 
     arms = {}
     for arm in study.done:
-        known = {c: study.gains(arm, c) for c in study.columns}
-        if arm != "none" and all(known.values()):
-            arms[arm_name(arm)] = [Gain(*_parts(c), *seed_interval(gains)) for c, gains in known.items()]
+        cells = {c: gain_cell(study, arm, c) for c in study.columns}
+        if arm != "none" and all(cell.values for cell in cells.values()):
+            arms[arm_name(arm)] = [Gain(*_parts(c), *cell.interval) for c, cell in cells.items()]
     if not arms:
         return ""
     caption = "Points gained by kind of test, biased and clean; a line is the range or the interval over seeds"

@@ -24,10 +24,6 @@ from creperie.statistics.options import RunsInput as RunsInput
 from creperie.statistics.planning import PowerEstimate as PowerEstimate
 from creperie.statistics.planning import PowerOptions as PowerOptions
 from creperie.statistics.planning import power as power
-from creperie.statistics.plot import plot_interactions as plot_interactions
-from creperie.statistics.plot import plot_items as plot_items
-from creperie.statistics.plot import plot_power as plot_power
-from creperie.statistics.plot import plot_ranks as plot_ranks
 from creperie.statistics.rankings import Robustness as Robustness
 from creperie.statistics.rankings import RobustOptions as RobustOptions
 from creperie.statistics.rankings import robustness as robustness

@@ -5,7 +5,6 @@ from creperie.training.findings import GRID as GRID
 from creperie.training.findings import ExamResult as ExamResult
 from creperie.training.findings import TrainingStudy as TrainingStudy
 from creperie.training.findings import read_study as read_study
-from creperie.training.findings import seed_interval as seed_interval
 from creperie.training.findings import seed_share_interval as seed_share_interval
 from creperie.training.fit import train as train
 from creperie.training.loop import Trained as Trained
@@ -32,9 +31,14 @@ from creperie.training.study import run_study as run_study
 from creperie.training.tables import GAIN_MARK as GAIN_MARK
 from creperie.training.tables import MARKED_GAIN as MARKED_GAIN
 from creperie.training.tables import STUDY_FILE as STUDY_FILE
-from creperie.training.tables import TextTable as TextTable
+from creperie.training.tables import SeedCell as SeedCell
+from creperie.training.tables import StudyTable as StudyTable
 from creperie.training.tables import arm_name as arm_name
+from creperie.training.tables import gain_cell as gain_cell
+from creperie.training.tables import gains_table as gains_table
 from creperie.training.tables import study_tables as study_tables
+from creperie.training.tables import table_5 as table_5
+from creperie.training.tables import table_10 as table_10
 from creperie.training.tables import table_13 as table_13
 from creperie.training.tables import write_study as write_study
 from creperie.training.towers import TowersConfig as TowersConfig

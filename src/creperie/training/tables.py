@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,70 +20,105 @@ NAMES = {"none": "none", "all": "replace + swap + negate", "refined": "replace +
 
 
 @dataclass(frozen=True)
-class TextTable:
-    """A table of text cells, with a note on how to read them."""
+class SeedCell:
+    """The results of all seeds in one cell: percent right, or the points gained over the training without foils."""
+
+    values: Sequence[float]
+    marked: bool = False  #: the gain is above `MARKED_GAIN`
+    gain: bool = False
+
+    @property
+    def interval(self) -> tuple[float, float, float]:
+        """The mean and its interval; NaN if no seed has a result."""
+        if not self.values:
+            return math.nan, math.nan, math.nan
+        return (seed_interval if self.gain else seed_share_interval)(self.values)
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The mean, and the interval; the interval is empty for fewer than two seeds."""
+        mean, low, high = (f"{x:+.1f}" if self.gain else f"{x:.1f}" for x in self.interval)
+        return (mean if self.values else "–"), f"[{low}, {high}]" if len(self.values) > 1 else ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (*self.texts, GAIN_MARK if self.marked else "")))
+
+
+Row = tuple[str | int | SeedCell, ...]
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """A table of a study, with a note on how to read it."""
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[Row, ...]
     note: str = ""
 
+    @property
+    def texts(self) -> list[list[str]]:
+        """The rows as text."""
+        return [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in self.rows]
 
-def study_tables(study: TrainingStudy) -> list[TextTable]:
-    """Return all tables for which the study has results."""
-    return [t for t in (table_5(study), gains_table(study), table_10(study)) if t is not None]
+
+def study_tables(study: TrainingStudy) -> list[StudyTable]:
+    """Return all tables for which the study has results: Table 5, the gains, Table 10."""
+    return [t for t in (table_5(study), gains_table(study), table_10(study)) if t.rows]
 
 
 def write_study(study: TrainingStudy, out: Path) -> dict[str, Any]:
     """Write study.json into the study's folder, atomically, and return its content."""
-    document = {**study.document, "tables": [vars(t) for t in study_tables(study)]}
+    document = {**study.document, "tables": [vars(t) | {"rows": t.texts} for t in study_tables(study)]}
     write_json(out / STUDY_FILE, document)
     return document
 
 
-def table_5(study: TrainingStudy) -> TextTable:
+def table_5(study: TrainingStudy) -> StudyTable:
     """Return the table of foils in training × biased and clean test foils; gains of more than ten points are marked."""
-    names = study.columns
-    rows = [("before", *[_cell([s.values[c] for s in study.base]) for c in names])]
-    for arm in study.done:
-        marks = [f" {GAIN_MARK}" if seed_interval(study.gains(arm, c))[0] > MARKED_GAIN else "" for c in names]
-        rows.append((arm_name(arm), *[_cell(study.values(arm, c)) + mark for c, mark in zip(names, marks)]))
-    above = f"more than {MARKED_GAIN:g} points above the training without foils"
-    note = f"Percent right. {GAIN_MARK}: {above}. {_seeds(study)}"
+    before: Row = ("before", *[SeedCell([s.values[c] for s in study.base]) for c in study.columns])
+    rows: list[Row] = [(arm_name(arm), *_cells(study, arm, study.columns)) for arm in study.done]
+    note = f"Percent right. {GAIN_MARK}: more than {MARKED_GAIN:g} points above the training without foils."
     title = "Hard negatives in training, tested on biased and on clean foils"
-    return TextTable(title, ("foils in training", *names), tuple(rows), note)
+    return StudyTable(title, ("foils in training", *study.columns), (before, *rows), f"{note} {_seeds(study)}")
 
 
-def gains_table(study: TrainingStudy) -> TextTable:
+def gains_table(study: TrainingStudy) -> StudyTable:
     """Return the table of gains over the training without foils."""
-    names = study.columns
     arms = [arm for arm in study.done if arm != "none"]
-    rows = [(arm_name(arm), *[_cell(study.gains(arm, column), sign=True) for column in names]) for arm in arms]
+    rows: list[Row] = [(arm_name(arm), *[gain_cell(study, arm, c) for c in study.columns]) for arm in arms]
     note = f"Points gained over the same training without foils, seed by seed. {_seeds(study)}"
-    return TextTable("Gains", ("foils in training", *names), tuple(rows), note)
+    return StudyTable("Gains", ("foils in training", *study.columns), tuple(rows), note)
 
 
-def table_10(study: TrainingStudy) -> TextTable | None:
-    """Return the table that compares template foils with refined ones, tested on clean foils; None if no arm was
-    refined.
+def table_10(study: TrainingStudy) -> StudyTable:
+    """Return the table that compares template foils with refined ones, tested on clean foils.
+
+    It has no rows if no arm was refined.
     """
-    if not any(ARMS[arm][1] for arm in study.done):
-        return None
-    names = [name for name in study.columns if name.startswith("clean ")]
-    rows = []
-    for arm in study.done:
+    columns = [name for name in study.columns if name.startswith("clean ")]
+    rows: list[Row] = []
+    for arm in sorted(study.done, key=lambda arm: (len(ARMS[arm][0]), ARMS[arm])):
         types, refined = ARMS[arm]
         how = "without foils" if not types else "refined foils" if refined else "template foils"
-        what = " + ".join(types) or "none"
-        rows.append((how, what, str(study.foils(arm)), *[_cell(study.values(arm, column)) for column in names]))
-    rows.sort(key=lambda row: (row[1] != "none", row[1].count("+"), row[1], row[0] != "template foils"))
-    note = " ".join((f"Percent right. {_seeds(study)}", *[f"{line[0].upper()}{line[1:]}." for line in study.notes]))
-    return TextTable(
-        "Refined foils in training", ("training", "foils", "examples with foils", *names), tuple(rows), note
-    )
+        rows.append((" + ".join(types) or "none", how, study.foils(arm), *_cells(study, arm, columns)))
+    names = ("foils", "training", "examples with foils", *columns)
+    note = f"Percent right on clean foils, {GAIN_MARK} as above. {_seeds(study)}"
+    any_refined = any(ARMS[arm][1] for arm in study.done)
+    return StudyTable("Refined foils in training", names, tuple(rows) if any_refined else (), note)
 
 
-def table_13(comparison: TuningComparison) -> TextTable:
+def gain_cell(study: TrainingStudy, arm: str, column: str) -> SeedCell:
+    """Return the gain of an arm over the training without foils."""
+    gains = study.gains(arm, column)
+    return SeedCell(gains, bool(gains) and seed_interval(gains)[0] > MARKED_GAIN, gain=True)
+
+
+def _cells(study: TrainingStudy, arm: str, columns: Sequence[str]) -> list[SeedCell]:
+    return [SeedCell(study.values(arm, c), gain_cell(study, arm, c).marked) for c in columns]
+
+
+def table_13(comparison: TuningComparison) -> StudyTable:
     """Return the table of subsets × tuning methods, and the recall on held-out pairs, which shows forgetting."""
     names = ("", "test items", *[row.way for row in comparison.rows])
     rows = []
@@ -93,19 +130,11 @@ def table_13(comparison: TuningComparison) -> TextTable:
         rows.append((f"recall {measure}", "", *[f"{r.recall[measure]:.2f}" for r in comparison.rows]))
     rows.append(("trained weights", "", *[f"{r.trained_weights:,}" for r in comparison.rows]))
     note = "Image-to-text accuracy in percent on the items that were not trained on; no image is on both sides."
-    return TextTable(f"Ways of tuning {comparison.model}", names, tuple(rows), note)
+    return StudyTable(f"Ways of tuning {comparison.model}", names, tuple(rows), note)
 
 
 def arm_name(arm: str) -> str:
     return NAMES.get(arm, arm.replace("-refined", ", refined"))
-
-
-def _cell(values: list[float], sign: bool = False) -> str:
-    mean, low, high = (seed_interval if sign else seed_share_interval)(values)
-    shown = "{:+.1f}" if sign else "{:.1f}"
-    if len(values) == 1:
-        return shown.format(mean)
-    return f"{shown.format(mean)} [{shown.format(low)}, {shown.format(high)}]"
 
 
 def _seeds(study: TrainingStudy) -> str:

@@ -28,7 +28,9 @@ def rank_changes(columns: list[str], ranking: list[Ranking], *, title: str = "")
         for x, (value, rank) in enumerate(zip(one.values, one.ranks, strict=True)):
             if not math.isnan(value):
                 axes.annotate(percent(value), (x, rank), (0, 6), textcoords="offset points", ha="center", fontsize=7)
-        axes.annotate(one.name, (len(columns) - 1, one.ranks[-1]), (10, -3), textcoords="offset points", fontsize=8.5)
+    for last in {one.ranks[-1] for one in ranking}:  # models that tie share a line
+        names = ", ".join(one.name for one in ranking if one.ranks[-1] == last)
+        axes.annotate(names, (len(columns) - 1, last), (10, -3), textcoords="offset points", fontsize=8.5)
     axes.set_xticks(range(len(columns)), columns)
     axes.set_yticks(range(1, len(ranking) + 1))
     axes.set_ylim(len(ranking) + 0.5, 0.4)

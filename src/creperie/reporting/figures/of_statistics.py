@@ -1,0 +1,118 @@
+"""Figures of mixed models, items, rankings and power."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from creperie.core import UsageError
+from creperie.reporting.figures.ranks import rank_changes
+from creperie.reporting.figures.style import SOFT, colour, legend_below, marker, new_figure, percent_axis, styled
+from creperie.reporting.gather import model_tail
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from creperie.statistics import Analysed, ItemStudy, PowerEstimate, Robustness
+
+#: The label of the crosses: observed means, not adjusted by the model.
+PLAIN = "plain mean of the rows"
+_WIDE = 3
+
+
+@styled
+def interactions(fits: Sequence[Analysed], names: tuple[str, str]) -> Figure:
+    """Return the estimated means of all combinations of two factors, with 95 % intervals, one panel per fit."""
+    shown = [fit for fit in fits if fit.cells]
+    if not shown:
+        raise UsageError(
+            f"no fitted model has both factors {names[0]!r} and {names[1]!r}", hint="name two factors of `fixed=`"
+        )
+    columns = min(_WIDE, len(shown))
+    rows = -(-len(shown) // columns)
+    figure = new_figure(3.4 * columns + 0.6, 3.0 * rows + 0.9)
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    marks: dict[str, Any] = {}
+    for axis, one in zip(axes, shown):
+        marks |= _panel(axis, one, names[0])
+    for axis in axes[len(shown) :]:
+        axis.set_visible(False)
+    for k in range(0, len(shown), columns):
+        axes[k].set_ylabel(_outcome(shown[k]))
+    marks[PLAIN] = marks.pop(PLAIN)
+    legend_below(figure, list(marks.values()), list(marks))
+    return figure
+
+
+def _panel(axis: Axes, one: Analysed, factor: str) -> dict[str, Any]:
+    """Draw one fit; return the marks to be explained in the legend."""
+    levels = list(dict.fromkeys(c.x for c in one.cells))
+    lines = list(dict.fromkeys(c.line for c in one.cells))
+    marks: dict[str, Any] = {}
+    for k, line in enumerate(lines):
+        cells = [c for c in one.cells if c.line == line]
+        x = [levels.index(c.x) + (k - (len(lines) - 1) / 2) * 0.08 for c in cells]
+        error = [[c.estimate - c.low for c in cells], [c.high - c.estimate for c in cells]]
+        style: Any = {"color": colour(k), "marker": marker(k), "linestyle": ("-", "--", "-.", ":")[k % 4]}
+        marks[model_tail(line)] = axis.errorbar(x, [c.estimate for c in cells], yerr=error, capsize=3, **style)
+        (marks[PLAIN],) = axis.plot(x, [c.raw for c in cells], "x", color=SOFT, markersize=4)
+    axis.set_xticks(range(len(levels)), levels)
+    axis.set_xlim(-0.5, len(levels) - 0.5)
+    axis.set_xlabel(factor)
+    axis.set_title("\n".join(filter(None, (model_tail(one.sample), one.label))), fontsize=9)
+    axis.grid(axis="y")
+    return marks
+
+
+def _outcome(one: Analysed) -> str:
+    if one.analysis.outcome == "chosen":
+        return "probability that the caption is chosen" if one.fit.family == "logistic" else "share of captions chosen"
+    return one.analysis.outcome
+
+
+@styled
+def power_curve(estimate: PowerEstimate) -> Figure:
+    """Return the power at every simulated number of items, and the target."""
+    figure = new_figure(6.4, 3.2)
+    axes = figure.subplots()
+    (curve,) = axes.plot(*zip(*estimate.curve), color=colour(0), marker=marker(0))
+    target = axes.axhline(estimate.target, color=SOFT, linestyle="--")
+    axes.set(ylim=(0, 1.02), xlabel="items")
+    percent_axis(axes, "y", "studies that show it, %")
+    legend_below(figure, [curve, target], [estimate.claim, "target"])
+    return figure
+
+
+@styled
+def item_map(study: ItemStudy) -> Figure:
+    """Return all items by difficulty and discrimination; without a response model, by share right and item–rest
+    correlation.
+    """
+    figure = new_figure(6.4, 3.6)
+    axes = figure.subplots()
+    fit, right = study.fit, np.nanmean(study.answers.right, axis=1)
+    names = ("share of models that are right", "item–rest correlation")
+    x, y = right, study.rest
+    if fit is not None:
+        names, x, y = ("difficulty", "discrimination"), fit.difficulty, fit.discrimination
+    marks: dict[str, Any] = {}
+    for k, kind in enumerate(sorted(set(study.kinds))):
+        of_kind = study.kinds == kind
+        style: Any = {"color": colour(k), "marker": marker(k), "linestyle": ""}
+        (marks[kind],) = axes.plot(x[of_kind], y[of_kind], **style, markersize=3, alpha=0.6)
+    names = (
+        ("share of models that are right", "item–rest correlation") if fit is None else ("difficulty", "discrimination")
+    )
+    axes.set(xlabel=names[0], ylabel=names[1])
+    axes.grid(axis="y")
+    legend_below(figure, list(marks.values()), list(marks))
+    return figure
+
+
+def ranks_by_choice(robustness: Robustness) -> Figure:
+    """Return the rank of every model under every choice."""
+    return rank_changes(robustness.choices, [replace(row, name=model_tail(row.name)) for row in robustness.ranks])
