@@ -15,7 +15,7 @@ from fault_stages import Shout
 
 from creperie.core.errors import DataError, UsageError
 from creperie.engine import Engine, Held, Local, choose_engine, gather
-from creperie.engine.engines import WorkerLostError
+from creperie.engine.pieces import WorkerLostError
 
 ENGINES = {"one": Local(1), "processes": Local(2)}
 

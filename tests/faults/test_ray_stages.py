@@ -20,6 +20,7 @@ from fault_stages import Shout
 from creperie.bench import Benchmark, Item, from_items
 from creperie.core import DataError
 from creperie.engine import Engine, Held, Local, choose_engine, gather
+from creperie.engine.pieces import WorkerLostError
 
 pytestmark = pytest.mark.slow
 MORE = pytest.mark.skipif("CREPERIE_ALL_FAULTS" not in os.environ, reason="long; set CREPERIE_ALL_FAULTS=1 to run it")
@@ -152,11 +153,13 @@ def test_ray_returns_the_same_rows_and_opens_a_stage_once_a_worker(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("cluster")
-def test_bad_data_is_told_in_one_line(tmp_path: Path) -> None:
+def test_errors_are_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"^caption f: this caption cannot be shouted; whisper it$"):
         gather(Shout(bad_at="f"), CAPTIONS, engine=ONE)
     with pytest.raises(DataError, match=r"^[^\n]*: no model here$"):
         gather(Shout(marks=str(tmp_path / "nowhere")), CAPTIONS, engine=ONE)
+    with pytest.raises(WorkerLostError, match="3 times in a row a worker was killed"):
+        gather(Shout(dies_at="c"), CAPTIONS, engine=ONE)
 
 
 @pytest.mark.usefixtures("cluster")

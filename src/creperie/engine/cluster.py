@@ -1,7 +1,7 @@
-"""The Ray engine: actors of Ray compute the pieces. Ray schedules, restarts and repeats.
+"""The Ray engine: actors of Ray compute the pieces.
 
 Every actor opens the stage once (a model is loaded once per worker) and reads its pieces itself, so that sources in
-files do not pass through the driver. Ray replaces a worker or node that dies and repeats its piece.
+files do not pass through the driver. The piece of a worker that dies, alone or with its node, goes to a new worker.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import logging
 import os
 import signal
 import threading
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from creperie.core import CreperieError, UsageError, missing_extra
-from creperie.engine.pieces import Numbered, Pieces, Stage, Work, from_bytes, opened, to_bytes
+from creperie.engine.pieces import LIVES, Numbered, Pieces, Stage, Work, WorkerLostError, from_bytes, opened, to_bytes
 
 #: Object store of a Ray that is started here, in bytes. Pieces are small and are removed when they are done.
 STORE_BYTES = 200 << 20
@@ -41,22 +42,31 @@ class Ray:
         import ray
 
         job = ray.put((stage, pieces))  # one copy for all workers, kept for those that are restarted
-        needs = {"num_cpus": 1, "num_gpus": self.gpus, "max_restarts": -1, "max_task_retries": -1}
-        actors = [ray.remote(**needs)(_Worker).remote(job) for _ in range(min(self.workers, len(todo)))]
+        worker = ray.remote(num_cpus=1, num_gpus=self.gpus)(_Worker)
+        actors = [worker.remote(job) for _ in range(min(self.workers, len(todo)))]
         busy: dict[Any, tuple[Any, int | None]] = {actor.ready.remote(): (actor, None) for actor in actors}
         del actors  # an actor that is no longer busy ends, so that one that waits for its core can start
-        waiting, left = iter(todo), len(todo)
+        waiting, left, deaths = deque(todo), len(todo), Counter[int | None]()
         try:
             while left:
                 (done,), _ = ray.wait(list(busy))
-                answer = ray.get(done)
+                actor, number = busy.pop(done)
+                try:
+                    answer = ray.get(done)
+                except ray.exceptions.RayActorError:  # it died, alone or with its node
+                    deaths[number] += 1
+                    if deaths[number] == (LIVES * self.workers if number is None else LIVES):
+                        raise WorkerLostError from None
+                    actor, answer = worker.remote(job), None
+                    if number is not None:
+                        waiting.appendleft(number)
                 if isinstance(answer, CreperieError):
                     raise answer
-                actor, number = busy.pop(done)
-                if (following := next(waiting, None)) is not None:
+                if waiting:
+                    following = waiting.popleft()
                     busy[actor.compute.remote(following)] = actor, following
                 del actor
-                if number is not None:
+                if answer is not None:
                     left -= 1
                     yield number, from_bytes(answer)
         finally:

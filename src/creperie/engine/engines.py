@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from creperie.core import CreperieError, UsageError, option, unknown
-from creperie.engine.pieces import Held, Numbered, Pieces, Stage, Work, opened
+from creperie.core import UsageError, option, unknown
+from creperie.engine.pieces import LIVES, Held, Numbered, Pieces, Stage, Work, WorkerLostError, opened
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 NAMES = ("local", "ray")
 #: Pieces in flight per worker: one being processed, one queued. More would only use memory.
 AHEAD = 2
-#: How often a pool of processes is started before giving up.
-LIVES = 3
-
-
-class WorkerLostError(CreperieError):
-    """Raised when worker processes died repeatedly."""
 
 
 class Engine(Protocol):
@@ -114,8 +108,7 @@ class Local:
             except BrokenProcessPool:
                 if life == LIVES - 1 and len(left) == before:
                     break
-        what = f"{LIVES} times in a row a worker process was killed, perhaps for lack of memory"
-        raise WorkerLostError(what, hint="run the same command with fewer `workers=`: it continues where it stopped")
+        raise WorkerLostError
 
 
 def gather(stage: Stage, source: Pieces | pa.Table, *, engine: Engine | None = None) -> pa.Table:

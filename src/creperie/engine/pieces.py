@@ -12,10 +12,20 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from creperie.core import UsageError
+from creperie.core import CreperieError, UsageError
 
 #: Default rows of a piece: seconds of parsing, so that starting one costs little, and so does repeating one.
 ROWS = 2048
+#: How often the work on a piece may kill its worker before it is given up.
+LIVES = 3
+
+
+class WorkerLostError(CreperieError):
+    """Raised when a worker was killed so often that trying again will not help."""
+
+    def __init__(self) -> None:
+        hint = "run the same command with fewer `workers=`: it continues where it stopped"
+        super().__init__(f"{LIVES} times in a row a worker was killed, perhaps for lack of memory", hint=hint)
 
 
 class Pieces(Protocol):
