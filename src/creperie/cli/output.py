@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from typing import Any, Literal, ParamSpec
 
@@ -39,7 +39,9 @@ def answers(function: Callable[P, CommandResult]) -> Callable[..., int]:
     @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
     @functools.wraps(function)
     def command(as_json: bool, *args: P.args, **kwargs: P.kwargs) -> int:
-        answer = function(*args, **kwargs)
+        apart: AbstractContextManager[Any] = redirect_stdout(sys.stderr) if as_json else nullcontext()
+        with apart:  # models and libraries may print, too
+            answer = function(*args, **kwargs)
         if as_json:
             echo(printable(json_text(answer.document), escaped=True))
         else:
