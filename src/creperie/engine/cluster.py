@@ -66,7 +66,7 @@ class Ray:
                     following = waiting.popleft()
                     busy[actor.compute.remote(following)] = actor, following
                 del actor
-                if answer is not None:
+                if number is not None and answer is not None:
                     left -= 1
                     yield number, from_bytes(answer)
         finally:
