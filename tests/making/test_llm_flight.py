@@ -121,9 +121,9 @@ main()
 """
 
 
-def child(uri: str, file: Path, out: Path) -> subprocess.Popen[bytes]:
-    args = ["make", "llm:replace-object", "--captions", str(file), "--out", str(out), "--model", uri, "--json"]
-    command = [sys.executable, "-c", CHILD, *args]
+def child(uri: str, file: Path, out: Path, *more: str) -> subprocess.Popen[bytes]:
+    args = ["make", "llm:replace-object", "--captions", str(file), "--out", str(out), "--model", uri]
+    command = [sys.executable, "-c", CHILD, *args, *more]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ.copy())
 
 
@@ -142,13 +142,14 @@ def until(holds: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_ledger_of_a_killed_making_is_that_of_an_undisturbed_one(
+def test_the_ledger_of_a_killed_shard_is_that_of_an_undisturbed_one(
     chat: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed with several chunks open; the whole costs what it would have cost at once."""
+    more = ("--shard", "1/1")
     uri, file, out = chat.uri + "&concurrency=4", text_file(tmp_path, 10), tmp_path / "out"
     chat.hold_from = 23
-    first = child(uri, file, out)
+    first = child(uri, file, out, *more)
     assert chat.reached.wait(PATIENCE)
     cache = tmp_path / "cache" / "api"
     until(lambda: len(list(cache.rglob("*.json"))) == 22)
@@ -156,14 +157,15 @@ def test_the_ledger_of_a_killed_making_is_that_of_an_undisturbed_one(
     first.communicate()
     chat.hold_from = None
     chat.release.set()
-    output, _ = child(uri, file, out).communicate(timeout=2 * PATIENCE)
+    child(uri, file, out, *more).communicate(timeout=2 * PATIENCE)
     assert len(chat.answered) == len(set(chat.answered)) == 30  # each was paid once
-    ledger = json.loads(output)["ledger"]
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "other"))
-    other, _ = child(uri, file, tmp_path / "undisturbed" / "out").communicate(timeout=2 * PATIENCE)
-    assert ledger == json.loads(other)["ledger"]
+    other = tmp_path / "undisturbed" / "out"
+    child(uri, file, other, *more).communicate(timeout=2 * PATIENCE)
+    ledger, undisturbed = (json.loads((made / "shard.json").read_text())["ledger"] for made in (out, other))
+    assert ledger == undisturbed
     assert ledger["calls"] == 30
-    assert digest(out) == digest(tmp_path / "undisturbed" / "out")
+    assert digest(out) == digest(other)
 
 
 @pytest.mark.slow

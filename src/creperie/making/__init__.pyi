@@ -2,6 +2,7 @@ from creperie.making.candidate import Candidate as Candidate
 from creperie.making.candidate import Proposal as Proposal
 from creperie.making.candidate import dice_for as dice_for
 from creperie.making.choice import NOT_CHOSEN as NOT_CHOSEN
+from creperie.making.choice import choose as choose
 from creperie.making.contact_sheet import sheet_of as sheet_of
 from creperie.making.content import content_maker as content_maker
 from creperie.making.generation import make as make
@@ -26,8 +27,7 @@ from creperie.making.registry import build_maker as build_maker
 from creperie.making.run import CANDIDATES_FILE as CANDIDATES_FILE
 from creperie.making.run import REPORT_FILE as REPORT_FILE
 from creperie.making.run import Made as Made
-from creperie.making.run import kept_outcomes as kept_outcomes
-from creperie.making.run import make_parts as make_parts
+from creperie.making.run import proposed as proposed
 from creperie.making.shards import MakeRequest as MakeRequest
 from creperie.making.shards import make_shard as make_shard
 from creperie.making.shards import merge_making as merge_making

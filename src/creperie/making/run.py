@@ -7,6 +7,7 @@ only eight bytes per item, to check that no two items have the same key.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -123,20 +124,37 @@ def make_folder(
     progress: Progress = silent,
 ) -> Made:
     """Make a benchmark folder from captions. If it is interrupted, the same call resumes with the next batch."""
-    folder = Path(out)
-    check_target(folder, force, WRITTEN)
-    job = job_of(maker, captions)
-    with opened(folder, job, force=force) as parts:
-        maker.keep_books(parts, job)
-        make_parts(maker, captions.sources, parts, engine or Local(), progress)
-        made = finish(maker, captions, kept_outcomes(maker, captions.sources, parts), folder)
-        remove_parts(folder)
-    return made
+    folder, job = Path(out), job_of(maker, captions)
+    with proposed(maker, captions.sources, job, folder, engine=engine, force=force, progress=progress) as outcomes:
+        return finish(maker, captions, choose(maker, outcomes), folder)
 
 
 def job_of(maker: Maker, captions: Captions) -> dict[str, Any]:
     """Return the description of a job: everything that its outcomes depend on."""
     return {"maker": maker.name, "settings": dict(maker.settings), "captions": captions.digest, "chunk": maker.chunk}
+
+
+@contextmanager
+def proposed(
+    maker: Maker,
+    sources: Sequence[SourceCaption],
+    job: Mapping[str, Any],
+    folder: Path,
+    *,
+    engine: Engine | None = None,
+    force: bool = False,
+    progress: Progress = silent,
+) -> Iterator[Callable[[], Iterator[SourceOutcome]]]:
+    """Make the candidates of all sources, or continue an interrupted job; yield a function that reads their outcomes.
+
+    The outcomes are those before the choice of foils. Their files beside the folder are removed at the end.
+    """
+    check_target(folder, force, WRITTEN)
+    with opened(folder, job, force=force) as parts:
+        maker.keep_books(parts, job)
+        make_parts(maker, sources, parts, engine or Local(), progress)
+        yield partial(outcomes_in, parts, maker, sources)
+        remove_parts(folder)
 
 
 def make_parts(maker: Maker, sources: Sequence[SourceCaption], parts: Path, engine: Engine, progress: Progress) -> None:
@@ -155,13 +173,8 @@ def make_parts(maker: Maker, sources: Sequence[SourceCaption], parts: Path, engi
             advance(table.num_rows)
 
 
-def kept_outcomes(maker: Maker, sources: Sequence[SourceCaption], parts: Path) -> Iterator[SourceOutcome]:
-    """Yield the outcomes that `make_parts` wrote, in order, after the choice of foils."""
-    return choose(maker, lambda: proposed_outcomes(maker, sources, parts))
-
-
-def proposed_outcomes(maker: Maker, sources: Sequence[SourceCaption], parts: Path) -> Iterator[SourceOutcome]:
-    """Yield the outcomes that `make_parts` wrote, in order, before the choice of foils."""
+def outcomes_in(parts: Path, maker: Maker, sources: Sequence[SourceCaption]) -> Iterator[SourceOutcome]:
+    """Yield the outcomes in the folder `parts`, in the order of the sources."""
     pieces = SourcePieces(sources, maker.chunk)
     for number in range(len(pieces)):
         outcomes = read_part(parts, number, pieces.ids(number))

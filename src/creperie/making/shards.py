@@ -28,13 +28,13 @@ from creperie.core import (
     silent,
     write_json,
 )
-from creperie.engine import Engine, Local, Shard, check_complete, parse_shard
+from creperie.engine import Engine, Shard, check_complete, parse_shard
 from creperie.making.choice import choose
 from creperie.making.options import JobOptions, MakerOptions
-from creperie.making.parts import opened, outcome_of, outcome_text, remove_parts
+from creperie.making.parts import outcome_of, outcome_text
 from creperie.making.pipeline import Maker, SourceOutcome, Tally
 from creperie.making.registry import build_maker
-from creperie.making.run import Made, finish, job_of, make_parts, proposed_outcomes
+from creperie.making.run import Made, finish, job_of, proposed
 from creperie.making.source import Captions, first_or_drawn, read_captions
 
 SHARD, OUTCOMES, VERSION = "shard.json", "outcomes.jsonl", 1
@@ -65,15 +65,11 @@ def make_shard(
     progress: Progress = silent,
 ) -> Made:
     """Make one share of the captions. If it is interrupted, the same call resumes with the next batch."""
-    folder = Path(out)
+    folder, own = Path(out), shard.of(captions.sources)
     maker = build_maker(request.maker, request.options, captions)  # from all captions: some makers search among them
-    own = shard.of(captions.sources)
-    check_target(folder, force, WRITTEN)
     job = {**job_of(maker, captions), "shard": str(shard)}
-    with opened(folder, job, force=force) as parts:
-        make_parts(maker, own, parts, engine or Local(), progress)
-        tally = _write_shard(maker, request, job, proposed_outcomes(maker, own, parts), folder)
-        remove_parts(folder)
+    with proposed(maker, own, job, folder, engine=engine, force=force, progress=progress) as outcomes:
+        tally = _write_shard(maker, request, job, outcomes(), folder)
     return Made(tally.report, read_outcomes=lambda: _lines_of(folder / OUTCOMES))
 
 

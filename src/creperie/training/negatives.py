@@ -107,16 +107,17 @@ def _is_maker(name: str) -> bool:
 
 def _made(name: str, *, bench: Benchmark, seed: int, engine: Engine, progress: Progress) -> Written:
     """Return the foils that a maker writes for the captions of a benchmark."""
-    from creperie.making import MakerOptions, build_maker, captions_of, kept_outcomes, make_parts
+    from creperie.making import MakerOptions, build_maker, captions_of, choose, proposed
 
     captions = captions_of(bench)
     # Keep everything that a template makes, as the papers did: which foils give themselves away is the question.
     maker = build_maker(name, MakerOptions(seed=seed, matched=False), captions)
     foils: dict[Key, tuple[str, ...]] = {}
-    with TemporaryDirectory(prefix="creperie-foils-") as place:
-        make_parts(maker, captions.sources, Path(place), engine, progress)
-        outcomes = kept_outcomes(maker, captions.sources, Path(place))
-        for source, outcome in zip(captions.sources, outcomes, strict=True):
+    with (
+        TemporaryDirectory(prefix="creperie-foils-") as place,
+        proposed(maker, captions.sources, {}, Path(place) / "foils", engine=engine, progress=progress) as outcomes,
+    ):
+        for source, outcome in zip(captions.sources, choose(maker, outcomes), strict=True):
             texts = tuple(c.text for c in outcome.accepted if c.role == "negative")
             if texts and source.images:
                 foils[source.images[0], source.text] = texts
