@@ -15,7 +15,7 @@ from creperie.auditing.cues import telling_cues
 from creperie.auditing.measure import calibrated, measure_attacker, smallest_seen
 from creperie.auditing.pairs import pairs_of
 from creperie.auditing.registry import several_learned
-from creperie.auditing.verdict import EXIT_CODES, AuditRow, judge
+from creperie.auditing.verdict import EXIT_CODES, AuditRow, Judgement, judge
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, save
 from creperie.core import silent
 from creperie.core.errors import CreperieError
@@ -43,6 +43,12 @@ def often_longer(true: str, false: str, rng: np.random.Generator) -> tuple[str, 
 
 def always_longer(true: str, false: str, rng: np.random.Generator) -> tuple[str, ...]:
     return true, longer(false)
+
+
+def test_an_item_balanced_by_design_can_be_unsolvable_and_names_are_quoted() -> None:
+    facts = Judgement("all", 1, balanced=1, unsolvable=("a",), spec="data/my bench")
+    assert judge(facts, []).verdict == "unsolvable"
+    assert replace(facts, verdict="nothing left").next.endswith("--out 'my bench-foils'")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +219,7 @@ def test_a_leaking_subset_makes_the_whole_leak(planted: Planted) -> None:
     parts = [planted(clean, 1200, subset="fair"), planted(always_longer, 60, subset="long")]
     found = audit(concatenate("both", parts), QUICK)
     assert [(j.subset, j.verdict) for j in found.judgements] == [("fair", "clean"), ("long", "leaks")]
-    assert (found.verdict, found.whole.fix, found.whole.leaking) == ("leaks", "structural", (1, 2))
+    assert (found.verdict, found.whole.fix, found.whole.worst_subsets) == ("leaks", "structural", (1, 2))
     assert found.whole.text == "leaks in 1 of 2 subsets: length in 1 (up to 100.0 % on long)"
 
 

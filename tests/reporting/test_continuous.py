@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from creperie.auditing import read_audit
 from creperie.bench import Item, from_items, save
 from creperie.cli.audit import CiOutputs, with_ci
 from creperie.cli.output import CommandResult
@@ -25,7 +26,6 @@ from creperie.reporting import (
     badge_svg,
     junit_xml,
     markdown_summary,
-    read_baseline,
     sarif_log,
 )
 
@@ -57,6 +57,7 @@ def document(*rows: dict[str, Any], digest: str = "a", not_sent: dict[str, str] 
         "attackers": [{"name": name, "prefers": "the shorter caption"} for name in names],
         "not_sent": not_sent or {},
         "results": list(rows),
+        "subsets": {},
     }
 
 
@@ -102,7 +103,7 @@ def test_a_baseline_that_is_no_audit_is_refused(tmp_path: Path) -> None:
 
     (tmp_path / "x.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match="is not an audit"):
-        read_baseline(tmp_path / "x.json")
+        read_audit(tmp_path / "x.json")
 
 
 def test_junit_counts_what_leaks_and_what_did_not_run() -> None:

@@ -20,7 +20,7 @@ from creperie.engine import Work
 
 @dataclass(frozen=True)
 class Shout:
-    """Captions in capitals. `dies_at` is an id at which its process is killed: once
+    """Captions in capitals. `dies_at` are ids, by comma, at which its process is killed: once
     where there is a folder of `marks` to note it in, else always."""
 
     marks: str = ""
@@ -44,10 +44,11 @@ class Shout:
         ids = set(batch.column("id").to_pylist())
         if self.bad_at in ids:
             raise DataError("this caption cannot be shouted", where=f"caption {self.bad_at}", hint="whisper it")
-        if self.dies_at in ids and not (self.marks and Path(self.marks, "died").exists()):
-            if self.marks:
-                Path(self.marks, "died").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+        for name in ids.intersection(self.dies_at.split(",")):
+            if not (self.marks and Path(self.marks, f"died-{name}").exists()):
+                if self.marks:
+                    Path(self.marks, f"died-{name}").touch()
+                os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(self.seconds)
         if self.marks:
             Path(self.marks, f"done-{batch.column('id')[0].as_py()}-{time.time_ns()}").touch()

@@ -13,6 +13,7 @@ from creperie.auditing.boosted import fit_boosted as fit_boosted
 from creperie.auditing.document import audit_document as audit_document
 from creperie.auditing.document import audit_page as audit_page
 from creperie.auditing.document import blind_rows as blind_rows
+from creperie.auditing.document import read_audit as read_audit
 from creperie.auditing.document import write_audit_page as write_audit_page
 from creperie.auditing.features import PairFeatures as PairFeatures
 from creperie.auditing.features import pair_features as pair_features
@@ -65,6 +66,7 @@ from creperie.auditing.symmetry import symmetry_of as symmetry_of
 from creperie.auditing.symmetry import text_asks as text_asks
 from creperie.auditing.verdict import EXIT_CODES as EXIT_CODES
 from creperie.auditing.verdict import LEAST_KEPT as LEAST_KEPT
+from creperie.auditing.verdict import THRESHOLD as THRESHOLD
 from creperie.auditing.verdict import AuditRow as AuditRow
 from creperie.auditing.verdict import Judgement as Judgement
 from creperie.auditing.verdict import balanced_share as balanced_share

@@ -15,6 +15,7 @@ from creperie.auditing.corpus import Corpus
 from creperie.auditing.learned import LearnedAttacker, Learner
 from creperie.auditing.model_attackers import EmbeddingLearner, Ensemble
 from creperie.auditing.registry import REGISTRY, AttackerEntry, entry_of
+from creperie.auditing.verdict import NOT_QUICK
 from creperie.core import UsageError, load_plugin, missing_extra, option
 
 if TYPE_CHECKING:  # models are imported only when one is used
@@ -271,7 +272,7 @@ def sendable(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], d
     for name, entry in ((name, entry_of(name)) for name in standard_names(models)):
         module, _, extra_name = entry.needs.partition("|")
         if quick and entry.battery != QUICK_NAME:
-            not_run[name] = "left out of a quick audit"
+            not_run[name] = NOT_QUICK
         elif module and find_spec(module) is None:
             not_run[name] = str(missing_extra(module, extra_name))
         elif entry.model in MODEL_WORDS and not getattr(models, f"{entry.model}_uri"):

@@ -16,10 +16,18 @@ from creperie.auditing.cues import Cue
 from creperie.auditing.options import audit_command
 from creperie.auditing.result import Audit, ExamplePair
 from creperie.auditing.verdict import AuditRow, Judgement
-from creperie.core import __version__, render, write_text
+from creperie.core import DataError, __version__, read_json, render, write_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+
+def read_audit(path: Path) -> dict[str, Any]:
+    """Return an audit that was saved as JSON; raise a DataError if the file holds something else."""
+    audit = read_json(path)
+    if not isinstance(audit, dict) or not {"verdict", "text", "hash", "subsets", "attackers", "results"} <= set(audit):
+        raise DataError("is not an audit", where=str(path), hint="write one with `creperie audit BENCH --json`")
+    return audit
 
 
 def audit_document(

@@ -205,7 +205,7 @@ def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.
 
 def smallest_seen(n: int, tests: int, threshold: float = 0.5, level: float = 0.05, power: float = 0.8) -> float:
     """Return the smallest accuracy that n items would reveal as a leak with this power, corrected for this number of
-    tests: significantly different from chance, and significantly above the threshold.
+    tests: significantly different from chance, and estimated above the threshold.
 
     >>> round(smallest_seen(245, 50), 3), round(smallest_seen(200_000, 50, 0.55), 3)
     (0.632, 0.551)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.auditing.likeness import TreeParser, linkage_tree
+from creperie.auditing.verdict import THRESHOLD
 from creperie.core import UsageError, option, options_in
 
 
@@ -15,7 +16,7 @@ class AuditOptions:
     """The options of an audit: which attackers are run, what is tolerated, and what else is compared."""
 
     attackers: tuple[str, ...] = option((), "Names, by comma; +NAME adds to the standard battery.", metavar="NAMES")
-    threshold: float = option(0.55, "The blind accuracy that is tolerated.")
+    threshold: float = option(THRESHOLD, "The blind accuracy that is tolerated.")
     full: bool = option(False, "Ask slow attackers about every item, not about a sample.")
     syntax: bool = option(False, "Also compare the captions' trees, by link-grammar, on a sample.")
     parser: str = option("", "Parse by stanford:FOLDER, benepar:MODEL or pcfg:TREEBANK instead.", metavar="SPEC")

@@ -19,7 +19,7 @@ from creperie.auditing.pairs import ArrowTexts, Pairs, pairs_of
 from creperie.auditing.registry import several_learned
 from creperie.auditing.result import Audit, cues_of, examples_of, shapes_of
 from creperie.auditing.symmetry import symmetry_of
-from creperie.auditing.verdict import ALL, AuditRow, Judgement, corrected, judge, judge_all
+from creperie.auditing.verdict import ALL, AuditRow, Judgement, corrected, distinct_tests, judge, judge_all
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
 from creperie.core import DataError, Progress, automatic, silent, with_options
 from creperie.engine import Engine
@@ -134,13 +134,9 @@ class _Facts:
         facts = Judgement(
             subset,
             items=int(of_subset.sum()),
-            verdict="",
-            fix="",
-            through=(),
-            strongest=None,
             unsolvable=tuple(self.ids[i] for i in np.flatnonzero(of_subset & pairs.unsolvable).tolist()),
             balanced=int((of_subset & pairs.balanced).sum()),
-            detectable=smallest_seen(answers, len(self.rows), self.attack.threshold),
+            detectable=smallest_seen(answers, len(distinct_tests(self.rows)), self.attack.threshold),
             threshold=self.attack.threshold,
             missing=tuple(self.not_run),
             missing_why=tuple(dict.fromkeys(self.not_run.values())),

@@ -10,7 +10,8 @@ here. All tests of an audit (every attacker on every subset and view) are one fa
 - *not shown*: neither. There are too few items; the text says how many are needed;
 - *incomplete*: not leaking so far, but attackers of the standard battery were not run;
 - *unsolvable*: clean, but some items have the same caption as true and as false;
-- *not run*: nobody looked. *nothing left*: a refinement removed every item.
+- *not run*: nobody looked. *nothing left*: a refinement removed every item;
+- of a validation: *valid* (a model confirms all captions), *in doubt* (it does not), *not shown* (it did not answer).
 
 What can be done about a leak:
 
@@ -34,8 +35,11 @@ from creperie.auditing.registry import LEARNED_FAMILIES, family_of
 from creperie.core import percent
 from creperie.metrics import holm
 
-LEVEL = 0.05
+SIGNIFICANCE = 0.05
+THRESHOLD = 0.55  #: the blind accuracy that is tolerated unless a user says otherwise
 ALL = "all"
+#: Why an attacker of the standard battery was not run in a quick audit.
+NOT_QUICK = "left out of a quick audit"
 #: Balancing a cue by selection must leave at least this share of the items.
 LEAST_KEPT = 0.10
 #: From worst to best: the fix of a subset is that of its worst leak.
@@ -60,7 +64,7 @@ class AuditRow:
 
 def leaks(measure: Measure, p: float, threshold: float) -> bool:
     """Return True if an attacker is significantly better than chance, and by more than is tolerated."""
-    return p < LEVEL and measure.accuracy > threshold
+    return p < SIGNIFICANCE and measure.accuracy > threshold
 
 
 def balanced_share(gaps: np.ndarray) -> float:
@@ -69,18 +73,20 @@ def balanced_share(gaps: np.ndarray) -> float:
     return (2 * min(above, below) + len(gaps) - above - below) / len(gaps) if len(gaps) else float("nan")
 
 
-def corrected(rows: Sequence[AuditRow], threshold: float) -> list[AuditRow]:
-    """Return the rows with p-values corrected (Holm) for every test of the audit, and with whether they leak.
-
-    If there is only one subset, "all" is the same test and is not counted again.
-    """
+def distinct_tests(rows: Sequence[AuditRow]) -> list[AuditRow]:
+    """Return the rows that are tests of their own: if there is only one subset, "all" is the same test again."""
     single = len({row.subset for row in rows}) == 2
-    tests = [row for row in rows if not (single and row.subset == ALL)]
+    return [row for row in rows if not (single and row.subset == ALL)]
+
+
+def corrected(rows: Sequence[AuditRow], threshold: float) -> list[AuditRow]:
+    """Return the rows with p-values corrected (Holm) for every test of the audit, and with whether they leak."""
+    tests = distinct_tests(rows)
     by_test = {
         (r.view, r.attacker, r.subset): p for r, p in zip(tests, holm([r.measure.p for r in tests]), strict=True)
     }
-    only = next((row.subset for row in tests), ALL)
-    p_values = [by_test[row.view, row.attacker, only if single else row.subset] for row in rows]
+    own = {row.subset for row in tests}
+    p_values = [by_test[r.view, r.attacker, r.subset if r.subset in own else tests[0].subset] for r in rows]
     return [replace(r, p_holm=p, leaks=leaks(r.measure, p, threshold)) for r, p in zip(rows, p_values)]
 
 
@@ -92,6 +98,8 @@ def fix_of(row: AuditRow, repaired: Measure | None, threshold: float) -> AuditRo
     return replace(row, repaired=after, fix="structural" if row.kept < LEAST_KEPT else "removable")
 
 
+#: The verdicts on a subset, from worst to best.
+WORST_FIRST = ("leaks", "anti-learned", "incomplete", "not shown", "unsolvable", "clean")
 #: Exit codes by verdict.
 EXIT_CODES = {
     "clean": 0,
@@ -113,14 +121,14 @@ class Judgement:
 
     subset: str
     items: int
-    verdict: str
-    fix: str  #: the fix of its worst leak; empty if nothing leaks
-    through: tuple[AuditRow, ...]  #: what leaks, the strongest first
-    strongest: AuditRow | None  #: the most accurate attacker, whether it leaks or not
-    unsolvable: tuple[str, ...]  #: ids of items whose true and false captions are the same
-    balanced: int  #: items that are balanced by design
-    detectable: float  #: the smallest accuracy that would be detected with a power of 80 %
-    threshold: float = 0.55
+    verdict: str = ""
+    fix: str = ""  #: the fix of its worst leak; empty if nothing leaks
+    through: tuple[AuditRow, ...] = ()  #: what leaks, the strongest first
+    strongest: AuditRow | None = None  #: the most accurate attacker, whether it leaks or not
+    unsolvable: tuple[str, ...] = ()  #: ids of items whose true and false captions are the same
+    balanced: int = 0  #: items that are balanced by design
+    detectable: float = 1.0  #: the smallest accuracy that would be detected with a power of 80 %
+    threshold: float = THRESHOLD
     bound: float = math.nan  #: the highest upper limit of any attacker
     against: tuple[str, ...] = ()  #: the families of attackers that were run
     missing: tuple[str, ...] = ()  #: attackers of the standard battery that were not run
@@ -129,7 +137,7 @@ class Judgement:
     needed: int = 0  #: items that would show it clean, were its attackers no better; 0: unknown
     repeated: float = 0.0  #: share of items whose two captions also occur with another image
     reversed: float = 0.0  #: share of items whose two captions occur elsewhere in reversed roles
-    leaking: tuple[int, int] | None = None  #: for the whole benchmark: the numbers of leaking and of all subsets
+    worst_subsets: tuple[int, int] | None = None  #: for the whole benchmark: how many subsets have its verdict, of all
     headline: AuditRow | None = None  #: the strongest of all attackers and their ensemble, where that was run
     abstained: tuple[str, ...] = ()  #: attackers for which there are too few pairs to learn from
     enough: int = 0  #: number of pairs from which on they would answer
@@ -213,9 +221,10 @@ class Judgement:
 def next_step(judgement: Judgement) -> str:
     """Return the command to type after a verdict."""
     spec = shlex.quote(judgement.spec)
-    out = shlex.quote(f"{judgement.spec.rstrip('/').replace(':', '/').rpartition('/')[2]}-refined")
+    name = judgement.spec.rstrip("/").replace(":", "/").rpartition("/")[2]
+    out, foils = (shlex.quote(f"{name}-{what}") for what in ("refined", "foils"))
     read = f"{spec}{judgement.part}"
-    new_foils = f"creperie make rules:replace --captions {spec} --foils 8 --unmatched --apart --out {out[:-7]}foils"
+    new_foils = f"creperie make rules:replace --captions {spec} --foils 8 --unmatched --apart --out {foils}"
     fixes = {
         "repairable": f"creperie refine {read} --repair --out {out}",
         "removable": f"creperie refine {read} --method optimal --out {out}",
@@ -223,7 +232,7 @@ def next_step(judgement: Judgement) -> str:
     }
     lacking = " ".join(f"'creperie[{name}]'" for name in judgement.extras)
     models = f"creperie audit {read} --lm lm:MODEL --encoder st:MODEL"
-    if "left out of a quick audit" in judgement.missing_why:
+    if NOT_QUICK in judgement.missing_why:
         models = f"creperie audit {read}"
     return {
         "leaks": fixes.get(judgement.fix, fixes["removable"]),
@@ -239,20 +248,21 @@ def next_step(judgement: Judgement) -> str:
 
 def unjudged(word: str, spec: str, items: int = 0, part: str = "") -> Judgement:
     """Return the verdict for a benchmark without an audit: *not run*, or *nothing left*."""
-    return Judgement(ALL, items, word, "", (), None, (), 0, 1.0, spec=spec, part=part)
+    return Judgement(ALL, items, word, spec=spec, part=part)
 
 
 def _leaks_text(j: Judgement) -> str:
-    if j.leaking:
-        return f"leaks{_headline(j)} in {j.leaking[0]} of {j.leaking[1]} subsets: {j.families}"
+    if j.worst_subsets:
+        return f"leaks{_headline(j)} in {j.worst_subsets[0]} of {j.worst_subsets[1]} subsets: {j.families}"
     return f"leaks{_headline(j)} through " + ", ".join(_named(row) for row in j.plainest)
 
 
 def _anti_text(j: Judgement) -> str:
     row = j.strongest
-    reached = f"{row.attacker} is right on only {percent(row.measure.accuracy)} %" if row else "a learned attacker"
-    where = f" in {row.subset}" if row and j.leaking else ""
-    return f"anti-learned{where}: {reached}, surely below chance; believed the other way round it would win"
+    where = f" in {row.subset}" if row and j.worst_subsets else ""
+    reached = f"{row.attacker} is right on only {percent(row.measure.accuracy)} %" if row else "an attacker is"
+    otherwise = f"believed the other way round it may pass {percent(j.threshold, 0)} %"
+    return f"anti-learned{where}: {reached}, surely below chance; {otherwise}"
 
 
 def _clean_text(j: Judgement) -> str:
@@ -263,7 +273,7 @@ def _clean_text(j: Judgement) -> str:
 
 def _not_shown_text(j: Judgement) -> str:
     row = j.strongest
-    where = f" on {row.subset}" if row and j.leaking else ""
+    where = f" on {row.subset}" if row and j.worst_subsets else ""
     best = f"{row.attacker} may reach {percent(_upper(row))} %{where}" if row else "no attacker could be measured"
     enough = f"; about {j.needed:,} items{' there' if where else ''} would decide" if j.needed else ""
     return f"not shown{_headline(j)}: too few items to exclude {percent(j.threshold, 0)} % ({best}){enough}"
@@ -288,7 +298,7 @@ _SENTENCES: dict[str, Callable[[Judgement], str]] = {
 
 
 def _headline(j: Judgement) -> str:
-    """Return a sentence on what all attackers together reach, or the strongest of them if it reaches more."""
+    """Return, in brackets, what all attackers together reach, or the strongest of them if it reaches more."""
     if j.headline is None:
         return ""
     reached, low, high = map(percent, (j.headline.measure.accuracy, j.headline.measure.low, j.headline.measure.high))
@@ -307,12 +317,12 @@ def _named(row: AuditRow) -> str:
 
 
 def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
-    """Return the verdict on a subset from the rows of its attackers; `facts` holds what is known about its items."""
+    """Return `facts`, the judgement on a subset so far, with the verdict that follows from its attackers' rows."""
     measured = [r for r in rows if r.measure.n]
     ordered = sorted(measured, key=lambda r: -np.nan_to_num(r.measure.accuracy))
     through = tuple(r for r in ordered if r.leaks)
-    wrong = [r for r in measured if r.p_holm < LEVEL and r.measure.accuracy < 0.5 and _upper(r) >= facts.threshold]
-    wrong = sorted(wrong, key=lambda r: r.measure.accuracy)
+    below = [r for r in reversed(ordered) if r.p_holm < SIGNIFICANCE and r.measure.accuracy < 0.5]
+    wrong = [r for r in below if _upper(r) >= facts.threshold]
     widest = max(measured, key=_upper, default=None)
     bound = _upper(widest) if widest else math.nan
     judged = replace(
@@ -325,17 +335,18 @@ def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
         headline=_strongest_of_all(measured),
         needed=_needed(widest, facts.threshold) if widest else 0,
     )
+    clean = "unsolvable" if facts.unsolvable else "clean"
     if through:
         return replace(judged, verdict="leaks")
     if facts.balanced == facts.items and facts.items:
-        return replace(judged, verdict="clean")
+        return replace(judged, verdict=clean)
     if wrong:
         return replace(judged, verdict="anti-learned", strongest=wrong[0])
     if facts.missing:
         return replace(judged, verdict="incomplete")
     if not bound < facts.threshold:
         return replace(judged, verdict="not shown", strongest=widest)
-    return replace(judged, verdict="unsolvable" if facts.unsolvable else "clean")
+    return replace(judged, verdict=clean)
 
 
 def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
@@ -375,14 +386,14 @@ def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
     """Return the verdict on a benchmark: that of its worst subset; it leaks through what leaks most there."""
     if len(subsets) < 2:
         return whole
-    worst = next((v for v in EXIT_ORDER if any(j.verdict == v for j in (*subsets, whole))), whole.verdict)
+    worst = next((v for v in WORST_FIRST if any(j.verdict == v for j in (*subsets, whole))), whole.verdict)
     worst_subsets = [j for j in subsets if j.verdict == worst]
-    bound = float(np.max([j.bound for j in (*subsets, whole)]))  # NaN where one is
+    bound = float(np.max([j.bound for j in (*subsets, whole)]))  # NaN if any bound is NaN
     if worst == "leaks" and worst_subsets:
         through = sorted((row for j in worst_subsets for row in j.through), key=lambda r: -r.measure.accuracy)
         fix = min((j.fix for j in worst_subsets), key=FIXES.index)
         return replace(
-            whole, verdict=worst, through=tuple(through), fix=fix, leaking=(len(worst_subsets), len(subsets))
+            whole, verdict=worst, through=tuple(through), fix=fix, worst_subsets=(len(worst_subsets), len(subsets))
         )
     if not worst_subsets:
         return replace(whole, verdict=worst, bound=bound)
@@ -393,12 +404,8 @@ def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
         bound=bound,
         strongest=hardest.strongest,
         needed=hardest.needed if worst == "not shown" else 0,
-        leaking=(len(worst_subsets), len(subsets)),
+        worst_subsets=(len(worst_subsets), len(subsets)),
     )
-
-
-#: From worst to best.
-EXIT_ORDER = ("leaks", "anti-learned", "incomplete", "not shown", "unsolvable", "clean")
 
 
 def judge_validation(items: int, failed: int, unanswered: int, bench: str) -> dict[str, Any]:

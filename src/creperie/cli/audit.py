@@ -23,6 +23,7 @@ from creperie.auditing import (
     keep_audit,
     kept_audit,
     make_attackers,
+    read_audit,
     scoring_attackers,
     sendable,
     write_audit_page,
@@ -32,7 +33,7 @@ from creperie.bench import Benchmark, PartOptions, load_part, record_audit
 from creperie.cli.audit_text import show_audit, show_comparison
 from creperie.cli.options import FILE, engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, say
-from creperie.core import DataError, UsageError, option, read_json, write_text
+from creperie.core import UsageError, option, write_text
 
 if TYPE_CHECKING:
     from creperie.engine import Engine
@@ -57,10 +58,10 @@ ci_options = options_of("ci", CiOutputs)
 
 def with_ci(answer: CommandResult, ci: CiOutputs, place: str) -> CommandResult:
     """Write the files for CI and return the result of an audit; with a baseline, the baseline decides the exit code."""
-    from creperie.reporting import against_baseline, badge_svg, junit_xml, markdown_summary, read_baseline, sarif_log
+    from creperie.reporting import against_baseline, badge_svg, junit_xml, markdown_summary, sarif_log
 
     audit = answer.document
-    result: BaselineResult | None = against_baseline(audit, read_baseline(ci.baseline)) if ci.baseline else None
+    result: BaselineResult | None = against_baseline(audit, read_audit(ci.baseline)) if ci.baseline else None
     if ci.junit:
         write_text(ci.junit, junit_xml(audit, result))
     if ci.sarif:
@@ -172,12 +173,8 @@ def atlas(
         raise UsageError("nothing to write", hint="pass `out=` or `html=`")
     documents = []
     for given in audits:
-        read = (
-            read_json(Path(given)) if given.endswith(".json") else _audited(given, output.keep, options, part, models)
-        )
-        if not isinstance(read, dict) or not {"verdict", "text", "results", "subsets", "attackers"} <= set(read):
-            raise DataError("is not an audit", where=given, hint="write one with `creperie audit BENCH --json`")
-        documents.append(read)
+        is_file = given.endswith(".json")
+        documents.append(read_audit(Path(given)) if is_file else _audited(given, output.keep, options, part, models))
     for path, page in ((out, atlas_markdown), (html, atlas_page)):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -96,8 +96,8 @@ class Local:
         """Yield the results from a pool of processes; if a process dies, a new pool gets the unfinished pieces."""
         from concurrent.futures.process import BrokenProcessPool
 
-        left = dict.fromkeys(todo)
-        for life in range(LIVES):
+        left, deaths = dict.fromkeys(todo), 0
+        while deaths < LIVES:
             before = len(left)
             try:
                 pool = _processes(min(self.workers, len(left)), stage)
@@ -106,8 +106,7 @@ class Local:
                     yield number, table
                 return
             except BrokenProcessPool:
-                if life == LIVES - 1 and len(left) == before:
-                    break
+                deaths = deaths + 1 if len(left) == before else 1
         raise WorkerLostError
 
 

@@ -3,7 +3,6 @@ from creperie.reporting.continuous import against_baseline as against_baseline
 from creperie.reporting.continuous import badge_svg as badge_svg
 from creperie.reporting.continuous import junit_xml as junit_xml
 from creperie.reporting.continuous import markdown_summary as markdown_summary
-from creperie.reporting.continuous import read_baseline as read_baseline
 from creperie.reporting.continuous import sarif_log as sarif_log
 from creperie.reporting.figures.accuracy import Levels as Levels
 from creperie.reporting.figures.accuracy import Series as Series

@@ -10,10 +10,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, __version__, percent, read_json, render
+from creperie.core import __version__, percent, render
 from creperie.metrics import holm, normal_quantile
 
 Document = Mapping[str, Any]
@@ -67,14 +66,6 @@ class BaselineResult:
     def document(self) -> dict[str, Any]:
         worse = [vars(row) for row in self.worse]
         return {"text": self.text, "worse": worse, "better": self.better, "not_run": list(self.not_run)}
-
-
-def read_baseline(path: Path) -> Document:
-    """Return an audit that was saved as JSON."""
-    audit = read_json(path)
-    if not isinstance(audit, dict) or not {"verdict", "hash", "attackers", "results"} <= set(audit):
-        raise DataError("is not an audit", where=str(path), hint="write one: creperie audit BENCH --json > FILE")
-    return audit
 
 
 def against_baseline(now: Document, before: Document) -> BaselineResult:

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from creperie.auditing import audit, audit_document, blind_rows, keep_audit, kept_audit
+from creperie.auditing import audit, audit_document, blind_rows, keep_audit, kept_audit, read_audit
 from creperie.bench import Benchmark, recorded_audit
-from creperie.core import DataError, Progress, UsageError, read_json, render, silent, write_text
+from creperie.core import DataError, Progress, UsageError, render, silent, write_text
 from creperie.metrics import task
 from creperie.reporting.browser import browser_data
 from creperie.reporting.gather import RunGroup, gather_runs, runs_in
@@ -223,9 +223,7 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
     """Return audits from JSON files, by content hash; raise a UsageError if one is of another benchmark."""
     audits: dict[str, dict[str, Any]] = {}
     for file in files:
-        read = read_json(file)
-        if not isinstance(read, dict) or not {"verdict", "text", "hash", "attackers", "results"} <= set(read):
-            raise DataError("is not an audit", where=str(file), hint="write one with `creperie audit BENCH --json`")
+        read = read_audit(file)
         if str(read["hash"]) not in {g.runs[0].hash for g in groups}:
             raise UsageError("is an audit of another benchmark than that of the runs", where=str(file))
         audits[read["hash"]] = read

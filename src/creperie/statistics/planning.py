@@ -13,7 +13,16 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from creperie.auditing import AttackerMargins, AuditRow, Pairs, corrected, judge, measure_attacker, unjudged
+from creperie.auditing import (
+    THRESHOLD,
+    AttackerMargins,
+    AuditRow,
+    Pairs,
+    corrected,
+    judge,
+    measure_attacker,
+    unjudged,
+)
 from creperie.core import UsageError, option, unknown, with_options
 from creperie.metrics import DEFAULT, difference_confidence, fleiss_kappa, share_interval
 from creperie.scoring import Run
@@ -40,7 +49,7 @@ class PowerOptions:
         None, "Share of items that only one of two models gets right; by default as if they erred independently."
     )
     width: float = option(0.02, "interval: the half-width to reach.", minimum=0)
-    threshold: float = option(0.55, "clean, leak: the accuracy that an audit tolerates.", minimum=0)
+    threshold: float = option(THRESHOLD, "clean, leak: the accuracy that an audit tolerates.", minimum=0)
     attackers: int = option(10, "clean, leak: attackers of the audit.", minimum=1)
     raters: int = option(3, "kappa: answers per item.", minimum=2)
     kappa: float = option(0.75, "kappa: the agreement that is expected.", minimum=0)
