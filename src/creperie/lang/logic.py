@@ -259,8 +259,13 @@ def excludes_place(old: str, new: str) -> bool:
 
 
 def _placed(old: str, new: str, edit: str) -> Truth:
+    """Return the verdict on one preposition replaced by another in the description of a picture.
+
+    A description is read for what it leaves out, too: `a dog near a bench` is not on it. A bare statement
+    (`_spatial_truth`) is not: `The dog is near the bench.` also holds if the dog is on it.
+    """
     one, two = (Spatial("one", f"is {place}", "other") for place in (old, new))
-    if one.excludes(two) or (excludes_place(old, new)):
+    if one.excludes(two) or excludes_place(old, new):
         return Truth(CONTRADICTED, f"places that exclude each other: {edit}")
     if one.entails(two):
         return Truth(ENTAILED, f"the place implies it: {edit}")
@@ -324,6 +329,7 @@ def exchanged_spans(old: Sequence[str], new: Sequence[str]) -> tuple[tuple[int, 
 
 
 def _spatial_truth(first: Spatial, second: Spatial) -> Truth:
+    """Return the verdict on two statements of where a thing is, by logic alone."""
     if first.things != second.things:
         return Truth(COMPATIBLE, "they are about different things")
     edit = f"{first.relation} / {second.relation}"

@@ -1,4 +1,4 @@
-"""The tables of a study, in the form of the papers': Tables 5 and 10 of SugarCrepe, Table 13 of SugarCrepe++."""
+"""The tables of a study, laid out as in the papers: Tables 5 and 10 of SugarCrepe, Table 13 of SugarCrepe++."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from creperie.core import write_json
@@ -15,8 +16,6 @@ from creperie.training.tuning_study import TuningComparison
 STUDY_FILE = "study.json"
 MARKED_GAIN = 10.0  #: gain in points over the training without foils above which a cell is marked
 GAIN_MARK = "▲"
-
-NAMES = {"none": "none", "all": "replace + swap + negate", "refined": "replace + swap + negate, refined"}
 
 
 @dataclass(frozen=True)
@@ -75,19 +74,22 @@ def write_study(study: TrainingStudy, out: Path) -> dict[str, Any]:
 
 
 def table_5(study: TrainingStudy) -> StudyTable:
-    """Return the table of foils in training × biased and clean test foils; gains of more than ten points are marked."""
+    """Return SugarCrepe's Table 5: accuracy on biased and on clean test foils after training with each type of foils.
+
+    Gains of more than `MARKED_GAIN` points over the training without foils are marked.
+    """
     before: Row = ("before", *[SeedCell([s.values[c] for s in study.base]) for c in study.columns])
     rows: list[Row] = [(arm_name(arm), *_cells(study, arm, study.columns)) for arm in study.done]
-    note = f"Percent right. {GAIN_MARK}: more than {MARKED_GAIN:g} points above the training without foils."
     title = "Hard negatives in training, tested on biased and on clean foils"
-    return StudyTable(title, ("foils in training", *study.columns), (before, *rows), f"{note} {_seeds(study)}")
+    note = f"Percent right. {_marks_note(study)}"
+    return StudyTable(title, ("foils in training", *study.columns), (before, *rows), note)
 
 
 def gains_table(study: TrainingStudy) -> StudyTable:
     """Return the table of gains over the training without foils."""
     arms = [arm for arm in study.done if arm != "none"]
     rows: list[Row] = [(arm_name(arm), *[gain_cell(study, arm, c) for c in study.columns]) for arm in arms]
-    note = f"Points gained over the same training without foils, seed by seed. {_seeds(study)}"
+    note = f"Points gained over the same training without foils, seed by seed. {_seeds_note(study)}"
     return StudyTable("Gains", ("foils in training", *study.columns), tuple(rows), note)
 
 
@@ -101,9 +103,9 @@ def table_10(study: TrainingStudy) -> StudyTable:
     for arm in sorted(study.done, key=lambda arm: (len(ARMS[arm][0]), ARMS[arm])):
         types, refined = ARMS[arm]
         how = "without foils" if not types else "refined foils" if refined else "template foils"
-        rows.append((" + ".join(types) or "none", how, study.foils(arm), *_cells(study, arm, columns)))
+        rows.append((arm_name(arm).removesuffix(", refined"), how, study.foils(arm), *_cells(study, arm, columns)))
     names = ("foils", "training", "examples with foils", *columns)
-    note = f"Percent right on clean foils, {GAIN_MARK} as above. {_seeds(study)}"
+    note = f"Percent right on clean foils. {_marks_note(study)}"
     any_refined = any(ARMS[arm][1] for arm in study.done)
     return StudyTable("Refined foils in training", names, tuple(rows) if any_refined else (), note)
 
@@ -111,7 +113,7 @@ def table_10(study: TrainingStudy) -> StudyTable:
 def gain_cell(study: TrainingStudy, arm: str, column: str) -> SeedCell:
     """Return the gain of an arm over the training without foils."""
     gains = study.gains(arm, column)
-    return SeedCell(gains, bool(gains) and seed_interval(gains)[0] > MARKED_GAIN, gain=True)
+    return SeedCell(gains, bool(gains) and fmean(gains) > MARKED_GAIN, gain=True)
 
 
 def _cells(study: TrainingStudy, arm: str, columns: Sequence[str]) -> list[SeedCell]:
@@ -119,7 +121,9 @@ def _cells(study: TrainingStudy, arm: str, columns: Sequence[str]) -> list[SeedC
 
 
 def table_13(comparison: TuningComparison) -> StudyTable:
-    """Return the table of subsets × tuning methods, and the recall on held-out pairs, which shows forgetting."""
+    """Return the table of subsets × tuning methods, with the recall on held-out pairs, which shows forgetting, and the
+    number of trained weights.
+    """
     names = ("", "test items", *[row.way for row in comparison.rows])
     rows = []
     for subset in comparison.subsets:
@@ -134,10 +138,21 @@ def table_13(comparison: TuningComparison) -> StudyTable:
 
 
 def arm_name(arm: str) -> str:
-    return NAMES.get(arm, arm.replace("-refined", ", refined"))
+    """Return the name of an arm in tables.
+
+    >>> arm_name("swap-refined"), arm_name("all"), arm_name("none")
+    ('swap, refined', 'replace + swap + negate', 'none')
+    """
+    types, refined = ARMS[arm]
+    return (" + ".join(types) or "none") + ", refined" * refined
 
 
-def _seeds(study: TrainingStudy) -> str:
+def _marks_note(study: TrainingStudy) -> str:
+    above = f"more than {MARKED_GAIN:g} points above the training without foils"
+    return f"{GAIN_MARK}: {above}. {_seeds_note(study)}"
+
+
+def _seeds_note(study: TrainingStudy) -> str:
     """Return a note on how to read the intervals, and on what is still missing."""
     n = len(study.seeds)
     seeds = (

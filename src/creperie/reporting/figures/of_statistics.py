@@ -21,18 +21,21 @@ if TYPE_CHECKING:
 
 #: The label of the crosses: observed means, not adjusted by the model.
 PLAIN = "plain mean of the rows"
-_WIDE = 3
+MAX_COLUMNS = 3
 
 
 @styled
 def interactions(fits: Sequence[Analysed], names: tuple[str, str]) -> Figure:
-    """Return the estimated means of all combinations of two factors, with 95 % intervals, one panel per fit."""
+    """Return a figure of the estimated means of all combinations of two factors, one panel per fit.
+
+    Bars are 95 % intervals.
+    """
     shown = [fit for fit in fits if fit.cells]
     if not shown:
         raise UsageError(
             f"no fitted model has both factors {names[0]!r} and {names[1]!r}", hint="name two factors of `fixed=`"
         )
-    columns = min(_WIDE, len(shown))
+    columns = min(MAX_COLUMNS, len(shown))
     rows = -(-len(shown) // columns)
     figure = new_figure(3.4 * columns + 0.6, 3.0 * rows + 0.9)
     axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
@@ -43,7 +46,7 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str]) -> Figure:
         axis.set_visible(False)
     for k in range(0, len(shown), columns):
         axes[k].set_ylabel(_outcome(shown[k]))
-    marks[PLAIN] = marks.pop(PLAIN)
+    marks[PLAIN] = marks.pop(PLAIN)  # last in the legend
     legend_below(figure, list(marks.values()), list(marks))
     return figure
 
@@ -76,37 +79,35 @@ def _outcome(one: Analysed) -> str:
 
 @styled
 def power_curve(estimate: PowerEstimate) -> Figure:
-    """Return the power at every simulated number of items, and the target."""
+    """Return a figure of the power at every simulated number of items, and of the target."""
     figure = new_figure(6.4, 3.2)
     axes = figure.subplots()
     (curve,) = axes.plot(*zip(*estimate.curve), color=colour(0), marker=marker(0))
     target = axes.axhline(estimate.target, color=SOFT, linestyle="--")
     axes.set(ylim=(0, 1.02), xlabel="items")
-    percent_axis(axes, "y", "studies that show it, %")
+    percent_axis(axes, "y", "power: studies that show it, %")
     legend_below(figure, [curve, target], [estimate.claim, "target"])
     return figure
 
 
 @styled
 def item_map(study: ItemStudy) -> Figure:
-    """Return all items by difficulty and discrimination; without a response model, by share right and item–rest
-    correlation.
+    """Return a figure of all items by difficulty and discrimination.
+
+    Without an item response model, it shows the share of models that are right and the item–rest correlation.
     """
     figure = new_figure(6.4, 3.6)
     axes = figure.subplots()
-    fit, right = study.fit, np.nanmean(study.answers.right, axis=1)
-    names = ("share of models that are right", "item–rest correlation")
-    x, y = right, study.rest
-    if fit is not None:
+    if (fit := study.fit) is not None:
         names, x, y = ("difficulty", "discrimination"), fit.difficulty, fit.discrimination
+    else:
+        names = ("share of models that are right", "item–rest correlation")
+        x, y = np.nanmean(study.answers.right, axis=1), study.rest
     marks: dict[str, Any] = {}
     for k, kind in enumerate(sorted(set(study.kinds))):
         of_kind = study.kinds == kind
         style: Any = {"color": colour(k), "marker": marker(k), "linestyle": ""}
         (marks[kind],) = axes.plot(x[of_kind], y[of_kind], **style, markersize=3, alpha=0.6)
-    names = (
-        ("share of models that are right", "item–rest correlation") if fit is None else ("difficulty", "discrimination")
-    )
     axes.set(xlabel=names[0], ylabel=names[1])
     axes.grid(axis="y")
     legend_below(figure, list(marks.values()), list(marks))
@@ -114,5 +115,5 @@ def item_map(study: ItemStudy) -> Figure:
 
 
 def ranks_by_choice(robustness: Robustness) -> Figure:
-    """Return the rank of every model under every choice."""
+    """Return a figure of the rank of every model under every choice."""
     return rank_changes(robustness.choices, [replace(row, name=model_tail(row.name)) for row in robustness.ranks])
