@@ -168,7 +168,7 @@ def test_practice_undo_skip_comment_zoom_and_help(
     press(page, "z")
     page.locator("#zoom[open]").wait_for(state="hidden")
     press(page, "Enter")
-    assert "Still open" in page.locator("#problem").inner_text()
+    assert "Please answer" in page.locator("#problem").inner_text()
     caption = page.locator(".caption p").inner_text()
     press(page, "2", "c")
     page.get_by_label("Comment").fill("look <b>closer</b>")

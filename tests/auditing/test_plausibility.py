@@ -111,7 +111,7 @@ def test_cola_is_the_probability_of_label_1(tmp_path: Path) -> None:
 
 def test_a_classifier_of_three_classes_is_refused(tmp_path: Path) -> None:
     save_classifier(tmp_path, 3)
-    with pytest.raises(CreperieError, match="a classifier of 3 classes; CoLA has two"):
+    with pytest.raises(CreperieError, match="expected two classes, found 3; name a CoLA"):
         make_attackers(["grammar"], AttackerModels(grammar=f"hf:{tmp_path}"))
 
 

@@ -169,5 +169,5 @@ def test_images_alone_may_tell_which_one_is_meant(monkeypatch: pytest.MonkeyPatc
 
 def test_items_without_pairs_of_captions_need_an_image_encoder() -> None:
     bench = from_items("b", [Item("1", "s", ("a", "b"), ("a dog",), ((True,), (False,)))])
-    with pytest.raises(CreperieError, match="`image_encoder=` sends an attacker"):
+    with pytest.raises(CreperieError, match="pass `image_encoder=` for an attacker"):
         audit(bench, ["length-words"])

@@ -18,7 +18,7 @@ from creperie.core import CreperieError
 
 
 class WorkError(CreperieError):
-    """Raised for something that an annotator cannot do now. `code` tells the page why."""
+    """Raised when an annotator cannot do something now. `code` tells the page why."""
 
     def __init__(self, code: str, what: str) -> None:
         self.code = code
@@ -92,7 +92,7 @@ def _held(desk: Desk, token: str, key: str, kind: str) -> Slot | Receipt:
     """
     held_or_done = _repeated(desk, key, kind) or desk.holds(token)
     if held_or_done is None:
-        raise WorkError("slot", "this question is no longer yours: it waited too long, or it was answered already")
+        raise WorkError("slot", "this question is no longer yours: it was open for too long, or is already answered")
     return held_or_done
 
 
@@ -101,7 +101,7 @@ def _repeated(desk: Desk, key: str, kind: str) -> Receipt | None:
     if row is None:
         return None
     if row.kind != kind:
-        raise WorkError("key", "this key was used for something else")
+        raise WorkError("key", "this request key was already used for another action")
     return _receipt(desk, key, row.question, row.value)
 
 
@@ -124,8 +124,8 @@ def _add(
     value: Json | None = None,
     visible: float | None = None,
 ) -> None:
-    """Add a row for the annotator under the current revision of the settings. `visible` is the time in view by the
-    page.
+    """Add a row for the annotator under the current revision of the settings. `visible` is the number of seconds in
+    view, as the page measured it.
     """
     turns = select(func.coalesce(func.max(Answer.turn), -1) + 1).where(Answer.annotator_id == desk.me.id)
     desk.session.add(

@@ -28,10 +28,10 @@ from creperie.bench import Benchmark, Item, items_of, load, save, table_of
 from creperie.core import UsageError, write_json
 from creperie.scoring import Run
 
-ALL = "all"  #: subsets
+ALL = "all"  #: the name of the rows over all subsets
 #: File name of the study's record beside the benchmark that results from it.
 RECORD = "study.json"
-#: Verdicts that speak against an item.
+#: The verdict that rejects an item, by task.
 AGAINST = {"foil-check": "true", "positive-check": "reject", "triplet-check": "invalid"}
 
 
@@ -61,7 +61,7 @@ def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFA
         raise UsageError(
             f"study {name!r} was made from different content (hash {expected[:12]}, not {bench.hash[:12]})",
             where=bench.name,
-            hint="give the benchmark that the study was made from",
+            hint="pass the benchmark that the study was made from",
         )
     if not any(one.answers or one.decision for one in questions):
         hint = "run `creperie annotate serve` and send the links of `annotate invite`"
@@ -205,7 +205,7 @@ def _preferences(questions: Sequence[Judged]) -> list[tuple[Judged, str, str]]:
 
 
 def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[Json]:
-    """Count by subset in how many questions each source's foil was the better one."""
+    """Return, by subset and evaluation, how many questions each source's foil won, and how many were ties."""
     rows: dict[tuple[bool, str, str], Json] = {}
     for one, name, winner in preferences:
         for subset in (one.subset, ALL):
@@ -217,7 +217,7 @@ def preference_table(preferences: Sequence[tuple[Judged, str, str]]) -> list[Jso
 
 
 def rating_table(ratings: Sequence[tuple[Judged, float]]) -> list[Json]:
-    """Return mean ratings by source and subset, each item worth the same, with a 95 % interval of the mean."""
+    """Return the mean rating by source and subset, with its 95 % interval; every item has the same weight."""
     groups: dict[tuple[str, bool, str], list[float]] = defaultdict(list)
     for one, rating in ratings:
         for subset in (one.subset, ALL):
@@ -246,7 +246,8 @@ def bench_of(db: Database, name: str, spec: str | None = None, images: str | Non
 def write_applied(db: Database | None, done: Applied, plan: ApplyPlan, actor: str = "cli") -> Json:
     """Write the result of a study: the benchmark with the study's record beside it, the runs into their folder.
 
-    Without a database, that is from an exported file, no event is recorded.
+    Return the document of the result with the paths that were written. Without a database, as for results of an
+    exported file, no event is recorded.
     """
     folder = plan.out if done.bench is not None else None
     if done.bench is not None:

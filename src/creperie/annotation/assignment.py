@@ -1,9 +1,9 @@
-"""Which question an annotator gets next.
+"""Choose the next question of an annotator.
 
-Every question is answered once before any is answered twice, as far as people have arrived: only `depth` answers per
-question are open, so that nobody who comes early can fill a question with friends. Among the open questions, an
-annotator gets one whose other annotators they have the fewest questions in common with; nobody shares many more
-questions with the same person than an even spread would give (`pair_cap`).
+Every question gets a first answer before any gets a second one. How many answers a question may have (`depth`) grows
+with the number of people who have begun, so that a few who come early cannot fill whole questions among themselves.
+Among the open questions, an annotator gets the one whose other annotators share the fewest questions with them. A limit
+(`pair_cap`) keeps two people from sharing many more questions than an even spread would give.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ CANDIDATES = 48
 
 
 def depth(overlap: int, arrived: int, expected: int) -> int:
-    """Return how many answers per question are open when `arrived` of the expected people have arrived.
+    """Return how many answers a question may have when `arrived` of the expected people have begun.
 
     >>> [depth(3, arrived, 25) for arrived in (1, 3, 9, 17, 25)], depth(2, 1, 2), depth(2, 2, 2)
     ([1, 1, 2, 3, 3], 1, 2)
@@ -88,8 +88,9 @@ def preferred(
 ) -> list[int]:
     """Return questions in the order in which an annotator should get them.
 
-    `candidates` are pairs of copy and question in their random order. For the people who already have a question,
-    `common` has the number of questions that the annotator has in common with each of them: the largest, and the sum.
+    `candidates` are pairs of copy and question, in random order. `common` says, by question, how many questions the
+    annotator shares with the people who have it: the largest number, and the sum. Questions whose largest number is
+    `cap` or more are left out.
     """
     ranked = sorted((copy, *common.get(q, (0, 0)), place, q) for place, (copy, q) in enumerate(candidates))
     return [question for _, most, _, _, question in ranked if most < cap]
@@ -126,8 +127,8 @@ class Desk:
     # -- taking a slot ---------------------------------------------------------------------------------------------
 
     def take(self) -> Slot | None:
-        """Return the slot that the annotator holds, or the next one, which is then held; None if there is nothing left
-        to do.
+        """Return the slot that the annotator holds, or else lease and return the next one; None if the study is not
+        open or there is nothing to do now.
         """
         if self.study.state != OPEN:
             return None
@@ -147,12 +148,12 @@ class Desk:
         return self.locked(Slot.id == self.figures.next) if self.figures.next else None
 
     def _begin(self) -> None:
-        """Create the annotator's slots for practice, which comes first, and for checks: one at a random place of each
-        block.
+        """Create the annotator's slots for practice, which comes first, and for attention checks: one at a random place
+        in each block of questions.
 
-        The rank of such a slot is the number of answers after which it is due. Every known answer occurs as often as
-        the others, in an order that only the database has. Whoever began under an earlier version, which had no such
-        slots, gets those that are missing from here on.
+        The rank of such a slot is the number of answers after which it is due. All known answers occur equally often,
+        in an order that only the database has. Annotators who began under an earlier version, which had no such slots,
+        get those that are still to come.
         """
         asked = select(Question).where(Question.study_id == self.study.id, Question.kind != MAIN)
         asked = asked.where(Question.id.not_in(select(_MINE.question_id).where(_MINE.annotator_id == self.me.id)))
@@ -224,8 +225,8 @@ class Desk:
         return None
 
     def _open_slots(self, bound: int) -> Sequence[Any]:
-        """Return slots whose lease has expired or that are free, for questions that the annotator has neither had nor
-        skipped, in their random order.
+        """Return the slots that are free or whose lease has expired, in random order, for questions that the annotator
+        has neither had nor skipped.
         """
         own = {"study": self.study.id, "me": self.me.id, "bound": bound, "overlap": self.plan.overlap, "now": self.now}
         return self.session.execute(_OPEN, own).all()
@@ -340,8 +341,9 @@ def arrivals(session: Session, study: StudyRow, settings: StudySettings) -> tupl
 
 
 def _expected(figures: Row[Any], study: StudyRow, settings: StudySettings) -> tuple[int, int]:
-    """Return how many people have begun, and how many are expected: the number that the owner gives, else the number
-    of links and listed ids, or the cap. If none is known, the size of a crowd follows from the quota.
+    """Return how many people have begun, and how many are expected: the owner's number or, without one, the largest of
+    the numbers of people with a link, of listed ids, and the cap. For a crowd without list and cap, it follows from the
+    quota.
     """
     if settings.expected is not None:
         return figures.arrived, max(figures.arrived, settings.expected)

@@ -68,7 +68,7 @@ def list_workers(db: Database, name: str, ids: Iterable[str], actor: str = "cli"
     """Allow these ids to enter a study, once each; return how many are new. Only keyed hashes of them are stored."""
     wanted = [one for one in map(str.strip, ids) if one]
     if len(wanted) > MOST_IDS or any(not is_worker(one) for one in wanted):
-        raise UsageError(f"a list holds up to {MOST_IDS:,} ids of at most 128 printable characters, one per line")
+        raise UsageError(f"a list has up to {MOST_IDS:,} ids, one per line, each of at most 128 printable characters")
     with db.write() as session:
         study = study_named(session, name)
         known = set(session.scalars(select(Listed.worker).where(Listed.study_id == study.id)))
@@ -102,7 +102,9 @@ def worker_hash(study: StudyRow, worker: str) -> str:
 
 
 def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> tuple[str, str]:
-    """Return the hash of the id in an address, and how it is vouched for; raise an EntryError if it is not."""
+    """Return the hash of the worker's id in a URL's query, and whether it is signed or listed; raise an EntryError if
+    it is neither.
+    """
     parameter = WORKER_PARAMETER[settings_of(study.settings).platform]
     worker = query.get(parameter, "").strip()
     if query.get("assignmentId") == PREVIEW:
@@ -115,7 +117,7 @@ def entrant_of(session: Session, study: StudyRow, query: Mapping[str, str]) -> t
             raise EntryError("the signature of this link is not valid: open it from the platform again")
         return digest, SIGNED
     if session.scalar(select(Listed.id).where(Listed.study_id == study.id, Listed.worker == digest)) is None:
-        raise EntryError("this id is not on the list of the study")
+        raise EntryError("your id is not on the list of this study: ask the people who run it")
     return digest, LISTED
 
 
@@ -152,7 +154,10 @@ def payments(study: StudyRow, rows: Sequence[Mapping[str, Any]], workers: Iterab
 
 
 def _payment(settings: StudySettings, row: Mapping[str, Any], known: Mapping[str, str]) -> Json:
-    """Return the payment of one person. People who were excluded, or whom nobody vouched for, are owed nothing."""
+    """Return the payment of one person: 0 unless they completed the study, were not excluded, and are not unverified.
+
+    Withdrawing after completion does not change it.
+    """
     owed = row["outcome"] == COMPLETED and row["entry"] != UNVERIFIED and (row["withdrawn"] or not row["excluded"])
     pay, minutes = settings.pay if owed else 0.0, row["active_seconds"] / 60
     return {

@@ -33,7 +33,7 @@ class BusyError(CreperieError):
 
 
 class Database:
-    """Sessions for reading and for writing. Writing sessions commit if their block ends without an error."""
+    """A database with sessions for reading and for writing, which commit if their block ends without an error."""
 
     def __init__(self, engine: Engine, place: str) -> None:
         self.engine = engine
@@ -72,7 +72,7 @@ def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:
         upgrade(engine, where)
     except OperationalError as e:
         reason = str(e.orig).splitlines()[0]
-        raise UsageError(f"cannot be opened ({reason})", where=where, hint="is the server running?") from None
+        raise UsageError(f"cannot be opened ({reason})", where=where, hint="check the path or the server") from None
     except DBAPIError as e:
         raise DataError(f"not a creperie database ({e.orig})", where=where) from None
     return Database(engine, where)
@@ -98,7 +98,7 @@ def _url(place: str) -> URL:
     if url.drivername not in DRIVERS:
         raise UsageError(
             f"not a database ({place.partition('://')[0][:40]!r})",
-            hint="give a path for SQLite, or postgresql://user@host/name",
+            hint="pass a path for SQLite, or postgresql://user@host/name",
         )
     if url.drivername == "sqlite" and url.database:  # it holds people's answers: only its owner may read it
         path = Path(url.database)
@@ -146,4 +146,4 @@ def upgrade(engine: Engine, where: str) -> None:
             else:
                 command.upgrade(config, "head")
         except CommandError as e:
-            raise DataError(f"was written by another version of creperie ({e})", where=where) from None
+            raise DataError(f"was written by another version of creperie ({e}): use that one", where=where) from None

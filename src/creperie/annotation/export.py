@@ -101,7 +101,7 @@ def read_export(path: Path) -> Json:
     """Return a record that `annotate export` wrote; raise an error if it was changed since then."""
     document = parse_json(read_text(path, max_bytes=LARGEST), str(path))
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise DataError("not an exported study of this version", where=str(path), hint="write it with annotate export")
+        raise DataError("not an exported study of this version", where=str(path), hint="use `annotate export` again")
     if document.get("digest") != digest_of(document):
         raise DataError("digest mismatch: the file was changed after it was exported", where=str(path))
     return document
@@ -118,7 +118,7 @@ def export_study(db: Database, name: str, path: Path, actor: str = "cli") -> Jso
     """Write the record of a study into a .json file, or its answers into a .csv file; return digest and counts."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("json", "csv"):
-        raise UsageError("the file must end in .json (all of it) or .csv (answers)", where=str(path))
+        raise UsageError("the file must end in .json (the whole record) or .csv (the answers)", where=str(path))
     with db.read() as session:
         document = exported(study_record(session, study_named(session, name)))
     write_text(path, export_text(document, kind))

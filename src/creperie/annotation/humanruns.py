@@ -70,14 +70,14 @@ def _run(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], who:
 
 
 def _values_of(one: Judged, who: str) -> list[Value]:
-    """Return the values that somebody chose; for the combined votes, an owner's decision takes precedence."""
+    """Return the answers of one annotator; for everybody, the owner's decision, or else all answers."""
     if who == EVERYBODY and one.decision is not None:
         return [one.decision["value"]]
     return [s.value for s in one.answers if who in (EVERYBODY, s.annotator)]
 
 
 def _scores(task: str, payload: Payload, value: Value) -> np.ndarray:
-    """Return the score matrix that an answer implies: 1 for what was chosen, or for what was not called odd."""
+    """Return the score matrix of an answer: 1 for captions that were chosen, or that were not called the odd one."""
     captions = np.eye(len(payload["captions"]))
     if task != FIND:
         chosen: np.ndarray = captions[value["captions"]]

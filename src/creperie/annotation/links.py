@@ -122,9 +122,9 @@ def make_link(
 ) -> str:
     """Create a new link for somebody and return its token. Their previous link and its sessions end."""
     if not 0 < days <= 3650:
-        raise UsageError(f"a link cannot hold for {days:g} days", hint="choose up to 3650")
+        raise UsageError(f"a link cannot be valid for {days:g} days", hint="choose more than 0 and at most 3650")
     if not 0 < len(name) <= 128 or not name.isprintable():
-        raise UsageError("a link needs the name of its person, of at most 128 characters")
+        raise UsageError("a link needs a person's name of 1 to 128 printable characters")
     token, now = secrets.token_urlsafe(32), time.time()
     own = _links_of(kind, name, study.id if study else None)
     for old in session.scalars(own.where(Link.revoked.is_(None))):
@@ -163,7 +163,7 @@ def link_for(
     if kind not in (OWNER, ADJUDICATOR):
         raise unknown("kind of link", kind, (OWNER, ADJUDICATOR))
     if (kind == ADJUDICATOR) != bool(study):
-        raise UsageError("an adjudicator's link is for one study, an owner's for all", hint="see `study=`")
+        raise UsageError("an adjudicator's link needs `study=`, an owner's is for all", hint="pass it, or leave it out")
     with db.write() as session:
         row = study_named(session, study) if study else None
         token = make_link(session, kind, name, study=row, days=days)
@@ -273,7 +273,7 @@ def _new_pseudonym(session: Session, study: StudyRow) -> str:
             name = f"{name}-{secrets.randbelow(10_000)}"
         if name not in taken:
             return name
-    raise UsageError("no pseudonym is left", where=study.name)
+    raise UsageError("no unused pseudonym was found: try again", where=study.name)
 
 
 # -- the caller --------------------------------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ def remember_address(db: Database, url: str) -> None:
 
 
 def served_at(session: Session) -> str:
-    """Return the address at which the server was last started."""
+    """Return the address at which the server was last started, or else its default address."""
     last = select(Event.detail).where(Event.what == "serve", Event.study_id.is_(None)).order_by(Event.id.desc())
     detail = session.scalar(last.limit(1))
     return str(detail["url"]) if detail else "http://127.0.0.1:8765"

@@ -99,10 +99,10 @@ def _standing(record: StudyRecord) -> Iterable[Mapping[str, Any]]:
 
 
 def settle(task: StudyTask, one: Judged, weighted: Mapping[float, float] | None = None) -> Settled:
-    """Return the final value: the decision, else the value of more than half of the annotators.
+    """Return the final value of a question: the owner's decision, or else that of more than half of the annotators.
 
-    With `weighted`, the posterior probabilities of the codes, the most probable one counts instead of the majority.
-    While fewer have answered than were asked for, nothing is decided.
+    With `weighted`, the posterior probability of each code, the most probable one wins instead if it is at least
+    `SURE`. The value is None while answers are missing, or if nothing wins.
     """
     if one.decision is not None:
         return Settled(one.decision["value"], ADJUDICATED)

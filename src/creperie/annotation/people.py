@@ -29,9 +29,9 @@ from creperie.core import UsageError
 
 
 def exclude(db: Database, name: str, pseudonym: str, why: str = "", actor: str = "cli") -> int:
-    """Exclude an annotator's answers from all results and give their questions to others; return how many.
+    """Exclude an annotator's answers from all results; return how many of their questions are given to others.
 
-    The answers stay on record, and `include` reverses it.
+    The answers stay on record, and `include` reverses the exclusion.
     """
     with db.write() as session:
         study = study_named(session, name)
@@ -108,7 +108,7 @@ def _drop_surplus(session: Session, study: StudyRow, question: int) -> None:
     session.flush()
 
 
-# -- what a person may ask for -----------------------------------------------------------------------------------------
+# -- withdrawal --------------------------------------------------------------------------------------------------------
 
 
 def withdraw(db: Database, name: str, pseudonym: str, actor: str = "cli") -> int:

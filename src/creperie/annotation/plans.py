@@ -1,4 +1,4 @@
-"""The options of making, serving and applying a study. The command line takes its options from here."""
+"""The options for creating, serving and applying a study. The command line takes its options from here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """How a study is set up: task, answers per question, practice, checks, skips."""
+    """The setup of a study: task, answers per question, practice, checks, skips."""
 
     task: str = option("", "What people are asked.", choices=TASK_NAMES)
     overlap: int = option(2, "Answers per question.", minimum=1)
@@ -35,7 +35,7 @@ class StudyPlan:
     practice: int | None = option(None, "Questions with feedback at the start [up to 3].", minimum=0)
     attention: int = option(0, "Checks with a known answer, at random places.", minimum=0)
     attention_every: int = option(10, "One check in each block of this many questions.", minimum=1)
-    skips: int | None = option(None, "Skips per annotator [5, and 1 for every 5 answers].", minimum=0)
+    skips: int | None = option(None, "Skips per annotator [5, plus 1 per 5 answers].", minimum=0)
     with_image: bool = option(
         True, "--no-image: find-negative from the captions alone (TOT).", flags="--with-image/--no-image"
     )
@@ -44,7 +44,7 @@ class StudyPlan:
 
     def __post_init__(self) -> None:
         if not self.task:
-            raise UsageError("a study needs a task", hint=f"`task=` one of: {', '.join(TASK_NAMES)}")
+            raise UsageError("a study needs a task", hint=f"pass `task=`, one of: {', '.join(TASK_NAMES)}")
         check_options(self)
         if not 1 <= self.lease <= 30 * 86400:
             raise UsageError(f"lease must be between one second and thirty days, not {self.lease:g} seconds")
@@ -60,13 +60,13 @@ class StudyPlan:
 
 @dataclass(frozen=True)
 class ApplyPlan:
-    """What happens to undecided items, how verdicts are reached, and where the result is written."""
+    """The options of applying a study: undecided items, how verdicts are reached, where the result is written."""
 
     undecided: Literal["keep", "drop"] = option("keep", "What becomes of undecided items.")
     verdict: Literal["majority", "weighted"] = option("majority", "weighted: by the competence of the annotators.")
     out: Path | None = option(None, "The folder of the new version.")
     runs: Path = option(Path("runs"), "The folder for human runs.")
-    force: bool = option(False, "Replace the folder if it is there.")
+    force: bool = option(False, "Replace the folder if it exists.")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -74,29 +74,29 @@ class ApplyPlan:
 
 @dataclass(frozen=True)
 class Address:
-    """Where the server listens, and the address at which it is reached."""
+    """The address on which the server listens, and the one that people use."""
 
     host: str = option("127.0.0.1", "0.0.0.0 to be reached from other machines.")
     port: int = option(8765, "The port to listen on.")
     url: str = option("", "The address people use, if it differs from host and port.")
     proxies: tuple[str, ...] = option((), "Trust X-Forwarded headers from these addresses.", flags="--proxy")
-    trusted_header: str = option("", "Believe --proxy who is calling: X-Forwarded-User.")
+    trusted_header: str = option("", "Header in which --proxy names the caller, as X-Forwarded-User.")
     certificate: Path | None = option(None, "TLS certificate (PEM).")
-    key: Path | None = option(None, "Its key (PEM).")
+    key: Path | None = option(None, "Private key of the certificate (PEM).")
 
     def __post_init__(self) -> None:
         if self.url and not re.fullmatch(r"https?://[^/\s]+/?", self.url):
-            raise UsageError(f"{self.url[:80]!r} is not an address without a path", hint="https://people.example")
+            raise UsageError(f"{self.url[:80]!r} is not an address without a path", hint="as in https://people.example")
         if self.trusted_header and not self.proxies:
             raise UsageError("a trusted header needs the proxy that sets it", hint="pass `proxies=`")
         if self.trusted_header and not re.fullmatch(r"[A-Za-z0-9-]{1,64}", self.trusted_header):
-            raise UsageError(f"{self.trusted_header[:60]!r} is not the name of a header", hint="X-Forwarded-User")
+            raise UsageError(f"{self.trusted_header[:60]!r} is not the name of a header", hint="try X-Forwarded-User")
         for proxy in self.proxies:
             try:
                 ip_network(proxy, strict=False)
             except ValueError:
                 raise UsageError(
-                    f"{proxy[:60]!r} is not an IP address or network", hint="10.0.0.5, 10.0.0.0/8"
+                    f"{proxy[:60]!r} is not an IP address or network", hint="write 10.0.0.5 or 10.0.0.0/8"
                 ) from None
 
     @property

@@ -48,11 +48,11 @@ from creperie.metrics import (
     too_alike,
 )
 
-#: Cohen's kappa is for two raters; for more, every pair is listed up to this many annotators.
+#: Cohen's kappa is for two raters: every pair of annotators is listed if there are at most this many.
 PAIRS_UP_TO = 6
 #: Fewest attention checks to which an exclusion rule applies.
 FEWEST_CHECKS = 2
-#: Odds of answering by habit against honest work above which an annotator is excluded.
+#: An annotator is excluded if the odds of answering by habit, not by the questions, exceed this.
 ODDS = 5.0
 #: Answers are too regular if their times vary by less than this share, over at least this many answers.
 REGULAR, FEWEST_TIMES = 0.05, 10
@@ -224,7 +224,7 @@ def _flags(questions: Sequence[Judged], evidence: AnswerEvidence) -> dict[str, l
             flags[name].append("answer times are as regular as a machine's")
     pairs = [(*pair, "same questions in the same order and pace as") for pair, at in common.items() if _same_pace(at)]
     for a, b, p in too_alike(evidence.votes, evidence.estimate):
-        why = f"agrees more than two people would (p = {p:.1g}) with"
+        why = f"agrees more than independent people would (p = {p:.1g}) with"
         pairs.append((evidence.names[a], evidence.names[b], why))
     for one_name, other, why in pairs:
         flags[one_name].append(f"{why} {other}")

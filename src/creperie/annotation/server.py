@@ -89,7 +89,7 @@ def _members(proxies: Sequence[str]) -> Callable[[str], bool]:
 
 
 def serve(db: Database, address: Address) -> None:
-    """Serve until interrupted. Listens on this machine only, unless the address says otherwise."""
+    """Serve the annotation pages until interrupted, by default to this machine only. Prints the owner's link."""
     import uvicorn
 
     if bool(address.certificate) != bool(address.key):
@@ -116,7 +116,7 @@ def serve(db: Database, address: Address) -> None:
     )
     print(f"creperie: annotation pages at {address.base} (Ctrl+C ends)", file=sys.stderr)
     link = Invitation("", local_owner_link(db)).link(address.base)
-    print(f"creperie: you are the owner with this link: {link}", file=sys.stderr, flush=True)
+    print(f"creperie: open this link as the owner of the studies: {link}", file=sys.stderr, flush=True)
     uvicorn.Server(config).run()
 
 

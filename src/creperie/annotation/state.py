@@ -65,7 +65,7 @@ ERASED = frozenset(("given", "value", "shown_order", "comment", "seconds", "eras
 
 
 class StateError(CreperieError):
-    """Raised for something that the state of a study, slot or answer does not allow. `code` tells the page why."""
+    """Raised when the state of a study, slot or answer does not allow an action. `code` tells the page why."""
 
     code = "stopped"
 
@@ -92,7 +92,7 @@ def _check_new(session: Session, row: Any) -> None:
         own = select(Answer.kind).where(Answer.slot_id == row.slot_id, Answer.annotator_id == row.annotator_id)
         last = session.scalar(own.order_by(Answer.turn.desc()).limit(1))
         if row.kind not in ANSWER_MOVES[last]:
-            raise StateError(f"{row.kind} cannot follow {last or 'nothing'}")
+            raise StateError(f"the action {row.kind!r} is not possible after {last or 'no action'!r}")
     elif isinstance(row, Decision):
         _permit(session, session.get_one(Question, row.question_id).study_id, "adjudicate")
 
@@ -103,7 +103,7 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
     if isinstance(row, (Decision, Revision, Event)):
         raise StateError(f"{row.__tablename__} rows never change")
     if isinstance(row, Answer) and (set(changes) - ERASED or row.erased is None or row.value is not None):
-        raise StateError("answers never change, except that they are erased")
+        raise StateError("answers cannot be changed, only erased")
     if isinstance(row, Annotator) and "excluded" in changes:
         action = "erase" if row.withdrawn else "exclude" if row.excluded else "include"
         _permit(session, row.study_id, action)
@@ -111,7 +111,7 @@ def _check_changed(session: Session, row: SchemaTable) -> None:
         old = str(before.get("state", row.state))
         move = SLOT_MOVES.get((old, row.state))
         if move is None:
-            raise StateError(f"a slot cannot go from {old} to {row.state}")
+            raise StateError(f"a slot cannot change from {old} to {row.state}")
         _permit(session, row.study_id, move)
     if isinstance(row, StudyRow):
         _check_study(session, row, before)
@@ -124,7 +124,7 @@ def _check_study(session: Session, row: StudyRow, before: Json) -> None:
     if "settings" in before or "instructions" in before:
         _permit(session, row.id, "settings")
         if "revision" not in before:
-            raise StateError("settings change with a new revision only", where=row.name)
+            raise StateError("settings cannot change without a new revision", where=row.name)
 
 
 def _permit(session: Session, study: int, action: str) -> None:
@@ -132,7 +132,7 @@ def _permit(session: Session, study: int, action: str) -> None:
     row = session.get_one(StudyRow, study)
     state = (inspect(row).attrs.state.history.deleted or [row.state])[0]
     if action not in PERMITTED[state]:
-        raise StateError(f"the study is {state}: {action} is not possible", where=row.name)
+        raise StateError(f"the study is {state}, which does not allow the action {action!r}", where=row.name)
 
 
 # -- studies -----------------------------------------------------------------------------------------------------------

@@ -51,8 +51,8 @@ def store_study(
 ) -> StudyRow:
     """Store a study: its questions, in random but balanced order, and a slot for every requested answer.
 
-    `spec` is how the benchmark is loaded again when the answers are applied. Without `pictures`, images are not
-    checked: for programs that answer in place of people and look at none.
+    `spec` names the benchmark, so that it can be loaded again when the answers are applied. `pictures=False` does not
+    check the images, for programs that answer in place of people.
     """
     if not NAME.fullmatch(name):  # it is part of URLs and file names
         raise UsageError(
@@ -110,7 +110,7 @@ def _check_pictures(bench: Benchmark, drafts: Sequence[QuestionDraft]) -> None:
         reference, error = missing[0]
         why = getattr(error, "what", error)
         raise UsageError(
-            f"{len(missing)} of {len(wanted)} pictures cannot be shown to annotators, {reference[:80]!r} first: {why}",
+            f"{len(missing)} of {len(wanted)} pictures cannot be shown to annotators; first, {reference[:80]!r}: {why}",
             where=bench.name,
             hint="pass the folder that holds the pictures themselves with `images=`; links must not lead out of it",
         )
@@ -167,8 +167,8 @@ def _set_apart(
     made = list(_known_questions(task, pool, wanted + plan.attention))
     if len(made) < wanted + plan.attention:
         raise UsageError(
-            f"only {len(made)} questions with a known answer can be made of these items, practice={wanted} and "
-            f"attention={plan.attention} ask for {wanted + plan.attention}",
+            f"only {len(made)} questions with a known answer can be made of these items, but practice={wanted} and "
+            f"attention={plan.attention} need {wanted + plan.attention}",
             hint="pass smaller numbers",
         )
     used = {draft.key for _, drafts_used in made for draft in drafts_used}
@@ -199,7 +199,7 @@ def _known_questions(task: StudyTask, left: list[QuestionDraft], wanted: int) ->
 
 
 def _made_of(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator[Made]:
-    """Yield possible n-th questions with a known answer, the answers taking turns, with the items used."""
+    """Yield candidates for the n-th question with a known answer, each with the drafts used; answers take turns."""
     for own in left:
         turn = n % (len(task.known(own.payload, own.payload)) or 1)
         for other in (None, *left):
@@ -214,8 +214,8 @@ def _made_of(task: StudyTask, left: Sequence[QuestionDraft], n: int) -> Iterator
 def contradicts(own: Json, other: Json) -> bool:
     """Return True if the true captions of another item are false of an item's picture.
 
-    That is so if the benchmark itself lists them as false, or if they have no content word in common with the true
-    captions of the picture.
+    They are taken as false if the benchmark itself lists one as false, or if they have no content word in common with
+    the true captions of the picture.
 
     >>> [contradicts({"true": "a red circle"}, {"true": text}) for text in ("a blue square", "two circles")]
     [True, False]

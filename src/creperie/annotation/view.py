@@ -1,4 +1,4 @@
-"""What an annotator may see: the only way from a slot to anything that is sent to its holder.
+"""What an annotator may see of a slot. Everything that is sent to annotators is built here.
 
 A `SlotView` has no field for the truth, for the benchmark's order or names, or for the kind of a question: it is built
 from the shuffled form alone, and pages, API, pictures and people's own data are built from it.

@@ -19,7 +19,8 @@ HEAD = ("subset", "n", "verdict", "fix", "simplest cue", "bits", "order-blind")
 OVERVIEW = ("benchmark", "items", "subsets that leak", "what can be done", "simplest cue", "bits", "order-blind")
 
 
-#: A table: its columns, its families, and the rows with the strongest attackers by family and the audit of each.
+#: A table: its columns, the attacker families among them, and its rows. A row has its cells, the result of the
+#: strongest attacker by family, and the audit.
 Sheet = tuple[list[str], list[str], list[tuple[list[str], dict[str, Document], Document]]]
 
 
@@ -76,8 +77,8 @@ def _cells(row: Sequence[str], families: Sequence[str], mine: Mapping[str, Docum
 
 
 def command_of(audit: Document, cell: Document | None = None) -> str:
-    """Return the command that reproduces an audit, or one cell of it. A sampled cell needs the audit with all
-    attackers.
+    """Return the command that reproduces an audit, or one cell of it. A cell of a sampled attacker or of the ensemble
+    needs the whole audit.
     """
     words = list(audit.get("command") or ["creperie", "audit", str(audit["benchmark"])])
     if cell is None or cell["attacker"] == ENSEMBLE or entry_of(cell["attacker"]).sampled:

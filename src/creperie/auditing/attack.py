@@ -1,4 +1,4 @@
-"""Run attackers: they answer all pairs, slow ones those of a sample, and are measured on every subset."""
+"""Run attackers on all pairs, slow ones on a sample, and measure them on every subset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from creperie.lang import tidy_together
 
 #: Captions per task of a worker: slow attackers, such as language models, take a minute for them.
 PIECE = 1024
-#: The view of rows by images alone.
+#: The view (`AuditRow.view`) of an attacker that sees only images.
 IMAGES = "images"
 
 Answers = dict[str, AttackerMargins]
@@ -89,7 +89,9 @@ class Attack:
         return counted_once(pairs) if sum(map(learns, self.attackers)) > 1 else pairs
 
     def on(self, pairs: Pairs, view: str = "") -> tuple[list[AuditRow], Answers]:
-        """Run every attacker, slow ones on the sample; return rows for every subset and for all, and the answers."""
+        """Run every attacker, slow ones on the sample; return its rows for every subset and for "all", and the margins
+        by attacker.
+        """
         rows, answers = [], {}
         some = pairs.of_items(self.sample.keep) if self.sample else pairs
         for attacker in self.attackers:
@@ -103,11 +105,11 @@ class Attack:
     def in_steps(
         self, pairs: Pairs, announce: Callable[[str], object] | None
     ) -> tuple[Attack, list[AuditRow], Answers]:
-        """Run the quick attackers, then the slow ones; return this attack with the sample of the slow ones, the rows,
-        the answers.
+        """Run the quick attackers, then the slow ones; return this attack with the sample that was used, the rows, and
+        the margins by attacker.
 
         With `announce`, that function is called with a summary of the quick results, and slow attackers are run on a
-        sample that is as large as the verdict needs.
+        sample as large as the verdict needs; without it, on all items.
         """
         quick = replace(self, attackers=tuple(a for a in self.attackers if not is_slow(a)))
         rows, answers = quick.on(pairs)
@@ -132,19 +134,18 @@ class Attack:
         return rows
 
     def with_fixes(self, rows: Sequence[AuditRow], bench: Benchmark) -> list[AuditRow]:
-        """Return the rows with a fix for each leak, found by attacking the repaired captions with every attacker that
-        leaked.
+        """Return the rows, those that leak with their fix. Attackers that leak attack the repaired captions again.
 
-        Slow attackers are run again only on subsets in which repair stops the others; elsewhere nothing depends on
-        them. The ensemble is never trained again: repair stops it if it stops all other leaks.
+        Slow attackers do so only in subsets where repair stops all quick ones; elsewhere they get the worst fix of the
+        quick ones. The ensemble is not trained again: its leak is repairable if all other leaks of the subset are.
         """
         leaking = [row for row in rows if row.leaks and row.view != IMAGES]
         styled = repaired(bench) if leaking else bench
         slow = {a.name for a in self.attackers if is_slow(a)}
-        fixed = self._asked_again([row for row in leaking if row.attacker not in slow], styled)
+        fixed = self._rerun([row for row in leaking if row.attacker not in slow], styled)
         stay = _worst_fixes(fixed.values())
         single = [row for row in leaking if row.attacker in slow - {ENSEMBLE}]
-        fixed |= self._asked_again([row for row in single if _place(row) not in stay], styled)
+        fixed |= self._rerun([row for row in single if _place(row) not in stay], styled)
         fixed |= {_key(row): replace(row, fix=stay[_place(row)]) for row in single if _place(row) in stay}
         stopped = {_place(row) for row in fixed.values()} - _worst_fixes(fixed.values()).keys()
         rest = {
@@ -154,7 +155,7 @@ class Attack:
         }
         return [(fixed | rest).get(_key(row), row) for row in rows]
 
-    def _asked_again(self, rows: Sequence[AuditRow], styled: Benchmark) -> dict[_Key, AuditRow]:
+    def _rerun(self, rows: Sequence[AuditRow], styled: Benchmark) -> dict[_Key, AuditRow]:
         """Run the attackers of leaking rows on the repaired captions; return each row with its fix."""
         after: dict[_Key, Measure] = {}
         for view in sorted({row.view for row in rows}):
@@ -198,7 +199,7 @@ def is_slow(attacker: Attacker) -> bool:
 
 
 def _measured(attacker: Attacker, answers: AttackerMargins, view: str, sample: Sample | None) -> list[AuditRow]:
-    """Return an attacker's rows, one per subset; a subset about which it learned nothing gets no row."""
+    """Return an attacker's rows, one per subset; a subset in which all its margins are NaN gets no row."""
     rows = []
     for subset in dict.fromkeys((*answers.pairs.subsets, ALL)):
         of_subset = answers_on(answers, subset)
@@ -215,7 +216,7 @@ def _so_far(rows: Sequence[AuditRow]) -> str:
     best = max(rows, key=lambda r: r.measure.accuracy, default=None)
     leaking = len({row.subset for row in rows if row.leaks and row.subset != ALL})
     if best is None:
-        return "none was sent"
+        return "none was run"
     where = f"{leaking} subsets leak" if leaking > 1 else "it leaks" if leaking else "no leak so far"
     return f"{where}; the strongest is {best.attacker} on {best.subset}, {percent(best.measure.accuracy)} %"
 
@@ -231,7 +232,7 @@ def _most_positives(pairs: Pairs) -> int:
 
 
 def repaired(bench: Benchmark) -> Benchmark:
-    """Return the benchmark with the captions of every item in one style. Words and items stay the same."""
+    """Return the benchmark with the captions of every item in one style (case, spaces, marks). Words and items stay."""
     offsets, captions = bench.ragged("captions")
     tidied: list[str] = []
     for captions_of_item in (row for piece in bench.pieces(["captions"], PIECE) for row in piece.column(0).to_pylist()):

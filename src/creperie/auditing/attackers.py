@@ -29,8 +29,8 @@ ScoreTexts = Callable[[Sequence[str]], np.ndarray]
 class Attacker(Protocol):
     """The protocol of attackers: anything that answers pairs with margins.
 
-    `directed` says that the sign of the margins is meaningful as it stands, as it is for a learned attacker; "how long
-    is the caption" has two directions, and the audit chooses between them out of fold.
+    `directed` is True if the sign of a margin is the attacker's answer, as for a learned attacker. A cue such as
+    caption length may point in either direction; the audit reports the one that does better.
     """
 
     @property
@@ -67,7 +67,7 @@ class TextAttacker:
     _known: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     def scores(self, texts: Sequence[str], progress: Progress = silent) -> np.ndarray:
-        """Return a float32 score for each text; an attacker with a memory scores each distinct text once."""
+        """Return a float32 score for each text; with `remembers`, each distinct text is scored once."""
         if not self.remembers and not self._known:
             return np.asarray(self.score(texts), dtype=np.float32)
         key = None if self.alphabetical else lambda t: (len(t), t)
@@ -80,7 +80,7 @@ class TextAttacker:
         return np.array([self._known[t] for t in texts], dtype=np.float32)
 
     def tell(self, scores: Mapping[str, float]) -> None:
-        """Store scores that were computed elsewhere."""
+        """Store scores that were computed elsewhere, by text."""
         self._known.update(scores)
 
     def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
@@ -97,7 +97,7 @@ def learns(attacker: Attacker) -> bool:
 
 
 def scored(function: Callable[[str], float]) -> ScoreTexts:
-    """Return a function that scores many captions by a function that scores one."""
+    """Return a function that scores many captions, made from a function that scores one."""
 
     def score(texts: Sequence[str]) -> np.ndarray:
         return np.array([function(t) for t in texts], dtype=np.float32)

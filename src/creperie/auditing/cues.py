@@ -41,7 +41,7 @@ class Cue:
 
 
 def telling_cues(pairs: Pairs, *, most: int = 12, level: float = 0.05) -> list[Cue]:
-    """Return the cues that tell the true caption, most significant first, without those that overlap a better one."""
+    """Return the cues that reveal which caption is true, most significant first, without overlapping ones."""
     style, words = (_tally(pairs, kind) if len(pairs) else np.zeros((5, 0)) for kind in (_marks, _ngrams))
     if not len(style.T) + len(words.T):
         return []
@@ -58,7 +58,8 @@ def telling_cues(pairs: Pairs, *, most: int = 12, level: float = 0.05) -> list[C
     return _different(sorted(cues, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
 
 
-#: From rows of pairs to cues that only one caption has: their digests, the pair of each, True if the true one has it.
+#: A function from rows of pairs to the cues that only one caption of a pair has: digests, pairs, and True where it is
+#: the true caption.
 OneSided = Callable[[Pairs, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
@@ -84,7 +85,7 @@ def _summed(table: np.ndarray) -> np.ndarray:
 
 
 def _ngrams(pairs: Pairs, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the n-grams (with at least one word) that only one caption of a pair has, as `OneSided` says."""
+    """Return the n-grams (with at least one word) that only one caption of a pair has, in the form of `OneSided`."""
     texts, at = np.unique(np.stack([pairs.left[rows], pairs.right[rows]], axis=1), return_inverse=True)
     cut = [tokens(t) for t in pairs.said(texts)]
     pieces = [cut[k] for k in at.ravel().tolist()]

@@ -33,8 +33,8 @@ def read_audit(path: Path) -> dict[str, Any]:
 def audit_document(
     audit: Audit, spec: str | Path = "", options: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Return everything that an audit found. `spec` is the user's name of the benchmark, `options` the non-default
-    options.
+    """Return everything that an audit found. `spec` is the benchmark as the user named it, `options` are the options
+    that differ from their defaults.
     """
     whole = replace(audit.whole, spec=str(spec)) if spec else audit.whole
     return {

@@ -60,7 +60,7 @@ class CountedPairs:
 
 
 def counted_once(pairs: Pairs) -> Pairs:
-    """Return the pairs with their features attached, shared by all attackers that learn, unless there are too many."""
+    """Return the pairs with their features attached, for all learned attackers to share; unchanged if too many."""
     few = len(pairs) <= TOGETHER and pairs.counted is None
     return replace(pairs, counted=CountedPairs(pair_features(pairs), np.arange(len(pairs)))) if few else pairs
 
@@ -72,7 +72,7 @@ TOGETHER = 20_000
 def pair_features(
     pairs: Pairs, rows: np.ndarray | None = None, columns: tuple[np.ndarray, ...] | None = None
 ) -> PairFeatures:
-    """Return the features of all pairs, or of some; with the `columns` of other pairs, other n-grams are left out."""
+    """Return the features of all pairs, or of those at `rows`; with `columns`, only these n-grams are counted."""
     rows = np.arange(len(pairs)) if rows is None else rows
     if pairs.counted is not None and columns is None:
         return cast("PairFeatures", pairs.counted.features.of(pairs.counted.rows[rows]))

@@ -36,7 +36,7 @@ def load_vera(uri: str) -> Judge:
     rows = network.model.get_input_embeddings().weight.shape[0]
     if rows <= WEIGHT_ROW:
         what = f"the embedding table has {rows} rows, Vera's head is in rows {TEMPERATURE_ROW} to {WEIGHT_ROW}"
-        raise ModelError(what, where=uri, hint="give a Vera checkpoint")
+        raise ModelError(what, where=uri, hint="name a Vera checkpoint")
     return Judge(network, network.described("T5 encoder + Vera head", MAX_LENGTH), _plausible, BATCH)
 
 
@@ -56,7 +56,7 @@ def load_cola(uri: str) -> Judge:
     network = read_network(uri, "AutoModelForSequenceClassification")
     classes = network.model.config.num_labels
     if classes != 2:
-        raise ModelError(f"a classifier of {classes} classes", where=uri, hint="CoLA has two classes")
+        raise ModelError(f"expected two classes, found {classes}", where=uri, hint="name a CoLA classifier")
     name = f"{type(network.model).__name__} P(LABEL_1)"
     return Judge(network, network.described(name, network.tokenizer.model_max_length), _acceptable)
 
@@ -66,7 +66,7 @@ def _acceptable(network: LoadedNetwork, texts: Sequence[str]) -> Any:
 
 
 PER_BILLION = 9  #: a Zipf frequency is the decimal logarithm of occurrences in a billion words
-#: use the parser in place of the classifier: not GRUEN as published, but it needs no weights
+#: This name uses a parser in place of the classifier: not GRUEN as published, but it needs no weights.
 PARSER = "link-grammar"
 #: Tokens per sentence that the published code passes to the classifier.
 LONGEST = 128
@@ -147,6 +147,6 @@ def load_gruen(lm: str, cola: str) -> GruenScorer:
         )
     model = load_model(lm)
     if not hasattr(model, "log_probabilities"):
-        raise UsageError("GRUEN needs a causal or masked language model", where=lm, hint="lm:bert-base-cased")
+        raise UsageError("GRUEN needs a causal or masked language model", where=lm, hint="use lm:bert-base-cased")
     judge = None if cola == PARSER else load_cola(cola)
     return GruenScorer(model, judge, f"blind:gruen?lm={lm}&cola={cola}")

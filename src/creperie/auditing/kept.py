@@ -1,4 +1,4 @@
-"""A cache of audits, found by content of the benchmark, options, and version of creperie."""
+"""A cache of audits, keyed by the content of the benchmark, the options, and the version of creperie."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from creperie.core import __version__, cache_home, read_json, write_json
 
 
 def keep_audit(document: Mapping[str, Any], folder: Path | None = None) -> None:
-    """Store an audit's document in a folder, or in the cache; a full or read-only disk is not an error."""
+    """Store an audit's document in a folder, or in the cache; a cache that cannot be written is not an error."""
     path = _place(document["benchmark"], document["hash"], document["options"], document["version"], folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -33,14 +33,14 @@ INNER_FOLDS = 3
 
 @dataclass(eq=False, kw_only=True)
 class MarginSource:
-    """A base class of what one or several attackers share: it trains once per set of pairs and caches their margins."""
+    """The base class of sources of margins, which attackers may share: trained once per set of pairs, then cached."""
 
     seed: int = 0
     _known: dict[str, dict[str, np.ndarray]] = field(default_factory=dict, repr=False)
 
     @property
     def learns(self) -> bool:
-        """True if it learns from the benchmark that is attacked."""
+        """True if the source learns from the benchmark that is attacked."""
         return True
 
     def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
@@ -51,12 +51,12 @@ class MarginSource:
         return by_name[name]
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
-        """Return margins by the name of the attacker; margins of other names may be returned with them."""
+        """Return margins by attacker: those of `name`, and of any attackers that are trained along with it."""
         raise NotImplementedError
 
 
 class Learner(MarginSource):
-    """A trainer of the models on n-grams; their margins are out of fold and calibrated."""
+    """The source of the margins of the n-gram models, out of fold and calibrated."""
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         with_trees = name != "learned-linear"

@@ -28,13 +28,13 @@ from creperie.lang import (
 
 #: A function from a text to its tree; None if it cannot be parsed.
 TreeParser = Callable[[str], Tree | None]
-#: Captions per batch.
+#: Caption pairs per batch.
 WAITING = 1 << 13
 
 
 @dataclass(frozen=True)
 class Couple:
-    """The similarities of one kind of caption pair: P1-N, P1-P2, N1-N2 …"""
+    """The similarities of one kind of caption pair: P1-N, P1-P2, N-N …"""
 
     kind: str
     measures: dict[str, Distribution]
@@ -51,7 +51,7 @@ class Likeness:
 
 
 def likeness_of(bench: Benchmark, subset: str, *, parser: TreeParser | None = None, parse_most: int = 200) -> Likeness:
-    """Compare the captions of a subset; with a parser also the structure of `parse_most` items spread over it."""
+    """Return the similarities of a subset's captions; with a parser, also of trees of `parse_most` items at most."""
     bench = bench.only([subset])
     texts, shapes = caption_shapes(bench)
     rows = np.arange(0, len(bench) if parser else 0, max(1, -(-len(bench) // parse_most)))

@@ -20,11 +20,9 @@ STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A fitted model. `inner` holds the cross-fitted margins of the training pairs, by models that did not see their
-    group.
-    """
+    """A fitted model. `inner` has the margins of the training pairs by models trained without their group."""
 
-    sizes: np.ndarray  #: of the dense columns
+    sizes: np.ndarray  #: root mean squares of the dense columns
     weights: np.ndarray
     scale: float
     inner: np.ndarray
@@ -78,8 +76,8 @@ EMBEDDING_SIZE = 3.0
 
 
 def _tuned(answers: Callable[[int, float], np.ndarray], tried: Sequence[int]) -> float:
-    """Return the strength that does best on held-out inner folds; the search, from strict to lax, ends after two worse
-    ones.
+    """Return the strength with the least loss on held-out inner folds. Penalties are tried from strong to weak, until
+    two in a row are no better.
     """
     best, least, worse = STRENGTHS[0], np.inf, 0
     for strength in STRENGTHS:

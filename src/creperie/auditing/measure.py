@@ -38,10 +38,10 @@ def log_loss(margins: np.ndarray) -> float:
 
 
 def fit_scale(margins: np.ndarray, *, signed: bool = False) -> float:
-    """The factor that makes held-out margins calibrated: it minimises their log loss.
+    """Return the factor that calibrates held-out margins: it minimises their log loss.
 
-    The loss is convex in the factor; there is no intercept, since turning a pair round must turn its margin round.
-    A signed scale may be negative: it says that the attacker is better believed the other way round.
+    The loss is convex in the factor. There is no intercept, because swapping the captions must negate the margin. With
+    `signed` the factor may be negative: the attacker is then right more often in the opposite direction.
 
     >>> bool(fit_scale(np.array([1.0, 1.0, 1.0, -1.0])) > 0.9)  # right three times in four: ln 3
     True
@@ -63,7 +63,7 @@ def fit_scale(margins: np.ndarray, *, signed: bool = False) -> float:
 
 
 def bits(margins: np.ndarray) -> np.ndarray:
-    """Return the information that each pair reveals, in bits: 1 + log2 P(true caption); negative if surely wrong."""
+    """Return the information that each pair reveals, in bits: 1 + log2 P(true caption); negative below P = 1/2."""
     return np.asarray(1.0 - np.logaddexp(0.0, -np.asarray(margins, dtype=np.float64)) / np.log(2.0))
 
 
@@ -186,11 +186,11 @@ def bits_interval(given: np.ndarray, clusters: np.ndarray) -> tuple[float, float
 
 
 def against_chance(wins: np.ndarray, clusters: np.ndarray, *, spread: float = 1.0) -> float:
-    """Two-sided p-value: how likely this many wins, or this few, are when roles mean nothing.
+    """Return the two-sided p-value of the wins under random roles; NaN without items.
 
-    Then each cluster's surplus (wins less one half, summed) could as well be its opposite; items that share an image
-    are turned together, so what they have in common does not count as evidence twice. For a learned attacker the
-    normal score of that is divided by its spread.
+    Under random roles the surplus of a cluster (wins minus one half, summed) is as likely as its negative. Items that
+    share an image are flipped together, so that what they have in common does not count as evidence twice. For a
+    learned attacker the normal score of the p-value is divided by its `spread`.
 
     >>> round(against_chance(np.array([1.0] * 8), np.arange(8)), 5)  # 2 / 2**8
     0.00781

@@ -53,8 +53,8 @@ class Ensemble(MarginSource):
     """Logistic regression on the margins of other attackers, out of fold, one model per subset.
 
     The weights for a fold's pairs come from the other folds alone: attackers that learn are trained again on those
-    folds, so the answers from which the weights are learned are independent of the roles that are asked about. Stacking
-    the usual out-of-fold answers would find 52 % where roles are drawn at random (245 pairs).
+    folds, so the answers from which the weights are learned do not depend on the roles in the held-out fold. Stacking
+    the usual out-of-fold answers would reach 52 % even on random roles (245 pairs).
     """
 
     members: Sequence[Attacker]

@@ -16,10 +16,10 @@ class AuditOptions:
     """The options of an audit: which attackers are run, what is tolerated, and what else is compared."""
 
     attackers: tuple[str, ...] = option((), "Names, by comma; +NAME adds to the standard battery.", metavar="NAMES")
-    threshold: float = option(THRESHOLD, "The blind accuracy that is tolerated.")
-    full: bool = option(False, "Ask slow attackers about every item, not about a sample.")
+    threshold: float = option(THRESHOLD, "The highest blind accuracy that is tolerated.")
+    full: bool = option(False, "Run slow attackers on every item, not on a sample.")
     syntax: bool = option(False, "Also compare the captions' trees, by link-grammar, on a sample.")
-    parser: str = option("", "Parse by stanford:FOLDER, benepar:MODEL or pcfg:TREEBANK instead.", metavar="SPEC")
+    parser: str = option("", "Parse with stanford:FOLDER, benepar:MODEL or pcfg:TREEBANK instead.", metavar="SPEC")
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.threshold < 1:

@@ -9,7 +9,7 @@ zero is a tie. All figures of an audit follow from the margins:
   the number of captions and however the scores are distributed.
 
 In a two-image item each caption is once true and once false, so a blind attacker's gap is zero and its win one half:
-such items are balanced by design, and nothing here has to know about them.
+such items are balanced by design and need no special treatment.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Pairs:
         )
 
     def folds_of(self, rows: np.ndarray, k: int, seed: int) -> np.ndarray:
-        """Return a fold number for each of some pairs: the given folds, or k random ones that keep groups together."""
+        """Return a fold number for each pair in `rows`: the given folds, or k random ones that keep groups together."""
         if self.fold is not None:
             return self.fold[self.item[rows]]
         return grouped_folds(self.own_group[self.item[rows]], k, seed)
@@ -191,7 +191,7 @@ def _pairs(
             asked = pairs_of_line(items, mine, line, positive)
             parts.append(np.concatenate([asked, np.full((1, asked.shape[1]), r)]))
     columns = np.concatenate(parts, axis=1)
-    parts.clear()  # as much memory as the pairs themselves
+    parts.clear()  # frees as much memory as the pairs take
     item, left, right, row = columns = columns[:, np.lexsort((columns[3], columns[0]))]
     named = bench.column("subset").combine_chunks().dictionary_encode()
     subset = named.indices.to_numpy().astype(np.int64)
@@ -207,12 +207,12 @@ def pairs_of_line(items: np.ndarray, codes: np.ndarray, line: np.ndarray, positi
     return np.stack([np.repeat(items, len(a)), codes[:, a].ravel(), codes[:, b].ravel()])
 
 
-#: Items of one match matrix, the matrix, and their captions.
+#: For every distinct match matrix: the indices of its items, the matrix, and the captions of each of these items.
 CaptionShapes = Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def caption_shapes(bench: Benchmark) -> tuple[ArrowTexts, CaptionShapes]:
-    """Return the distinct captions, and for every match matrix its items, the matrix, and their captions."""
+    """Return the distinct captions, and the items of every match matrix with indices of their captions."""
     offsets, captions = bench.ragged("captions")
     texts, code = distinct(captions)
     shape_of, shapes = shape_codes(bench)
@@ -256,8 +256,8 @@ def _joined_by_text(images: np.ndarray, item: np.ndarray, left: np.ndarray, righ
 
 
 def _joined(items: int, *links: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return a number per item, the same for items that share a key. Links are items and their keys, each with its own
-    range of keys.
+    """Return a number per item, the same for items that are connected by shared keys. A link is an array of items and
+    one of their keys; keys of different links are different.
     """
     owner, keys = np.concatenate([owner for owner, _ in links]), np.zeros(0, dtype=np.int64)
     for _, key in links:

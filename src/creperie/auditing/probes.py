@@ -31,9 +31,9 @@ from creperie.metrics import Input
 from creperie.models import Model, caption_images, load_model, parse_uri
 from creperie.scoring import Run, ScoreOptions, blind_twin, score_all
 
-#: the shuffles of Figure 1; without the full shuffle
+#: The shuffles of Figure 1: all but the full shuffle.
 ORDERS = tuple(name for name in SHUFFLES if name != "shuffle-all")
-#: the shuffles that serve as foils in the first case
+#: The shuffles that serve as foils in the first case.
 CASE_ONE = ("shuffle-nouns-adjectives", "shuffle-trigrams")
 CASES = ("shuffled", "fluent", "content-only")
 TOGETHER = 64  #: images in memory at once
@@ -52,9 +52,9 @@ class ScoreSpread:
     metric: str
     kind: str
     n: int
-    void: int
+    void: int  #: items left out because a score is missing
     mean: float
-    quartiles: tuple[float, float, float, float, float]  #: smallest, 25 %, middle, 75 %, largest
+    quartiles: tuple[float, float, float, float, float]  #: minimum, 25 %, median, 75 %, maximum
     gap: float = float("nan")
     above: int = 0
     ties: int = 0
@@ -110,41 +110,41 @@ def probe_order(
         # The first caption is the reference; without references, a generated caption takes its place.
         first = source.others[0] if references else source.text
         items.append(_item(source, "order", (first, source.text, *texts), true=2))
-    shaken = _benchmark(bench, "order", items)
-    talks = captioner or next((m for m in models if not isinstance(m, str) or m.startswith(("vlm:", "api:"))), "")
+    shuffled = _benchmark(bench, "order", items)
+    writer = captioner or next((m for m in models if not isinstance(m, str) or m.startswith(("vlm:", "api:"))), "")
     judged: Benchmark | None = None
     descriptions: tuple[dict[str, str], ...] = ()
     spreads: list[ScoreSpread] = []
     for model in models:
-        (run,) = score_all([shaken], [model], options, progress=progress)
+        (run,) = score_all([shuffled], [model], options, progress=progress)
         if not references and not {"image_text", "text"} & set(run.inputs):
             if judged is None:
-                judged, descriptions = _described(shaken, talks, options or ScoreOptions(), where=run.model)
-                left_out["nothing is said about the image"] = len(shaken) - len(judged)
+                judged, descriptions = _described(shuffled, writer, options or ScoreOptions(), where=run.model)
+                left_out["nothing is said about the image"] = len(shuffled) - len(judged)
             (run,) = score_all([judged], [model], options, progress=progress)
         spreads += _spreads(run, ("caption", *ORDERS))
     return Probed("order", bench.name, len(items), left_out, tuple(spreads), descriptions)
 
 
 def _described(
-    shaken: Benchmark, talks: str | Model, options: ScoreOptions, *, where: str
+    shuffled: Benchmark, writer: str | Model, options: ScoreOptions, *, where: str
 ) -> tuple[Benchmark, tuple[dict[str, str], ...]]:
     """Return the items with a model's description of their image as first caption, and the descriptions as rows."""
-    if not talks or not all(item.images for item in shaken):
-        hint = "give images, and a vlm: or api: model that says what they show (`captioner=`)"
+    if not writer or not all(item.images for item in shuffled):
+        hint = "give images, and a vlm: or api: model that describes them (`captioner=`)"
         raise UsageError("only compares captions: there is nothing to compare them with", where=where, hint=hint)
-    model = load_model(talks, device=options.device, dtype=options.dtype) if isinstance(talks, str) else talks
-    items = list(shaken)
+    model = load_model(writer, device=options.device, dtype=options.dtype) if isinstance(writer, str) else writer
+    items = list(shuffled)
     descriptions: list[str] = []
     for at in range(0, len(items), TOGETHER):
         descriptions += caption_images(
-            model, [open_image(shaken.images, i.images[0]) for i in items[at : at + TOGETHER]]
+            model, [open_image(shuffled.images, i.images[0]) for i in items[at : at + TOGETHER]]
         )
     described = [
         replace(i, captions=(text, *i.captions[1:])) for i, text in zip(items, descriptions, strict=True) if text
     ]
     rows = tuple({"id": i.id, "generated": i.captions[0], "by": model.fingerprint.uri} for i in described)
-    return _benchmark(shaken, "described", described), rows
+    return _benchmark(shuffled, "described", described), rows
 
 
 def metric_of(run: Run) -> str:
@@ -225,7 +225,7 @@ def probe_cases(
         (run,) = score_all([three], [model], options, progress=progress)
         chosen = next((t for t in ("itt", "blind") if t in run.tasks), "")
         if not chosen:
-            raise UsageError("gives no score to a caption by itself or with an image", where=model)
+            raise UsageError("scores captions neither alone nor with an image: use another model", where=model)
         rows += [{"model": run.model, **r.as_dict()} for r in run.evaluate([chosen]) if r.subset in CASES]
     return Probed("cases", bench.name, len(items) // len(CASES), left_out, rows=tuple(rows))
 

@@ -39,12 +39,12 @@ def audit(
     progress: Progress | None = automatic,
     announce: Callable[[str], object] = str,
 ) -> Audit:
-    """Attack a benchmark (or the one that a spec or path names) without its images, and say through what it leaks.
+    """Attack a benchmark, a spec or a path without its images; return the verdict and the cues through which it leaks.
 
     Without names the standard battery is run; attackers that lack a package or a model are left out, and the verdict is
-    then at best *incomplete*. With an engine, attackers that look at one caption at a time run there. Slow attackers of
-    the standard battery are run on a sample of the items, as large as the verdict needs, unless `full`; before that,
-    `announce` is called with a summary of the quick attackers' results.
+    then at best *incomplete*. With an engine, attackers that score one caption at a time run there. Slow attackers of
+    the standard battery are run on a sample of the items, as large as the verdict needs, unless `full` is set; before
+    that, `announce` is called with a summary of the quick attackers' results.
     """
     spec = str(bench) if isinstance(bench, (str, Path)) else ""
     bench = as_benchmark(bench)
@@ -53,7 +53,7 @@ def audit(
     sent, not_sent = _sent(options, models)
     pairs, seeing = pairs_of(bench), models.image_attacker(bench.images)
     if not len(pairs) and seeing is None:
-        hint = "where items have several images, `image_encoder=` sends an attacker that sees these alone"
+        hint = "if items have several images, pass `image_encoder=` for an attacker that sees only images"
         raise DataError("no item has both a true and a false caption", where=bench.name, hint=hint)
     if engine is not None:
         score_ahead(sent, models, pairs.texts, engine)
@@ -105,7 +105,7 @@ def _sent(options: AuditOptions, models: AttackerModels) -> tuple[list[Attacker]
 
 
 def _compared(audited: Audit, bench: Benchmark, subsets: Sequence[str], options: AuditOptions) -> Audit:
-    """Return the audit with caption similarities and symmetry of every subset, followed by those of all items."""
+    """Return the audit with the symmetry of every subset and of all items, and the caption similarities by subset."""
     audited = replace(audited, symmetry=tuple(symmetry_of(bench, subset) for subset in (*subsets, "")))
     if find_spec("rapidfuzz") is None:  # `not_sent` says so: `similarity` needs it, too
         return audited

@@ -1,9 +1,9 @@
 """Run slow attackers on a sample of the items, as large as the verdict needs.
 
 The sample grows in steps, subset by subset: whole clusters in one seeded order, so each sample contains the previous
-one. A subset in which a quick attacker leaks is decided: slow ones get one small sample. Another one is decided when a
-slow attacker leaks or all are shown to stay below the threshold. Repeated looks are corrected for (Bonferroni over the
-looks that a subset may take).
+one. A subset in which a quick attacker leaks is decided: slow ones get one small sample. Any other subset is decided
+when a slow attacker leaks, or when all are shown to stay below the threshold. Repeated looks at the results are
+corrected for (Bonferroni over the looks that a subset may take).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Sample:
     """The items that slow attackers are run on."""
 
     keep: np.ndarray  #: a mask over the items
-    looks: Mapping[str, int]  #: by subset, and for all: the possible number of looks
+    looks: Mapping[str, int]  #: the largest number of looks, by subset and for "all"
 
 
 def looks_of(items: int) -> int:
@@ -65,9 +65,9 @@ def sample_for(
     seed: int,
     progress: Progress = silent,
 ) -> Sample:
-    """Run slow attackers on more and more items until every subset is decided or has no look left.
+    """Run slow attackers on more and more items until every subset is decided or has no look left; return the sample.
 
-    An ensemble among them decides nothing here, but what it trains on the last sample is trained meanwhile.
+    An ensemble decides nothing here, but its members are trained on the last sample meanwhile.
     """
     count = {name: int((pairs.subset == s).sum()) for s, name in enumerate(pairs.subsets)}
     looks = {name: looks_of(n) for name, n in count.items()}
@@ -77,7 +77,7 @@ def sample_for(
         some = pairs.of_items(drawn(pairs, sizes, seed))
         last = not larger or all(sizes[name] >= count[name] for name in waiting)
         single = [a for a in attackers if not _ensemble(a)]
-        _ask_together(attackers if last else single, some, seed, progress)
+        _run_together(attackers if last else single, some, seed, progress)
         answers = [answers_of(attacker, some, seed, progress) for attacker in single]
         waiting = [
             name
@@ -91,12 +91,12 @@ def sample_for(
     return Sample(drawn(pairs, sizes, seed), {**looks, ALL: max(looks.values(), default=1)})
 
 
-#: Seconds after which a thread that computes lets the other one go on; Python's 5 ms would slow a language model down.
+#: The interval at which Python switches threads, in seconds; its default, 5 ms, would slow a language model down.
 TURN = 0.0005
 
 
-def _ask_together(attackers: Sequence[Attacker], pairs: Pairs, seed: int, progress: Progress) -> None:
-    """Let language models score captions while the other attackers learn in a second thread; all of them keep their
+def _run_together(attackers: Sequence[Attacker], pairs: Pairs, seed: int, progress: Progress) -> None:
+    """Score captions with language models while the other attackers learn in a second thread; all of them cache their
     answers. An ensemble trains its members.
     """
     scoring = [a for a in attackers if isinstance(a, TextAttacker)]

@@ -1,4 +1,4 @@
-"""Symmetry: what can a model reach that sees only the captions, or only the images?
+"""Symmetry: the highest accuracy of a model that sees only the captions, or only the images.
 
 Text alone: every image of an item defines pairs of a true and a false caption. If the same two captions also occur in
 reversed roles, equally often, no model that sees only text can win: whatever it prefers, it is right once and wrong
@@ -48,7 +48,7 @@ class Symmetry:
     items: int
     text: SideBalance
     images: SideBalance
-    broken: tuple[str, ...] = field(default=())  #: ids of items with a pair that has no mirror image
+    broken: tuple[str, ...] = field(default=())  #: ids of items with a pair that does not also occur reversed
 
     @property
     def balanced(self) -> bool:
@@ -63,10 +63,10 @@ class Symmetry:
         parts = []
         for name, side in (("captions", self.text), ("images", self.images)):
             if side.pairs:
-                share = f"{percent(side.mirrored / side.pairs, 0)} % of the pairs of {name} have their mirror image"
-                parts.append(f"{share}, so {name} alone could give at most {percent(side.bound)} %")
+                share = f"{percent(side.mirrored / side.pairs, 0)} % of the pairs of {name} also occur reversed"
+                parts.append(f"{share}, so {name} alone reach at most {percent(side.bound)} %")
         if not self.images.pairs:
-            parts.append("one image per item: images alone say nothing")
+            parts.append("one image per item: images alone reveal nothing")
         return "; ".join(parts) if parts else "no item has both a true and a false caption"
 
     def document(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _asks(names: Sequence[str], lines: Iterable[Sequence[bool]]) -> Iterator[Ask
 
 
 def surplus_of(asks: Iterable[Ask]) -> dict[Ask, int]:
-    """Return, for every two captions or images, how much more often the first is the true one; without balanced pairs.
+    """Return, for two captions or images in alphabetical order, how much more often the first is true; never 0.
 
     >>> surplus_of([("a", "b"), ("b", "a"), ("c", "a")])
     {('a', 'c'): -1}

@@ -1,4 +1,4 @@
-// Dark or light: what the system says, until somebody says otherwise.
+// Dark or light: as the system is set, until the user chooses.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -12,7 +12,7 @@
     document.getElementById("theme").addEventListener("click", () => {
       const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
       root.dataset.theme = dark ? "light" : "dark";
-      try { localStorage.setItem("theme", root.dataset.theme); } catch { /* not kept, then */ }
+      try { localStorage.setItem("theme", root.dataset.theme); } catch { /* not stored */ }
     });
   });
 })();

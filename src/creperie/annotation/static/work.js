@@ -9,11 +9,11 @@
   const panels = ["stage", "feedback", "done", "trouble"];
   let question = null;   // what is shown
   let given = {};        // field name → value
-  let active = 0;        // the field that number keys speak to
-  let last = null;       // the answer before, to fill in after an undo
-  let pending = null;    // {path, body} that is not answered yet
-  let onItsWay = false;  // whether it has been sent and may still be answered
-  let waiting = null;    // what comes after the feedback
+  let active = 0;        // the field that number keys fill in
+  let last = null;       // the previous answer, to fill in after an undo
+  let pending = null;    // the request {path, body} that has no response yet
+  let onItsWay = false;  // whether it has been sent and may still get a response
+  let waiting = null;    // the state to show after the feedback
   let timer = 0;
   let inView = 0;        // milliseconds that the question has been in view, by a clock that does not jump
   let since = null;      // when it came into view last
@@ -28,7 +28,7 @@
   const drafts = {
     name: () => `draft ${question.slot}`,
     read() { try { return JSON.parse(sessionStorage.getItem(this.name())); } catch { return null; } },
-    write() { try { sessionStorage.setItem(this.name(), JSON.stringify({ given, comment: $("comment").value })); } catch { /* not kept, then */ } },
+    write() { try { sessionStorage.setItem(this.name(), JSON.stringify({ given, comment: $("comment").value })); } catch { /* not stored */ } },
     drop() { try { sessionStorage.removeItem(this.name()); } catch { /* nothing to drop */ } },
   };
 
@@ -45,7 +45,7 @@
   const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
   const only = (id) => { for (const panel of panels) $(panel).hidden = panel !== id; };
 
-  // -- talking to the server ------------------------------------------------------------------------------------
+  // -- requests to the server -----------------------------------------------------------------------------------
 
   async function send(path, body) {
     if (pending) return;
@@ -237,7 +237,7 @@
     drafts.write();
   }
 
-  // -- doing something ------------------------------------------------------------------------------------------
+  // -- actions --------------------------------------------------------------------------------------------------
 
   function submit() {
     if (!question || pending) return;

@@ -80,9 +80,9 @@ def _read_text(field: Field, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise AnswerError(f"{field.name!r} is empty")
     if len(value) > LONGEST:
-        raise AnswerError(f"{field.name!r} has {len(value)} characters, at most {LONGEST}")
+        raise AnswerError(f"{field.name!r} has {len(value)} characters, more than {LONGEST}")
     if not is_storable(value):
-        raise AnswerError(f"{field.name!r} holds characters that are not text")
+        raise AnswerError(f"{field.name!r} contains characters that cannot be stored")
     return value
 
 

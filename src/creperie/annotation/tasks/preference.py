@@ -57,7 +57,7 @@ def foil_pairs(
 
 
 def by_kind(drafts: list[QuestionDraft], most: int, seed: int) -> list[QuestionDraft]:
-    """Draw equally many questions of every kind of foil; if a kind has too few, the others fill up."""
+    """Return at most `most` questions, equally many of every kind of foil; if one has too few, others fill up."""
     piles: dict[str, list[int]] = {}
     for k, draft in enumerate(drafts):
         piles.setdefault(kind_of(draft.subset), []).append(k)

@@ -15,7 +15,7 @@ from creperie.bench import Item
 from creperie.core import packaged
 
 Payload = Mapping[str, Any]
-#: What an answer means.
+#: The meaning of an answer, in terms of the item.
 Value = Json
 Order = Sequence[int]
 #: Questions with their known answers.
@@ -49,7 +49,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class StudyTask:
-    """A task as data: its functions define how it differs from other tasks."""
+    """A task, defined by its functions."""
 
     name: str
     #: what `apply` makes of the answers: "check" changes the benchmark, "run" makes human runs, "rate" makes ratings
@@ -59,8 +59,8 @@ class StudyTask:
     show: Callable[[Payload, Order], PageForm]
     #: an answer in words
     say: Callable[[Payload, Value], str]
-    #: questions whose answer is known, made of a real item and of another one whose captions contradict it: one for
-    #: each answer that can be told apart
+    #: questions with a known answer, one for each answer that is possible: made from an item and, if there is one,
+    #: another item whose true captions are false of its picture
     known: Callable[[Payload, Payload | None], KnownAnswers]
     dimensions: tuple[Dimension, ...]
     #: the number of things to shuffle

@@ -24,17 +24,19 @@ from creperie.core import DataError, UsageError
 router = APIRouter(dependencies=CSRF)
 
 Place = Annotated[int, Path(ge=0, le=15)]
-Key = Annotated[str, Field(pattern=TOKEN, description="made by the page; a repeated request has the same")]
+Key = Annotated[str, Field(pattern=TOKEN, description="made by the page; a repeated request has the same key")]
 Comment = Annotated[Text, Field(max_length=2000)]
 
 
 class StateOut(BaseModel):
-    """What the annotator has to do now; no question means that the work is done."""
+    """What the annotator has to do now. Without a question, `standing` says whether the study is stopped or more
+    questions will open; if neither, the work is done.
+    """
 
     question: SlotView | None
     standing: AnnotatorProgress
     receipt: Receipt | None = None
-    ending: str | None = Field(None, description="where a crowd platform wants people to go on")
+    ending: str | None = Field(None, description="URL at which a crowd platform wants people to continue")
 
 
 class UndoIn(BaseModel):
@@ -94,7 +96,7 @@ def take_skip(request: Request, one: SkipIn) -> StateOut:
 
 @router.post("/api/undo")
 def take_undo(request: Request, one: UndoIn) -> StateOut:
-    """Take back the last answer; its question is asked again."""
+    """Take back the last answer or skip; its question is asked again."""
     return _state(request, lambda desk: undo(desk, one.key))
 
 

@@ -145,7 +145,7 @@ def change_annotator(
 
 @router.post("/studies/{name}/rules")
 def run_rules(here: OwnerHere) -> Response:
-    """Exclude the annotators whom the rules exclude."""
+    """Exclude every annotator who breaks an exclusion rule of the study."""
     exclude_by_rules(here.site.db, here.name, here.who.actor)
     return here.to("#annotators")
 
@@ -192,7 +192,7 @@ def _read_settings(given: dict[str, str]) -> Json:
             empty = 0.0 if name == "pay" else None
             changes[name] = text if name not in BOUNDS else BOUNDS[name][0](text) if text else empty
         except ValueError:
-            raise UsageError(f"{name}: {text[:60]!r} is not valid") from None
+            raise UsageError(f"{name}: expected a number, not {text[:60]!r}") from None
     return changes
 
 

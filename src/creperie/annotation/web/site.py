@@ -50,7 +50,7 @@ async def site_of(request: Request) -> Site:  # as a coroutine it needs no threa
 
 def _storable(text: str) -> str:
     if not is_storable(text):
-        raise ValueError("holds characters that are not text")
+        raise ValueError("contains characters that cannot be stored")
     return text
 
 
@@ -214,7 +214,9 @@ class StudyVisit:
 
 
 def _allowed(kind: str) -> Callable[..., StudyVisit]:
-    """Return a dependency that gives the visit if the caller's link has this right in the study in the URL."""
+    """Return a dependency that returns the visit if the caller has this right in the URL's study, else responds with
+    404 or 403.
+    """
 
     def check(request: Request, site: SiteHere, name: Name) -> StudyVisit:
         who = the_reader(request)

@@ -5,4 +5,4 @@ down_revision = None
 
 
 def upgrade() -> None:
-    raise NotImplementedError("a database that is empty is filled by creperie.annotation.database, not by a migration")
+    raise NotImplementedError("the tables of an empty database are created by creperie.annotation.database")

@@ -1,7 +1,7 @@
 """Links instead of accounts, revisions of settings, no hash chains.
 
 Accounts become links without a token: nobody can open them until the owner makes a new one (`annotate link NAME`).
-Annotators' links and open sessions go on working. Who entered by an id in the address was vouched for by nobody.
+Annotators' links and open sessions keep working. Annotators who entered by an id in the URL become `unverified`.
 """
 
 import sys
@@ -81,8 +81,8 @@ def _name_accounts(bind: sa.Connection) -> None:
     roles = {"owner": "owner", "member": "owner"}
     accounts = [f"{name} ({roles.get(role, 'adjudicator')})" for name, role in owners]
     print(
-        "creperie: this database is of an earlier version and was brought up to date. Accounts and passwords became "
-        f"links: {', '.join(accounts) or 'there were none'}. Make each of them a new one with `creperie annotate link "
+        "creperie: this database was upgraded from an earlier version. Links replace accounts and passwords: "
+        f"{', '.join(accounts) or 'there were none'}. Make a new link for each person with `creperie annotate link "
         "NAME`.",
         file=sys.stderr,
         flush=True,
