@@ -21,7 +21,7 @@ from typing import Any
 
 from creperie.making import MakerOptions, read_captions
 from creperie.making.twins import TwinSearch
-from creperie.making.twins_words import table_contrast, told_by, words_of
+from creperie.making.twins_words import table_contrast, words_meaning, words_of
 from creperie.metrics import wilson
 
 Cells = dict[tuple[str, str], list[tuple[str, float]]]
@@ -110,7 +110,7 @@ def near(folder: Path, cells: Cells, alike: float) -> Shares:
 
 
 def _silent(contrast: Any, own: list[set[str]]) -> bool:
-    told = told_by(contrast.right, contrast.name) - told_by(contrast.left, contrast.name)
+    told = words_meaning(contrast.right, contrast.name) - words_meaning(contrast.left, contrast.name)
     return not any(told & said for said in own)
 
 

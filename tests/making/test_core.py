@@ -90,7 +90,7 @@ def test_parts_of_another_job_are_in_the_way_unless_forced(tmp_path: Path) -> No
     with pytest.raises(KeyboardInterrupt):
         make(Reverser(stop_at="7"), CAPTIONS, tmp_path / "out")
     other = Captions("other", CAPTIONS.sources[:4])
-    with pytest.raises(UsageError, match="another captions"):
+    with pytest.raises(UsageError, match="with other captions"):
         make(Reverser(), other, tmp_path / "out")
     assert make(Reverser(), other, tmp_path / "out", force=True).report["sources"] == 4
 

@@ -236,7 +236,7 @@ def test_wrong_files_are_told_in_one_line(tmp_path):
     with pytest.raises(CreperieError, match="no such annotation file"):
         make("mine:scenes", f"annotations:{tmp_path / 'none.json'}")
     (tmp_path / "bad.json").write_text('[{"image_id": 1, "objects": [{"names": ["cat"]}]}]')
-    with pytest.raises(CreperieError, match="not as its authors publish it"):
+    with pytest.raises(CreperieError, match="unexpected annotation format"):
         make("mine:scenes", f"annotations:{tmp_path / 'bad.json'}")
     with pytest.raises(CreperieError, match="annotated photographs"):
         make("mine:scenes", ["A dog barks."])

@@ -18,13 +18,13 @@ from creperie.making.edits import CaptionEdit, frames, holder_of, scene_of
 from creperie.making.verbs import listed
 from creperie.making.wording import reworded
 
-#: Log ratio above which a word shares captions with another so often that it is probably in the picture too.
+#: Mean log ratio of shared captions above which a thing is so typical of a scene that it is probably in the picture.
 IMPLIED = 1.0
 
 
 def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that remove an adjective from one noun and add another adjective to a noun that has none."""
-    dropped = [a for a in attributes(doc) if _can_go(a)]
+    dropped = [a for a in attributes(doc) if _is_removable(a)]
     present = {t.lower_ for t in doc}
     for noun in objects(doc) if dropped else ():
         base = base_of(noun)
@@ -41,7 +41,7 @@ def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 @cache
 def attributes_of(base: str) -> tuple[str, ...]:
-    """Return attributes that few things of this name have, and that show at once since they are large in a picture."""
+    """Return the attributes listed for a noun: few such things have them, and they are easy to see in a picture."""
     return tuple(attribute for attribute, bases in things()["added"].items() if base in bases)
 
 
@@ -51,7 +51,7 @@ def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for link in [t for t in doc if t.dep_ == "prep" and t.lower_ in frames()["left"]]:
         span = _simple_phrase(link)
         holder = holder_of(link) if span is not None else None
-        if span is None or holder is None or not _ends(span):
+        if span is None or holder is None or not _is_replaceable(span):
             continue
         scene = scene_of(doc) if corpus.knows_enough else []  # includes the removed place: the new object must fit it
         kind = sort_of(holder)
@@ -67,31 +67,33 @@ def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
                 continue
             if not corpus.fits_scene(head, scene, SURELY):
                 continue
-            comes = f"{place} {article_for(new)} {new}"
-            changes = {t.i: "" for t in span} | {span[0].i: comes}
-            goes = " ".join(t.text for t in span)
-            yield CaptionEdit(reworded(doc, changes), f"− {goes}, + {comes}", link.i)
+            added = f"{place} {article_for(new)} {new}"
+            changes = {t.i: "" for t in span} | {span[0].i: added}
+            removed = " ".join(t.text for t in span)
+            yield CaptionEdit(reworded(doc, changes), f"− {removed}, + {added}", link.i)
 
 
 @cache
 def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
-    """Return (link, noun) pairs that can be added to a thing of this kind: people may have something with them, things
-    have something beside them.
+    """Return the (preposition, noun) pairs that can be added to a thing of this kind; those with `with` only if the
+    thing can carry something.
     """
     table = things()["companions"]
     by_link = [(place, by) for places, by in table.items() for place in places.split("|")]
     return tuple((place, w) for place, by in by_link if carries or place != "with" for w in by.get(kind, ()))
 
 
-def _ends(span: list[Any]) -> bool:
-    """Return True if nothing follows that would describe the added object, as in `with a cat sitting`."""
+def _is_replaceable(span: list[Any]) -> bool:
+    """Return True if a phrase can be replaced: it is followed by punctuation or nothing (not `with a cat sitting`), and
+    does not belong to the word before it (`up in a tree`, `his arm around her`).
+    """
     doc, after = span[0].doc, span[-1].i + 1
     before = doc[span[0].i - 1]
-    own = before.tag_ in ("RB", "RP") or base_of(before) in frames()["parts"]  # `up in a tree`, `his arm around her`
+    own = before.tag_ in ("RB", "RP") or base_of(before) in frames()["parts"]
     return not own and all(t.is_punct for t in doc[after : after + 1])
 
 
-def _can_go(adjective: Any) -> bool:
+def _is_removable(adjective: Any) -> bool:
     """Return True if a noun phrase is complete without the adjective; not `hot dog` or `a red and white bus`."""
     noun = adjective.head
     if not _is_quality(adjective.lower_) or noun.lower_ in frames()["described"]:
@@ -124,7 +126,9 @@ def _is_plain(noun: Any) -> bool:
 
 
 def _simple_phrase(link: Any) -> list[Any] | None:
-    """Return the words of preposition, article, optional adjective and place noun; None if the phrase has others."""
+    """Return the words of a phrase such as `in a (green) park`; None if it has other words, names no place, or belongs
+    to its verb.
+    """
     inside = list(link.subtree)
     place, between = inside[-1], [t.dep_ for t in inside[1:-1]]
     if between not in (["det"], ["det", "amod"], ["det", "compound"]):

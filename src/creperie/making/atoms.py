@@ -90,7 +90,7 @@ def name_words(noun: Any) -> list[Any]:
 
 
 def joined(left: Any, right: Any) -> bool:
-    """Return True if `and` or `or` joins a word to one before it: exchanging them does not change the meaning."""
+    """Return True if `and` or `or` joins `right` to `left`, so that exchanging the two does not change the meaning."""
     while right.dep_ == "conj" and right != left:
         right = right.head
     return bool(right == left)

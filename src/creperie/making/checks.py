@@ -94,7 +94,7 @@ class EditSize:
 
 @dataclass(frozen=True)
 class LengthMatched:
-    """A check that a foil is at most `words` words longer or shorter than its source: length would give it away."""
+    """A check that a foil is at most `words` words longer or shorter than its source: its length could reveal it."""
 
     words: int
 
@@ -113,7 +113,7 @@ LABEL = "entailment"
 
 @dataclass(frozen=True)
 class NotEntailed:
-    """A check that rejects foils entailed by the true caption. `most` is the highest probability allowed."""
+    """A check that rejects foils entailed by the true caption. `most` is the highest allowed P(entailment)."""
 
     uri: str
     most: float = 0.5
@@ -127,7 +127,7 @@ class NotEntailed:
 
 @dataclass(frozen=True)
 class Entailment:
-    """The probability that a premise entails a hypothesis, by a sequence classifier with a label "entailment"."""
+    """A classifier with a label "entailment", which gives the probability that a premise entails a hypothesis."""
 
     network: LoadedNetwork
     label: int
@@ -147,7 +147,7 @@ def entailment(uri: str) -> Entailment:
     network = read_network(uri, "AutoModelForSequenceClassification")
     labels = {str(name).lower(): number for number, name in network.model.config.id2label.items()}
     if LABEL not in labels:
-        hint = "name a model of natural language inference"
+        hint = "name a model for natural language inference, such as hf:cross-encoder/nli-deberta-v3-base"
         raise ModelError(f"none of its labels is {LABEL!r}: {', '.join(labels)}", where=uri, hint=hint)
     return Entailment(network, int(labels[LABEL]))
 
@@ -204,6 +204,6 @@ def _is_foreign(text: str, spoken: Sequence[str]) -> bool:
 
 @cache
 def _function_words() -> tuple[frozenset[str], frozenset[str]]:
-    """Return function words of English, and those of other languages with the same alphabet that are not English."""
+    """Return function words of English, and those of other languages in Latin script that are not English words."""
     lists = read_data("function_words")
     return frozenset(lists["english"]), frozenset(lists["foreign"])

@@ -1,10 +1,10 @@
 """The choice among proposed foils over all captions, so that no edit and no word occurs too often.
 
-For every caption and kind a maker proposes several foils. Captions with the fewest are processed first. Each takes the
-foil whose edit was taken least, whose words have been added and removed about equally often, and that makes foils
-neither longer, rarer nor less likely than captions overall. From 1,000 foils of a kind on, no edit is more than 2 % of
-them, and the 20 most frequent edits together are at most 25 % (relations: 40 %, from 100 foils on); foils above these
-limits are left out.
+For every caption and kind a maker proposes several foils. Captions with the fewest foils are processed first. A foil
+costs less if its edit was chosen rarely so far, if its words were removed as often as added, and if it keeps foils from
+being longer, rarer or less likely than captions overall; the cheapest is chosen. From 1,000 foils of a kind on, no edit
+is more than 2 % of them, and the 20 most frequent edits together are at most 25 % (relations: 40 %, from 100 foils on);
+foils above these limits are left out.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from creperie.making.candidate import Candidate, dice_for
 from creperie.making.pipeline import CandidateVerdict, ParsedMaker, SourceOutcome
 
 NOT_CHOSEN, TOO_OFTEN = "another foil of the caption was chosen", "its edit is made too often"
+#: Limits from MANY foils of a kind on: the share of one edit is at most MOST_OF_ALL, the share of the TOP most frequent
+#: edits together at most MOST_OF_TOP (relations: OF_RELATIONS).
 MANY, MOST_OF_ALL, TOP, MOST_OF_TOP, OF_RELATIONS = 1000, 0.02, 20, 0.25, 0.40
-#: Number of foils of a kind below which cues do not show.
+#: With fewer foils of a kind, no limit applies.
 FEW = 100
 #: Maximum share of foils that a language model finds less likely than their captions.
 LESS_LIKELY = 0.55
@@ -29,12 +31,12 @@ LESS_LIKELY = 0.55
 class Option:
     """A foil that can be chosen."""
 
-    caption: int
+    caption: int  #: index among the sources
     place: int  #: index among the caption's verdicts
     edit: str
     words: tuple[tuple[str, int], ...]  #: +1 for added words, −1 for removed words
     signs: tuple[int, int, int]  #: signs of the differences in length, in word frequency and in likelihood
-    gap: float
+    gap: float  #: log P(foil) − log P(caption)
 
 
 def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> Iterator[SourceOutcome]:
@@ -74,24 +76,24 @@ def _sign(value: float) -> int:
 
 
 def _taken(rows: list[list[Option]], count: int) -> list[Option]:
-    """Return `count` options of every row, chosen so that edits, words and cues balance."""
+    """Return up to `count` foils of every caption (one row each), chosen so that edits, words and cues balance."""
     limit = max(2, int(MOST_OF_ALL * len(rows)))
     edits: Counter[str] = Counter()
-    debt: Counter[str] = Counter()
+    balance: Counter[str] = Counter()  # word → how much more often it was added than removed
     sums = [0, 0, 0]
     taken: list[Option] = []
 
     def cost(option: Option) -> float:
-        worn = edits[option.edit] / limit
-        owed = sum(n * debt[word] for word, n in option.words) / limit
-        tilt = sum(sign * total for sign, total in zip(option.signs, sums)) / (1 + len(taken) / 20)
-        return (10 if worn >= 1 else 0) + 2 * worn + owed + 0.5 * tilt + abs(option.gap) / 10
+        used = edits[option.edit] / limit
+        imbalance = sum(n * balance[word] for word, n in option.words) / limit
+        cues = sum(sign * total for sign, total in zip(option.signs, sums)) / (1 + len(taken) / 20)
+        return (10 if used >= 1 else 0) + 2 * used + imbalance + 0.5 * cues + abs(option.gap) / 10
 
     order = sorted(rows, key=lambda row: (len(row), dice_for(0, "choice", str(row[0].caption)).random()))
     for row in order:
         for option in sorted(row, key=cost)[:count]:
             edits[option.edit] += 1
-            debt.update(dict(option.words))
+            balance.update(dict(option.words))
             for k, sign in enumerate(option.signs):
                 sums[k] += sign
             taken.append(option)
@@ -99,7 +101,9 @@ def _taken(rows: list[list[Option]], count: int) -> list[Option]:
 
 
 def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
-    """Return the options left after limiting the share of the least likely foils, then of the most frequent edits."""
+    """Return the foils left after limiting first the share of those less likely than their captions (if `balanced`),
+    then the share of the most frequent edits.
+    """
     if balanced and len(taken) >= FEW:
         less = sorted((o for o in taken if o.gap < 0), key=lambda o: o.gap)
         most = int(LESS_LIKELY / (1 - LESS_LIKELY) * (len(taken) - len(less)))
@@ -118,7 +122,7 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
 
 
 def _is_within(counts: Counter[str], limit: int, relations: bool) -> bool:
-    """Return True if edits limited to `limit` uses each stay within their shares (relations: from 100 foils on)."""
+    """Return True if the edits, used at most `limit` times each, stay within their maximum shares."""
     cut = sorted((min(n, limit) for n in counts.values()), reverse=True)
     total, top = sum(cut), sum(cut[:TOP])
     if total < MANY:

@@ -23,28 +23,28 @@ from creperie.making.wording import sentence
 #: Maximum number of words of a caption that is read this way.
 MOST_READ = 16
 NO_RECIPIENT, NO_CONTACT = "no verb with a recipient", "no verb of contact"
-NO_THING = "what it is done with, or to, is not a thing"
+NO_THING = "the target or the instrument is not a solid thing"
 
 
 @dataclass(frozen=True)
 class TwoComplements(GrammarEvent):
-    """A verb phrase with two complements: the recipient, or what is hit; and what is given, or the instrument."""
+    """A verb with two complements: the first is the recipient or what is hit, the second the gift or the instrument."""
 
     before: tuple[str, ...] = ()  #: everything up to the verb
-    links: tuple[str, str] = ("", "")  #: the word between them in the first and in the second construction
+    links: tuple[str, str] = ("", "")  #: the word between the complements in the first and the second construction
 
 
 def said_first(event: TwoComplements, simple: bool) -> str:
     """Return the sentence in the first construction: `a b`, `a with b`."""
-    return _said(event, event.first, event.links[0], event.second, simple)
+    return _write(event, event.first, event.links[0], event.second, simple)
 
 
 def said_second(event: TwoComplements, simple: bool) -> str:
     """Return the sentence in the second construction: `b to a`, `b against a`."""
-    return _said(event, event.second, event.links[1], event.first, simple)
+    return _write(event, event.second, event.links[1], event.first, simple)
 
 
-def _said(event: TwoComplements, one: Phrase, link: str, other: Phrase, simple: bool) -> str:
+def _write(event: TwoComplements, one: Phrase, link: str, other: Phrase, simple: bool) -> str:
     words = [*event.before, *one.said(simple), link, *other.said(simple), *event.rest]
     return sentence(words, event.end, event.text)
 
@@ -56,15 +56,15 @@ Read = Callable[[list[Any], int, str], Reading | str]
 
 def find_giving(doc: Any) -> TwoComplements | str:
     """Return the giving event of a caption (who is given what), or why there is none."""
-    return _found(doc, _read_gift, NO_RECIPIENT)
+    return _find(doc, _read_gift, NO_RECIPIENT)
 
 
 def find_contact(doc: Any) -> TwoComplements | str:
     """Return the contact event of a caption (what is hit with what), or why there is none."""
-    return _found(doc, _read_contact, NO_CONTACT)
+    return _find(doc, _read_contact, NO_CONTACT)
 
 
-def _found(doc: Any, read: Read, reason: str) -> TwoComplements | str:
+def _find(doc: Any, read: Read, reason: str) -> TwoComplements | str:
     tokens, end = words_of(doc)
     tail = next((i for i, t in enumerate(tokens[:-1]) if t.text == "," and tokens[i + 1].tag_ == "CC"), len(tokens))
     tokens, after = tokens[:tail], tokens[tail:]
@@ -87,7 +87,7 @@ def _found(doc: Any, read: Read, reason: str) -> TwoComplements | str:
 
 
 def _verb(tokens: list[Any], at: int) -> str:
-    """Return the lemma of a word as a verb, however it was tagged; empty after an article or in a passive."""
+    """Return the lemma of a word as a verb, whatever its tag; empty after a determiner or adjective or in a passive."""
     word, before = tokens[at].lower_, tokens[at - 1]
     helped = before.lower_ in ("is", "are", "was", "were", "being", "been")
     past = tokens[at].tag_ in ("VBD", "VBN")
@@ -97,7 +97,7 @@ def _verb(tokens: list[Any], at: int) -> str:
 
 
 def _read_gift(tokens: list[Any], at: int, verb: str) -> Reading | str:
-    """Read `hands a robot a mushroom` or `hands a mushroom to a robot`; return the reading, or why there is none."""
+    """Return the reading of `hands a robot a mushroom` or `hands a mushroom to a robot`; empty if it is neither."""
     link = recipient_preposition(verb)
     if link is None:
         return ""
@@ -116,7 +116,9 @@ def _read_gift(tokens: list[Any], at: int, verb: str) -> Reading | str:
 
 
 def _read_contact(tokens: list[Any], at: int, verb: str) -> Reading | str:
-    """Read `hits the fence with a stick` or `hits a stick against the fence`; return the reading, or why it fails."""
+    """Return the reading of `hits the fence with a stick` or `hits a stick against the fence`; an empty text if it is
+    neither, NO_THING if the things are not solid.
+    """
     one = noun_phrase(tokens, at + 1) if listed("against", verb) else None
     link = tokens[one[1]].lower_ if one and one[1] < len(tokens) else ""
     other = noun_phrase(tokens, one[1] + 1) if one and link in ("with", "against") else None

@@ -24,7 +24,7 @@ _PARTS = NOUN_TAGS | ADJECTIVES
 
 @dataclass(frozen=True)
 class ContentMaker(Maker):
-    """A maker of items with one content-only positive and two fluent foils about other things."""
+    """A maker of items with one positive of content words only and two fluent foils about other things."""
 
     pool: tuple[tuple[str, tuple[str, ...]], ...]  #: fluent captions with their images
     pool_digest: str
@@ -52,7 +52,7 @@ class ContentMaker(Maker):
         return Proposal(candidates)
 
     def _foils(self, source: SourceCaption, content: set[str]) -> list[str]:
-        """Return fluent captions that share no content word with the source, drawn with its random generator."""
+        """Return fluent captions that share no content word with the source, drawn at random."""
         rng = dice_for(self.options.seed, self.name, source.id)
         foils: list[str] = []
         for _ in range(TRIES if self.pool else 0):
@@ -67,7 +67,7 @@ class ContentMaker(Maker):
         return foils
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
-        """Return complete items only: the positive and both foils."""
+        """Return the item if the positive and both foils were accepted, else an empty list."""
         return without_source(source, accepted) if len(accepted) == FOILS + 1 else []
 
 

@@ -14,7 +14,7 @@ from creperie.making.data import read_data
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, read_captions
 
-#: Maximum number of captions counted; of more, this many are taken at even distances.
+#: Maximum number of captions counted; of a larger corpus, captions at even distances are counted.
 MOST_COUNTED = 50_000
 #: With fewer captions the corpus is too small to reject a word, and makers rely on the packaged word lists.
 ENOUGH_CAPTIONS = 400
@@ -23,7 +23,7 @@ _FUNCTION_WORDS = _DETERMINERS.union(*(read_data("function_words")[name] for nam
 _LEAST_SEEN = 3
 #: Two words do not fit together if they share less than this part of the captions that they would share by chance.
 ALIEN = 0.35
-#: The mean log ratio of shared captions from which a word surely belongs to a scene.
+#: The mean log ratio of shared captions above which a word surely belongs to a scene.
 SURELY = 0.15
 
 
@@ -54,7 +54,9 @@ class WordCounts:
         return self.together[min(word, other), max(word, other)]
 
     def association(self, word: str, other: str) -> float | None:
-        """Return the log ratio of shared captions to those expected by chance; −inf if hardly any, None if unknown."""
+        """Return the log ratio of the captions that two words share to those expected by chance; −inf if they share
+        hardly any, None if the other word is rare or the same.
+        """
         if self.seen[other] < _LEAST_SEEN or other == word:
             return None
         shared = self.shared(word, other)
@@ -68,16 +70,16 @@ class WordCounts:
         return sum(known) / len(known) if known else 0.0
 
     def fits_scene(self, word: str, scene: Iterable[str], least: float = -math.inf) -> bool:
-        """Return True if a word shares captions with every other word of a scene about as often as by chance or more
-        often, and on average more often than `least`.
+        """Return True if the corpus has the word, has it with no word of the scene much more rarely than by chance, and
+        its mean association with the scene exceeds `least`; also True if the corpus is too small to say.
         """
         if not self.knows_enough:
             return True
         return self.seen[word] >= _LEAST_SEEN and self.mean_association(word, scene) > least
 
     def attests(self, foil: str, caption: str, most: int) -> bool:
-        """Return True if the first `most` pairs of neighbours in a foil that its caption lacks are neighbours in the
-        corpus, or if the corpus is too small to say.
+        """Return True if the corpus has the first `most` pairs of neighbouring words that are new in the foil, or if
+        the corpus is too small to say.
         """
         known = set(neighbours(caption))
         new = [pair for pair in neighbours(foil) if pair not in known]
@@ -118,7 +120,7 @@ def count_words(texts: Iterable[str]) -> WordCounts:
 
 
 def corpus_of(options: MakerOptions, captions: Captions) -> WordCounts:
-    """Return the word counts of the corpus in the options, or else of the captions themselves, whether drawn or not."""
+    """Return the word counts of the corpus named in the options, or else of all captions before sampling."""
     sources = read_captions(options.corpus).sources if options.corpus else captions.drawn_from or captions.sources
     step = max(1, -(-len(sources) // MOST_COUNTED))
     return count_words(s.text for k, s in enumerate(sources) if k % step == 0)

@@ -69,26 +69,26 @@ def replaced(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
 
 
 def scene_of(doc: Any, without: int = -1) -> list[str]:
-    """Return the words that describe the scene: nouns and verbs."""
-    telling = (t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.i != without)
-    return [t.lower_ for t in telling if t.text.isalpha()]
+    """Return the nouns and verbs of a caption, except the token with the index `without`."""
+    content = (t for t in doc if t.tag_[:2] in ("NN", "VB") and t.dep_ not in ("aux", "auxpass") and t.i != without)
+    return [t.lower_ for t in content if t.text.isalpha()]
 
 
 # -- things ----------------------------------------------------------------------------------------------------------
 
 
 def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that replace an object by another of its class that occurs in such a context in the corpus."""
+    """Yield edits that replace an object by another of its class that occurs in the same context in the corpus."""
     bases = [base_of(t) for t in doc]
     tied = {
-        kind  # a pronoun or a beard shows the gender; few animals fly, bark or catch
-        for kind, telling in (("person", "gendered"), ("animal", "one_sided"))
-        if any(t.lower_ in frames()[telling] for t in doc)
+        kind  # a pronoun or a beard reveals the gender; few animals fly, bark or catch
+        for kind, revealing in (("person", "gendered"), ("animal", "one_sided"))
+        if any(t.lower_ in frames()[revealing] for t in doc)
     }
     for noun in objects(doc):
         base, start = bases[noun.i], phrase(noun)[0]
         again = any(_refers(t, noun) for t in doc)
-        if noun.dep_ == "attr" or again or _stands_for_more(noun) or kind_of(base) in tied:
+        if noun.dep_ == "attr" or again or _is_inseparable(noun) or kind_of(base) in tied:
             continue
         beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
         scene = scene_of(doc, noun.i)
@@ -110,7 +110,7 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 @cache
 def rivals(noun: str) -> tuple[str, ...]:
-    """Return the nouns that can replace a noun: those listed with it, in either direction."""
+    """Return the nouns that can replace a noun: those that the lists give for it, and those that it is given for."""
     kind = kind_of(noun)
     back = [w for w in (nouns_of(kind) if kind else ()) if noun in listed_for(w)]
     return tuple(w for w in dict.fromkeys([*listed_for(noun), *back]) if w != noun)
@@ -125,8 +125,10 @@ def _refers(token: Any, noun: Any) -> bool:
     return same and token.i > noun.i and bool(before & {"the", "his", "her", "its"})
 
 
-def _stands_for_more(noun: Any) -> bool:
-    """Return True if a noun cannot be replaced alone: it is part of a name, a measure, or a part of something."""
+def _is_inseparable(noun: Any) -> bool:
+    """Return True if a noun cannot be replaced on its own: it is a measure, part of a name or joined by `of`, or a word
+    such as `another` or its usual colour (`green grass`) belongs to it.
+    """
     of = has_of(noun) or (
         noun.head.lower_ == "of" and noun.head.head.lower_ not in vague_nouns()
     )  # `the scoop of a bulldozer`
@@ -178,8 +180,8 @@ def stands_alone(adjective: Any) -> bool:
 
 
 def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
-    """Return True if the adjective can describe the noun: the corpus has it, or the thing is manufactured and comes in
-    all colours, sizes and patterns.
+    """Return True if the adjective can describe the noun: the corpus has the two together, or the thing is manufactured
+    and comes in all colours, sizes and patterns, or nothing is known against it.
     """
     base, dimension = base_of(noun), dimension_of(new)
     kind = kind_of(base)
@@ -194,11 +196,11 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
     if corpus.knows_enough and corpus.follows(new, noun.lower_) > 0:
         return True
     if kind in MADE and dimension in ("colour", "size", "pattern", "age"):
-        return new not in ("young", "elderly", "blonde")
+        return new != "blonde"
     if corpus.knows_enough and corpus.seen[noun.lower_] >= 5:
         return False
     if dimension == "colour":
-        return kind in ("", "handheld", "furniture")
+        return not kind
     return dimension in ("size", "age", "state") or kind not in ANIMATE
 
 
@@ -210,8 +212,8 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for preposition in (t for t in doc if t.dep_ == "prep"):
         span, place = prepositional_span(preposition)
         if place is not None and not _is_fixed(span):
-            for new in other_places(" ".join(t.lower_ for t in span), base_of(place)):
-                if _goes_there(span, place, new, corpus):
+            for new in other_prepositions(" ".join(t.lower_ for t in span), base_of(place)):
+                if _fits_there(span, place, new, corpus):
                     yield replaced(doc, span, new)
     for verb in actions(doc):
         if not is_bound(verb):
@@ -224,22 +226,24 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 @cache
-def other_places(preposition: str, noun: str) -> tuple[str, ...]:
+def other_prepositions(preposition: str, noun: str) -> tuple[str, ...]:
     """Return the prepositions that can replace this one before this noun.
 
-    >>> other_places("behind", "car"), "under" in other_places("on", "table")
+    >>> other_prepositions("behind", "car"), "under" in other_prepositions("on", "table")
     (('in front of',), True)
     """
     rows, kind = frames()["prepositions"].get(preposition, {}), kind_of(noun)
     named = (choices for names, choices in rows.items() if noun in str(frames().get(names, names)).split("|"))
-    listed = next(named, None)
-    if listed is None and kind in ("clothing", "food"):
+    own = next(named, None)
+    if own is None and kind in ("clothing", "food"):
         return ()
-    return tuple(listed if listed is not None else rows.get(kind) or rows.get("*") or ())
+    return tuple(own if own is not None else rows.get(kind) or rows.get("*") or ())
 
 
 def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
-    """Return the words of a preposition (`in front of` is one) and the noun that it governs; None if not a thing."""
+    """Return the tokens of a preposition, such as `in front of`, and the noun that it governs; None in place of the
+    noun if nothing can be located by it.
+    """
     doc, i = preposition.doc, preposition.i
     lowered = [t.lower_ for t in doc]
     first = i - 1 if i and lowered[i - 1] in ("next", "close") else i
@@ -253,7 +257,7 @@ def prepositional_span(preposition: Any) -> tuple[list[Any], Any | None]:
 
 
 def _thing(noun: Any) -> Any | None:
-    """Return the noun if another thing can be beside it, else None: not `the middle of`, `one hand`, `the air`."""
+    """Return the noun if other things can be located by it, else None: not `the middle of`, `one hand`, `the air`."""
     if noun is None or noun.tag_ not in ("NN", "NNS") or noun.lower_ in vague_nouns():
         return None
     joined = dependents(noun, "conj") and noun.head.lower_ != "between"
@@ -270,7 +274,9 @@ def _is_fixed(span: Sequence[Any]) -> bool:
 
 
 def holder_of(link: Any) -> Any | None:
-    """Return the noun whose place a preposition describes: its head, or the subject of the verb that it depends on."""
+    """Return the noun whose place a preposition describes: its head, or the subject of the verb that it depends on;
+    None if that verb has no subject.
+    """
     head = whole_preposition(link)[1]
     return doer_of(head) if head.tag_.startswith("VB") else head
 
@@ -280,29 +286,31 @@ def doer_of(verb: Any) -> Any | None:
     return next(iter(doers(verb)), None)
 
 
-def _goes_there(span: Sequence[Any], place: Any, new: str, corpus: WordCounts) -> bool:
-    """Return True if the new preposition fits this verb and noun in the corpus, and what is located can be there."""
+def _fits_there(span: Sequence[Any], place: Any, new: str, corpus: WordCounts) -> bool:
+    """Return True if the corpus has the new preposition with this verb and noun, and the located thing can be there."""
     holder = holder_of(span[0])
     kind = sort_of(holder) if holder is not None else ""
     verb, around = span[0].head, sort_of(place)
     within = new in ("on", "in", "inside", "on top of")
     elsewhere = any(c.lower_ in frames()["places"] and c not in span for c in verb.rights)
     if within and (elsewhere or kind not in (*ANIMATE, "food", "handheld") or around in ANIMATE):
-        return False  # who runs on the beach near the ocean does not run in it
+        return False  # someone who runs on the beach near the ocean does not run in it
     aboard = around == "vehicle" and not {span[0].lower_, new}.isdisjoint(("in", "on", "inside"))
     moving = any(base_of(v) not in frames()["static"] for v in actions(span[0].doc))
     if aboard and (moving or any(t.lower_ in frames()["moving"] for t in span[0].doc)):
-        return False  # who rows down a river is in the boat; nobody walks in a car, or is behind a bike in the air
+        return False  # someone who rows is in the boat; nobody walks in a car, or is behind a bike in the air
     if new == "under" and kind == "person" and base_of(place) not in frames()["roofs"]:
         return False
-    last = new.split()[len(new.split()) // 2]
+    main = new.split()[len(new.split()) // 2]  # `front` of `in front of`
     before = span[0].nbor(-1) if span[0].i else span[0]
     after_verb = before.tag_.startswith("VB")
-    return corpus.allows(last, place.lower_) and (not after_verb or corpus.allows(before.lower_, new.split()[0]))
+    return corpus.allows(main, place.lower_) and (not after_verb or corpus.allows(before.lower_, new.split()[0]))
 
 
 def other_actions(verb: Any) -> list[str]:
-    """Return verbs that take the same kind of object (or none) and are compatible with what follows."""
+    """Return the dictionary forms of verbs that can replace a verb: they take the same kind of object, or none, and fit
+    the words around it.
+    """
     base, doer = base_of(verb), doer_of(verb)
     thing = dependent(verb, "dobj")
     acted = doer if thing is None else thing
@@ -319,10 +327,10 @@ def other_actions(verb: Any) -> list[str]:
     wet = any(t.head.lower_ in frames()["within"] and t.lower_ in frames()["never_after"]["on"] for t in verb.subtree)
     barred = {base} | ({"sit", "kneel"} if base_of(doer) in frames()["hoofed"] else set())
     if several:
-        barred.add("sleep")  # who carries something is awake
+        barred.add("sleep")  # someone who also does something else is awake
     if thing is not None and any(c.lower_ == "another" for c in thing.lefts):
         barred.add("lead")  # of two dogs, one leads
-    landed = base == "jump" and any(c.lower_ == "on" for c in verb.rights)  # who jumps on a couch may sit on it
+    landed = base == "jump" and any(c.lower_ == "on" for c in verb.rights)  # someone who jumps on a couch may sit on it
     if wet or landed or not around.isdisjoint((*frames()["paths"], *frames()["moving"])):
         barred |= static
     if thing is None and base in static and settled:
@@ -331,7 +339,9 @@ def other_actions(verb: Any) -> list[str]:
 
 
 def is_bound(verb: Any) -> bool:
-    """Return True if a verb has a dependent that another would not take: a particle, complement or manner adverb."""
+    """Return True if a verb has a dependent that another verb might not take, such as a particle, a complement, a body
+    part or an adverb in -ly, or if it is joined to another verb.
+    """
     for c in verb.children:
         goal = c.dep_ == "prep" and c.lower_ in frames()["goals"]  # `throws a ball to a dog`
         purpose = c.dep_ == "advcl" and c.left_edge.tag_ == "TO"  # `jumps to make a hoop`

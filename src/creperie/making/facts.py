@@ -62,8 +62,8 @@ def read_annotations(path: str | Path) -> Iterator[AnnotatedImage]:
     try:
         yield from _reader(document)(document, path.parent)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as e:
-        what = f"an annotation is not as its authors publish it: {type(e).__name__} {e}"
-        raise DataError(what, where=str(path), hint="see docs/twins.md for the four layouts") from None
+        what = f"unexpected annotation format ({type(e).__name__}: {e})"
+        raise DataError(what, where=str(path), hint="see docs/twins.md for the four supported formats") from None
 
 
 def _reader(document: Any) -> Callable[[Any, Path], Iterator[AnnotatedImage]]:
@@ -156,12 +156,12 @@ def _extent(things: Mapping[Any, AnnotatedThing]) -> tuple[float, float]:
 SEEN = 0.0025
 #: Below this share of the picture people may not recognise a thing: such facts are likely, not certain.
 CLEAR = 0.005
-#: One thing is left of another if each ends before the other's middle and their middles are this share of the width
-#: apart.
+#: One thing is left of another if neither reaches the other's middle, and their middles are at least this share of the
+#: width apart (above: of the height).
 APART = 0.1
-#: Minimum share of its box that a mask must fill; below, it is in pieces or covers several things.
+#: Minimum share of its box that a mask must fill; otherwise it is in pieces or covers several things.
 SOLID = 0.15
-#: One thing is larger if its mask and its box have this many times the other's pixels.
+#: One thing is larger if its mask and its box each have at least this many times the other's pixels.
 LARGER = 2.0
 #: The largest count that people see at a glance, and the minimum share of the picture of things that are counted.
 MOST_COUNTED, COUNTED = 4, 0.005
@@ -172,20 +172,21 @@ NUMBERS = ("no", "one", "two", "three", "four")
 
 @dataclass(frozen=True)
 class SceneFact:
-    """One true sentence about a picture. Facts of the same kind and things with other states are false of it."""
+    """A true sentence about a picture. A fact with the same `kind` and `about` but another `state` is false of it."""
 
     kind: str
     names: tuple[str, ...]  #: names of the things, as in the annotations
-    about: tuple[str, ...]
+    about: tuple[str, ...]  #: what is compared between pictures: the things, and a relation or colours if any
     state: str
     text: str
 
 
 def annotated_captions(path: str | Path, images: str | Path | None = None) -> Captions:
-    """Return the facts of all photographs as captions.
+    """Return the facts of all photographs as captions, at most 40 photographs for each state of a fact.
 
-    Their tags hold the fact (`about`, `state`) and the evidence: `certain` if all things of the categories are
-    annotated, under names that annotators use strictly, and are large enough to be recognised.
+    Their tags are the fact (`about`, `state`), the share of the picture of its smallest thing (`least`), and the
+    evidence: `certain` if the dataset annotates every thing of its categories, annotators use the names strictly, and
+    the things are large enough to be recognised; otherwise `likely`.
     """
     loose = set(read_data("facts")["loose"])
     by_key: dict[tuple[str, ...], dict[str, list[SourceCaption]]] = {}
@@ -211,7 +212,7 @@ def check_annotated(name: str, captions: Captions) -> None:
 
 
 def facts_of(image: AnnotatedImage) -> Iterator[SceneFact]:
-    """Yield the facts of a photograph. Names that could also describe another thing in it are left out."""
+    """Yield the facts of a photograph; things whose name could also mean another thing in it are left out."""
     by_name: dict[str, list[AnnotatedThing]] = {}
     for thing in image.things.values():
         by_name.setdefault(thing.name, []).append(thing)
@@ -243,7 +244,7 @@ Group = Sequence[AnnotatedThing]
 
 
 def _placed(image: AnnotatedImage, names: Names, groups: tuple[Group, Group]) -> Iterator[SceneFact]:
-    """Yield the position of all things of one name relative to all things of another: left or above."""
+    """Yield the positions (left, above) of all things of one name relative to all things of another."""
     phrases = _the(names[0], len(groups[0])), _the(names[1], len(groups[1]))
     for kind, side, extent in (("left", 0, image.width), ("above", 1, image.height)):
         spans = [(min(t.box[side] for t in g), max(t.box[side] + t.box[side + 2] for t in g)) for g in groups]
@@ -273,7 +274,9 @@ def _coloured(names: Names, things: tuple[AnnotatedThing, AnnotatedThing]) -> It
 
 
 def _outnumbered(groups: Mapping[str, Group], smallest: float) -> Iterator[SceneFact]:
-    """Yield which of two kinds of things is more numerous, by a margin at which an overlooked one does not matter."""
+    """Yield which of two kinds of things is more numerous: more than twice as many plus one, so that an overlooked
+    thing does not matter.
+    """
     for names in combinations(groups, 2):
         for first, (one, other) in enumerate((names, names[::-1])):
             if sum(t.area >= smallest for t in groups[one]) > 2 * len(groups[other]) + 1:

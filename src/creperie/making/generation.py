@@ -46,12 +46,12 @@ def make(
     chosen = build_maker(maker, options, sources) if isinstance(maker, str) else as_maker(maker, options)
     if out is None:
         if job.shard:
-            raise UsageError("`shard=` requires `out=`", hint="pass a folder, or leave out the shard to look only")
+            raise UsageError("`shard=` requires `out=`", hint="pass a folder, or leave out `shard=` for a preview")
         return preview(chosen, sources)
     if not job.shard:
         return make_folder(chosen, sources, out, engine=engine, force=job.force, progress=progress)
     if not sources.spec:
-        raise UsageError("a shard needs captions that can be read again", hint="name a file or a benchmark spec")
+        raise UsageError("a shard needs captions from a file or a benchmark", hint="pass its name as `captions=`")
     request = MakeRequest(chosen.name, sources.spec, options, job)
     shard = parse_shard(job.shard)
     return make_shard(request, sources, shard, out, engine=engine, force=job.force, progress=progress)

@@ -29,12 +29,14 @@ from creperie.making.source import Captions, SourceCaption
 from creperie.making.swaps import turns
 from creperie.making.voice import find_event, said_actively, said_passively
 
-FIXED_ROLES = "the roles cannot be exchanged: a second positive, no foil"
+FIXED_ROLES = "the roles cannot be exchanged: a second positive without foils"
 
 
 @dataclass(frozen=True)
 class Alternation:
-    """Two constructions of an event: proposes the other one and the foils of both, and builds the items."""
+    """A pair of constructions of one event; it proposes the construction that the source does not have and the foils of
+    both, and builds the items.
+    """
 
     name: str
     find: Callable[[Any], Any]  #: a document → an event, or the reason why there is none
@@ -126,7 +128,7 @@ def grammar_maker(name: str, options: MakerOptions, captions: Captions) -> Parse
     return ParsedMaker(name, options, alternation.propose, checks, alternation.items, whole=True)
 
 
-OTHER_ROLES = "parsed again, the roles are others"
+OTHER_ROLES = "a second parse finds other roles"
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,12 @@ class SpatialMiner(Maker):
     def _proposal(self, source: SourceCaption) -> Proposal:
         scene = spatial(source.text)
         if scene is None:
-            return Proposal(skipped="no spatial caption")
+            return Proposal(skipped="not a spatial caption")
         second = self._second(source, scene)
         if second is None:
-            return Proposal(skipped="nobody tells it from the other side, and it has no converse")
+            return Proposal(skipped="no caption has subject and object exchanged, and no converse is known")
         foils = self._foils(source)
-        return Proposal((second, *foils)) if foils else Proposal(skipped="no other image with the same things")
+        return Proposal((second, *foils)) if foils else Proposal(skipped="no suitable caption of another image")
 
     def _second(self, source: SourceCaption, scene: Spatial) -> Candidate | None:
         for other in sorted(source.others):
@@ -78,7 +78,9 @@ class SpatialMiner(Maker):
         return [self._foil(source, *foil) for foil in sorted(foils)]
 
     def _foil(self, source: SourceCaption, unlike: float, unproven: bool, text: str) -> Candidate:
-        """Return a foil tagged with its evidence: `opposite` (contradicts the caption), `people` or `unsure`."""
+        """Return a foil tagged with its evidence: `opposite` (contradicts the caption), `people` (labelled false) or
+        `unsure`.
+        """
         false = any((image, text) in self.false for image in source.images)
         sure = "unsure" if unproven and not false else "people" if unproven else "opposite"
         edit = f"Jaccard {-unlike:.2f}"

@@ -32,7 +32,8 @@ from creperie.making.wording import plain, reworded, spaced, written
 FINITE = ("VBZ", "VBP", "VBD")
 _DO = {"VBZ": "does", "VBP": "do", "VBD": "did"}
 _END = " .!?,;:"
-Found = tuple[str, str]
+#: The negated caption, and the change in words.
+Negated = tuple[str, str]
 
 
 def negate(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
@@ -55,9 +56,9 @@ def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) ->
 # -- not before the verb or relation ---------------------------------------------------------------------------------
 
 
-def negate_relation(doc: Any, rng: Random, as_published: bool) -> Found | None:
-    """Return the caption with `not` before a verb or a preposition; unless as published, with the auxiliary that
-    English needs.
+def negate_relation(doc: Any, rng: Random, as_published: bool) -> Negated | None:
+    """Return the caption with `not` before a verb or a preposition; None if it has neither, or is negated already.
+    Unless as published, the auxiliary that English needs is added.
     """
     if any(t.dep_ == "neg" for t in doc):
         return None
@@ -72,7 +73,7 @@ def negate_relation(doc: Any, rng: Random, as_published: bool) -> Found | None:
     return _negated_verb(doc, token)
 
 
-def _negated_verb(doc: Any, verb: Any) -> Found:
+def _negated_verb(doc: Any, verb: Any) -> Negated:
     helpers = [c for c in dependents(verb, "aux", "auxpass") if c.tag_ != "TO"]
     base = base_of(verb)
     token, new = verb, f"not {verb.text}"
@@ -87,7 +88,7 @@ def _negated_verb(doc: Any, verb: Any) -> Found:
 # -- there is no -----------------------------------------------------------------------------------------------------
 
 
-def negate_existence(doc: Any, rng: Random, as_published: bool) -> Found | None:
+def negate_existence(doc: Any, rng: Random, as_published: bool) -> Negated | None:
     """Return `There is no X …` for the thing that the caption begins with; None if it begins otherwise."""
     root = next((t for t in doc if t.dep_ == "ROOT"), None)
     if root is None or len(list(doc.sents)) != 1:
@@ -115,7 +116,7 @@ def negate_existence(doc: Any, rng: Random, as_published: bool) -> Found | None:
 
 
 def _without_finite(verb: Any) -> dict[int, str]:
-    """Return the changes that turn a clause's verb into a participle: `is riding` and `rides` to `riding`."""
+    """Return the changes that turn a clause's verb into a participle: `is riding` and `rides` become `riding`."""
     helpers = dependents(verb, "aux", "auxpass")
     if dependents(verb, "neg") or any(c.tag_ in ("MD", "TO") for c in helpers):
         return {}
@@ -135,14 +136,16 @@ def _there_is_no(noun: Any) -> str:
 # -- a sentence appended ---------------------------------------------------------------------------------------------
 
 
-def append_absence(doc: Any, rng: Random, as_published: bool) -> Found | None:
-    """Return the caption followed by a sentence that a thing in it is absent; None if it has no things."""
+def append_absence(doc: Any, rng: Random, as_published: bool) -> Negated | None:
+    """Return the caption followed by a sentence that denies one of its things; None if it has none."""
     nouns = objects(doc)
     return _with_absence(doc.text, rng.choice(nouns)) if nouns else None
 
 
-def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Found | None:
-    """Return the caption with a thing replaced by `something`, followed by a sentence that the thing is absent."""
+def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Negated | None:
+    """Return the caption with a thing replaced by `something`, followed by a sentence that denies the thing; None if it
+    has none that can be replaced.
+    """
     nouns = [n for n in objects(doc) if n.dep_ in ("dobj", "pobj")]
     nouns = [n for n in nouns if n.head.dep_ != "prep" or n.head.head.lower_ not in vague_nouns()]  # a group of people
     if not nouns:
@@ -153,7 +156,7 @@ def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Found | N
     return _with_absence(text, noun)
 
 
-def _with_absence(text: str, noun: Any) -> Found:
+def _with_absence(text: str, noun: Any) -> Negated:
     start, end = phrase(noun)
     kept = [t for t in noun.doc[start:end] if t == noun or t.dep_ == "compound"]
     named = written(spaced(plain(t) for t in kept))

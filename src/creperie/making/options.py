@@ -32,10 +32,10 @@ class MakerOptions:
     seed: int = option(0, "Seed of every random choice.")
     foils: int = option(1, "Foils per kind and caption.", minimum=1)
     apart: bool = option(False, "Rule and grammar makers: every foil in an item of its own.")
-    as_published: bool = option(False, "As the originals do it: broken articles, capitals and blanks stay.")
+    as_published: bool = option(False, "As the published makers: broken articles, capitals and blanks stay.")
     matched: bool = option(
         True,
-        "rules:replace, rules:vl-checklist: no foil that length or word frequency gives away; or more foils.",
+        "Rule makers: limit the foils that `lm=` finds less likely than their captions, or keep them all.",
         flags="--matched/--unmatched",
     )
     tidy: bool = option(True, "One surface style for all captions of an item.")
@@ -47,7 +47,7 @@ class MakerOptions:
     )
     evidence: str = option(
         "likely",
-        "mine:twins: how sure it must be that a caption is false of the other image.",
+        "mine:twins, mine:scenes: the evidence required that a caption is false of the other image.",
         choices=("certain", "likely", "unchecked"),
     )
     lm: str = option(
@@ -55,9 +55,9 @@ class MakerOptions:
         "Rule makers: the language model that must find a foil about as likely as its caption.",
         metavar="URI|none",
     )
-    band: float = option(6.0, "Rule makers: the largest difference that `lm=` may find, in nats.", minimum=0)
+    band: float = option(6.0, "Rule makers: the largest difference in log-likelihood by `lm=`, in nats.", minimum=0)
     corpus: str = option(
-        "", "Captions that show which words people use where (default: the given ones).", metavar="FILE|BENCH"
+        "", "Captions that show which words occur together (default: the given ones).", metavar="FILE|BENCH"
     )
     nli: str = option("", "An entailment classifier: foils must not follow from their caption.", metavar="URI")
 

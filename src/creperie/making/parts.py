@@ -1,8 +1,8 @@
 """Generation in batches: the stage that the engine runs, and its partial results, so that a job can resume.
 
 .out.making/
-  job.json          the job: maker, settings, seed, the captions' digest
-  part-00000.jsonl  the outcomes of one batch of sources, one line per source
+  job.json           the job: maker, settings, digest of the captions, batch size
+  part-000000.jsonl  the outcomes of one batch of sources, one line per source
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
             known = None
         if known is not None and known != wanted and not force:
             different = sorted(k for k in wanted if known.get(k) != wanted[k])
-            what = f"an interrupted generation job with another {', '.join(different) or 'job'} lies in {folder.name}"
-            raise UsageError(what, where=str(out), hint="pass `force=True` to throw it away, or name another `out=`")
+            what = f"{folder.name} has an interrupted generation job with other {', '.join(different) or 'fields'}"
+            raise UsageError(what, where=str(out), hint="pass `force=True` to discard it, or another folder as `out=`")
         if known != wanted:
             for part in folder.glob("part-*"):
                 part.unlink()
@@ -55,7 +55,7 @@ def write_part(folder: Path, number: int, lines: Sequence[str]) -> None:
 
 
 def read_part(folder: Path, number: int, sources: Sequence[str]) -> list[SourceOutcome] | None:
-    """Return the outcomes of a stored batch; None if it is missing or of other sources."""
+    """Return the outcomes of a stored batch; None if it is missing, damaged, or of other sources."""
     try:
         lines = _part(folder, number).read_text(encoding="utf-8").splitlines()
         outcomes = [outcome_of(line) for line in lines]
@@ -89,7 +89,7 @@ def outcome_of(text: str) -> SourceOutcome:
 
 @dataclass(frozen=True)
 class MakeStage:
-    """A maker with its checks. Its parser or model is loaded once per worker, with the first source."""
+    """A stage that runs a maker and its checks. A worker loads the parser or model once, for the first source."""
 
     maker: Maker
 

@@ -25,7 +25,7 @@ ADJECTIVES = frozenset(("JJ", "JJR", "JJS"))
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase. A verb agrees with it in the plural or not."""
+    """A noun phrase, in full and reduced; `plural` is True if a verb agrees with it in the plural."""
 
     words: tuple[str, ...]
     short: tuple[str, ...]  #: determiner and head
@@ -33,7 +33,7 @@ class Phrase:
     plural: bool
 
     def said(self, simple: bool) -> tuple[str, ...]:
-        """Return the words of the phrase."""
+        """Return the words of the phrase; with `simple` only its determiner and head."""
         return self.short if simple else self.words
 
 
@@ -65,7 +65,7 @@ class GrammarEvent:
 
 
 def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
-    """Return the phrase that a noun heads, or why it cannot be moved. `without` are omitted dependents."""
+    """Return the phrase that a noun heads, or why it cannot be moved. Dependents in `without` are left out."""
     if noun.tag_ not in NOUN_TAGS:
         return "an argument is not a noun"
     left_out = {t.i for w in without for t in w.subtree}
@@ -91,12 +91,12 @@ def glued(tokens: Sequence[Any]) -> tuple[str, ...]:
 
 def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
     if tokens[-1].i - tokens[0].i + 1 != len(tokens):
-        return "an argument is torn apart"
+        return "an argument is not contiguous"
     for t in tokens:
         if t.is_punct and t.text not in ("-", "'"):
             return "punctuation within an argument"
         if t.lower_ in read_data("frames")["around"]:
-            return "an argument with the scene around it"
+            return "an argument describes the surroundings"
         if t.lower_ in read_data("frames")["unmoved"]:
             return "an argument refers to another"
         if t.tag_ in ("VBG", "VBZ", "VBP", "VBD", "VB", "MD") and not _inside_noun_phrase(t):
@@ -117,9 +117,7 @@ def _why_unmovable(noun: Any, tokens: list[Any]) -> str:
 
 
 def _inside_noun_phrase(verb: Any) -> bool:
-    """Return True for a participle before its noun (`the running dog`), or a verb in a relative clause with its
-    subject.
-    """
+    """Return True for a participle before its noun (`the running dog`) or a verb of a relative clause."""
     return verb.dep_ in ("amod", "compound", "relcl") or bool(verb.head.dep_ == "relcl")
 
 

@@ -39,7 +39,7 @@ class CandidateVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SourceOutcome:
-    """The outcome of one source: its candidates with verdicts, or why it was skipped."""
+    """The outcome of one source: its candidates with their verdicts, or why it was skipped."""
 
     source: str
     skipped: str = ""
@@ -103,7 +103,9 @@ def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdi
 
 
 def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:
-    """Reject duplicates among the captions of an item; if `whole`, a rejection also rejects the rest of its group."""
+    """Return the verdicts with duplicates within an item rejected; if `whole`, a rejected candidate also rejects the
+    rest of its group.
+    """
     keys = [(v.candidate.subset, word_key(v.candidate.text)) for v in verdicts]
     accepted = [k for k, v in enumerate(verdicts) if not v.reason]
     true = {keys[k] for k in accepted if verdicts[k].candidate.role == "positive"}
@@ -175,19 +177,19 @@ class Tally:
 
 @dataclass(frozen=True)
 class Maker:
-    """A maker of captions; subclasses propose. Makers can be pickled, because they are sent to other processes."""
+    """The base class of makers; a subclass implements `propose`. Makers must be picklable: workers receive a copy."""
 
     name: str
     options: MakerOptions
     #: True if the candidates of a group are accepted or rejected together
     whole = False
-    #: True if several processes help; False for makers that wait for a server or load a large model
+    #: True if several processes share the work; False for makers that wait for a server or load a large model
     parallel = False
-    #: The number of sources per batch, which are proposed for and stored together
+    #: The number of sources per batch; the outcomes of a batch are stored together
     chunk = 512
     #: True if the result depends on the parser
     parses = False
-    #: True if captions are normalised unless the user wants them as they are
+    #: True if captions are normalised unless the user turns this off
     normalises = False
 
     @property
@@ -210,8 +212,10 @@ class Maker:
         """The calls, tokens and cost of the maker's model; empty if it costs nothing."""
         return {}
 
-    def keep_books(self, folder: Path, job: Mapping[str, Any]) -> None:
-        """Record the cost in a file of this folder, so that an interrupted job does not pay twice."""
+    def keep_ledger(self, folder: Path, job: Mapping[str, Any]) -> None:
+        """Record the cost in a file of this folder, so that a resumed job counts what it paid before; the default does
+        nothing.
+        """
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterable[Proposal]:
         """Return one proposal per source, in order. A proposal does not depend on the other sources."""
@@ -260,6 +264,7 @@ def is_sound(item: Item) -> bool:
 
 #: A function from a source, its parse (a spaCy document) and the options to a proposal.
 ProposeOne = Callable[[SourceCaption, Any, MakerOptions], Proposal]
+#: A function from a source and its accepted candidates to items.
 BuildItems = Callable[[SourceCaption, Sequence[Candidate]], list[Item]]
 
 
@@ -271,7 +276,7 @@ class ParsedMaker(Maker):
     own_checks: tuple[Check | BatchCheck, ...] = ()
     build: BuildItems = with_source
     whole: bool = False
-    chooses: bool = False  #: it proposes more foils than are taken
+    chooses: bool = False  #: it proposes more foils than needed, among which `choose` selects
     parallel = parses = normalises = True
 
     @property
@@ -286,12 +291,12 @@ class ParsedMaker(Maker):
             return ""
         return (
             f"{corpus.captions} captions are too few to learn which words go together: only the shipped word lists are "
-            "used (from 400 captions on, or with --corpus, the corpus is)"
+            "used; pass at least 400 captions, or others as --corpus"
         )
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
-        unread = ("attribute_ruler",)  # parts of speech and morphology, which no rule uses
-        docs = parse([s.text for s in sources], self.options.parser, without=unread)
+        unused = ("attribute_ruler",)  # parts of speech and morphology, which no rule uses
+        docs = parse([s.text for s in sources], self.options.parser, without=unused)
         for source, doc in zip(sources, docs, strict=True):
             yield self.propose_one(source, doc, self.options)
 

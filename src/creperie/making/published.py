@@ -25,7 +25,7 @@ from creperie.making.wording import reworded
 SEEN = frozenset((5, 6, 8, 13, 15, 17, 20))
 RAREST = 3.2  #: minimum word frequency on the Zipf scale
 NEAREST = 8  #: maximum number of replacements, those nearest in frequency
-ENOUGH = 4
+ENOUGH = 4  #: number of candidates from which on no further hypernym is searched
 #: A token, and its replacement in dictionary form.
 Replacement = tuple[Any, str]
 Find = Callable[[Any], Iterator[Replacement]]
@@ -42,12 +42,14 @@ class PublishedReplacer:
         rng = dice_for(options.seed, self.maker, source.id)
         finds = (_objects, _attributes, other_verbs if self.maker == "rules:vl-checklist" else _relations)
         pairs = zip(self.kinds, finds)
-        return Proposal([c for kind, find in pairs for c in self._drawn(source, doc, kind, find, options, rng)])
+        return Proposal([c for kind, find in pairs for c in self._candidates(source, doc, kind, find, options, rng)])
 
-    def _drawn(
+    def _candidates(
         self, source: SourceCaption, doc: Any, kind: str, find: Find, options: MakerOptions, rng: Random
     ) -> Iterator[Candidate]:
-        """Yield replacements, of different tokens as long as there are any."""
+        """Yield up to `options.foils` candidates with one token replaced, at random; a token is replaced again only
+        after all others.
+        """
         candidates = list(find(doc))
         rng.shuffle(candidates)
         used: list[int] = []
@@ -89,7 +91,7 @@ def _relations(doc: Any) -> Iterator[Replacement]:
 
 
 def other_verbs(doc: Any) -> Iterator[Replacement]:
-    """Yield VL-CheckList's relations: each verb that has an object, with every other frequent verb."""
+    """Yield VL-CheckList's relations: each verb that has an object, replaced by every other frequent verb."""
     for verb in actions(doc):
         if not dependents(verb, "dobj"):
             continue
@@ -98,7 +100,7 @@ def other_verbs(doc: Any) -> Iterator[Replacement]:
 
 
 def propose_swaps(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
-    """Return a proposal with up to `foils` swaps of each kind, without a check of their meaning."""
+    """Return a proposal with up to `foils` swaps of each kind; their meaning is not checked."""
     rng = dice_for(options.seed, "rules:swap", source.id)
     candidates = []
     nouns = list(noun_pairs(objects(doc)))
@@ -127,7 +129,7 @@ def _alone(token: Any) -> tuple[int, int]:
 
 @cache
 def for_object(noun: str) -> tuple[str, ...]:
-    """Return replacements for a noun: contrasts, else co-hyponyms of its first visible sense."""
+    """Return replacements for a noun: contrasts, else co-hyponyms of its first sense that is a visible thing."""
     own = contrasts(read_data("contrasts")["objects"], noun)
     if own:
         return own
@@ -183,7 +185,7 @@ def _line(net: WordNet, synset: Synset) -> Iterable[str]:
 
 
 def _below(net: WordNet, synset: Synset, part: str, depth: int = 1) -> Iterable[str]:
-    """Yield the words of hyponyms that are understood so: words whose first sense this is, and visible things."""
+    """Yield the words of hyponyms down to `depth` that mean them in their first sense; of nouns only visible things."""
     for below in net.follow(synset, HYPONYM):
         if part != "n" or below.topic in SEEN:
             yield from (w for w in below.words if net.senses(w, part)[:1] == [below])

@@ -56,7 +56,7 @@ class Rewriter(Maker):
             kind = self.name.partition(":")[2]
             tags, refused = {"evidence": "likely"}, reason or enough
             candidates.append(Candidate(source.id, text, "positive", kind, self.name, change, "", tags, refused))
-            enough = enough or ("" if reason else "another text is taken")
+            enough = enough or ("" if reason else "another paraphrase was chosen")
         return Proposal(candidates, skipped="" if candidates else "no word has a synonym in the table")
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
@@ -113,7 +113,7 @@ def _fault(doc: Any, other: Any) -> str | None:
     if old == new:
         return "only an article differs"
     if any(zipf(word) < RARE for word in set(new) - set(old)):
-        return "a word that nobody uses"
+        return "a very rare word, probably a translation error"
     plural = [t for t in other if t.tag_ == "NNS" and any(c.lower_ in ("a", "an") for c in t.lefts)]
     return "an article before a plural" if plural else None
 

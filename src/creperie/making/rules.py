@@ -1,8 +1,9 @@
 """Makers by rule: edits are proposed widely, judged by the truth layer, and ranked by a language model.
 
-Each kind of foil has one function that proposes edits of a parsed caption. Edits that the truth layer finds entailed
-are not foils; the others must be about as likely as the caption. Among the best, `choose` selects foils over all
-captions, so that no edit occurs too often.
+Each kind of foil has one function that proposes edits of a parsed caption. The truth layer must find a replacement
+contradicted by the caption, a swap contradicted or unknown, and an addition compatible. A language model must find the
+foil about as likely as the caption. `choose` then selects among the foils of all captions, so that no edit occurs too
+often.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ from creperie.models import TextScorer, load_model
 
 Propose = Callable[[Any, WordCounts], Iterator[CaptionEdit]]
 EXCHANGED = {"swap-object": "names", "swap-phrase": "phrases", "swap-attribute": "attributes"}
-#: The verdicts of the truth layer that a foil may have; an addition need only not be entailed.
+#: The verdicts of the truth layer that a foil may have, by the first word of its kind (default: those of "replace").
 WANTED: Mapping[str, tuple[str, ...]] = {
     "replace": (CONTRADICTED,),
     "swap": (CONTRADICTED, UNKNOWN),
     "add": (COMPATIBLE,),
     "relation": (CONTRADICTED, UNKNOWN),
 }
-#: How many new pairs of neighbouring words the corpus must have: a thing and what it follows or does, a verb and both
-#: who does it and to what.
+#: How many of a foil's new pairs of neighbouring words must be in the corpus: for a thing the first pair; for a verb
+#: those with its subject and its object; for kinds that are not listed, none.
 ATTESTED = {"replace-object": 1, "replace-relation": 2, "swap-object": 1, "swap-phrase": 1}
 #: Maximum number of edits of a kind that are judged, and of candidates of a kind to choose from.
 MOST_JUDGED, MOST_KEPT = 40, 8
@@ -96,7 +97,9 @@ RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
 
 @dataclass(frozen=True)
 class RuleProposer:
-    """A proposer of up to eight foils of each kind for a caption, the most plausible first, with reasons for none."""
+    """A proposer of up to eight foils per kind (or `foils`, if more), the most plausible first; for a kind without
+    foils it gives the reason.
+    """
 
     maker: str
     corpus: WordCounts
@@ -111,7 +114,7 @@ class RuleProposer:
             candidates += made
             if why:
                 missing[kind] = why
-        reasons = (why for why in missing.values() if why not in (NO_MATERIAL, *NOTHING.values()))
+        reasons = (why for why in missing.values() if why not in (NO_MATERIAL, *NO_EDIT.values()))
         skipped = "" if candidates else next(reasons, NO_MATERIAL)
         return Proposal(candidates, skipped, missing=missing)
 
@@ -119,10 +122,10 @@ class RuleProposer:
         """Return the candidates of a kind, or an empty list and the reason why there are none."""
         edits = list({edit.text: edit for edit in PROPOSERS[kind](doc, self.corpus)}.values())
         if not edits:
-            return [], NOTHING.get(kind, NO_MATERIAL)
+            return [], NO_EDIT.get(kind, NO_MATERIAL)
         edits = [e for e in edits if self.corpus.attests(e.text, source.text, ATTESTED.get(kind, 0))]
         if not edits:
-            return [], "no foil whose words are side by side in the corpus"
+            return [], "no foil whose neighbouring words are in the corpus"
         if len(edits) > MOST_JUDGED:
             edits = dice_for(options.seed, self.maker, source.id).sample(edits, MOST_JUDGED)
         judged = [(edit, _truth(source, doc, kind, edit)) for edit in edits]
@@ -151,15 +154,16 @@ class RuleProposer:
 
 
 NO_MATERIAL = "nothing to change"
-NOTHING = {
+#: Kind of foil → the reason if no edit is proposed.
+NO_EDIT = {
     "replace-object": "no thing that can be replaced",
     "replace-attribute": "no attribute or number that can be replaced",
     "replace-relation": "no preposition or verb that can be replaced",
     "swap-object": "no two things that could change places",
     "swap-attribute": "no two attributes that could change places",
     "swap-phrase": "no two phrases that could change places",
-    "add-object": "no phrase that can go for another",
-    "add-attribute": "no adjective that can go for another",
+    "add-object": "no phrase that an added object can replace",
+    "add-attribute": "no adjective that an added one can replace",
 }
 
 
@@ -168,12 +172,12 @@ def text_scorer(uri: str) -> TextScorer:
     """Return the text scorer of this URI, loaded once."""
     scorer = load_model(uri)
     if not isinstance(scorer, TextScorer):
-        raise UsageError(f"{uri} does not score texts", hint="name a blind model, such as blind:grammar")
+        raise UsageError(f"{uri} does not score texts", hint="pass a blind model as `lm=`, such as blind:grammar")
     return scorer
 
 
 def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
-    """Return log P(foil) − log P(source) of each foil: negative if the foil is less likely; 0 without a model."""
+    """Return log P(foil) − log P(source) for each foil: negative if the foil is less likely; 0 without a model."""
     if not lm or not foils:
         return [0.0] * len(foils)
     scores: list[float] = text_scorer(lm).score_texts([source, *foils]).tolist()
@@ -187,7 +191,7 @@ def _truth(source: SourceCaption, doc: Any, kind: str, edit: CaptionEdit) -> Tru
 
 
 def _spread(close: Sequence[tuple[CaptionEdit, Truth, float]], most: int) -> list[tuple[CaptionEdit, Truth, float]]:
-    """Return the most plausible edits first, alternating between different places of the caption."""
+    """Return up to `most` edits, the most plausible first, alternating between different places of the caption."""
     used: Counter[int] = Counter()
     turns = []
     for one in sorted(close, key=lambda one: abs(one[2])):

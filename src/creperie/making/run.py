@@ -147,11 +147,11 @@ def proposed(
 ) -> Iterator[Callable[[], Iterator[SourceOutcome]]]:
     """Make the candidates of all sources, or continue an interrupted job; yield a function that reads their outcomes.
 
-    The outcomes are those before the choice of foils. Their files beside the folder are removed at the end.
+    The outcomes are those before the choice of foils. Their files, beside the folder, are removed at the end.
     """
     check_target(folder, force, WRITTEN)
     with opened(folder, job, force=force) as parts:
-        maker.keep_books(parts, job)
+        maker.keep_ledger(parts, job)
         make_parts(maker, sources, parts, engine or Local(), progress)
         yield partial(outcomes_in, parts, maker, sources)
         remove_parts(folder)
@@ -180,7 +180,7 @@ def outcomes_in(parts: Path, maker: Maker, sources: Sequence[SourceCaption]) -> 
         outcomes = read_part(parts, number, pieces.ids(number))
         if outcomes is None:
             what = f"part {number} was damaged after it was written"
-            raise DataError(what, where=str(parts), hint="the same command makes it again")
+            raise DataError(what, where=str(parts), hint="repeat the command, which makes the part again")
         yield from outcomes
 
 
@@ -191,7 +191,9 @@ def finish(
     out: Path,
     ledger: Mapping[str, Any] | None = None,
 ) -> Made:
-    """Write the benchmark folder from the outcomes of all captions. `ledger` is the cost paid by other processes."""
+    """Write the benchmark folder from the outcomes of all captions and return the result. `ledger` is the cost, if
+    other processes paid it.
+    """
     paid = maker.ledger if ledger is None else ledger
     cost = {"ledger": dict(paid)} if paid else {}
     with new_folder(out, replace_old=True) as draft:

@@ -26,8 +26,8 @@ from creperie.making.twins import TwinMiner
 NAME = "mine:scenes"
 #: Maximum share of the items with the same contrast of two words, such as "dog ↔ cat" (at least two items are allowed).
 PAIR_SHARE = 0.02
-#: Maximum share of the counts, and of the sizes, that are about the same thing (at least three items are allowed).
-#: Exchanges are not limited.
+#: Maximum share of the items of kind "count", and of kind "size", about the same thing (at least three are allowed).
+#: Other kinds are not limited.
 THING_SHARE = 0.10
 FEWEST = 3
 
@@ -48,7 +48,7 @@ def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMin
         row = Candidate(one.id, two.text, "negative", one.subset, NAME, contrast(one, two), "", tags, refused)
         candidates.setdefault(one.id, []).append(row)
     partners = frozenset(two.id for _, two in pairs)
-    alone = {s.id: "no photograph that says otherwise is left" for s in captions.sources}
+    alone = {s.id: "no photograph with another state of the same things is left" for s in captions.sources}
     return TwinMiner(NAME, options, candidates, alone, partners)
 
 
@@ -60,7 +60,7 @@ def contrast(one: SourceCaption, two: SourceCaption) -> str:
 
 
 def proposed(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
-    """Return as many pairs as possible at random by the seed, each photograph once per kind and things."""
+    """Return random pairs of facts about the same things in different states: as many as possible, each fact once."""
 
     def topic(source: SourceCaption) -> tuple[str, str]:
         return source.subset, str(source.tags["about"])
@@ -80,7 +80,7 @@ def proposed(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
 
 
 def capped(pairs: Sequence[Twin]) -> list[Twin]:
-    """Return the pairs that are kept, so that no contrast and no thing exceeds its share; rare ones come first."""
+    """Return as many pairs as keep each contrast and each thing within its share; rare contrasts are kept first."""
     times = Counter(contrast(*pair) for pair in pairs)
     kept = sorted(pairs, key=lambda pair: (times[contrast(*pair)], pair[0].id))
     while True:
@@ -129,7 +129,7 @@ def half_truths(name: str, options: MakerOptions, captions: Captions) -> HalfTru
             used[about] += 1
             chosen[source.id] = _captions(source, details[source.subset], options.seed)
     skipped = {s.id: "another fact of the photograph is used, or its words are in enough items" for s in usable}
-    alone = {s.id: "not the position of two things that are plain to see" for s in captions.sources}
+    alone = {s.id: "not the position of two clearly visible things" for s in captions.sources}
     return HalfTruthMaker(HALF_TRUTHS, options, chosen, alone | skipped, frozenset())
 
 

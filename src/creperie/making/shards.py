@@ -64,7 +64,7 @@ def make_shard(
     force: bool = False,
     progress: Progress = silent,
 ) -> Made:
-    """Make one share of the captions. If it is interrupted, the same call resumes with the next batch."""
+    """Make one share of the captions and return the result. If interrupted, the same call resumes at the next batch."""
     folder, own = Path(out), shard.of(captions.sources)
     maker = build_maker(request.maker, request.options, captions)  # from all captions: some makers search among them
     job = {**job_of(maker, captions), "shard": str(shard)}
@@ -111,7 +111,7 @@ def merge_making(
     captions = captions or first.request.read()
     if captions.digest != first.job["captions"]:
         what = "the captions are no longer those that the shards were made from"
-        raise DataError(what, where=first.request.captions, hint="bring them back, or make the shards again")
+        raise DataError(what, where=first.request.captions, hint="restore them, or make the shards again")
     maker = build_maker(first.request.maker, first.request.options, captions)
     files = [_checked(shard) for shard in shards]
     outcomes = choose(maker, lambda: _of_captions(captions, chain.from_iterable(map(_lines_of, files))))
@@ -125,7 +125,7 @@ def _of_captions(captions: Captions, outcomes: Iterator[SourceOutcome]) -> Itera
     """Yield the outcomes, one per caption in the order of the captions; raise a DataError if they do not correspond."""
     for source, outcome in zip_longest(captions.sources, outcomes):
         if source is None or outcome is None or outcome.source != source.id:
-            raise DataError("the shards do not hold every caption once", hint="make the shards again")
+            raise DataError("the shards do not contain every caption exactly once", hint="make the shards again")
         yield outcome
 
 

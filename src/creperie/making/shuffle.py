@@ -22,7 +22,7 @@ from creperie.making.rules import rule_maker
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.wording import first_letter_like, plain
 
-TRIES = 8  #: how often a shuffle is repeated that leaves the caption unchanged
+TRIES = 8  #: maximum number of shuffles, until one changes the order of the words
 
 _REMOVED = re.compile(r"([.!\"()*#:;~])")
 _RUNS = re.compile(r"\s{2,}")
@@ -47,7 +47,7 @@ def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal
 
 
 def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool) -> str:
-    """Return a shuffled caption. A shuffle that leaves the order of the words unchanged is tried again.
+    """Return a shuffled caption. A shuffle that does not change the order of the words is repeated up to seven times.
 
     As published, tokens are joined by blanks; otherwise punctuation and blanks stay in place, because a separated comma
     would give the foil away by its length.
@@ -86,7 +86,7 @@ class WordSlot(NamedTuple):
 
 
 def _published_slots(kind: str, text: str, doc: Any) -> list[WordSlot]:
-    """Return the units that ARO shuffles: spaCy tokens, Penn Treebank tokens (trigrams), or words between blanks."""
+    """Return the units that ARO shuffles: spaCy tokens, Penn Treebank tokens (trigrams), or words split at blanks."""
     if kind in ("shuffle-nouns-adjectives", "shuffle-others"):
         return [WordSlot(t.text, t.tag_) for t in doc]
     return [WordSlot(unit) for unit in (text.split(" ") if kind == "shuffle-all" else word_tokens(text))]
@@ -136,7 +136,7 @@ def _permutation(kind: str, slots: Sequence[WordSlot], rng: Random) -> list[int]
 
 
 def word_order(text: str) -> str:
-    """Return the letters and digits of a text: equal for texts that differ only in punctuation and blanks.
+    """Return the letters and digits of a text, lower-cased: equal for texts with the same words in the same order.
 
     >>> word_order("A dog runs .") == word_order(". a dog runs")
     True

@@ -36,7 +36,7 @@ class SourceCaption:
 
 @dataclass(frozen=True)
 class Captions:
-    """All sources of one generation job, their origin, and the place of their images.
+    """All sources of one generation job, their origin, and their image store.
 
     Many sources from a file are read again on every pass; few are held in memory.
     """
@@ -47,7 +47,7 @@ class Captions:
     spec: str = ""  #: the file or benchmark spec that they can be read from again
     bench: Benchmark | None = None  #: the benchmark that they come from; miners also use its false captions
     items: Mapping[str, Item] = field(default_factory=dict)  #: the item of each source of a benchmark
-    drawn_from: Sequence[SourceCaption] = ()  #: the captions of which the sources are a sample
+    drawn_from: Sequence[SourceCaption] = ()  #: all captions, if the sources are a sample of them
 
     @cached_property
     def false(self) -> frozenset[tuple[str, str]]:
@@ -93,12 +93,12 @@ class Streamed(Sequence[SourceCaption]):
         if isinstance(index, slice):
             first, last, step = index.indices(len(self))
             if step != 1:
-                raise ValueError("streamed captions are read from front to back")
+                raise ValueError("streamed captions can be sliced only with step 1")
             part = Streamed(self.pieces, self.start + first, self.start + max(first, last))
             part._last = self._last  # so that adjacent slices do not read a piece twice
             return part
         if not -len(self) <= index < len(self):
-            raise IndexError(f"there are {len(self)} captions, none has number {index}")
+            raise IndexError(f"no caption {index}: there are {len(self)}")
         row = self.start + index % len(self)
         number = bisect_right(self._begins, row) - 1
         return self.piece(number)[row - self._begins[number]]
@@ -122,7 +122,7 @@ def read_captions(spec: str | Path, *, images: str | Path | None = None) -> Capt
     except (OSError, ValueError) as e:  # an invalid file name
         shown = str(spec) if len(str(spec)) < 80 else str(spec)[:77] + "…"
         reason = getattr(e, "strerror", None) or str(e)
-        raise UsageError(f"the captions cannot be read ({reason})", where=shown, hint="check the name") from None
+        raise UsageError(f"the captions cannot be read ({reason})", where=shown, hint="check name or spec") from None
 
 
 def _read(spec: str, images: str | Path | None) -> Captions:
@@ -167,7 +167,7 @@ def _of_pieces(pieces: Pieces) -> Sequence[SourceCaption]:
 
 
 def captions_of(bench: Benchmark) -> Captions:
-    """Return the true captions of a benchmark, each once for its images, with other true captions of these images."""
+    """Return the true captions of a benchmark, each once per image, with the other true captions of that image."""
     true: dict[tuple[str, ...], dict[str, None]] = {}
     rows: dict[str, tuple[str, tuple[str, ...], Item]] = {}
     for item in bench:

@@ -120,7 +120,9 @@ def _are_different_people(first: str, second: str) -> bool:
 
 
 def _turns(left: Any, right: Any, crossed: bool) -> bool:
-    """Return True if the relation of two nouns can be reversed, or if each has its own place or owner."""
+    """Return True if the relation of two nouns can be reversed, or if each has its own place or owner. `crossed` is
+    True for a person and an animal.
+    """
     parts = [c for c in (*left.rights, *right.rights) if c.dep_ in ("acl", "relcl") or c.lower_ in ("in", "with")]
     if crossed and parts:
         return False  # excludes `a horse in a jacket`
@@ -140,8 +142,8 @@ def _turns(left: Any, right: Any, crossed: bool) -> bool:
 
 
 def turns(verb: str, first: str, second: str) -> bool:
-    """Return True if either of two animate nouns could do it to the other; verbs such as `carry` need people of one
-    age.
+    """Return True if each of two animate nouns could do the action to the other. For verbs such as `carry` both must be
+    people of one age.
 
     >>> turns("chase", "goat", "girl"), turns("feed", "man", "dog"), turns("hit", "player", "ball")
     (True, False, False)
@@ -155,7 +157,7 @@ def turns(verb: str, first: str, second: str) -> bool:
 
 
 def _holder(noun: Any) -> Any | None:
-    """Return what a noun belongs to (its verb, who wears or holds it, or what is located there), or None."""
+    """Return what a noun belongs to, or None: its verb, who wears or holds it, or the thing that is located at it."""
     if noun.dep_ == "nsubj":
         return noun.head
     if noun.dep_ == "pobj":
@@ -191,7 +193,9 @@ def adjective_pairs(adjectives: Iterable[Any]) -> Iterator[Pair]:
 
 
 def exchange_spans(doc: Any, left: tuple[int, int], right: tuple[int, int], *, repair: bool) -> str:
-    """Return the caption with two spans of words exchanged; blanks stay in place."""
+    """Return the caption with two spans of words exchanged; blanks stay in place. With `repair`, articles and the first
+    letter are adjusted.
+    """
     (a, b), (c, d) = left, right
     order = [*range(a), *range(c, d), *range(b, c), *range(a, b), *range(d, len(doc))]
     blanks = {d - 1: doc[b - 1].whitespace_, b - 1: doc[d - 1].whitespace_}

@@ -48,8 +48,8 @@ from creperie.making.twins_words import (
 
 NAME = "mine:twins"
 _FILE_NAME = re.compile(r"\S+\.(?:jpe?g|png|gif|webp|bmp|tiff?)", re.IGNORECASE)
-NOTHING = Evidence()
-#: Kind of twins with the same words in another order → how `rules:swap` makes them, what is exchanged, and its name.
+NO_EVIDENCE = Evidence()
+#: Kind of twins with the same words in another order → the function that swaps them, what it exchanges, its name.
 SWAPS = {
     "swap_att": (swapped_attributes, "attributes", "exchanged attributes"),
     "swap_obj": (swapped_objects, "names", "exchanged roles"),
@@ -60,12 +60,12 @@ SWAPS = {
 class TwinPair:
     """Two captions that were compared, and the result."""
 
-    left: int  #: numbers of their sources
-    right: int
+    left: int  #: index of the first caption's source
+    right: int  #: index of the second caption's source
     kind: str = ""
     edit: str = ""
     contrast: Contrast | None = None
-    evidence: Evidence = NOTHING
+    evidence: Evidence = NO_EVIDENCE
     reason: str = ""  #: why they are not twins
 
 
@@ -74,7 +74,7 @@ class TwinMiner(Maker):
     """A maker that proposes for each caption its twins among captions of other images, from a finished search."""
 
     mined: Mapping[str, Sequence[Candidate]]  #: candidates by the id of the first caption
-    skipped: Mapping[str, str]  #: caption → why it has no twin, other than lack of a neighbour
+    skipped: Mapping[str, str]  #: id of a caption → why it has no twin; otherwise it had no neighbour
     partners: frozenset[str]  #: ids of captions that are second in a twin
     parses: bool = False
 
@@ -126,8 +126,8 @@ def _candidate(pair: TwinPair, left: SourceCaption, right: SourceCaption) -> Can
 
 @dataclass
 class TwinSearch:
-    """One search for twins: find neighbours, type, weigh evidence, compare images, match. Only captions with a
-    neighbour are held in memory.
+    """A search for twins: find neighbouring captions, determine the kind of difference, weigh the evidence, compare the
+    images, and match. Only captions with a neighbour are held in memory.
     """
 
     captions: Captions
@@ -140,15 +140,15 @@ class TwinSearch:
         self._read(joined)
         typed = self._typed([self._screened(*row) for row in joined])
         weighed = [self._weighed(pair) for pair in typed]
-        return self._matched(self._seen(weighed))
+        return self._matched(self._of_distinct_images(weighed))
 
     def _joined(self) -> list[tuple[int, int, int]]:
-        """Return neighbours by number; captions of the same image are excluded later, when they are read."""
+        """Return neighbours as (left, right, kind of key); captions of the same image are excluded later."""
         pairs = {(left, right): kind for left, right, kind in reversed(neighbours(self._texts()))}
         return [(*pair, kind) for pair, kind in sorted(pairs.items())]  # once, even if joined by order and by a phrase
 
     def _texts(self) -> Iterator[str]:
-        """Yield the texts of the captions; texts that cannot be mined are empty, with the reason in `skipped`."""
+        """Yield the text of each caption, empty if it cannot be mined; the reason is stored in `skipped`."""
         times: Counter[str] = Counter()
         images: set[str] = set()
         for source in self.captions.sources:
@@ -162,22 +162,22 @@ class TwinSearch:
             if source.id not in self.skipped and len(images) == 1:
                 self.skipped[source.id] = "all captions are of one image"
             elif source.id not in self.skipped and times[source.text] > 1:
-                self.skipped[source.id] = "the same caption stands beside other images"
+                self.skipped[source.id] = "the same caption belongs to several images"
 
     def _read(self, joined: Sequence[tuple[int, int, int]]) -> None:
-        """Keep the sources in these pairs, with their words, and the words of all true captions of their images."""
+        """Store the sources in these pairs, with their words, and the words of all true captions of their images."""
         wanted = {number for left, right, _ in joined for number in (left, right)}
         self.sources = {number: s for number, s in enumerate(self.captions.sources) if number in wanted}
         self.words = {number: words_of(source.text) for number, source in self.sources.items()}
         images = {s.images[0] for s in self.sources.values()}
-        self.said: dict[str, dict[str, frozenset[str]]] = {}
+        self.true_captions: dict[str, dict[str, frozenset[str]]] = {}
         for source in self.captions.sources:
             if source.images and source.images[0] in images:
                 words = frozenset(w.base for w in words_of(source.text))
-                self.said.setdefault(source.images[0], {})[source.text] = words
+                self.true_captions.setdefault(source.images[0], {})[source.text] = words
 
     def _screened(self, left: int, right: int, kind: int) -> TwinPair:
-        """Return what the words alone decide. A pair without a kind and without a reason needs the parse."""
+        """Return the pair as judged by its words alone. If it has neither kind nor reason, a parse must decide."""
         one, two = self.sources[left], self.sources[right]
         if one.images[0] == two.images[0]:
             return TwinPair(left, right, reason="captions of the same image")
@@ -192,7 +192,7 @@ class TwinSearch:
         return TwinPair(left, right, edit=differing.edit, contrast=contrast)
 
     def _spatial(self, pair: TwinPair, one: Spatial, two: Spatial) -> TwinPair:
-        """Return the pair of captions "the X is … the Y", judged by the table of relations that exclude each other."""
+        """Return a pair of captions of the form "the X is … the Y", judged by the table of spatial relations."""
         own_view = depends_on_viewpoint(one.relation)
         swapped = one.relation == two.relation and (one.subject, one.object) == (two.object, two.subject)
         if swapped:
@@ -225,7 +225,7 @@ class TwinSearch:
         differing = difference(*words)
         kind, reason = replaced_kind(differing, pair.contrast, both)
         if not reason and kind != "number" and differ_in_number(both):
-            reason = "also one and several"
+            reason = "a noun also differs in number"
         return replace(pair, kind=kind, reason=reason)
 
     def _crossed(self, pair: TwinPair) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -234,7 +234,7 @@ class TwinSearch:
         return (left.images[0], right.text), (right.images[0], left.text)
 
     def _label(self, image: str, caption: str) -> bool | None:
-        if caption in self.said.get(image, {}):
+        if caption in self.true_captions.get(image, {}):
             return True
         return False if (image, caption) in self.captions.false else None
 
@@ -244,7 +244,7 @@ class TwinSearch:
         cells = []
         for (image, caption), number in zip(self._crossed(pair), (pair.left, pair.right)):
             own = self.sources[number].text
-            others = tuple(words for text, words in self.said[image].items() if text != own)
+            others = tuple(words for text, words in self.true_captions[image].items() if text != own)
             cells.append(CrossedCell(self._label(image, caption), others))
         shared = {w.base for w in self.words[pair.left]} & {w.base for w in self.words[pair.right]}
         evidence = weigh(pair.contrast, cells, shared)
@@ -253,8 +253,8 @@ class TwinSearch:
             reason = f"evidence below {self.options.evidence}"
         return replace(pair, evidence=evidence, reason=reason)
 
-    def _seen(self, pairs: list[TwinPair]) -> list[TwinPair]:
-        """Return the pairs, with near-duplicate photographs rejected; nothing is compared without images."""
+    def _of_distinct_images(self, pairs: list[TwinPair]) -> list[TwinPair]:
+        """Return the pairs, those with near-duplicate photographs rejected; unchanged if there are no images."""
         if not self.captions.images.location:
             return pairs
         hashed = cache(partial(difference_hash, self.captions.images))
@@ -282,8 +282,8 @@ class TwinSearch:
 
 
 def _swapped(doc: Any, other: Sequence[CaptionWord]) -> tuple[str, Contrast | None, str]:
-    """Return kind and contrast if a swap in the first caption, which must change the scene, gives the words of the
-    other; or a reason as third value.
+    """Return (kind, contrast, "") if swapping two words of the first caption gives the words of the other and changes
+    the scene, else ("", None, reason).
     """
     wanted = [w.base for w in other]
     for kind, (swap, exchange, name) in SWAPS.items():

@@ -19,7 +19,7 @@ import numpy as np
 
 from creperie.bench import ImageError, ImageStore, open_image
 from creperie.core import installed
-from creperie.making.twins_words import Contrast, told_by, words_of
+from creperie.making.twins_words import Contrast, words_meaning, words_of
 
 #: Minimum number of other captions of each image for their silence to count as evidence.
 WITNESSES = 2
@@ -27,9 +27,9 @@ WITNESSES = 2
 
 @dataclass(frozen=True)
 class CrossedCell:
-    """One caption on the other's image: its label by people, and the other true captions of that image."""
+    """A caption with its twin's image: the label that people gave, and the other true captions of that image."""
 
-    label: bool | None  #: people found it true or false; None: nobody was asked
+    label: bool | None  #: whether people found it true; None if they were not asked
     others: tuple[frozenset[str], ...]  #: lemmas in each other caption of the image
 
 
@@ -62,9 +62,9 @@ def weigh(contrast: Contrast | None, cells: Sequence[CrossedCell], shared: Colle
     for cell, own, twin in zip(cells, (contrast.left, contrast.right), (contrast.right, contrast.left)):
         if by_logic:
             continue
-        ours, theirs = told_by(own, contrast.name), told_by(twin, contrast.name)
+        ours, theirs = words_meaning(own, contrast.name), words_meaning(twin, contrast.name)
         if (theirs - ours) & set(shared):
-            return Evidence(reason="the captions say the twin's word elsewhere")
+            return Evidence(reason="both captions contain the twin's word elsewhere")
         if any((theirs - ours) & other_words for other_words in cell.others):
             return Evidence(reason="another caption of the image says the twin's word")
         silent += len(cell.others) >= WITNESSES
@@ -143,11 +143,11 @@ MOST_WORDS = 40
 #: Maximum number of captions with the same filler under one key, and of pairs of captions under one key.
 PER_FILLER, PER_KEY = 10, 1_000
 
-Key = tuple[int, int, int]
+Triple = tuple[int, int, int]
 
 
-def neighbours(texts: Iterable[str]) -> list[Key]:
-    """Return pairs of caption numbers with the kind of key they share, (left, right, kind), without duplicates."""
+def neighbours(texts: Iterable[str]) -> list[Triple]:
+    """Return the pairs of captions that share a key, as (left number, right number, kind of key), sorted."""
     numbers: dict[str, int] = {}
     keys, fillers, captions = (array("q") for _ in range(3))
     for caption, text in enumerate(texts):
@@ -159,15 +159,15 @@ def neighbours(texts: Iterable[str]) -> list[Key]:
     rows = np.array([keys, fillers, captions], np.int64)
     rows = rows[:, np.lexsort(rows[::-1])]
     starts = np.flatnonzero(np.diff(rows[0], prepend=rows[0, :1] - 1)) if keys else np.zeros(0, np.int64)
-    pairs: set[Key] = set()
+    pairs: set[Triple] = set()
     for start, end in zip(starts, [*starts[1:], len(keys)]):
         if end - start > 1:
             pairs.update(_pairs(rows[:, start:end].T.tolist()))
     return sorted(pairs)
 
 
-def _keys(words: list[int]) -> Iterator[Key]:
-    """Yield for each key its kind, its hash, and the hash of the filler (the words that the key leaves open)."""
+def _keys(words: list[int]) -> Iterator[Triple]:
+    """Yield (kind, hash, hash of the filler) for each key; the filler is the words that the key leaves open."""
     yield ORDER, hash(tuple(sorted(words))), hash(tuple(words))
     for span in SPANS:
         for at in range(len(words) - span + 1 if len(words) > span else 0):
@@ -175,8 +175,8 @@ def _keys(words: list[int]) -> Iterator[Key]:
             yield PHRASE, hash(rest), hash(tuple(words[at : at + span]))
 
 
-def _pairs(rows: list[list[int]]) -> Iterator[Key]:
-    """Yield the pairs under one key with different fillers; among many rows, each is compared only with the next."""
+def _pairs(rows: list[list[int]]) -> Iterator[Triple]:
+    """Yield the pairs under one key with different fillers; of many rows, each is compared only with the next."""
     few = [row for k, row in enumerate(rows) if k < PER_FILLER or rows[k - PER_FILLER][1] != row[1]]
     reach = max(PER_FILLER, PER_KEY // len(few))
     for k, (key, filler, caption) in enumerate(few):

@@ -16,7 +16,7 @@ SILENT = frozenset({"a", "an", "the", "is", "are", "was", "were", "being"})
 _TOKEN = re.compile(r"[\w'-]*\w")
 #: Number of senses of a word that are used; rare senses are misleading.
 SENSES = 3
-#: Kinds of things for which showing one in a photograph does not imply another beside it.
+#: Kinds of which a photograph usually shows one thing, so that two nouns exclude each other; not clothes or places.
 ONE_THING = frozenset(("animal", "vehicle", "gear", "furniture", "handheld", "food"))
 
 
@@ -42,7 +42,7 @@ class Contrast:
 
 @cache
 def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
-    """Return every word of the exclusion classes: class → its kind, and the groups that contain the word."""
+    """Return word → exclusion class → (the class's kind of item, its groups that contain the word)."""
     table: dict[str, dict[str, tuple[str, list[frozenset[str]]]]] = {}
     for name, entry in read_data("twins")["classes"].items():
         for group in map(frozenset, entry["groups"]):
@@ -132,9 +132,9 @@ def disjoint_nouns(left: str, right: str) -> bool:
 
 
 @cache
-def told_by(word: str, name: str) -> frozenset[str]:
-    """Return words that can express the same as this word: those of its groups in the class, or its synonyms, hyponyms
-    and hypernyms in WordNet.
+def words_meaning(word: str, name: str) -> frozenset[str]:
+    """Return the words that can mean the same as a word: those of its groups in the class `name`, or else its synonyms,
+    hyponyms and hypernyms in WordNet.
     """
     if in_class(name, word):
         return frozenset().union(*_table()[word][name][1])

@@ -1,4 +1,4 @@
-"""Knowledge about verbs and nouns beyond their parse: the alternations they take part in."""
+"""What a parse does not tell about verbs and nouns: passives, particles, recipients, animacy, names of two words."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def listed(table: str, word: str) -> bool:
 
 
 def recipient_preposition(verb: str) -> str | None:
-    """Return `to` or `for` if the verb takes a recipient and two objects, else None: hardly `present her a book`."""
+    """Return the preposition of a verb's recipient, `to` or `for`, if it also allows two objects; else None."""
     return next((link for link in ("to", "for") if listed(link, verb)), None)
 
 

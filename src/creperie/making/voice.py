@@ -28,8 +28,8 @@ from creperie.making.verbs import (
 )
 from creperie.making.wording import sentence
 
-#: The form of the verb: `rides`, `is riding`; and without a finite verb `riding` or `being ridden`, or just `ridden` if
-#: the source says that (a `being` only in the foil would give it away).
+#: The form of the verb: simple (`rides`), progressive (`is riding`), reduced (`riding`, `being ridden`), or bare
+#: (`ridden`, if the source has it: a `being` that only the foil has would give it away).
 Aspect = Literal["simple", "progressive", "reduced", "bare"]
 NO_CLAUSE, NOT_UNDERSTOOD = "no transitive clause", "an auxiliary that is not understood"
 _FINITE = ("VBZ", "VBP", "VBD")
@@ -165,7 +165,7 @@ def _passive_event(verb: Any, body: list[Any]) -> ActionClause | str:
         return form
     base = base_of(verb)
     if listed("place_by", base) or not knows_verb(base):
-        return "`by` may tell a place"
+        return "`by` may introduce a place"
     event = _event(verb, agent, subject, form, body)
     return event if isinstance(event, str) else replace(event, voice="passive")
 

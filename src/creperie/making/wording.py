@@ -54,7 +54,7 @@ def sentence(words: Iterable[str], end: str, like: str) -> str:
 
 
 def fit_articles(words: Sequence[str], source: str = "") -> list[str]:
-    """Return the words with `a` and `an` adjusted to the next word, but for those that the source has before it.
+    """Return the words with `a` and `an` adjusted to the next word, unless the source has them before that word.
 
     >>> fit_articles(["A", "owl", "and", "an", "dog", ",", "an", "mp3"], "An hour with an mp3.")
     ['An', 'owl', 'and', 'a', 'dog', ',', 'an', 'mp3']

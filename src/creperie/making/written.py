@@ -42,7 +42,7 @@ SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
 
 
 class ItemSpool:
-    """Items in order, stored in a folder until all are known."""
+    """A store of items on disk, in order, until all are known."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -103,7 +103,9 @@ class ItemSpool:
 
 
 class CandidateFile:
-    """The file of all candidates, accepted or not, one row each; a source without candidates has a row with why."""
+    """The file of all candidates, accepted or not, one row each; a source without candidates has a row with the
+    reason.
+    """
 
     def __init__(self, path: Path) -> None:
         self._writer = TableWriter(path, SCHEMA)
@@ -112,14 +114,14 @@ class CandidateFile:
     def add(self, source: SourceCaption, outcome: SourceOutcome) -> None:
         self._rows += candidate_rows(source, outcome)
         if len(self._rows) >= SPOOLED:
-            self._pass_on()
+            self._flush()
 
-    def _pass_on(self) -> None:
+    def _flush(self) -> None:
         self._writer.write(pa.Table.from_pylist(self._rows, SCHEMA))
         self._rows = []
 
     def close(self) -> None:
-        self._pass_on()
+        self._flush()
         self._writer.close()
 
 
@@ -135,7 +137,7 @@ def candidate_rows(source: SourceCaption, outcome: SourceOutcome) -> Iterator[di
 
 
 def read_candidates(path: Path) -> Iterator[SourceOutcome]:
-    """Yield the outcomes of a finished generation job, one per source, without their number of calls."""
+    """Yield the outcomes of a finished generation job, one per source, without `calls` and `missing`."""
     import pyarrow.parquet as pq
 
     rows = (row for batch in pq.ParquetFile(path).iter_batches(SPOOLED) for row in batch.to_pylist())

@@ -18,7 +18,7 @@ from creperie.making.candidate import Candidate, Proposal
 from creperie.making.checks import why_unfit
 from creperie.making.choice import choose
 from creperie.making.corpus import WordCounts, count_words
-from creperie.making.edits import other_objects, other_places, other_relations
+from creperie.making.edits import other_objects, other_prepositions, other_relations
 from creperie.making.options import TRIGRAM, MakerOptions
 from creperie.making.pipeline import CandidateVerdict, ParsedMaker, SourceOutcome
 from creperie.making.registry import build_maker
@@ -114,10 +114,10 @@ def test_what_another_caption_of_the_image_mentions_is_no_foil(parser: str, dict
 
 
 def test_prepositions_fit_what_they_govern(dictionary: None) -> None:
-    assert "under" in other_places("on", "table")
-    assert other_places("in", "shirt") == ()
-    assert "behind" in other_places("on", "motorcycle")
-    assert "in" not in other_places("on", "motorcycle")
+    assert "under" in other_prepositions("on", "table")
+    assert other_prepositions("in", "shirt") == ()
+    assert "behind" in other_prepositions("on", "motorcycle")
+    assert "in" not in other_prepositions("on", "motorcycle")
 
 
 def test_kinds_and_dimensions(dictionary: None) -> None:

@@ -11,12 +11,12 @@ from functools import cache
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from creperie.core import CreperieError, ModelError
-from creperie.making.llm.question import PendingQuestion, Talk
+from creperie.making.llm.question import Conversation, PendingQuestion
 from creperie.models import Generator as Model
 from creperie.models import RefusedError, RequestQueue, first_of
 
 R = TypeVar("R")
-#: A function from questions to the model's texts; None: it refuses to answer.
+#: A function from questions to the model's answers; None if it refuses to answer.
 Answer = Callable[[Sequence[PendingQuestion]], Iterable[str | None]]
 
 
@@ -28,16 +28,18 @@ class ServedModel(Model, Protocol):
     def queue(self) -> RequestQueue: ...
 
 
-def hold(talks: Sequence[Talk[R]], model: Model) -> list[R]:
+def run_conversations(conversations: Sequence[Conversation[R]], model: Model) -> list[R]:
     """Run all conversations to completion and return their results in order."""
     if isinstance(model, ServedModel):
-        return _in_threads(talks, model)
-    return _in_rounds(talks, lambda questions: model.generate([q.prompt() for q in questions]))
+        return _in_threads(conversations, model)
+    return _in_rounds(conversations, lambda questions: model.generate([q.prompt() for q in questions]))
 
 
-def _in_threads(talks: Sequence[Talk[R]], model: ServedModel) -> list[R]:
-    """Run each conversation in a thread and return the results. After a failure nothing more is sent, but pending
-    requests are awaited, so that their answers are stored. Single questions that a content filter refuses are recorded.
+def _in_threads(conversations: Sequence[Conversation[R]], model: ServedModel) -> list[R]:
+    """Run each conversation in a thread and return the results.
+
+    After a failure nothing more is sent, but requests in flight are awaited, so that their answers are stored. If a
+    content filter refuses single questions, they have no answer; if it refuses all, the first refusal is raised.
     """
     refused: list[RefusedError] = []
 
@@ -50,7 +52,7 @@ def _in_threads(talks: Sequence[Talk[R]], model: ServedModel) -> list[R]:
                 yield None
 
     with model.queue as queue, ThreadPoolExecutor(2 * max(1, int(queue.endpoint.concurrency))) as pool:
-        futures = [pool.submit(_in_rounds, [talk], answer) for talk in talks]
+        futures = [pool.submit(_in_rounds, [conversation], answer) for conversation in conversations]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
             failures = [e for f in futures if f.done() and (e := f.exception()) is not None]
@@ -65,14 +67,14 @@ def _in_threads(talks: Sequence[Talk[R]], model: ServedModel) -> list[R]:
                 pool.shutdown(cancel_futures=True)
             raise
     if refused and not model.queue.ledger.calls and not model.queue.ledger.cached:
-        raise first_of(refused, len(refused))  # a server that refuses everything has a general objection
+        raise first_of(refused, len(refused))  # the server refuses everything, not single questions
     return [f.result()[0] for f in futures]
 
 
-def _in_rounds(talks: Sequence[Talk[R]], answer: Answer) -> list[R]:
+def _in_rounds(conversations: Sequence[Conversation[R]], answer: Answer) -> list[R]:
     """Run conversations in rounds and return the results; each round asks all open questions together."""
     results: dict[int, R] = {}
-    pending: dict[int, list[PendingQuestion]] = {number: [] for number in range(len(talks))}
+    pending: dict[int, list[PendingQuestion]] = {number: [] for number in range(len(conversations))}
     begun: set[int] = set()
     while pending:
         for number, asked in list(pending.items()):
@@ -80,7 +82,7 @@ def _in_rounds(talks: Sequence[Talk[R]], answer: Answer) -> list[R]:
             if len(replies) < len(asked):
                 continue
             try:
-                asks = talks[number].send(replies) if number in begun else next(talks[number])
+                asks = conversations[number].send(replies) if number in begun else next(conversations[number])
                 begun.add(number)
                 pending[number] = [PendingQuestion(ask) for ask in asks]
             except StopIteration as end:
@@ -89,7 +91,7 @@ def _in_rounds(talks: Sequence[Talk[R]], answer: Answer) -> list[R]:
         questions = [q for asked in pending.values() for q in asked if q.reply is None]
         for question, text in zip(questions, answer(questions) if questions else (), strict=True):
             question.take(text)
-    return [results[number] for number in range(len(talks))]
+    return [results[number] for number in range(len(conversations))]
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The makers that ask a language model: their checks, items, and what they will cost: calls × tokens × price."""
+"""The makers that ask a language model: their checks, their items, and the estimate of their cost."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 from creperie.bench import Item, choice
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, Role
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed, why_unfit
-from creperie.making.llm.flight import ServedModel, generator, hold, spent
+from creperie.making.llm.flight import ServedModel, generator, run_conversations, spent
 from creperie.making.llm.prompts import PromptStep, Template, read_template
-from creperie.making.llm.question import TRIES, Reply, Talk
+from creperie.making.llm.question import TRIES, Conversation, Reply
 from creperie.making.pipeline import Maker, with_source
 from creperie.making.source import SourceCaption
 from creperie.models import ModelURI, parse_uri
 
 #: Captions per batch: many for servers, so that few requests wait for the last answers of a batch.
 SERVER_CHUNK, LOCAL_CHUNK = 128, 8
-#: options of an endpoint that affect speed or cost, not its answers
-HOW_NOT_WHAT = frozenset(("concurrency", "rpm", "retries", "timeout", "price_in", "price_out", "budget", "key_env"))
+#: Options of an endpoint that affect speed or cost, not its answers.
+SPEED_AND_COST = frozenset(("concurrency", "rpm", "retries", "timeout", "price_in", "price_out", "budget", "key_env"))
 ROUNDS = 4  #: maximum rounds for a second positive
 
 
@@ -32,7 +32,7 @@ class LLMMaker(Maker):
     """A maker that asks a text generator."""
 
     template: Template
-    workflow: Callable[[LLMMaker, SourceCaption], Talk[Proposal]]
+    workflow: Callable[[LLMMaker, SourceCaption], Conversation[Proposal]]
     foils: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: the false captions of each source's item
     enriched: Mapping[str, Item] = field(default_factory=dict)  #: sources that represent all captions of an item
     covered: frozenset[str] = frozenset()  #: sources that another source represents
@@ -44,7 +44,7 @@ class LLMMaker(Maker):
 
     @property
     def compose(self) -> str:
-        """The step that writes the new caption: by default, additions keep the number of words."""
+        """The name of the step that writes the new caption; by default, additions keep the number of words."""
         matched = self.family == "add" and not self.options.as_published
         return "compose-matched" if matched else "compose"
 
@@ -57,7 +57,7 @@ class LLMMaker(Maker):
         digests = [self.template.digest]
         if self.family == "paraphrase":
             digests.append(read_template("validate", self.options.prompts).digest)
-        own = {"model": what_answers(self.options.model), "prompts": "+".join(digests)}
+        own = {"model": answering_uri(self.options.model), "prompts": "+".join(digests)}
         return {**self.options.settings, **own}
 
     @property
@@ -81,14 +81,14 @@ class LLMMaker(Maker):
         """
         return spent(generator(self.options.model)) if self.options.model.startswith("api:") else {}
 
-    def keep_books(self, folder: Path, job: Mapping[str, Any]) -> None:
+    def keep_ledger(self, folder: Path, job: Mapping[str, Any]) -> None:
         """For a server, record the cost in a file of this folder whose name is unique to the job."""
         if self.options.model.startswith("api:") and isinstance(served := generator(self.options.model), ServedModel):
             digest = hashlib.sha256(json.dumps(job, sort_keys=True, default=str).encode()).hexdigest()
             served.queue.ledger.keep_in(folder / f"ledger-{digest[:16]}.jsonl")
 
     def propose(self, sources: Sequence[SourceCaption]) -> list[Proposal]:
-        return hold([self.workflow(self, s) for s in sources], generator(self.options.model))
+        return run_conversations([self.workflow(self, s) for s in sources], generator(self.options.model))
 
     def items(self, source: SourceCaption, accepted: Sequence[Candidate]) -> list[Item]:
         if source.id in self.enriched:
@@ -114,21 +114,21 @@ def _enriched(item: Item, accepted: Sequence[Candidate]) -> list[Item]:
     return [replace(item, subset=f"{item.subset}-{n}", captions=c, tags=tags) for n, c in named.items()]
 
 
-def what_answers(uri: str) -> str:
+def answering_uri(uri: str) -> str:
     """Return a model URI without the options that do not change answers, so that a job can resume with a larger budget.
 
-    >>> what_answers("api:m?base_url=http://x/v1&budget=2")
+    >>> answering_uri("api:m?base_url=http://x/v1&budget=2")
     'api:m?base_url=http%3A%2F%2Fx%2Fv1'
     """
     if not uri.startswith("api:"):
         return uri
     parsed = parse_uri(uri)
-    options = {k: v for k, v in parsed.options.items() if k not in HOW_NOT_WHAT}
+    options = {k: v for k, v in parsed.options.items() if k not in SPEED_AND_COST}
     return str(ModelURI(parsed.kind, parsed.name, options))
 
 
 def _extends_its_own(source: SourceCaption, candidate: Candidate) -> str | None:
-    """Return the reason if an enriched caption drops words of the caption that it enriches, else None."""
+    """Return the reason for rejection if an enriched caption drops words of its original or adds none, else None."""
     own = replace(source, text=str(candidate.tags.get("original", source.text)))
     return vocabulary_extended(own, candidate)
 
@@ -138,11 +138,11 @@ def _with_foils(item: Item, foils: Sequence[str]) -> Item:
     return replace(item, captions=(*item.captions, *foils), match=match)
 
 
-CHARACTERS_A_TOKEN = 4.0  #: for English text, approximately
+CHARACTERS_PER_TOKEN = 4.0  #: for English text, approximately
 
 
 def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str, Any]:
-    """Return calls, tokens and dollars if every first answer is valid, and the worst case with retries."""
+    """Return the calls, tokens and dollars if every first answer is valid, and the worst case with all retries."""
     asked = [(step, s.text) for s in sources if not why_unfit(s.text) for step in usual_steps(maker)]
     rounds = ROUNDS if maker.family == "paraphrase" else 1
     return count(maker.options.model, asked, rounds * TRIES)
@@ -157,7 +157,7 @@ def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES)
             fixed[step.head] = _step_tokens(step)
         reads, writes = fixed[step.head]
         calls += 1
-        tokens_in += reads + len(caption) / CHARACTERS_A_TOKEN
+        tokens_in += reads + len(caption) / CHARACTERS_PER_TOKEN
         tokens_out += writes
     cost = _cost(uri, tokens_in, tokens_out)
     worst = None if cost is None else round(cost * tries, 6)
@@ -169,7 +169,7 @@ def cost_sentence(estimate: Mapping[str, Any]) -> str:
     """Return the estimate as one line of text."""
     calls, tokens = f"{estimate['calls']:,} calls", f"{estimate['tokens_in']:,} tokens read"
     cost = estimate["cost"]
-    price = "price not known (?price_in= and ?price_out= tell it)" if cost is None else f"${cost:.4f}"
+    price = "price not known (set ?price_in= and ?price_out=)" if cost is None else f"${cost:.4f}"
     written = f"{estimate['tokens_out']:,} written"
     return f"estimate: {calls}, {tokens}, {written}, {price} (at worst {estimate['worst']['calls']:,} calls)"
 
@@ -187,7 +187,7 @@ def usual_steps(maker: LLMMaker) -> list[PromptStep]:
 def _step_tokens(step: PromptStep) -> tuple[float, float]:
     written = mean(len(json.dumps(o, ensure_ascii=False)) for _, o in step.demonstrations)
     read = len(step.text(step.demonstrations[0][0]))
-    return read / CHARACTERS_A_TOKEN, written / CHARACTERS_A_TOKEN
+    return read / CHARACTERS_PER_TOKEN, written / CHARACTERS_PER_TOKEN
 
 
 def _cost(uri: str, tokens_in: float, tokens_out: float) -> float | None:

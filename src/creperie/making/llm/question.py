@@ -1,8 +1,8 @@
 """Questions to a generator: how they are asked, how answers are parsed, and when they are repeated.
 
-A *talk* is a generator function: it yields questions, is sent their replies, and returns a result. If an answer cannot
-be parsed, the question is asked again with a note that says what was wrong; the note also makes the request a new one,
-so that a server or cache does not return the same answer.
+A *conversation* is a generator function: it yields questions, is sent their replies, and returns a result. If an answer
+cannot be parsed, the question is asked again with a note that says what was wrong; the note also makes the request a
+new one, so that a server or cache does not return the same answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Ask:
-    """A question. `objection` returns what is wrong with a parsed answer to what was given, or an empty text."""
+    """A question. `objection` gets the input and the parsed answer and returns what is wrong, or an empty text."""
 
     step: PromptStep
     given: Given
@@ -42,7 +42,7 @@ class Reply:
     calls: int = 1
 
 
-Talk = Generator[Sequence[Ask], list[Reply], R]
+Conversation = Generator[Sequence[Ask], list[Reply], R]
 
 
 @dataclass
@@ -71,7 +71,7 @@ class PendingQuestion:
         )
 
     def take(self, text: str | None) -> None:
-        """Read the model's answer; None if it refuses to answer."""
+        """Parse the model's answer and set `reply` if it is valid or the last; `text` is None if the model refuses."""
         self.tries += 1
         if text is None:
             self.reply = Reply(None, self.text, "refused by the server", self.tries)

@@ -16,14 +16,14 @@ from creperie.core import Progress, UsageError, silent, write_json
 from creperie.engine import Engine, Held, Local
 from creperie.lang import CONTRADICTED, ENTAILED, truth
 from creperie.making.checks import entailment
-from creperie.making.llm.flight import generator, hold, spent
-from creperie.making.llm.maker import LOCAL_CHUNK, SERVER_CHUNK, count, what_answers
+from creperie.making.llm.flight import generator, run_conversations, spent
+from creperie.making.llm.maker import LOCAL_CHUNK, SERVER_CHUNK, answering_uri, count
 from creperie.making.llm.prompts import is_na, read_template
-from creperie.making.llm.question import Ask, Talk
+from creperie.making.llm.question import Ask, Conversation
 from creperie.making.llm.workflow import is_duplicate
 
 Wanted = Literal["same", "different", "crossed"]
-TRUTH_LAYER = "truth"  #: given instead of a model's URI: the rules of `creperie.lang.truth` judge
+TRUTH_LAYER = "truth"  #: in place of a model's URI: the rules of `creperie.lang.truth` judge
 COLUMNS = ("subset", "item", "first", "second", "wanted", "valid", "code", "reason", "correction", "answer")
 SURE = 0.5  #: P(entailment) from which on a caption counts as entailed
 #: code of a negative verdict → its message
@@ -48,7 +48,7 @@ class CaptionPair:
 
     @property
     def fault(self) -> str:
-        """The code of the verdict if the captions are not as they should be."""
+        """The code of a negative verdict on this pair."""
         return "not-equivalent" if self.wanted == "same" else "negative-equivalent"
 
 
@@ -97,7 +97,7 @@ class Validation:
         of_all, of_failed = Counter(s for s, _ in items), Counter(s for s, _ in self.failed)
         document: dict[str, Any] = {
             "bench": self.bench,
-            "model": what_answers(self.model),
+            "model": answering_uri(self.model),
             "items": len(items),
             "skipped": self.skipped,
             "pairs": len(self.verdicts),
@@ -128,7 +128,7 @@ def pairs_of(item: Item) -> Iterator[CaptionPair]:
             yield CaptionPair(item.subset, item.id, item.captions[first], item.captions[j], wanted)
 
 
-def ask_about(pair: CaptionPair, prompts: str = "") -> Talk[PairVerdict]:
+def ask_about(pair: CaptionPair, prompts: str = "") -> Conversation[PairVerdict]:
     """Ask a language model about a pair and return its verdict."""
     step = read_template("validate", prompts)["validate"]
     reply = (yield [Ask(step, {"first": pair.first, "second": pair.second})])[0]
@@ -228,7 +228,7 @@ class ValidateStage:
         if self.uri == TRUTH_LAYER:
             return [judged_by_truth(pair) for pair in pairs]
         if not self.nli:
-            return hold([ask_about(p, self.prompts) for p in pairs], generator(self.uri))
+            return run_conversations([ask_about(p, self.prompts) for p in pairs], generator(self.uri))
         judge = entailment(self.uri)
         forth = judge.probabilities([(p.first, p.second) for p in pairs])
         back = judge.probabilities([(p.second, p.first) for p in pairs])
@@ -267,5 +267,5 @@ def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
     with new_folder(folder) as draft:
         write_json(draft / "validation.json", validation.document)
         write_table(pa.Table.from_pylist(rows, schema=schema), draft / "verdicts.parquet")
-        if (weighed := reweighed(bench, what_answers(validation.model), validation.failed)) is not None:
+        if (weighed := reweighed(bench, answering_uri(validation.model), validation.failed)) is not None:
             save(weighed, draft / "weighed")

@@ -15,16 +15,15 @@ from creperie.making.candidate import Candidate, Proposal, Role, dice_for
 from creperie.making.checks import word_key
 from creperie.making.llm.maker import ROUNDS, SERVER_CHUNK, LLMMaker
 from creperie.making.llm.prompts import Fields, is_na, read_template
-from creperie.making.llm.question import Ask, Given, Talk
+from creperie.making.llm.question import Ask, Conversation, Given
 from creperie.making.options import MakerOptions
 from creperie.making.source import Captions, SourceCaption
 
 
-def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
+def replace_or_add(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
     """Locate concepts, propose new ones for some of them, compose a caption with each, and return the proposal.
 
-    Additions that are longer than the caption would be given away by length, so filler words are removed unless
-    `as_published`.
+    A longer caption would reveal an addition, so filler words are removed unless `as_published`.
     """
     located = (yield [Ask(maker.template["locate"], {"caption": source.text}, objection=_is_not_there)])[0]
     if located.fields is None:
@@ -61,7 +60,7 @@ def _choose(maker: LLMMaker, source: SourceCaption, concepts: Sequence[str]) -> 
     return chosen
 
 
-def swap(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
+def swap(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
     """Ask in one question whether two phrases can be swapped, and for the swap; return the proposal."""
     asked = Ask(maker.template["swap"], {"caption": source.text}, objection=_contradicts_itself)
     reply = (yield [asked])[0]
@@ -73,7 +72,7 @@ def swap(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
     return Proposal((maker.candidate(source, reply.fields["sentence"], "negative", edit),), calls=reply.calls)
 
 
-# -- objections: answers that can be read but cannot be meant --------------------------------------------------------
+# -- objections to answers that can be parsed but make no sense ------------------------------------------------------
 
 
 def _contradicts_itself(given: Given, fields: Fields) -> str:
@@ -131,15 +130,15 @@ def is_superfluous(first: str, second: str) -> bool:
 
 
 def guard(first: str, second: str) -> str:
-    """Return what Algorithm 1 finds wrong with a second positive, or an empty text."""
+    """Return what SugarCrepe++'s Algorithm 1 finds wrong with a second positive, or an empty text."""
     if is_duplicate(first, second):
         return "identical to the source"
     return "superfluous output" if is_superfluous(first, second) else ""
 
 
-def second_positive(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
-    """Run Algorithms 1 and 2 with a bounded number of rounds and return the proposal. Every attempt is kept with the
-    reason of its refusal, and the validator's corrections are kept as alternatives.
+def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
+    """Run SugarCrepe++'s Algorithms 1 and 2, for a bounded number of rounds, and return the proposal. It contains every
+    refused attempt with the reason, and the validator's corrections as alternatives.
     """
     rng = dice_for(maker.options.seed, maker.name, source.id)
     kept: list[Candidate] = []
@@ -166,9 +165,9 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
     return Proposal(kept, calls=calls)
 
 
-def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Talk[Proposal]:
-    """Run Algorithm 2's validator. The proposal is empty if it accepts; otherwise `skipped` says that it does not, and
-    the candidate is its correction or its unreadable answer.
+def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Conversation[Proposal]:
+    """Return the verdict of Algorithm 2's validator: an empty proposal if it accepts; otherwise `skipped` is set, and
+    the candidate is its correction, if usable, or its unreadable answer.
     """
     step = maker.validator
     reply = (yield [Ask(step, {"first": source.text, "second": text})])[0]
@@ -185,7 +184,7 @@ def judged(maker: LLMMaker, source: SourceCaption, text: str) -> Talk[Proposal]:
     return Proposal((replace(kept, kind="correction"),), refused, reply.calls)
 
 
-def enrich(maker: LLMMaker, source: SourceCaption) -> Talk[Proposal]:
+def enrich(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
     """Ask for each caption with more details; return the proposal. All captions of an item are enriched, or none."""
     if source.id in maker.covered:
         return Proposal(skipped="enriched with the first caption of its item")

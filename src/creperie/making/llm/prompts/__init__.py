@@ -8,8 +8,8 @@
     temperature = 0.0
     max_tokens = 120
     instruction = "…"
-    given = ["caption"]                 # what the model is told
-    answer = { concepts = "texts" }     # what it must answer: text, texts, text-or-na, yesno
+    given = ["caption"]                 # the fields of the input
+    answer = { concepts = "texts" }     # the fields of the answer and their kinds: text, texts, text-or-na, yesno
 
     [[demonstration]]
     caption = "…"
