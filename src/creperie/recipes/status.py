@@ -197,16 +197,16 @@ def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command
     lines = [
         "# The papers, table by table",
         "",
-        f"Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables. What is needed",
-        "is written by hand; everything else is derived, and every command that shows something was run.",
+        f"Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables. The lines",
+        '"Needed for" are written by hand, all others are derived; every command after "Shown by" was run.',
         "",
         f"{len(parts)} tables and figures: {counts}. The tables print {whole['printed']:,} numbers;",
         f"{computed} to the last printed digit.",
         "",
         "`creperie cook RECIPE` makes the tables; `--profile local --data DIR` computes on the published items.",
-        "*Computed*: by the paper's model on its items. *Stand-ins*: rows of other models or items, which their names",
-        "say; they are not compared. *Missing*: models that no URI loads. *Our prompts*: asked in creperie's words;",
-        "`--prompts FILE` takes the paper's, by figure. `creperie cook status --json` has every row and cell.",
+        "*Computed* counts the numbers of the paper's model on its items; *stand-ins* are rows of other models or",
+        "items, named and not compared; *missing* are models that no URI loads; *our prompts* are rows in creperie's",
+        "words (`--prompts FILE` takes the paper's, by figure). `creperie cook status --json` has every row and cell.",
         "",
     ]
     for paper in dict.fromkeys(p.paper for p in parts):
