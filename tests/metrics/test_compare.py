@@ -198,7 +198,7 @@ def test_paired_p_values_are_uniform_under_the_null_down_to_five_clusters() -> N
 def test_comparing_what_cannot_be_compared() -> None:
     with pytest.raises(UsageError, match="x has 2 items, y has 1"):
         compare(np.ones(2), np.ones(1), names=("x", "y"))
-    with pytest.raises(UsageError, match="1 clusters for 2 items"):
+    with pytest.raises(UsageError, match="one cluster label per item, given 1 for 2 items"):
         compare(np.ones(2), np.ones(2), clusters=np.zeros(1))
     with pytest.raises(UsageError, match="no covered item in common"):
         compare(np.array([VOID]), np.array([HIT]))
@@ -253,7 +253,7 @@ def test_pairs_that_are_not_numbers_are_left_out() -> None:
     assert found.n == 3
     assert math.isnan(found.low)  # too few for an interval
     assert not math.isnan(found.p)
-    with pytest.raises(UsageError, match="2 values against 3"):
+    with pytest.raises(UsageError, match="2 and 3 values"):
         pearson([1, 2], [1, 2, 3])
 
 

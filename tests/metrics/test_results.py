@@ -147,7 +147,7 @@ def test_what_is_void_and_what_is_vacuous() -> None:
 
 
 def test_a_task_that_applies_to_nothing_says_which_do() -> None:
-    with pytest.raises(UsageError, match=r"'group' has nothing to compare.*tasks that have: itt"):
+    with pytest.raises(UsageError, match=r"'group' has nothing to compare.*choose among: itt"):
         evaluate("group", layout_of([PAIR, TRIPLE]), np.zeros(5))
     assert applicable(layout_of([PAIR]), ["text_text"]) == []
     assert "tot" in applicable(layout_of([TRIPLE]))
@@ -155,9 +155,9 @@ def test_a_task_that_applies_to_nothing_says_which_do() -> None:
 
 
 def test_labels_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(UsageError, match="1 labels for 2 items"):
+    with pytest.raises(UsageError, match="one subset label per item, given 1 for 2 items"):
         evaluate("itt", layout_of([PAIR] * 2), np.zeros(4), subsets=["a"])
-    with pytest.raises(UsageError, match="3 clusters for 2 items"):
+    with pytest.raises(UsageError, match="one cluster label per item, given 3 for 2 items"):
         evaluate("itt", layout_of([PAIR] * 2), np.zeros(4), clusters=np.zeros(3))
 
 

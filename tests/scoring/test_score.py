@@ -245,10 +245,10 @@ def test_tasks_that_the_model_or_the_benchmark_cannot_do_are_refused(
     triples: Benchmark, texts_model: Callable[..., Any], dual_model: Callable[..., Any]
 ) -> None:
     with pytest.raises(
-        UsageError, match="'itt' needs image_text scores, which this model does not give; it can do: tot"
+        UsageError, match="'itt' needs image_text scores, which this model does not give; choose among: tot"
     ):
         score(triples, texts_model(), tasks=["itt"])
-    with pytest.raises(UsageError, match="'t2i' has nothing to compare in any item; tasks that have: itt, tot, blind"):
+    with pytest.raises(UsageError, match="'t2i' has nothing to compare in any item; choose among: itt, tot, blind"):
         score(triples, dual_model(), tasks=["t2i"])
     with pytest.raises(UsageError, match="did you mean 'itt'"):
         score(triples, dual_model(), tasks=["itts"])

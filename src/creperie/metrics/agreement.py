@@ -1,9 +1,9 @@
 """How far raters agree: Cohen's and Fleiss' kappa, Krippendorff's alpha, with intervals over items or clusters.
 
 Ratings are a matrix (items, raters) of numbers; NaN marks a missing rating. For nominal ratings, and for perfect
-agreement on any scale, the interval comes from the likelihood of the agreeing and disagreeing pairs (kappa.py), so that
-unanimous agreement with only one rare answer gives a wide interval. Coefficients of ordinal and numeric ratings get the
-interval of a share.
+agreement on any scale, the interval comes from the likelihood of the agreeing and disagreeing pairs (kappa.py): it is
+wide if all raters agree but nearly all answers are the same. Other ordinal and numeric coefficients are scaled to
+[0, 1] and get the interval of a share.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ Scale = Literal["nominal", "ordinal", "interval"]
 
 @dataclass(frozen=True)
 class Agreement:
-    """A coefficient over `n` items that at least two raters rated, with its interval."""
+    """A coefficient over `n` items that at least two raters rated, with its interval.
+
+    `interval` names the method, or says why `low` and `high` are NaN.
+    """
 
     value: float
     low: float
@@ -56,7 +59,7 @@ def cohen_kappa(
     clusters: np.ndarray | None = None,
     settings: MetricSettings = DEFAULT,
 ) -> Agreement:
-    """Return Cohen's kappa of two raters; linear and quadratic weights use the distance of the (sorted) ratings.
+    """Return Cohen's kappa of two raters; weights use the distance between the ranks of the distinct ratings.
 
     >>> round(cohen_kappa(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])).value, 3)
     0.5
@@ -143,15 +146,17 @@ def krippendorff_alpha(
 
 
 def _ordinal_distance(each: np.ndarray) -> np.ndarray:
-    """Return the squared distance between every two ranks: the number of ratings from the middle of one to the middle
-    of the other.
+    """Return the squared distance between every two values, where `each` is the number of ratings with each value: the
+    distance is the number of ratings from the middle of one value to the middle of the other.
     """
     middle = np.cumsum(each, axis=-1) - each / 2
     return (middle[..., :, None] - middle[..., None, :]) ** 2
 
 
 def _moments(matrix: np.ndarray) -> np.ndarray:
-    """Return, for each item, the squared differences between its ratings, their number, sum and sum of squares."""
+    """Return four columns per item: the sum of the squared differences over all ordered pairs of its m ratings, divided
+    by m − 1; m; and the sum and the sum of squares of the centred ratings.
+    """
     # Centred on the overall mean: squares of large ratings would lose the differences to rounding.
     centred = matrix - np.nanmean(matrix) if len(matrix) else matrix
     m = (~np.isnan(matrix)).sum(axis=1)
@@ -169,7 +174,9 @@ def _rated(ratings: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray
     """Return the ratings of items that at least two raters rated, and the clusters of these items."""
     matrix = np.asarray(ratings, np.float64)
     if matrix.ndim != 2:
-        raise UsageError(f"ratings have {matrix.ndim} axes", hint="give a matrix of items × raters, NaN for no rating")
+        raise UsageError(
+            f"ratings have {matrix.ndim} axes, not 2", hint="give a matrix (items, raters), NaN for no rating"
+        )
     enough = (~np.isnan(matrix)).sum(axis=1) >= 2
     return matrix[enough], cluster_labels(clusters, len(matrix))[enough]
 

@@ -90,8 +90,8 @@ def compare(
 ) -> Comparison:
     """Return the comparison of two models' outcomes on the same items, in the same order.
 
-    Interval and p-value come from one model of the difference (`difference_confidence`): clusters are independent, and
-    items within a cluster share one intra-class correlation, also if cluster size depends on which model is better.
+    Interval and p-value come from one model of the difference (`difference_confidence`): clusters are independent,
+    items within a cluster share one intra-class correlation, and cluster size may depend on which model is better.
     McNemar's test is exact if items are independent. It counts the items on which one model is better; with
     `ties="half"` a tie is better than a miss and worse than a hit.
     """

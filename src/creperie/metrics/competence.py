@@ -2,8 +2,8 @@
 
 Accuracy is estimated by the one-coin model of Dawid and Skene (1979): each person is right with an individual
 probability, and all wrong answers are equally likely. Questions with a known answer take part with that answer fixed.
-crowd-kit has the same model, but needs transformers and nltk, which an annotation server does not; the tests hold its
-figures.
+crowd-kit has the same model, but needs transformers and nltk, which an annotation server does not; the tests compare
+with its figures.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Competence:
 
 
 def dawid_skene(votes: Votes, rounds: int = 100, prior: tuple[float, float] = PRIOR) -> Competence:
-    """Estimate accuracies and labels by expectation maximisation, starting from the shares of votes.
+    """Return accuracies and labels, estimated by expectation maximisation that starts from the shares of votes.
 
     >>> question, person = np.divmod(np.arange(30), 3)
     >>> label = np.where(person < 2, question % 2, 0)

@@ -70,7 +70,7 @@ def integration_gap(
     0.5
     """
     if len(parts) != len(owner) or (len(owner) and int(owner.max()) >= len(whole)):
-        raise UsageError(f"{len(owner)} owners for {len(parts)} parts of {len(whole)} items")
+        raise UsageError(f"{len(owner)} owners for {len(parts)} parts: give each part one of the {len(whole)} items")
     counts = [np.bincount(owner[parts == kind], minlength=len(whole)) for kind in (VOID, MISS, TIE, HIT)]
     void, miss, tie, _ = (count > 0 for count in counts)
     void |= sum(counts) == 0
@@ -79,7 +79,7 @@ def integration_gap(
 
 
 class Equivalence(NamedTuple):
-    """A difference with the 90 % interval of two one-sided tests, and whether it is surely below the margin."""
+    """A difference with the 90 % interval of two one-sided tests, and whether it is significantly below the margin."""
 
     difference: float
     low: float

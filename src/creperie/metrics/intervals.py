@@ -5,14 +5,15 @@
 
 *F1* combines the intervals of its two shares, true captions and foils that are judged right (MOVER).
 
-*Every other statistic* between two bounds (AUROC, a mean rank, kappa on ratings that are not nominal) is treated as a
-share: the change of the statistic without an item or cluster (jackknife) says how right that item or cluster is.
+*Every other statistic* between two bounds (AUROC, a mean rank, kappa on ratings that are not nominal) is scaled to a
+share: the influence of an item or cluster on the statistic (jackknife) takes the place of its right answers.
 
-*Differences* between two models are two shares: of the items on which they differ, and of those that the first wins.
+*A difference* between two models combines two shares: the items on which they differ, and, among these, the items that
+the first model wins.
 
 *Means over subsets* combine the subsets' intervals (MOVER, Zou and Donner 2008), with the correlation that comes from
-clusters with items in several subsets. Tiny subsets do not show their variance: a score interval then assumes the
-variance of right and wrong answers, and there is no interval if one image dominates.
+clusters with items in several subsets. The variance of tiny subsets cannot be estimated: a score interval then
+assumes that of right and wrong answers, and there is no interval if one image dominates.
 
 *A p-value* is one minus the level at which the interval just touches the tested value: the two cannot disagree.
 
@@ -137,21 +138,21 @@ def share_confidence(right: np.ndarray, n: np.ndarray, clusters: np.ndarray | No
 def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: float, what: str) -> Confidence:
     """Return the confidence of a share whose variance is `spread` times the binomial one, from the items' (right, n).
 
-    If `what` is "jackknife", a few clusters often make up most of the variance: the degrees of freedom are then as few.
+    If `what` is "jackknife", there are fewer degrees of freedom if a few clusters make up most of the variance.
     """
     sums = cluster_sums(answers, clusters)
     count, items, total = len(sums), len(answers), float(answers[:, 1].sum())
     apart = count == items and bool((answers[:, 1] == 1).all())
     if count < 2 and not apart:
         return Confidence(share, ONE_CLUSTER)
-    # If nothing varies, as among ties, the variance is at least that of one more win and one more loss.
+    # Data without variance (only ties) get at least the variance of one more win and one more loss.
     spread = max(spread, 0.5 / (items * share * (1 - share))) if 0 < share < 1 else 1.0
     named = f" ({what})" if what else ""
     if not apart:
         right = np.clip(sums[:, 0], 0, sums[:, 1])
         residuals = sums[:, 0] - share * sums[:, 1]
         df = _freedom(residuals) if what == "jackknife" else math.inf
-        cut = float(((right - share * sums[:, 1]) ** 2).sum())  # a cluster may lose more than all of its answers
+        cut = float(((right - share * sums[:, 1]) ** 2).sum())  # influence may exceed a cluster's size
         widened = float((residuals**2).sum()) / cut if cut > 0 else 1.0
         ends = clustered_ends(right / spread, sums[:, 1] / spread, share, df, widened)
         return Confidence(share, "beta-binomial" + named, ends)
@@ -194,11 +195,11 @@ def bounded_interval(
 
 
 def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np.ndarray) -> Confidence:
-    """Return the confidence of a statistic that rises with two shares; the columns are how many are right of each kind,
-    and how many there are.
+    """Return the confidence of a statistic that rises with two shares; the columns are the right answers of the first
+    and the second kind, then all answers of the first and the second kind.
 
-    The shares' intervals are combined (MOVER). Errors of one kind thus cannot hide that errors of the other kind come
-    in few clusters.
+    The shares' intervals are combined (MOVER), so many errors of one kind cannot hide that errors of the other kind are
+    concentrated in a few clusters.
     """
     parts = [share_confidence(columns[:, k], columns[:, 2 + k], clusters) for k in range(2)]
     value, sizes = float(statistic(columns.sum(axis=0))), columns[:, 2:].sum(axis=0)
@@ -221,7 +222,9 @@ def two_share_confidence(columns: np.ndarray, statistic: Statistic, clusters: np
 
 
 def pulls(columns: np.ndarray, statistic: Statistic, sizes: np.ndarray) -> np.ndarray:
-    """Return the influence of each item on the statistic: how much lower the statistic is without the item."""
+    """Return the influence of each item on the statistic: how much the statistic falls without the item, times one
+    minus the item's share of the sizes; 0 if the statistic is undefined without it.
+    """
     if not len(columns):
         return np.zeros(0)
     whole = columns.sum(axis=0)
@@ -256,15 +259,15 @@ def scaled(ends: Ends | None, least: float, span: float) -> Ends | None:
 # -- means over subsets, differences ---------------------------------------------------------------------------------
 
 
-#: A group with fewer clusters does not show its own variance.
+#: Minimum number of clusters from which the variance of a group is estimated.
 FEW = 6
-#: Maximum share of one cluster in the sum of squared weights: for right and wrong answers, and for other answers.
+#: Maximum share of one cluster in the sum of squared weights, if answers are right or wrong and if they are not.
 HEAVIEST, HEAVIEST_OTHER = 0.9, 0.5
 #: Pseudo-answers, distributed like those of all groups together, that regularise the share of each group.
 ADDED = 3.0
-#: Up to this quantile the correction for kurtosis grows more slowly than the quantile, whatever the kurtosis.
+#: Quantile at which the correction for kurtosis is capped: beyond it, a higher level could narrow the interval.
 FURTHEST = math.sqrt(5)
-#: The grid of logits by which groups are shifted.
+#: The grid of shifts that `_score_mean` adds to the logits of all groups.
 SHIFTS = 12 * np.sinh(np.linspace(-4, 4, 161)) / math.sinh(4)
 
 
@@ -277,7 +280,7 @@ def mean_over_groups(
     """Return the confidence of the unweighted mean of several groups' values, from the influence of each item on its
     group and the clusters of the items.
 
-    If some group has few clusters, it does not show its own variance: `_score_mean` then assumes that of right and
+    If some group has few clusters, its variance cannot be estimated: `_score_mean` then assumes that of right and
     wrong answers.
     """
     if len(parts) == 1:
@@ -303,8 +306,8 @@ def _score_mean(
     correlation: np.ndarray,
     bounds: tuple[float, float],
 ) -> Confidence:
-    """Return the confidence of a mean over groups some of which have few clusters: a score interval over means that
-    shift the logits of all groups equally.
+    """Return the confidence of a mean over groups, some with few clusters: a score interval that varies the mean by
+    adding one shift to the logits of all groups.
 
     The variance is that of right and wrong answers, times the variance ratio observed over all answers together.
     Quantiles are corrected for the kurtosis of few answers (Cornish and Fisher 1938).
@@ -364,7 +367,7 @@ def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -
 
 
 def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) -> Confidence:
-    """Return the confidence of mean(a) − mean(b), where both hold values between 0 and 1 of the same items.
+    """Return the confidence of mean(a) − mean(b), where a and b hold values between 0 and 1 for the same items.
 
     If items are independent, the difference is treated as a share: a win of a counts 1, a tie 1/2, a win of b 0.
     """

@@ -1,12 +1,13 @@
 """Confidence intervals of kappa and of nominal alpha, from the likelihood of pairs of answers that agree beyond chance.
 
 Two answers about an item are the same because one copies the other (probability kappa), or they are drawn
-independently: P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (1 − κ). The shares π are profiled out. The
-information about kappa comes from the items with an answer other than the commonest one, so Student's quantile has
-three degrees of freedom per such item. With fewer than three such items (two, if somebody disagrees) there is no valid
-interval, nor if the likelihood allows any kappa down to −1. If nobody disagrees, the lower end is the kappa at which
-full agreement has half of the error probability: the likelihood alone would exclude too much. At a kappa at which often
-nobody disagrees, the other tail has up to the whole error probability, as in likely.py.
+independently: P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (1 − κ). The shares π are profiled out. Only
+items with an answer other than the commonest one say something about kappa, so Student's quantile has three degrees of
+freedom per such item. `agreement` gives no interval with fewer than two such items, or if the lower end reaches −1.
+
+If nobody disagrees, the interval extends at least to the kappa whose likelihood is (1 − level) / 2 of the highest:
+Student's quantile alone would give too short an interval. Each tail gets half of the error probability; at a kappa at
+which full agreement is likelier than that, the upper end uses up to the whole, as in `clustered_ends` (likely.py).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FEWEST = 2
 FREEDOM = 3
 #: The grid of kappas, denser near 1.
 KAPPAS = np.r_[np.linspace(-0.9, 0.5, 57), 1 - np.geomspace(0.49, 1e-5, 60)]
-#: Number of iterations that fit the shares of answers; each takes the expected number of independent answers.
+#: Number of iterations (expectation maximisation) that fit the shares of answers for each kappa.
 ROUNDS = 60
 
 

@@ -42,10 +42,12 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.rows.shape != self.columns.shape or self.rows.ndim != 1:
-            raise UsageError(f"{self.rows.shape} row counts for {self.columns.shape} column counts")
+            raise UsageError(
+                f"rows and columns have shapes {self.rows.shape} and {self.columns.shape}, not one per item"
+            )
         cells = int((self.rows * self.columns).sum())
         if len(self.match) != cells:
-            raise DataError(f"the match matrices have {len(self.match)} cells, their shapes say {cells}")
+            raise DataError(f"the match matrices have {len(self.match)} cells, their shapes need {cells}")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -184,21 +186,22 @@ def cluster_labels(clusters: np.ndarray | None, size: int) -> np.ndarray:
     if clusters is None:
         return np.arange(size)
     if len(clusters) != size:
-        raise UsageError(f"{len(clusters)} clusters for {size} items")
+        raise UsageError(f"expected one cluster label per item, given {len(clusters)} for {size} items")
     return np.asarray(clusters)
 
 
 def clusters_of(counts: np.ndarray, keys: Sequence[Hashable] | np.ndarray) -> np.ndarray:
     """Return the cluster of each item: items that share a key (an image), directly or through others, are together.
 
-    The next `counts[i]` keys belong to item i; an item without keys is a cluster of its own.
+    `keys` lists the keys of the first item, then of the second, and so on; `counts` says how many keys each item has.
+    An item without keys is a cluster of its own.
 
     >>> clusters_of(np.array([1, 2, 1, 0]), ["dog.jpg", "dog.jpg", "cat.jpg", "cow.jpg"]).tolist()
     [0, 0, 2, 3]
     """
     counts = np.asarray(counts)
     if int(counts.sum()) != len(keys):
-        raise DataError(f"{len(keys)} keys, the items say {int(counts.sum())}")
+        raise DataError(f"given {len(keys)} keys, the items' counts add up to {int(counts.sum())}")
     label = np.arange(len(counts))
     if not len(keys):
         return label

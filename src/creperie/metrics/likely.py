@@ -4,8 +4,8 @@ Items that share an image are right or wrong together, with an intra-class corre
 clusters: if one cluster in twelve is poor, fifteen clusters often contain no poor one, and their variance does not show
 it. In the likelihood, a low share with a strong correlation also explains such data, so the interval extends exactly as
 far as the data allow. The interval is centred on the plain share, which weighs every item equally, and is widened by
-the efficiency that this share loses against the model's estimate. A difference between two models is two such shares:
-of the items on which they differ, and of those that the first wins.
+the efficiency that this share loses against the model's estimate. A difference between two models combines two such
+shares: the items on which they differ, and, among these, the items that the first model wins.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ CORRELATIONS = np.r_[0.0, np.geomspace(0.004, 0.95, 16)]
 FINER = 12
 #: The grid of logits, relative to that of the share: denser near it, and at most 12 away.
 OFFSETS = 12 * np.sinh(np.linspace(-6, 6, 61)) / math.sinh(6)
-#: Number of answers of a cluster that are counted one by one; beyond, in increasingly long steps.
+#: Up to this number, the answers of a cluster are counted one by one; beyond it, in increasingly long steps.
 COUNTED = 48
-#: Degrees of freedom per cluster (the number of clusters minus one is counted), chosen by simulation.
+#: Degrees of freedom per cluster, not counting the first one; chosen by simulation.
 FREEDOM = 1.25
 
 
@@ -63,8 +63,8 @@ def clustered_ends(right: np.ndarray, n: np.ndarray, share: float, df: float = m
     """Return the interval of a share at any level, from the number of right answers and of all answers of each cluster.
 
     Student's quantile has `FREEDOM` × (clusters − 1) degrees of freedom, or `df` if that is less; `widened` multiplies
-    the variance. At shares at which all answers would often be right, no interval can lie above the share: the other
-    tail may then have up to the whole error probability (Blaker 2000).
+    the variance. Each tail gets half of the error probability. At shares where all answers right (or all wrong) is
+    likelier than that, no data can reject the share on that side: the other tail gets up to the whole (Blaker 2000).
 
     >>> low, high = clustered_ends(np.array([9.0, 8, 10, 4]), np.full(4, 10.0), 0.775)(0.95)
     >>> round(low, 2), round(high, 2)
@@ -106,7 +106,7 @@ def difference_ends(wins: np.ndarray, losses: np.ndarray, n: np.ndarray) -> Ends
     away = np.where((won >= 0) & (won <= 1), away, math.inf).min(axis=1)
     away = np.where(np.isfinite(away), away, 1e6)
     distance = np.sqrt(np.maximum(away - away.min(), 0)) * np.sign(gaps - value)
-    # If cluster size is related to who wins, the model's variance is smaller than that between clusters.
+    # If cluster size is related to who wins, the model understates the variance between clusters.
     residuals = wins - losses - value * n
     seen = math.sqrt(float((residuals**2).sum()) * len(n) / (len(n) - 1)) / float(n.sum())
     distance /= max(1.0, 2 * seen / float(np.diff(np.interp([-1, 1], distance, gaps))[0]))
@@ -136,7 +136,9 @@ def _correlations(right: np.ndarray, n: np.ndarray, share: float) -> np.ndarray:
 
 
 def _log_likelihood(right: np.ndarray, n: np.ndarray, shares: np.ndarray, correlations: np.ndarray) -> np.ndarray:
-    """Return the log-likelihoods (correlations, shares); each answer makes the next of the same kind likelier."""
+    """Return the log-likelihoods (correlations, shares) of an urn in which each answer makes the next of its kind
+    likelier.
+    """
     likelihood = np.zeros((len(correlations), 1))
     for counts, prior, sign in ((right, shares, 1), (n - right, 1 - shares, 1), (n, np.ones(1), -1)):
         place, times = _draws(counts)

@@ -15,8 +15,9 @@ from creperie.metrics.rules import along_rows, ranks
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The rank of the best true caption in each row (image) of the covered items that has something to compare: the
-    row's item, and the rank from 1 with ties resolved in favour of the caption (`best`) and against it (`worst`).
+    """The rank of the best true caption of each image, counted from 1: `best` resolves ties in favour of the caption,
+    `worst` against it, and `item` is the image's item. Void items and images with only true or only false captions are
+    left out.
     """
 
     item: np.ndarray

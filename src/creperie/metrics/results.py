@@ -25,9 +25,9 @@ class Result:
     """The result of a task on a subset.
 
     `n` counts what is covered, in `unit`s (items, captions, images or pairs of captions); `void` counts the items that
-    are not covered, of which `vacuous` had nothing to compare. `accuracy` is the task's value: (hits + w·ties) / n for
-    shares, a rank for mean-rank and median-rank. `interval` names the method; `clusters` is the number of independent
-    units.
+    are not covered, `vacuous` those among them with nothing to compare. `accuracy` is the task's value: (hits + w·ties)
+    / n for shares, a rank for mean-rank and median-rank. `interval` names the method, or says why `low` and `high` are
+    NaN; `clusters` is the number of independent units.
     """
 
     task: str
@@ -114,7 +114,7 @@ def evaluate(
     if len(layout) and not measured.applies.any():
         raise UsageError(
             f"task {chosen.name!r} has nothing to compare in any of the {len(layout)} items",
-            hint=f"tasks that have: {', '.join(applicable(layout))}",
+            hint=f"choose among: {', '.join(applicable(layout))}",
         )
     return summarise(measured, subsets=subsets, clusters=clusters, settings=settings)
 
@@ -166,7 +166,7 @@ def macro(
 def _groups(labels: Sequence[Hashable] | np.ndarray, size: int) -> dict[Hashable, np.ndarray]:
     """Return the items of each label, with labels in order of first appearance."""
     if len(labels) != size:
-        raise UsageError(f"{len(labels)} labels for {size} items")
+        raise UsageError(f"expected one subset label per item, given {len(labels)} for {size} items")
     codes, names = codes_of(labels)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(names)))

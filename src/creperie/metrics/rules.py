@@ -287,8 +287,9 @@ def _best_rival(scores: np.ndarray, truth: np.ndarray) -> float:
 
 
 def ranks(match: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rank from 1 of each row's best true caption among the false ones, (rows, items): with ties in its
-    favour and with ties against it; and which items are void. Rows with nothing to compare are left out.
+    """Return two arrays (rows, items) and one boolean per item: the rank, from 1, of each row's best true caption among
+    the false ones, with ties in its favour and with ties against it; and whether the item is void. Rows with nothing to
+    compare are left out.
     """
     contests = along_rows(match)
     best = np.ones((len(contests), cells.shape[1]), np.int64)
@@ -347,8 +348,8 @@ class Sides:
 
 @dataclass(frozen=True)
 class Halves:
-    """The rule of BLA: it counts the captions on the right side when sorted by score, with as many places at the top as
-    there are true captions.
+    """The rule of BLA: of an image with k true captions, the k captions with the highest scores are judged true, the
+    others false; captions that are judged correctly are counted.
     """
 
     parts: int = 1

@@ -61,7 +61,7 @@ def student_quantile(p: float, df: float) -> float:
     while step > 1e-12 * t:
         step = (student_two_sided(t, df) / 2 - (1 - p)) / (scale * (1 + t * t / df) ** (-(df + 1) / 2))
         t += max(step, 0.0)
-    return float(t)  # the cache gives a later caller what an earlier one's NumPy arguments made
+    return float(t)  # not a NumPy number, which the cache would pass on to later callers
 
 
 def sign_flip_p(values: np.ndarray) -> float:

@@ -125,7 +125,7 @@ def _preferred(name: str, key: str) -> Task:
         raise _unknown(name)
     i, j = int(numbers[1]), int(numbers[2])
     if i == j:
-        raise UsageError(f"{name} compares caption {i} with itself")
+        raise UsageError(f"{name} compares caption {i} with itself: write two different numbers")
     return Task(f"prefer:{i}-{j}", f"caption {i} outranks caption {j}", "image_text", Outrank(CaptionPreference(i, j)))
 
 
@@ -174,7 +174,7 @@ def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray
     """
     chosen = as_task(which)
     if not isinstance(chosen.rule, Outrank):
-        raise UsageError(f"task {chosen.name!r} has no margins")
+        raise UsageError(f"task {chosen.name!r} has no margins: it does not compare winners with losers")
     leads = np.full(len(layout), np.nan)
     for group, cells in layout.blocks(chosen.needs, scores):
         leads[group.items] = chosen.rule.margins(group.match, cells)
@@ -185,7 +185,7 @@ def chances(which: Task | str, layout: Layout) -> np.ndarray:
     """Return the exact chance level of each item; NaN if the task has nothing to compare in it."""
     chosen = as_task(which)
     if chosen.value in ("precision", "f1", "mean-rank", "median-rank"):
-        raise UsageError(f"the chance level of {chosen.name!r} belongs to a set, not to an item", hint="use evaluate")
+        raise UsageError(f"task {chosen.name!r} has no chance level per item, only for a set", hint="use evaluate")
     levels = np.full(len(layout), np.nan)
     for group in layout.groups:
         levels[group.items] = chosen.rule.chance(group.match)

@@ -25,7 +25,7 @@ GPU_MOST = {"images": 256, "tokens": 32_768}
 CPU_MOST = {"images": 16, "tokens": 2048}
 #: the overhead of a batch, in tokens: a batch ends when its padding would cost more
 START = {"cpu": 64, "gpu": 4096}
-GPU_SHARE = 0.5  #: of the free memory
+GPU_SHARE = 0.5  #: the share of the free memory that batches may use
 #: the least number of rows per forward pass of PyTorch on a CPU, if batches can be that large: smaller batches are
 #: filled up with copies, and captions of different lengths are not mixed. On one thread a vector is then bit-identical
 #: in every batch
@@ -53,7 +53,7 @@ class Timings:
 
 @dataclass
 class BatchSize:
-    """The size of batches: images, tokens (captions × their longest), and at most `captions` captions."""
+    """The maximum size of batches: in images, in tokens (captions × longest caption) and in captions."""
 
     device: str
     images: int
@@ -99,7 +99,7 @@ class BatchSize:
                     raise
                 if len(part) == 1:
                     raise ModelError(
-                        f"the memory of {self.device} is not enough for one of the {what} ({type(e).__name__})",
+                        f"{self.device} has too little memory for one of the {what} ({type(e).__name__})",
                         hint="choose a smaller model, `dtype='bfloat16'` or another `device=`",
                     ) from None
                 size = len(part) // 2

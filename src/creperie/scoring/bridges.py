@@ -84,11 +84,11 @@ def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> li
 
 def _asked(bench: Benchmark) -> list[HarnessQuestion]:
     if not bench.images.location:
-        raise UsageError("the files need the images", where=bench.name, hint="load it with `images=`")
+        raise UsageError("the export needs the images", where=bench.name, hint="load it with `images=`")
 
     if questions := list(questions_of(bench)):
         return questions
-    raise UsageError("no item has exactly one caption that fits, or one that does not", where=bench.name)
+    raise UsageError("no item has exactly one true or exactly one false caption", where=bench.name)
 
 
 def _fill(path: Path, template: str, **values: object) -> None:

@@ -235,10 +235,10 @@ def draw_shots(
         able = [i for i in mine if sum(items[i].match[0]) in (1, len(items[i].captions) - 1)]
         if len(able) <= count:
             raise UsageError(
-                f"subset {subset!r} has {len(able)} items with one image and one answer, {count} demonstrations and "
-                "something to test are wanted",
+                f"subset {subset!r} has {len(able)} items with one image and one answer: too few for {count} "
+                "demonstrations and something to test",
                 where=bench.name,
-                hint="ask for fewer",
+                hint="draw fewer demonstrations per subset",
             )
         for i in dice.sample(able, count):
             keep[i] = False

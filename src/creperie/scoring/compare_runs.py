@@ -121,7 +121,7 @@ class AgainstOptions:
 
 @dataclass(frozen=True)
 class CompareOptions(AgainstOptions):
-    """Options: which tasks of the runs are compared, and with what."""
+    """The options of a comparison: its tasks, its items, and an external column."""
 
     tasks: tuple[str, ...] = option((), "Tasks, by comma; by default those of the runs.", flags="--task -t")
     common: bool = option(False, "Runs on different contents: compare the items they share by subset and id.")
@@ -285,7 +285,7 @@ def _correlated(
     if len(models) < 3:
         raise UsageError(
             f"{a} and {b} have {len(models)} models in common, a correlation needs three",
-            hint="the external file names models by their URI",
+            hint="name the models in the external file by their URI",
         )
     return Correlated(a, b, models, kind(x, y, settings))
 

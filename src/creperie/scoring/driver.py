@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """A queue of threads that work on rows ahead of the consumer; results come in order."""
+    """A queue of results that threads compute ahead of the consumer, returned in the order of the rows."""
 
     def __init__(self, pool: ThreadPoolExecutor, work: Callable[[int], T], rows: Iterable[int], limit: int) -> None:
         self._pool, self._work, self._rows = pool, work, iter(rows)
@@ -75,20 +75,20 @@ class Driver:
 
     def __enter__(self) -> Driver:
         self._interval = sys.getswitchinterval()
-        self._held = ExitStack()
+        self._stack = ExitStack()
         if self.pace.in_flight > 1:
             # otherwise the thread that feeds the GPU waits too long for the GIL among the decoding threads
             sys.setswitchinterval(SWITCH)
             # The adapters set exact float32 around each forward pass, which is a setting of the whole process. It is
             # entered here once for all passes, so that one thread cannot reset it while another is computing.
-            self._held.enter_context(exact_float32())
+            self._stack.enter_context(exact_float32())
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.setswitchinterval(self._interval)
         for pool in (self.pool, self.tokeniser, self.flight):
             pool.shutdown(wait=True, cancel_futures=True)
-        self._held.close()
+        self._stack.close()
 
     # -- the inputs of the model ---------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Driver:
             raise ModelError(
                 f"the model answers {len(batch)} inputs with an array of {answer.shape}, {answer.dtype}",
                 where=self.model.fingerprint.uri,
-                hint="one row of float32 for each input is expected",
+                hint="return one row of float32 per input",
             )
         return answer.astype(np.float32, copy=False)
 

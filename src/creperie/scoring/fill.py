@@ -75,7 +75,10 @@ def _fill_by_pairs(filler: Filler, filled: FilledScores) -> None:
 
 
 def _fill_by_joint_vectors(filler: Filler, filled: FilledScores) -> None:
-    """Fill text_text by comparing captions through vectors joined with the item's image; items with one image only."""
+    """Fill text_text with products of vectors that encode each caption together with the item's image.
+
+    Items with several images, or none, stay NaN.
+    """
     sides = [_joint_codes(filler.plan, part) for part in filler.plan.parts]
     every = np.concatenate([side for pair in sides for side in pair])
     codes = np.unique(every[every >= 0])
@@ -124,13 +127,13 @@ def cell_codes(plan: ScoringPlan, image: np.ndarray, caption: np.ndarray) -> np.
     return np.where(image >= 0, image * len(plan.texts) + caption, -1)
 
 
-def _places(codes: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Return the index of each asked code in the sorted codes; −1 stays −1."""
-    return np.where(asked >= 0, np.searchsorted(codes, np.maximum(asked, 0)), -1)
+def _places(codes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the position of each wanted code in the sorted `codes`; −1 stays −1."""
+    return np.where(wanted >= 0, np.searchsorted(codes, np.maximum(wanted, 0)), -1)
 
 
 def _number_column(sheet: Sheet, rows: np.ndarray) -> np.ndarray:
-    """Return the numbers of these rows; NaN for −1 and for rows that were not computed."""
+    """Return the scores in these rows of a sheet of single scores; NaN for row −1 and for rows not computed."""
     values = np.full(len(sheet) + 1, np.nan, np.float32)
     if sheet.vectors.ndim == 1:
         values[:-1] = sheet.vectors
@@ -170,7 +173,8 @@ def text_text(part: BenchmarkPart, texts: np.ndarray) -> np.ndarray:
 
 
 def products(left: np.ndarray, a: np.ndarray, right: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return left[a] · right[b], row by row; NaN for −1 and for rows without a vector. For (n, q, d), the best over q.
+    """Return left[a] · right[b], row by row; NaN for −1 and for rows without a vector. If `left` is (n, q, d), the
+    highest product over q is taken.
 
     Every distinct pair is computed once, so equal pairs have bit-identical scores, wherever they occur.
 

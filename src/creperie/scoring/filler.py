@@ -186,7 +186,7 @@ class Filler:
             apart = np.inf if again.shape != there.shape else float(np.abs(again - there).max(initial=0))
             if not apart <= tolerance * max(1.0, float(np.abs(there).max(initial=0))):
                 raise ModelError(
-                    "what is stored under this model's fingerprint was computed by another one",
+                    "the results stored under this model's fingerprint were computed by another model",
                     where=self.handle.uri,
                     hint="pass `cache=False`, or another name as `cache=`; `creperie cache clear` forgets a model",
                 )
@@ -205,7 +205,9 @@ class Filler:
                     kept.shelf.add(kept.keys[rows], sheet.vectors[rows], sheet.cut[rows])
             except OSError as e:  # a full or read-only disk: the scores are still valid
                 kept.refused = True
-                self.notes.append(f"the store at {self.store.root} cannot be written ({e.strerror}): nothing is kept")
+                self.notes.append(
+                    f"the store at {self.store.root} cannot be written ({e.strerror}): results are not cached"
+                )
 
         return keep
 

@@ -45,7 +45,7 @@ FOLDER_KINDS = ("hf", "st")
 
 @dataclass
 class Handle:
-    """What is known of a model before it is loaded; `model` loads it. `close` restores a model in memory."""
+    """A model that is loaded only when `model` is first read. `close` restores the state of a model in memory."""
 
     fingerprint: Fingerprint
     abilities: frozenset[str]
@@ -124,9 +124,9 @@ def _open_uri(model: str, device: str, dtype: str, cache: bool | str) -> Handle:
 def _open_object(model: Any, device: str, dtype: str, cache: bool | str) -> Handle:
     """Return a handle to a model in memory.
 
-    Its results are stored under the hash of its content, whatever its own fingerprint says, and stored results are
-    probed. If the content cannot be hashed with certainty, results are stored only under the name given as `cache`, or
-    for an adapter of creperie: a fingerprint set by the user is only a name.
+    Its results are stored under the hash of its content, whatever its own fingerprint says, and a few stored results
+    are recomputed as a check. If the content cannot be hashed with certainty, results are stored only if `cache` is a
+    name or the adapter is one of creperie's: a fingerprint that a user set proves nothing.
     """
     with ExitStack() as stack:
         if isinstance(getattr(model, "fingerprint", None), Fingerprint):
@@ -153,8 +153,8 @@ def handle_of(model: Model) -> Handle:
     """Return a handle to a loaded adapter, whose fingerprint can be trusted."""
     abilities = frozenset(name for name in abilities_of(model) if ABILITIES[name].column)
     if not abilities:
-        able = in_words(abilities_of(model)) or "nothing"
-        raise ModelError(f"this model fills no scores: it can {able}", where=model.fingerprint.uri)
+        able = in_words(abilities_of(model)) or "do nothing that creperie uses"
+        raise ModelError(f"this model gives no scores: it can {able}", where=model.fingerprint.uri)
     handle = Handle(model.fingerprint, abilities, lambda: model, count_weights(model))
     _ = handle.model
     return handle

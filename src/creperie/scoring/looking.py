@@ -89,7 +89,7 @@ class SeenCells:
 
 
 def seeing(uri: str) -> str:
-    """Return the URI with `score=yesno` added if it is a generative model without a way of scoring."""
+    """Return the URI with `score=yesno` added if it is a generative model without the option `score`."""
     parsed = parse_uri(uri)
     asks = parsed.kind in ("vlm", "api") and "score" not in parsed.options
     return f"{uri}{'&' if '?' in uri else '?'}score=yesno" if asks else uri
@@ -109,7 +109,7 @@ def expected_look(bench: BenchmarkSpec, uri: str, progress: Progress = silent) -
 def look(bench: BenchmarkSpec, uri: str, *, out: str | Path | None = None, progress: Progress = silent) -> SeenCells:
     """Let a model judge every cell and return its judgements.
 
-    Scores are stored as they come, so an interrupted run resumes.
+    Scores are stored as they are computed, so an interrupted run resumes.
     """
     if out is not None and Path(out).exists():
         raise UsageError("this folder exists", where=out, hint="choose another, or remove it")
@@ -123,7 +123,7 @@ def look(bench: BenchmarkSpec, uri: str, *, out: str | Path | None = None, progr
     known = as_benchmark(bench)
     run = score(known, uri, progress=progress)
     if "image_text" not in run.inputs:
-        raise UsageError("this model does not compare captions with images here", where=uri, hint="pass `images=`")
+        raise UsageError("this model gives no image-text scores here", where=uri, hint="pass the images: `images=`")
     seen = SeenCells(known, run)
     if out is not None:
         seen.save(out)

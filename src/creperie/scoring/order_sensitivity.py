@@ -53,7 +53,9 @@ class SensitivityRow:
 
 @dataclass(frozen=True)
 class Bias:
-    """How often each position is chosen and how often it is right; `distance` is the total variation between both."""
+    """The position bias of a prompt: how often each position is chosen and how often it is right, the total variation
+    distance between the two, and the share of answers that choose no position (`none`).
+    """
 
     prompt: str
     options: int
@@ -102,7 +104,7 @@ def sensitivity(
     options: ScoreOptions | None = None,
     progress: Progress = silent,
 ) -> Sensitivity:
-    """Score with all prompts of the model's way of scoring (or those named) and, for choices, with all orders."""
+    """Return the scores with all prompts (or those named) for the model's `?score=` and, for choices, in all orders."""
     parsed = parse_uri(uri)
     way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
     if way not in KINDS:
@@ -130,14 +132,14 @@ def sensitivity(
 
 @dataclass
 class _Tally:
-    """Counts by (prompt, order, subset)."""
+    """Counts by (prompt, order, subset), and the chosen and the right positions by (prompt, number of options)."""
 
     n: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     hits: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     unread: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     chosen: dict[tuple[str, int], list[int | None]] = field(default_factory=lambda: defaultdict(list))
     right: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
-    said: list[dict[str, str]] = field(default_factory=list)
+    unparsable: list[dict[str, str]] = field(default_factory=list)
 
     def add(self, prompt: PromptText, case: Case, asked: Asked, subset: str) -> None:
         wanted = case.match.index(asked.asks == "match")
@@ -151,7 +153,7 @@ class _Tally:
                 self.unread[key] += bool(answer.parsed and answer.parsed.why)
             if answer.parsed and answer.parsed.why:
                 about = {"prompt": prompt.id, "order": shown, "subset": subset}
-                self.said.append({**about, "why": answer.parsed.why, "answer": answer.answer})
+                self.unparsable.append({**about, "why": answer.parsed.why, "answer": answer.answer})
             self.chosen[prompt.id, len(order)].append(answer.position)
             self.right[prompt.id, len(order)].append(place)
 
@@ -161,7 +163,7 @@ def _of_choices(
 ) -> Sensitivity:
     model: Any = open_model(uri, device=options.device, dtype=options.dtype).model
     if not isinstance(model, Rewordable):
-        raise UsageError("does not choose between captions in words that can be changed", where=uri)
+        raise UsageError("has no multiple-choice prompt that can be reworded", where=uri)
     planned = plan([bench], progress=progress)
     (part,) = planned.parts
     cases = [(case, case.subset) for case in cases_of(part, by_subset=True)]
@@ -174,7 +176,7 @@ def _of_choices(
                 _ask_some(asking, planned, fitting[at : at + TOGETHER], prompt, tally)
                 advance(len(fitting[at : at + TOGETHER]))
     if not tally.n:
-        raise UsageError("no item has one caption that fits, or one that does not", where=bench.name)
+        raise UsageError("no item has exactly one true or exactly one false caption", where=bench.name)
     family = {p.id: p.family for p in prompts}
     keys = sorted(tally.n, key=lambda k: ([p.id for p in prompts].index(k[0]), k[1], k[2] == "all", k[2]))
     rows = [
@@ -182,7 +184,7 @@ def _of_choices(
         for p, o, s in keys
     ]
     biases = [_bias(prompt, count, tally) for prompt, count in tally.chosen]
-    return Sensitivity(uri, bench.name, rows, biases, tally.said)
+    return Sensitivity(uri, bench.name, rows, biases, tally.unparsable)
 
 
 def _ask_some(

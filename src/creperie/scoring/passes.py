@@ -261,7 +261,7 @@ def _score_group(driver: Driver, good: Sequence[tuple[PairJob, Any]], tokens: di
                 ) from e
             if size == 1:
                 raise ModelError(
-                    f"the memory of {driver.pace.device} is not enough for one image and its captions",
+                    f"{driver.pace.device} has too little memory for one image and its captions",
                     hint="choose a smaller model, `dtype='bfloat16'` or another `device=`",
                 ) from None
             free_memory(driver.pace.device)

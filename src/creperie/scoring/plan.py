@@ -205,7 +205,9 @@ def brings_images(bench: Benchmark) -> bool:
 
 
 def swaps(bench: Benchmark, layout: Layout) -> np.ndarray:
-    """Return a mask of items whose first two true captions swap; of several false captions, the nearest counts."""
+    """Return a mask of the items whose first two true captions VISLA swaps: the second has the smaller edit distance to
+    its nearest false caption.
+    """
     starts, flat = bench.ragged("captions")
     swap = np.zeros(len(layout), bool)
     for group in layout.groups:

@@ -53,7 +53,7 @@ def import_replies(path: str | Path, bench: Benchmark, *, model: str = "") -> Ru
 
 
 def _answer(about: Row, answer: str) -> HarnessReply:
-    """Parse a free-text answer to a question of an exported task."""
+    """Return the reply that a free-text answer to a question of an exported task gives."""
     order, count = about["order"], len(about["options"])
     parsed = parse_choice(answer, about["options"], asks=about["asks"])
     shares = np.nan_to_num(shares_of(parsed, count)) * (1 if about["asks"] == "match" else -1)
@@ -69,7 +69,7 @@ def _rows(file: Path) -> Iterator[Row]:
     else:
         rows = [parse_json(text, f"{file}:{number}") for number, text in read_lines(file) if text.strip()]
     if not rows or not all(isinstance(row, dict) for row in rows):
-        raise DataError("holds no rows", where=file, hint="one object per line, or a CSV file with a header")
+        raise DataError("holds no rows", where=file, hint="give one JSON object per line, or a CSV file with a header")
     yield from rows
 
 
@@ -140,7 +140,7 @@ def replied_run(bench: Benchmark, replies: Iterable[HarnessReply], source: tuple
         number = rows.get((reply.subset, reply.item))
         if number is None:
             raise DataError(
-                f"has an answer to item {reply.subset}/{reply.item}, which {bench.name} has not", where=source[2]
+                f"has an answer to item {reply.subset}/{reply.item}, which {bench.name} does not have", where=source[2]
             )
         width = int(widths[number])
         cells = np.array(reply.cells or range(width))
@@ -205,7 +205,7 @@ def import_answers(path: str | Path, *, model: str = "", order: str = "") -> Run
             findings.append({"code": UNREAD, "subset": subset, "item": key, "message": message})
         disagree += "correct" in record and bool(record["correct"]) != (read.option == 0)
     bench = from_items("sugarcrepe", items, provenance=(ProvenanceStep("import answers", {"file": file.name}),))
-    notes = [f"{disagree} answers are recounted otherwise than the file states"] if disagree else []
+    notes = [f"{disagree} answers are judged differently from the file's field 'correct'"] if disagree else []
     uri = f"answers:{model or name}?order={order}"
     return answered_run(bench, np.array(scores, np.float32), uri, findings=findings, notes=notes)
 

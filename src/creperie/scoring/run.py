@@ -102,7 +102,7 @@ class Run(RunHeader, Framed):
             return MetricSettings(**{f.name: stored[f.name] for f in fields(MetricSettings) if f.name in stored})
         except (KeyError, TypeError, AttributeError, ValueError) as e:
             raise DataError(
-                f"states no settings ({type(e).__name__}: {e})",
+                f"has no valid settings ({type(e).__name__}: {e})",
                 where=str(self.path or self.name),
                 hint="score it again",
             ) from None
@@ -178,7 +178,7 @@ class Run(RunHeader, Framed):
         known = bench or self.bench
         if known is not None and known.hash != self.hash:
             raise UsageError(
-                "is not the benchmark that was scored", where=known.name, hint=f"pass {self.benchmark!r} as it was then"
+                "is not the benchmark that was scored", where=known.name, hint=f"pass the scored {self.benchmark!r}"
             )
         captions = pa.nulls(len(self), pa.list_(pa.string())) if known is None else known.column("captions")
         shared = {key: self.table.column(key) for key in ("subset", "id")}
@@ -308,7 +308,7 @@ def load_run(path: str | Path) -> Run:
         inside = sorted(file.parent for file in folder.glob(f"*/{RUN_FILE}"))
         if len(inside) != 1:
             raise UsageError(
-                f"holds {len(inside)} runs" if inside else "is not a run: it has no run.json",
+                f"contains {len(inside)} runs" if inside else "is not a run: it has no run.json",
                 where=folder,
                 hint=f"name one: {', '.join(p.name for p in inside[:5])}"
                 if inside

@@ -40,7 +40,7 @@ def score(
         options = replace(options, cache=cache)
     (run,) = score_all([bench], [model], options, out=out, progress=progress or silent)
     if run.gaps:
-        warnings.warn(repr(run), stacklevel=3)
+        warnings.warn(run.gaps, stacklevel=3)
     return run
 
 

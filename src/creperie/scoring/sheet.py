@@ -55,7 +55,7 @@ class Sheet:
             self.vectors = np.full((len(self), *vectors.shape[1:]), np.nan, np.float32)
             self._filled = True
         if self.vectors.shape[1:] != vectors.shape[1:]:
-            raise ModelError(f"the model gives vectors of {vectors.shape[1:]} beside {self.vectors.shape[1:]}")
+            raise ModelError(f"the model returns vectors of shape {vectors.shape[1:]} after {self.vectors.shape[1:]}")
         finite = np.isfinite(vectors.reshape(len(rows), -1)).all(axis=1)
         self.faults += [Fault(int(r), "not-a-number", "the model answers with NaN or infinity") for r in rows[~finite]]
         sound: np.ndarray = rows[finite]

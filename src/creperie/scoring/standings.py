@@ -94,7 +94,7 @@ def rank_runs(
             if task(name).by_item and task(name).needs in run.inputs:
                 groups.setdefault((run.hash, name), {})[names.get(run.model, run.model)] = run
     if not groups:
-        raise UsageError("the runs have no result that is counted by item", hint="give folders that `score` wrote")
+        raise UsageError("no run has a task with one outcome per item", hint="give folders that `score` wrote")
     columns = [_column(by_model, name, settings) for (_, name), by_model in groups.items()]
     models = list(dict.fromkeys(model for column in columns for model in column.models))
     mean = {m: _mean([c.models[m].accuracy for c in columns if m in c.models], len(columns)) for m in models}

@@ -28,7 +28,7 @@ def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list
     fitting = [n for n in USUAL if task(n).needs in _at_hand(bench, handle) and applies(n, layout).any()]
     if not fitting:
         able = in_words(handle.abilities)
-        without = "" if brings_images(bench) else ", and it has no images here"
+        without = "" if brings_images(bench) else ", and the benchmark has no images"
         raise UsageError(
             f"there is nothing to score: the model can {able}{without}",
             where=bench.name,
@@ -54,7 +54,7 @@ def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> 
         raise UsageError(
             f"task {name!r} needs {needs} scores, which this model does not give",
             where=handle.uri,
-            hint=f"it can do: {able}" if able else "choose another model",
+            hint=f"choose among: {able}" if able else "choose another model",
         )
     if needs not in _at_hand(bench, handle):
         raise UsageError(
@@ -65,7 +65,7 @@ def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> 
     if not applies(name, layout).any():
         able = ", ".join(n for n in USUAL if applies(n, layout).any())
         raise UsageError(
-            f"task {name!r} has nothing to compare in any item", where=bench.name, hint=f"tasks that have: {able}"
+            f"task {name!r} has nothing to compare in any item", where=bench.name, hint=f"choose among: {able}"
         )
 
 

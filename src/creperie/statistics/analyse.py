@@ -100,7 +100,9 @@ class AnalysisExtras:
 def fit_study(
     table: pa.Table, analyses: Mapping[str, Analysis], wish: AnalysisExtras | None = None, progress: Progress = silent
 ) -> FittedStudy:
-    """Fit each analysis on all rows and, if asked, on the rows of each model (the paper's sub-samples)."""
+    """Fit each analysis on all rows and, with `per_model`, on the rows of each model (the paper's sub-samples); return
+    the fits and the analyses that were skipped. Raise the first error if nothing could be fitted.
+    """
     wish = wish or AnalysisExtras()
     samples = _samples(table, wish.per_model)
     fits, skipped, errors = [], [], []
@@ -114,7 +116,7 @@ def fit_study(
                         raise
                     errors.append(e)
                     skipped.append(SkippedAnalysis(label, sample, str(e)))
-                    if sample == ALL:  # a term that all rows cannot support, a part of them cannot either
+                    if sample == ALL:  # what all rows cannot support, some of them cannot either
                         break
                 advance(1)
     if not fits:
@@ -126,7 +128,7 @@ def _samples(table: pa.Table, per_model: bool) -> dict[str, pa.Table]:
     samples = {ALL: table}
     if per_model:
         if "model" not in table.column_names:
-            raise DataError("the table has no column 'model', so there is no sub-sample per model")
+            raise DataError("the table has no column 'model', so it cannot be split by model")
         for name in sorted(set(table.column("model").drop_null().to_pylist())):
             samples[name] = table.filter(pc.field("model") == name)
     return samples
@@ -137,21 +139,21 @@ def _analysed(label: str, sample: str, rows: pa.Table, analysis: Analysis, wish:
     if wish.lenient or sample != ALL:
         analysis, left_out = bearable(rows, analysis)
         if wish.required and wish.required in left_out:
-            raise DataError(f"the table has fewer than two values of {wish.required!r}")
-        notes = (f"not in the model: {', '.join(left_out)} (one value only, or none)",) if left_out else ()
-        analysis, unheld = sampled_groups(rows, analysis)
-        notes += (f"no random effect of {', '.join(unheld)}: the rows cannot show it",) if unheld else ()
+            raise DataError(f"the column {wish.required!r} is missing or has fewer than two values")
+        notes = (f"not in the model: {', '.join(left_out)} (fewer than two values)",) if left_out else ()
+        analysis, vague = sampled_groups(rows, analysis)
+        notes += (f"no random effect of {', '.join(vague)}: the rows cannot identify it",) if vague else ()
     fitted, made = fit(rows, analysis)
     if wish.lenient:
-        analysis, fitted, made, unseen = _without_idle_slopes(rows, analysis, fitted, made)
-        notes += (f"no slopes {', '.join(unseen)}: the data show none (likelihood ratio, p > 0.2)",) if unseen else ()
+        analysis, fitted, made, idle = _without_idle_slopes(rows, analysis, fitted, made)
+        notes += (f"no slopes {', '.join(idle)}: not supported (likelihood ratio, p > 0.2)",) if idle else ()
     cells: tuple[FactorCell, ...] = ()
     if wish.cells and all(name in made.parts and made.parts[name].levels for name in wish.cells):
         cells = cell_means(made, fitted, *wish.cells)
     return Analysed(label, sample, analysis, fitted, (*notes, *made.notes), cells)
 
 
-#: Deviance below which a slope is left out: p > 0.2, with half of the null distribution at 0.
+#: Slopes that lower the deviance by less are left out: p > 0.2, as half of the null distribution lies at 0.
 IDLE = 0.708
 
 

@@ -18,9 +18,9 @@ from creperie.core import Progress, missing_module, option, read_lines, silent, 
 from creperie.lang import words
 
 BATCH = 20_000
-#: Slots of a signature, and bands of it: pairs of similarity 0.7 share a band in 99 of 100 cases.
+#: Slots of a MinHash signature, and bands that they form: captions of similarity 0.7 share one in 99 of 100 cases.
 SLOTS, BANDS, SEED = 64, 16, 1
-#: Most matches that are listed.
+#: Maximum number of matches that are listed.
 LISTED = 1_000
 
 
@@ -33,7 +33,7 @@ class OverlapOptions:
 
 @dataclass(frozen=True)
 class CaptionMatch:
-    """A caption of the benchmark and a text of the corpus (numbered from 1) that is identical or nearly so."""
+    """A caption of the benchmark and an equal or similar text of the corpus; `line` is the text's number, from 1."""
 
     caption: str
     text: str
@@ -43,7 +43,12 @@ class CaptionMatch:
 
 @dataclass
 class Overlap:
-    """What a benchmark shares with one corpus: distinct captions, items with such a caption, and images by name."""
+    """What a benchmark shares with one corpus.
+
+    `texts` counts the corpus and `captions` the distinct captions of the benchmark, `exact` and `near` those that occur
+    in the corpus. `items` counts the items with such a caption, `images` those with the same file name. `matches` lists
+    at most 1,000 pairs.
+    """
 
     benchmark: str
     corpus: str

@@ -11,7 +11,7 @@ import numpy as np
 Objective = Callable[[np.ndarray], float]
 #: The largest scaled gradient that counts as converged.
 TOLERANCE = 2e-3
-#: Most steps of one search.
+#: Maximum number of steps of one search.
 ROUNDS = 12
 
 
@@ -70,10 +70,10 @@ class Optimum:
 
 
 def search(f: Objective, start: np.ndarray) -> np.ndarray:
-    """Minimise a function of non-negative standard deviations to low precision and return the minimum.
+    """Return the non-negative standard deviations that minimise a function, to low precision.
 
-    Such a function does not depend on the sign of a deviation, so its gradient is zero where a deviation is zero,
-    minimum or not, and a search would stay there. Deviations that come out as zero are therefore tried above zero.
+    The function does not depend on the sign of a deviation, so its gradient is zero where a deviation is zero, minimum
+    or not, and a search would stay there. Deviations that end at zero are therefore tried above zero.
     """
     from scipy.optimize import minimize
 
@@ -104,8 +104,8 @@ def newton(
 ) -> Optimum:
     """Minimise by Newton's method from a point near the optimum, and return the optimum with the Hessian there.
 
-    Steps use an estimate of the Hessian that is updated by BFGS; where that does not converge, the true one. Parameters
-    may not fall below `lower`; those that would are fixed there.
+    Steps use a Hessian that is updated by BFGS, and computed again if they do not converge. Parameters may not fall
+    below `lower`; those that would are fixed there.
     """
     hessian = curvature(f, x, step) if guess is None else guess
     for _ in range(3):
@@ -123,7 +123,7 @@ def _look(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hess
 
 
 def _walk(f: Objective, x: np.ndarray, step: np.ndarray, lower: np.ndarray, hessian: np.ndarray) -> np.ndarray:
-    """Return the point reached by steps until the gradient is far below a standard error, or no step helps."""
+    """Return the point reached by Newton steps, taken until the scaled gradient is tiny or no step helps."""
     here = _look(f, x, step, lower, hessian)
     for _ in range(ROUNDS):
         if here.scaled_gradient < TOLERANCE / 50:

@@ -66,13 +66,13 @@ def columns_of(contrast: str, levels: Sequence[str]) -> tuple[np.ndarray, tuple[
         raise unknown("contrast", contrast, _WEIGHTS)
     k = len(levels)
     if k < 2:
-        raise UsageError(f"a factor of {k} level has no contrast")
+        raise UsageError(f"a contrast needs a factor of at least 2 levels, given {k}")
     middle = np.eye(1, k) if contrast == "treatment" else np.full((1, k), 1.0 / k)
     means = np.concatenate([middle, _WEIGHTS[contrast](k)])
     return np.linalg.inv(means)[:, 1:].round(12), tuple(levels[1:])
 
 
-#: Most levels of a fixed factor: with more, nobody wants one coefficient per level.
+#: Maximum number of levels of a fixed factor; a factor with more should be a random effect.
 MOST_LEVELS = 200
 _CALL = re.compile(r"(log10|log|z)\((.+)\)")
 
@@ -87,7 +87,7 @@ class Design:
     x: np.ndarray
     names: tuple[str, ...]
     groups: Groups
-    rows: np.ndarray  #: which rows of the table were used
+    rows: np.ndarray  #: indices of the rows of the table that were used
     parts: Mapping[str, Coded]
     terms: Sequence[tuple[str, ...]]
     kept: Sequence[int]  #: indices of the linearly independent columns
@@ -131,9 +131,9 @@ def design(table: pa.Table, analysis: Analysis) -> Design:
     x, independent, aliased = _independent(np.concatenate(blocks, axis=1))
     notes = []
     if dropped:
-        notes.append(f"{dropped:,} rows left out: a value is missing, or a level that is not asked for")
+        notes.append(f"{dropped:,} rows left out: a value is missing, or not among the levels given")
     if aliased:
-        notes.append("left out, since others say the same: " + ", ".join(names[k] for k in aliased))
+        notes.append("left out, as other columns determine them: " + ", ".join(names[k] for k in aliased))
     groups = Groups(tuple(analysis.random), tuple(grouped(used, term) for term in analysis.random))
     _check_groups(groups, len(y))
     return Design(
@@ -153,14 +153,14 @@ def with_short_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def chosen_rows(table: pa.Table, where: Mapping[str, tuple[str, ...]]) -> np.ndarray:
-    """Return a mask of the rows whose values in these columns are among the given ones."""
+    """Return the indices of the rows whose values in these columns are among the given ones; raise if none are."""
     good = np.ones(len(table), dtype=bool)
     for name, wanted in where.items():
         good &= _among(table.column(name), wanted)
         if not good.any():
             there = sorted(set(_text(table.column(name)).drop_null().unique().to_pylist()))
             raise UsageError(
-                f"no row is left with {name} = {' or '.join(wanted)}", hint="there are: " + ", ".join(there[:20])
+                f"no row is left with {name} = {' or '.join(wanted)}", hint="choose among: " + ", ".join(there[:20])
             )
     return np.flatnonzero(good)
 
@@ -194,7 +194,9 @@ def _complete(table: pa.Table, columns: list[str], analysis: Analysis) -> tuple[
             good &= _among(values, analysis.levels[name])
     rows = np.flatnonzero(good)
     if not len(rows):
-        raise DataError("no row has all the values that the model needs", hint="columns: " + ", ".join(columns))
+        raise DataError(
+            "no row has all the values that the model needs", hint="look for missing values in: " + ", ".join(columns)
+        )
     return rows, len(table) - len(rows)
 
 
@@ -259,12 +261,12 @@ def _coded(table: pa.Table, part: str, analysis: Analysis) -> Coded:
 def _transformed(values: np.ndarray, part: str, how: str) -> np.ndarray:
     if how in ("log", "log10"):
         if (values <= 0).any():
-            raise DataError(f"{part}: a value is not above zero, so it has no logarithm")
+            raise DataError(f"{part}: values of zero or less have no logarithm; use z(…) or the plain column")
         return np.log(values) if how == "log" else np.log10(values)
     if how == "z":
         spread = float(values.std())
         if not spread:
-            raise DataError(f"{part}: all values are equal")
+            raise DataError(f"{part}: all values are equal, so they cannot be standardised; leave the term out")
         return (values - values.mean()) / spread
     return values
 
@@ -312,6 +314,6 @@ def _check_groups(groups: Groups, n: int) -> None:
             raise DataError(f"the random effect {name!r} has one group only", hint="leave it out")
         if size == n:
             raise DataError(
-                f"the random effect {name!r} has a group for every row: it cannot be told from the rows' own variation",
-                hint="leave it out, or bring more rows per group",
+                f"the random effect {name!r} has a group for every row: it cannot be distinguished from the residual",
+                hint="leave it out, or give more rows per group",
             )

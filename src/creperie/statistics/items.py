@@ -19,7 +19,7 @@ from creperie.statistics.table import item_keys
 
 #: The prior share of wrong labels; an item is suspicious if the posterior odds favour a wrong label.
 WRONG_LABELS = 0.05
-#: Fewest models for an item–rest correlation.
+#: Minimum number of models for an item–rest correlation.
 FEWEST = 3
 #: Cross-validation folds of models to evaluate a short form.
 FOLDS = 5
@@ -163,7 +163,9 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
     answers = answers_of([r if isinstance(r, Run) else load_run(r) for r in runs], options.task, settings)
     models = answers.right.shape[1]
     if models < FEWEST:
-        raise UsageError(f"{models} runs say too little about items", hint=f"give runs of at least {FEWEST} models")
+        raise UsageError(
+            f"{models} runs are too few for an item analysis", hint=f"give runs of at least {FEWEST} models"
+        )
     fit = None
     if options.response != "none" and (models >= FEWEST_MODELS or options.response != "auto"):
         fit = fit_responses(answers.right, "1pl" if options.response == "1pl" else "2pl")
@@ -177,10 +179,10 @@ def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | N
     matrix).
     """
     if not runs:
-        raise UsageError("there is no run to read")
+        raise UsageError("no run given: name at least one")
     shared = [t for t in runs[0].tasks if task(t).by_item and all(task(t).needs in r.inputs for r in runs)]
     if not (name or shared):
-        raise UsageError("the runs have no task in common that is counted by item", hint="name one with `task=`")
+        raise UsageError("the runs share no task with one outcome per item", hint="name one with `task=`")
     chosen = task(name or shared[0])
     if not chosen.by_item:
         raise UsageError(f"task {chosen.name!r} has no outcome per item", hint=f"choose one of: {', '.join(shared)}")
@@ -189,7 +191,7 @@ def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | N
     if not keys:
         raise UsageError("the runs have no item in common, by subset, id and match matrix")
     most = max(len(run) for run in runs)
-    notes = (f"{len(keys):,} items that all runs have, of up to {most:,}",) if len(keys) < most else ()
+    notes = (f"only the {len(keys):,} items that all runs share, of up to {most:,}",) if len(keys) < most else ()
     labels = [run.model for run in runs]
     labels = labels if len(set(labels)) == len(labels) else [run.name for run in runs]
     taken = [Run(r.document, r.table.take(pa.array([p[k] for k in keys])), r.path) for r, p in zip(runs, places)]
@@ -218,10 +220,11 @@ def item_rest(right: np.ndarray) -> np.ndarray:
 
 
 def short_form(right: np.ndarray, size: int, seed: int = 0) -> ShortForm:
-    """Choose `size` items: one per stratum of difficulty, the one with the highest item–rest correlation.
+    """Return a short form of `size` items: from each stratum of difficulty, the one with the highest item–rest
+    correlation.
 
-    The reported figures are cross-validated: a fifth of the models at a time is left out of the choice, and only pairs
-    with such a model count.
+    Its figures are cross-validated: a fifth of the models at a time is left out of the choice, and only pairs with such
+    a model count.
     """
     rng = np.random.default_rng(seed)
     models = right.shape[1]

@@ -58,7 +58,7 @@ TIE_RULES: tuple[Ties, ...] = ("wrong", "half")
 
 
 def half_truths(captions: Sequence[Sequence[str]], layout: Layout) -> np.ndarray:
-    """Return a mask of half-truth items: every false caption holds all words of a true one in order, and more.
+    """Return a mask of half-truth items: every false caption has all words of a true one in order, and more.
 
     A model whose scores grow with what a caption mentions falls below chance here (Kargi, Uselis and Oh 2026).
     """
@@ -77,7 +77,7 @@ def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | N
     The task is `itt`, or `blind` for a model without images; chance level and tie rule are those of the task.
     """
     if bench.hash != run.hash:
-        hint = f"pass {run.benchmark!r} as it was then"
+        hint = f"pass the scored {run.benchmark!r}"
         raise UsageError("is not the benchmark that was scored", where=bench.name, hint=hint)
     some = np.flatnonzero(half_truths(_captions(bench), run.layout))
     task = "itt" if "image_text" in run.inputs else "blind"

@@ -19,9 +19,9 @@ from creperie.statistics.groups import Factor, Groups
 
 #: A standard deviation (of the logit) below this counts as zero.
 SINGULAR = 1e-4
-#: Most steps of the inner search; it converges quadratically, so needing more means that there is no optimum.
+#: Maximum number of steps of the inner search; it converges quadratically, so needing more means no optimum exists.
 INNER = 60
-#: Gain at which the inner search ends: as it is quadratic, what remains is invisible to finite differences.
+#: Gain at which the inner search ends: it converges quadratically, so finite differences cannot notice the rest.
 ENOUGH = 1e-5
 #: A logit beyond this is a probability of 0 or 1 as far as the data can tell.
 EXTREME = 15.0
@@ -60,7 +60,9 @@ class _Laplace:
     # -- the inner search ------------------------------------------------------------------------------------------
 
     def mode(self, theta: np.ndarray, beta: np.ndarray | None = None, start: np.ndarray | None = None) -> _Mode:
-        """Find the mode by Newton's method over u, and over β as well if it is not given."""
+        """Return the most likely group effects u at these standard deviations, by Newton's method; without `beta`, the
+        fixed effects are optimised too. The search begins at `start`, or at the effects of the last `profiled`.
+        """
         self.evaluations += 1
         spread = self.groups.spread(theta)
         u, b = self.u if start is None else start, self.beta if beta is None else beta
@@ -145,7 +147,7 @@ def fit_logistic(y: np.ndarray, x: np.ndarray, names: Sequence[str], groups: Gro
         return _searched(laplace, scale, list(names))
     except np.linalg.LinAlgError:
         raise DataError(
-            "the logistic model has no optimum: some effects cannot be told apart, or separate the outcome",
+            "the logistic model has no optimum: some effects are collinear, or predict the outcome perfectly",
             hint="leave out a term, or use `family=` linear",
         ) from None
 
@@ -181,7 +183,7 @@ def _theta_response(laplace: _Laplace, theta: np.ndarray, k: int, step: float) -
 
 
 def _positive(hessian: np.ndarray) -> np.ndarray:
-    """Return the nearest positive definite matrix."""
+    """Return a positive definite matrix: with the absolute eigenvalues, at least 0.001 each."""
     values, vectors = np.linalg.eigh(hessian)
     return (vectors * np.maximum(np.abs(values), 1e-3)) @ vectors.T
 
@@ -226,7 +228,7 @@ def _covariance(optimum: Optimum, theta: np.ndarray) -> tuple[np.ndarray, list[s
     first = int((theta > 0).sum())
     if np.linalg.eigvalsh(hessian)[0] > 0:
         return 2 * np.linalg.inv(hessian)[first:, first:], []
-    note = "the curvature is not positive: the standard errors are not to be trusted"
+    note = "the curvature is not positive: do not trust the standard errors"
     return 2 * np.linalg.inv(_positive(hessian[first:, first:])), [note]
 
 

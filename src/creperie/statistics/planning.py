@@ -29,7 +29,7 @@ from creperie.scoring import Run
 from creperie.statistics.items import answers_of
 
 Claim = Literal["compare", "interval", "clean", "leak", "kappa"]
-#: The most items that are tried.
+#: Maximum number of items that are tried.
 MOST_ITEMS = 100_000
 ALPHA = 0.05
 
@@ -42,7 +42,7 @@ class PowerOptions:
     per_image: int = option(1, "Items that share an image.", minimum=1)
     icc: float = option(0.1, "Correlation of items that share an image.", minimum=0)
     accuracy: float | None = option(
-        None, "Of the better model (0.75), of the attackers (0.5), of one that leaks (0.6).", minimum=0
+        None, "Accuracy of the better model (0.75), of all attackers (0.5) or of the one that leaks (0.6).", minimum=0
     )
     difference: float = option(0.03, "By how much the better model is better.", minimum=0)
     discordant: float | None = option(
@@ -77,7 +77,7 @@ class PowerEstimate:
 
 @with_options(options=PowerOptions)
 def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> PowerEstimate:
-    """Simulate a study and count how often it shows the claim.
+    """Return how often simulated studies show the claim, and how many items they need to reach the target power.
 
     The claims are: compare (one model is better), interval (an accuracy is known to ± width), clean and leak (verdicts
     of an audit), kappa (raters agree better than `least`). With two runs, compare resamples their images with all
@@ -145,7 +145,7 @@ class _Pilot:
 
 def _pilot(runs: Sequence[Run]) -> _Pilot:
     if len(runs) != 2:
-        raise UsageError(f"{len(runs)} runs to plan by", hint="give two runs of the same benchmark, or none")
+        raise UsageError(f"cannot plan from {len(runs)} runs", hint="give two runs of the same benchmark, or none")
     answers = answers_of(runs)
     answered = ~np.isnan(answers.right).any(axis=1)
     right, codes = answers.right[answered], np.unique(answers.first.clusters[answered], return_inverse=True)[1]

@@ -39,7 +39,7 @@ class RobustOptions:
     """The options of a robustness analysis: what a ranking has to withstand."""
 
     margin: float = option(0.02, "Models are equivalent if they surely differ by less, as a share.", minimum=0)
-    wrong: str = option("", "Wrong labels among those that were read: 4/100.", metavar="K/N")
+    wrong: str = option("", "Wrong labels among those checked: 4/100.", metavar="K/N")
     blind: tuple[str, ...] = option((), "Blind runs: items that one of them gets right are left out.", whole=True)
 
 
@@ -108,7 +108,7 @@ class Robustness:
 
 @with_options(options=RobustOptions, settings=MetricSettings)
 def robustness(runs: Sequence[Run | str | Path], *, options: RobustOptions, settings: MetricSettings) -> Robustness:
-    """Rank the runs of one benchmark under every choice that could have been made differently."""
+    """Return how the ranking of the runs of one benchmark changes with every choice of the analysis."""
     loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
     answers = answers_of(loaded, settings=settings)
     columns = _choices(loaded, answers)
@@ -133,7 +133,7 @@ def wrong_labels(text: str) -> tuple[float, float, float]:
     """Return the share of wrong labels among those checked, given as "4/100", with Wilson's interval."""
     wrong, _, read = text.partition("/")
     if not (wrong.isdigit() and read.isdigit() and 0 <= int(wrong) <= int(read) and int(read)):
-        raise UsageError(f"`wrong={text!r}` is not a count of labels", hint="write wrong/read, as 4/100")
+        raise UsageError(f"`wrong={text!r}` is not a fraction", hint="write wrong/checked, such as 4/100")
     return (int(wrong) / int(read), *wilson(int(wrong), int(read)))
 
 
@@ -202,7 +202,7 @@ def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], setti
     """Return the observed accuracy, and the accuracy on correct labels.
 
     If a share e of the labels is wrong, independently of what the model understands, and a wrong label reverses the
-    outcome, the observed accuracy is a·(1 − e) + (1 − a)·e. Combining the ends of both intervals gives more than 95 %.
+    outcome, the observed accuracy is a·(1 − e) + (1 − a)·e. Combining the ends of both intervals covers more than 95 %.
     """
     outcomes = answers.outcomes[name]
     right = settings.worth(outcomes[outcomes != VOID])

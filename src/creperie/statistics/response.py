@@ -23,14 +23,14 @@ from creperie.core import UsageError
 
 ResponseModel = Literal["2pl", "1pl"]
 
-#: Fewest models for a response model; with fewer there is only the item–rest correlation.
+#: Minimum number of models for a response model; with fewer there is only the item–rest correlation.
 FEWEST_MODELS = 8
 #: Quadrature nodes per model.
 NODES = 3
 MOST_STEPS = 200
 #: Largest change of an item's parameters at which EM has converged.
 ENOUGH = 5e-3
-#: The least spread of discriminations and intercepts over items.
+#: Minimum spread of discriminations and intercepts over items.
 LEAST_SPREAD = 0.05
 #: Grid of the final estimate of every item, in standard deviations of log discrimination and of difficulty.
 SLOPES, PLACES = np.linspace(-2.5, 2.5, 11), np.linspace(-4, 4, 41)

@@ -1,16 +1,16 @@
 """The long table: a row for every comparison that a model made, with all that may have influenced it.
 
-    run, model, size            which model, and how many parameters it has where that is known or given
-    benchmark, subset, item     where the comparison comes from; `image` is its picture, whatever the crop
+    run, model, size            which model, and how many parameters it has (null if unknown)
+    benchmark, subset, item     where the comparison comes from; the column `image` names its image, without the crop
     comparison                  which caption against which foil: "1-1", "2-1", … in the item's order
     caption, foil               their texts
     chosen, gap, tie            the outcome: 1 where the caption's score is higher, and by how much
     length, longer              words of the caption; which of the two has more: caption, foil, equal
     grammaticality              which of the two a text scorer prefers: caption, foil, equal
-    source, type, order         where the caption comes from, its construction, whether both name their arguments alike
+    source, type, order         where the caption comes from, its construction, whether both order their arguments alike
     tag.…                       every tag of the item
 
-What comes from captions and tags is there where the benchmark is at hand: a run itself holds scores only.
+Columns from captions and tags need the benchmark: a run stores scores only.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def long_table(
 ) -> LongTable:
     """Return runs and the benchmarks that they scored as one long table."""
     if not runs:
-        raise UsageError("there is no run to read")
+        raise UsageError("no run given: name at least one")
     reading = reading or TableReading()
     _check_twins(runs)
     parts: list[pa.Table] = []
@@ -161,7 +161,7 @@ def _check_twins(runs: Sequence[Run]) -> None:
     for run in runs:
         if (run.model, run.hash) in seen:
             raise UsageError(
-                f"{run.name} and {seen[run.model, run.hash]} are runs of one model on one benchmark",
+                f"{run.name} and {seen[run.model, run.hash]} are runs of the same model on the same benchmark",
                 hint="give one of them",
             )
         seen[run.model, run.hash] = run.name
