@@ -178,7 +178,7 @@ def test_runs_with_gaps_or_of_other_work_are_refused(bench: Path, tmp_path: Path
     assert other.path is not None
     with pytest.raises(DataError, match="different model"):
         merge_runs([*paths[:3], other.path], tmp_path / "out")
-    with pytest.raises(UsageError, match="cut fewer shards"):
+    with pytest.raises(UsageError, match="use fewer shards"):
         score(bench, "blind:length", options=ScoreOptions(shard=Shard(99, 1)))
 
 

@@ -59,7 +59,7 @@ WRONG = {
     "  - name: c\n    does: check\n    from: [a, b]\n": (7, "takes one input"),
     HEAD + "  - name: a\n    does: !!python/object/apply:os.system ['true']\n": (4, "unknown step"),
     "recipe: !!python/name:os.system\nstages: []\n": (1, "could not determine a constructor"),
-    "recipe: r\nstages: &a [*a]\n": (2, "an alias refers to the value that it stands in"),
+    "recipe: r\nstages: &a [*a]\n": (2, "an alias refers to a value that contains it"),
     "recipe: 2001-99-99\nstages: []\n": (1, "cannot be read"),
 }
 

@@ -91,7 +91,7 @@ def test_the_command_says_what_stays(bench: Benchmark, tmp_path: Path, command: 
     save(bench, tmp_path / "b")
     how = ["--method", "words", "--held-out", "length-chars", "--out", str(tmp_path / "o")]
     code, shown, _ = command("refine", tmp_path / "b", *how)
-    assert "go or come more often than by chance" in " ".join(shown.split())
+    assert "in false captions more often than by chance" in " ".join(shown.split())
     assert code == 3
     assert shown.splitlines()[-2].startswith("verdict: not shown: too few items to exclude 55 %")
 

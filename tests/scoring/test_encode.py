@@ -128,7 +128,7 @@ def test_one_that_does_not_fit_is_an_error(texts_model: Callable[..., Any]) -> N
         raise MemoryError
 
     model.forward_texts = forward
-    with pytest.raises(ModelError, match="not enough for one of the tokens"):
+    with pytest.raises(ModelError, match="too little memory for one of the tokens"):
         encoded(model, CAPTIONS)
 
 

@@ -398,7 +398,7 @@ def test_a_hand_written_fingerprint_stores_nothing(triples: Benchmark) -> None:
         np.testing.assert_array_equal(other.scores("text"), -first.scores("text"))
     assert len(ResultStore().entries()) == 1, "only what has weights"
     cr.score(triples, Scorer(1), cache="mine")
-    with pytest.raises(ModelError, match=r"computed by another one.*cache=False"):
+    with pytest.raises(ModelError, match=r"computed by another model.*cache=False"):
         cr.score(triples, Scorer(-1), cache="mine")
 
 
@@ -416,7 +416,7 @@ def test_functions_are_stored_under_a_name_only_and_probed(triples: Benchmark) -
     again = cr.score(triples, scorer(1), cache="lengths")
     assert again.document["work"]["blind"]["computed"] == 0
     assert again.table == named.table
-    with pytest.raises(ModelError, match="computed by another one"):
+    with pytest.raises(ModelError, match="computed by another model"):
         cr.score(triples, scorer(-1), cache="lengths")
     unnamed = cr.score(triples, scorer(-1))
     np.testing.assert_array_equal(unnamed.scores("text"), -named.scores("text"))

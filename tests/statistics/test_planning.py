@@ -177,7 +177,7 @@ def test_a_ranking_under_every_choice(make_run: Callable[..., Run], tmp_path: Pa
     left_out = robustness(runs, blind=folders[:1])
     assert left_out.frame().column("choice").to_pylist()[-1] == "without items that blind runs get right"
     answer = CliRunner().invoke(robust_command, [*folders, "--wrong", "3/0", "--json"])
-    assert "write wrong/read" in str(answer.exception)
+    assert "write wrong/checked" in str(answer.exception)
 
 
 def test_captions_found_in_a_file_and_in_a_benchmark(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_sizes(events: Benchmark, make_run: MakeRun) -> None:
 
 
 def test_runs_that_cannot_be_read_together(events: Benchmark, make_run: MakeRun) -> None:
-    with pytest.raises(CreperieError, match="one model on one benchmark"):
+    with pytest.raises(CreperieError, match="same model on the same benchmark"):
         long_table([make_run("fake:a", 0.5), make_run("fake:a", 0.1)], [events])
     with pytest.raises(CreperieError, match="none of the benchmarks given"):
         long_table([make_run("fake:a", 0.5)], [SMALL])

@@ -1,7 +1,7 @@
 """Lazy `__init__` modules: a package lists its public names once, in a stub, and imports each on first use.
 
-A room's `__init__.pyi` imports every public name from the module that defines it. Type checkers and editors read that
-stub; at run time `front_door` reads it too, so the names are written once and importing a room imports nothing else.
+A package's `__init__.pyi` imports every public name from the module that defines it. Type checkers and editors read
+that stub; at run time `front_door` reads it too: names are written once, and importing a package imports nothing else.
 """
 
 from __future__ import annotations

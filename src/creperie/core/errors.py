@@ -89,7 +89,9 @@ def missing_module(error: ImportError, extra: str = "") -> MissingExtraError:
     package = (error.name or str(error)).partition(".")[0]
     if " " in package:  # transformers names no package when one of its own modules fails to import; the cause does
         problem = " ".join(str(error.__cause__ or error).split())[:240]
-        return MissingExtraError(problem, hint="do torch, torchvision and transformers fit?")
+        return MissingExtraError(
+            problem, hint="install versions of torch, torchvision and transformers that fit each other"
+        )
     if extra := EXTRAS.get(package, extra):
         return missing_extra(package, extra)
     return MissingExtraError(

@@ -52,8 +52,8 @@ def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (number, line) from a UTF-8 file, from 1, without line endings and byte order mark; only a line feed ends a
-    line.
+    """Yield (line number from 1, line) of a UTF-8 file, without line endings and byte order mark; only a line feed ends
+    a line.
     """
     number = 0
     try:
@@ -157,8 +157,8 @@ def compose_yaml(text: str, where: str) -> tuple[yaml.SafeLoader, yaml.Node | No
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is not None and _expanded(node, {}, where) > MAX_YAML_VALUES:
-            what = f"expands to more than {MAX_YAML_VALUES:,} values by its aliases"
-            raise DataError(what, where=where, hint="write out what they stand for")
+            what = f"has aliases that expand to more than {MAX_YAML_VALUES:,} values"
+            raise DataError(what, where=where, hint="use fewer aliases")
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark or e.context_mark
         place = f"{where}:{mark.line + 1}" if mark else where
@@ -177,7 +177,7 @@ def _expanded(node: yaml.Node, sizes: dict[int, int], where: str) -> int:
         sizes[id(node)] = 1 + sum(_expanded(child, sizes, where) for child in children)
     if not sizes[id(node)]:
         line = node.start_mark.line + 1
-        raise DataError("an alias refers to the value that it stands in", where=f"{where}:{line}")
+        raise DataError("an alias refers to a value that contains it", where=f"{where}:{line}")
     return sizes[id(node)]
 
 
@@ -255,4 +255,4 @@ def check_columns(count: int, where: str) -> None:
 def check_members(count: int, where: str) -> None:
     """Raise a DataError if an archive has more than `MAX_MEMBERS` files."""
     if count > MAX_MEMBERS:
-        raise DataError(f"holds more than {MAX_MEMBERS:,} files", where=where, hint="unpack it yourself")
+        raise DataError(f"holds more than {MAX_MEMBERS:,} files", where=where, hint="unpack it and name the folder")

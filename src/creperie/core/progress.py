@@ -1,7 +1,7 @@
-"""Progress reporting: long-running functions report to a `Progress`, whoever displays it.
+"""Progress reporting: long-running functions take a `Progress` and report to it.
 
-A function that takes long takes a `Progress` and reports to it. The command line passes one that draws a bar on stderr,
-functions of the library draw one in notebooks, and everything else is silent.
+The command line passes one that draws a bar on stderr, functions of the library draw one in notebooks, and everything
+else is silent.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-#: Letters in a line of text in files and logs, whatever terminal they were written from.
+#: Characters per line of text in files and logs, independent of the terminal.
 WIDE = 160
 
 
@@ -106,7 +106,7 @@ _WORDS = re.compile(r"\w+(?:['’-]\w+)*|\s+|[^\w\s]")
 
 
 def word_differences(text: str, other: str) -> list[tuple[str, bool]]:
-    """Split `text` into (piece, differs): `differs` is True where its words differ from those of `other`.
+    """Return `text` in pieces, as (piece, differs): `differs` is True where its words differ from those of `other`.
 
     >>> word_differences("a dog chases a cat", "a cat chases a dog")
     [('a ', False), ('dog', True), (' chases a ', False), ('cat', True)]
@@ -156,7 +156,7 @@ def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     return f"<p><b>{escape(title)}</b></p><table>{head}<tbody>{body}</tbody></table>"
 
 
-#: A spreadsheet takes cells that start like this for formulas, except numbers and their intervals.
+#: The beginning of a cell that a spreadsheet takes for a formula; signed numbers and intervals are excluded.
 _FORMULA = re.compile(r"(?![+-][\d., \[\]+-]*\Z)[=+\-@\t\r\n'|%]")
 
 

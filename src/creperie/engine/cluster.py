@@ -1,7 +1,7 @@
 """The Ray engine: actors of Ray compute the pieces.
 
 Every actor opens the stage once (a model is loaded once per worker) and reads its pieces itself, so that sources in
-files do not pass through the driver. The piece of a worker that dies, alone or with its node, goes to a new worker.
+files do not pass through the driver. If a worker dies, alone or with its node, a new worker computes its piece.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from creperie.core import CreperieError, UsageError, missing_extra
 from creperie.engine.pieces import LIVES, Numbered, Pieces, Stage, Work, WorkerLostError, from_bytes, opened, to_bytes
 
-#: Object store of a Ray that is started here, in bytes. Pieces are small and are removed when they are done.
+#: Bytes for the object store of a local Ray. Pieces are small and are removed when they are done.
 STORE_BYTES = 200 << 20
 
 
@@ -41,11 +41,11 @@ class Ray:
     def _map(self, stage: Stage, pieces: Pieces, todo: list[int]) -> Numbered:
         import ray
 
-        job = ray.put((stage, pieces))  # one copy for all workers, kept for those that are restarted
+        job = ray.put((stage, pieces))  # one copy for all workers, also for their replacements
         worker = ray.remote(num_cpus=1, num_gpus=self.gpus)(_Worker)
         actors = [worker.remote(job) for _ in range(min(self.workers, len(todo)))]
         busy: dict[Any, tuple[Any, int | None]] = {actor.ready.remote(): (actor, None) for actor in actors}
-        del actors  # an actor that is no longer busy ends, so that one that waits for its core can start
+        del actors  # an actor without a reference ends and frees its core for one that waits
         waiting, left, deaths = deque(todo), len(todo), Counter[int | None]()
         try:
             while left:
@@ -70,7 +70,7 @@ class Ray:
                     left -= 1
                     yield number, from_bytes(answer)
         finally:
-            busy.clear()  # the error that ends this function keeps its variables
+            busy.clear()  # a traceback keeps local variables, and thus actors, alive
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -103,7 +103,7 @@ class Ray:
         try:
             ray.init(address=self.address, **quiet)
         except (ConnectionError, TimeoutError, ValueError, RuntimeError) as e:
-            what = f"there is no Ray cluster to reach ({str(e).splitlines()[0][:120]})"
+            what = f"cannot connect to a Ray cluster ({str(e).splitlines()[0][:120]})"
             raise UsageError(what, where=self.address, hint="start one with: ray start --head") from None
 
 

@@ -59,8 +59,8 @@ class Lines:
         cells = content.split("\t")
         wanted = max(self.text, self.image or 0)
         if len(cells) <= wanted:
-            what = f"has {len(cells)} columns, column {wanted} is wanted"
-            raise DataError(what, where=where, hint="count columns from 0; they are divided by tabs")
+            what = f"has {len(cells)} columns, but column {wanted} is needed"
+            raise DataError(what, where=where, hint="count columns from 0; tabs separate them")
         return str(number), cells[self.text], None if self.image is None else cells[self.image]
 
 

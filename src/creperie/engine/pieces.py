@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from creperie.core import CreperieError, UsageError
 
-#: Default rows of a piece: seconds of parsing, so that starting one costs little, and so does repeating one.
+#: Default rows per piece: seconds of parsing, so that neither starting nor repeating a piece costs much.
 ROWS = 2048
 #: How often the work on a piece may kill its worker before it is given up.
 LIVES = 3
@@ -59,7 +59,7 @@ class Held:
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise UsageError(f"pieces of {self.size} rows", hint="a piece has at least one row")
+            raise UsageError(f"pieces cannot have {self.size} rows", hint="give a size of at least 1")
 
     @property
     def rows(self) -> int:
@@ -117,7 +117,7 @@ class Stage(Protocol):
 
 @runtime_checkable
 class Opening(Protocol):
-    """A stage that loads something heavy, such as a model: `open` is called once per worker, returns the function."""
+    """A stage that loads something heavy, such as a model: `open`, called once per worker, returns the function."""
 
     def open(self) -> Work: ...
 

@@ -31,7 +31,7 @@ class Shard:
         """Return the elements of this shard; raise a UsageError if there are none."""
         own = self.range(len(things))
         if not own:
-            raise UsageError(f"shard {self} of {len(things)} is empty", hint="cut fewer shards")
+            raise UsageError(f"shard {self} of {len(things)} is empty", hint="use fewer shards")
         return things[own.start : own.stop]
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ def check_complete(shards: Iterable[tuple[Shard, str, Mapping[str, Any]]]) -> No
             what = f"was computed with different {different} than {first[0]}"
             raise DataError(what, where=place, hint="merge shards of one job")
         if count and shard.count != count:
-            raise DataError(f"is shard {shard}, others are of {count}", where=place, hint="merge shards of one cut")
+            raise DataError(f"is shard {shard}, others are of {count}", where=place, hint="merge shards of one job")
         count = shard.count
         if shard.number in places:
             what = f"is shard {shard}, and so is {places[shard.number]}"

@@ -175,7 +175,7 @@ def _rated(ratings: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray
     matrix = np.asarray(ratings, np.float64)
     if matrix.ndim != 2:
         raise UsageError(
-            f"ratings have {matrix.ndim} axes, not 2", hint="give a matrix (items, raters), NaN for no rating"
+            f"ratings have {matrix.ndim} axes, not 2", hint="give a matrix of items × raters, NaN for no rating"
         )
     enough = (~np.isnan(matrix)).sum(axis=1) >= 2
     return matrix[enough], cluster_labels(clusters, len(matrix))[enough]

@@ -9,8 +9,8 @@ from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, S
 
 
 def unit_gaps(gaps: np.ndarray) -> np.ndarray:
-    """Return gaps as float64 (items × attackers) within [-1, 1]; an attacker that exceeds it is divided by its largest
-    |gap|.
+    """Return gaps as float64 (items × attackers) within [-1, 1]: the gaps of an attacker that exceeds this range are
+    divided by the largest |gap|.
 
     Zero stays zero and signs stay signs, so the winner of an item never changes.
 

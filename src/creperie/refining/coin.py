@@ -70,7 +70,7 @@ METHOD = RefinementMethod(
     name="coin",
     does="keep each item with the chance that leaves attackers even odds; they learn from the other half",
     reason="odds",
-    why="attackers learned from it, another foil of its caption was drawn, or its caption was too easily told",
+    why="attackers learned from it, another foil of its caption was drawn, or its true caption was too easy to find",
     choose=_choose,
     attackers=(
         "length-words",

@@ -31,13 +31,13 @@ class _Programme:
 
     @property
     def mirrored(self) -> np.ndarray:
-        """Return amounts that surely balance: for a signature and its mirror image, as many as the rarer has."""
+        """Amounts that surely balance: for a signature and its mirror image, as many as the rarer has."""
         count = {tuple(cell): n for cell, n in zip(self.cells.tolist(), self.count.tolist())}
         return np.array([min(n, count.get(tuple(-x for x in cell), 0.0)) for cell, n in count.items()])
 
 
 def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: float = 60.0) -> Selection:
-    """Keep as many items as possible so that every attacker's gap histogram is symmetric about zero.
+    """Return the largest selection of items in which every attacker's gap histogram is symmetric about zero.
 
     For every attacker and every bin of |gap|, as many kept items have a positive gap in it as have a negative one. With
     enough time the result is optimal and always the same. If the time limit ends the search, it may not be optimal
@@ -197,7 +197,7 @@ class _Near:
         return moved
 
 
-#: Most small programmes; most in a row without improvement; numbers of amounts that may change in each.
+#: Maximum number of small programmes, and of those without improvement in a row; how many amounts each may change.
 ATTEMPTS, IDLE, FREE = 400, 6, (400, 250, 800, 150)
 #: Largest change of an amount; penalty per item of imbalance, in items; seconds for one programme.
 REACH, FINE, A_WHILE = 2.0, 30.0, 3.0
@@ -224,7 +224,7 @@ def _linear(programme: _Programme) -> tuple[np.ndarray, float, np.ndarray]:
 def _better_than(programme: _Programme, amounts: np.ndarray, time_limit: float) -> tuple[np.ndarray, float]:
     """Search the whole programme for a larger selection; return the best amounts and an upper bound.
 
-    If there is none, that is proven as well.
+    If no larger one exists, the bound is the size of the given selection.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -268,9 +268,9 @@ def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -
 
 METHOD = RefinementMethod(
     name="optimal",
-    does="keep the largest set whose gap histograms mirror themselves at zero",
+    does="keep the largest set whose gap histograms are symmetric about zero",
     reason="balance",
-    why="with it, the attackers' gaps would not mirror themselves at zero",
+    why="with it, the attackers' gaps would not be symmetric about zero",
     choose=_choose,
     attackers=("length-words", "length-chars", "surface", "frequency"),
     bins=10,

@@ -43,7 +43,7 @@ def symmetric_part(surplus: Sequence[ItemSurplus], time_limit: float = 60.0) -> 
 
 
 def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
-    """Return the items all of whose surpluses are positive in one of the returned items and negative in another."""
+    """Return the indices of the largest set of items in which every surplus occurs with both signs."""
     left = [i for i, s in enumerate(surplus) if s.pairs]
     while True:
         ways: dict[tuple[str, ...], set[bool]] = {}
@@ -70,8 +70,8 @@ def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
 def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return a mask of the most items whose surpluses sum to zero; with `aim`, to about `aim`, at a cost of `PRICE`
-    items per unit of deviation.
+    """Return a mask of the most items whose surpluses sum to zero, with at most one item per `asks`; with `aim`, they
+    sum to about `aim`, at a cost of `PRICE` items per unit of deviation.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_matrix, hstack, identity
@@ -114,9 +114,9 @@ def _detail(pool: SelectionPool, item: int) -> str:
 
 METHOD = RefinementMethod(
     name="pair",
-    does="keep pairs of captions and images that stand both ways round equally often",
+    does="keep pairs of captions and of images that occur equally often in both orders",
     reason="mirror",
-    why="a pair of its captions or images does not stand the other way round as often",
+    why="a pair of its captions or images occurs less often in the other order",
     choose=_choose,
     attackers=("length-words", "surface"),  # only measured: symmetry needs no attacker
     surplus=surplus_of_item,

@@ -22,24 +22,26 @@ class RefinePlan:
     )
     attackers: tuple[str, ...] = option((), "Select against these (by default the method's own).", metavar="NAMES")
     held_out: tuple[str, ...] = option(
-        (), "The final audit sends these and those selected against, not the standard battery.", metavar="NAMES"
+        (), "Run the final audit with these and those selected against, not the standard battery.", metavar="NAMES"
     )
     bins: int | None = option(None, "Bins per sign of a gap (grid 50, others 10); 1 balances signs alone.")
     repair: bool = option(False, "First give the captions of every item one surface style.")
     together: bool = option(False, "Choose from all subsets at once, not from each on its own.")
-    threshold: float | None = option(None, "Of syntaxbias, -1 to 1; searched where not given.")
+    threshold: float | None = option(None, "Score above which syntaxbias removes items, -1 to 1; searched by default.")
     time_limit: float = option(60.0, "Seconds per subset to prove the optimum.")
-    audit: bool = option(True, "End with an audit of what stays; without it the verdict is *not run*.")
+    audit: bool = option(True, "End with an audit of the kept items; without it the verdict is *not run*.")
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise unknown("method", self.method, METHODS)
         if self.threshold is not None and self.method != "syntaxbias":
-            raise UsageError("a threshold is for the method syntaxbias", hint="leave `threshold=` out")
+            raise UsageError("only the method syntaxbias has a threshold", hint="leave `threshold=` out")
         if self.bins is not None and not self.how.bins:
             raise UsageError(f"{self.method} has no bins", hint="leave `bins=` out")
         if self.bins is not None and not 1 <= self.bins <= 10_000:
-            raise UsageError(f"`bins={self.bins}` is out of range", hint="from 1 (only the signs balance) to 10000")
+            raise UsageError(
+                f"`bins={self.bins}` is out of range", hint="choose from 1 (only the signs balance) to 10000"
+            )
         if self.method == "syntaxbias" and len(self.attackers) > 1:
             raise UsageError("syntaxbias filters by one attacker", hint="name one, or none for lm-mean")
 

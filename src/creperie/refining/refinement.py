@@ -135,7 +135,7 @@ def refine(
     threads = one_thread if any(learns(a) for a in sent) else nullcontext  # only these load numerical libraries
     with threads():
         before = figures_of(pairs_of(bench) if plan.repair else pairs, sent, models.seed, progress)
-        mended = figures_of(pairs, sent, models.seed, progress) if plan.repair else {}
+        restyled = figures_of(pairs, sent, models.seed, progress) if plan.repair else {}
         seen = [a for a in sent if a.name in selection]
         chosen = _Choosing(start, pairs, plan, models.seed, progress).by_halves(seen, halves)
     result = _kept(start, chosen.keep, plan, selection, models.seed, chosen.removed)
@@ -155,7 +155,7 @@ def refine(
             name not in selection,
             before.get(name, {}),
             after.get(name, {}),
-            mended.get(name, {}),
+            restyled.get(name, {}),
             tuple(subset for attacker, subset in leaking if attacker == name),
         )
         for name in dict.fromkeys((*before, *after))
@@ -182,7 +182,7 @@ class _Choosing:
     progress: Progress
 
     def by_halves(self, seen: Sequence[Attacker], halves: np.ndarray) -> _Chosen:
-        """Choose items; if gaps are learned, choose each half by gaps that were learned on that half alone."""
+        """Return the chosen items; if gaps are learned, each half is chosen by gaps learned on that half alone."""
         how, everything = self.plan.how, np.ones(self.pairs.n_items, dtype=bool)
         gaps = np.zeros((self.pairs.n_items, len(seen)))
         if how.asks or how.surplus is not None:
@@ -196,7 +196,7 @@ class _Choosing:
         return chosen[0] if len(chosen) == 1 else _both(chosen[0], chosen[1])
 
     def _choose(self, among: np.ndarray, gaps: np.ndarray, seen: Sequence[Attacker]) -> _Chosen:
-        """Choose among the items of a mask, subset by subset; return a mask over all items, the outcomes, and the
+        """Return the items chosen among those of a mask, subset by subset: a mask over all items, the outcomes and the
         removals.
         """
         bench, pairs, method = self.bench, self.pairs, self.plan.how

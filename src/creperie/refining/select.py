@@ -18,7 +18,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ItemSurplus:
-    """What an item contributes to a balance: how much more often something is true than false."""
+    """The contribution of an item to a balance: how much more often each thing counted is true than false."""
 
     pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric
     asks: str = ""  #: key of items with the same images and true captions, of which at most one is kept
@@ -108,11 +108,9 @@ class Choice:
 
 
 def gap_detail(pool: SelectionPool, item: int) -> str:
-    """Return why an item was removed: the attackers with a gap on it, above zero for its true caption, below against
-    it.
-    """
+    """Return why an item was removed: the attackers' gaps on it, positive where they prefer the true caption."""
     gaps = [f"{name} {gap:+.3g}" for name, gap in zip(pool.names, pool.gaps[item]) if gap]
-    return ", ".join(gaps) or "no simple attacker has an opinion on it"
+    return ", ".join(gaps) or "no attacker has a gap on it"
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def syntaxbias_scores(gaps: np.ndarray) -> np.ndarray:
 
 
 def syntaxbias(gaps: np.ndarray, threshold: float | None = None) -> Filtered:
-    """Remove the items whose score lies above the threshold; without a threshold, search for one."""
+    """Return the items whose score is at most the threshold, with tests of them; without one, search for it."""
     scores = unit_gaps(syntaxbias_scores(gaps))[:, 0]
     return _filtered(scores, _searched(scores) if threshold is None else threshold)
 

@@ -39,7 +39,7 @@ def even_part(surplus: Sequence[ItemSurplus], seed: int, time_limit: float = 60.
 
     If every surplus were zero, the counts of all items but one would reveal the true caption of that one. So the
     largest part with zero surplus is found first, a random sign is drawn for each of its items (which of the two
-    captions were true), and the part that is kept comes as near to the resulting surplus as it can.
+    captions would be true), and the part that is kept comes as near to the resulting surplus as it can.
     """
     keep = np.array([not s.pairs for s in surplus], dtype=bool)
     if left := seen_both_ways(surplus):
@@ -66,7 +66,7 @@ METHOD = RefinementMethod(
     name="words",
     does="choose one of several foils per caption so that word counts balance",
     reason="words",
-    why="its words, or two of them side by side, go or come more often than by chance",
+    why="with it, words or word pairs would be in true or in false captions more often than by chance",
     choose=_choose,
     attackers=("length-words", "length-chars", "surface", "frequency"),  # only measured
     surplus=surplus_of_words,
