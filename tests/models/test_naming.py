@@ -119,7 +119,7 @@ def test_hub_name_without_connection(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         load_model("hf:openai/clip-vit-base-patch32", device="cpu")
     line = str(caught.value)
     assert line.startswith("hf:openai/clip-vit-base-patch32: the hub cannot be reached")
-    assert line.endswith("give a folder that holds the model: hf:/path/to/folder")
+    assert line.endswith("give the model's folder: hf:/path/to/folder")
     assert "\n" not in line
 
 
@@ -131,7 +131,7 @@ def test_folders_that_are_not_there(name: str) -> None:
 
 def test_file_in_place_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "model.bin").touch()
-    with pytest.raises(ModelError, match="is a file, not a model's folder"):
+    with pytest.raises(ModelError, match="is a file, expected a model's folder"):
         model_folder(str(tmp_path / "model.bin"), uri="hf:x")
 
 
@@ -288,7 +288,7 @@ def test_names_that_the_hub_does_not_have(monkeypatch: pytest.MonkeyPatch) -> No
         raise RepositoryNotFoundError.__new__(RepositoryNotFoundError)
 
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", missing)
-    with pytest.raises(ModelError, match="the hub has no public model 'owner/nmae'; to work without it give a folder"):
+    with pytest.raises(ModelError, match="the hub has no public model 'owner/nmae'; to work without the hub, give"):
         model_folder("owner/nmae", uri="hf:owner/nmae")
     with pytest.raises(ModelError, match="the hub has no revision 'v9' of 'owner/name'"):
         model_folder("owner/name", uri="hf:owner/name", revision="v9")

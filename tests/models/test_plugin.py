@@ -104,7 +104,7 @@ BROKEN = {
     "no-fingerprint": ("def load(uri, options, place): return object()", "broken:x: object is not a model; pass"),
     "no-methods": (
         "class M: fingerprint = 1\ndef load(uri, options, place): return M()",
-        "can do nothing that is scored",
+        "has no method that can be scored",
     ),
 }
 
@@ -150,7 +150,7 @@ def load(uri, options, place): return M(uri.name)
         ("nan", "captions: finite"),
         ("long", "captions: length one"),
         ("batch", "captions: batch of 1 = batch of 4"),
-        ("constant", "captions: told apart"),
+        ("constant", "captions: different inputs differ"),
         ("double", "captions: float32 vectors"),
     ],
 )

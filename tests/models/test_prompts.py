@@ -125,13 +125,13 @@ def test_a_folder_of_ones_own_replaces_shipped_prompts_and_changes_the_fingerpri
     ("text", "said"),
     [
         ("[[prompt", "is not TOML"),
-        ("", r"holds no \[\[prompt\]\]"),
-        ('[[prompt]]\nid="a"\nkind="yesno"\ntext="x"\nyes=["y"]\nno=["n"]', "must hold {caption} once"),
+        ("", r"no \[\[prompt\]\] in this file"),
+        ('[[prompt]]\nid="a"\nkind="yesno"\ntext="x"\nyes=["y"]\nno=["n"]', "must contain {caption} exactly once"),
         ('[[prompt]]\nid="a"\nkind="yesno"\ntext="{caption}"\nyes=["y"]', "needs 'no'"),
         ('[[prompt]]\nid="a"\nkind="yesnoo"\ntext="x"', "did you mean 'yesno'"),
         ('[[prompt]]\nid="a"\nkind="caption"\ntext="x"\ntxet="y"', "did you mean 'text'"),
-        ('[[prompt]]\nid="a"\nkind="caption"\ntext=3', "has no text"),
-        ('[[prompt]]\nid="a"\nkind="caption"\ntext="x"\n[[prompt]]\nid="a"\nkind="caption"\ntext="x"', "twice"),
+        ('[[prompt]]\nid="a"\nkind="caption"\ntext=3', "'text' is missing or not text"),
+        ('[[prompt]]\nid="a"\nkind="caption"\ntext="x"\n[[prompt]]\nid="a"\nkind="caption"\ntext="x"', "two prompts"),
     ],
 )
 def test_wrong_files_are_said(text: str, said: str, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_orders() -> None:
     assert sorted(orders_of("all", match)) == sorted(itertools.permutations(range(3)))
     assert orders_of("all", (True, False)) == [(0, 1), (1, 0)]
     assert orders_of("given", match) == [(0, 1, 2)]
-    with pytest.raises(CreperieError, match="does not fit an item whose captions are PN"):
+    with pytest.raises(CreperieError, match="does not fit an item with captions PN"):
         orders_of("NPP", (True, False))
 
 
@@ -171,7 +171,7 @@ def test_demonstrations(tmp_path: Path) -> None:
     assert (len(prompt.images), prompt.shows) == (1, (0, 0, 1))  # the image is shown with the question, not before
     sent = [m["content"] for m in messages_of(prompt)]
     assert [isinstance(c, list) for c in sent] == [False, False, False, False, True]
-    with pytest.raises(CreperieError, match="does not offer"):
+    with pytest.raises(CreperieError, match="this prompt has no `none`"):
         read_form("odd-forced", str(path), where="").asked(ChoiceQuestion(GREY, OPTIONS, "odd"))
 
 
@@ -231,13 +231,13 @@ def test_generated_answers_are_kept(make: Any, tmp_path: Path) -> None:
 
 
 def test_a_captioner_is_not_asked(tmp_path: Path) -> None:
-    with pytest.raises(CreperieError, match="answers no questions"):
+    with pytest.raises(CreperieError, match="cannot answer questions"):
         load_model(f"vlm:{tiny_blip_captioner(tmp_path)}?score=choice", device="cpu")
 
 
 def test_too_many_options_are_said() -> None:
     form = read_form(None, None, where="")
-    with pytest.raises(CreperieError, match="labels for 8 options, an item has 9"):
+    with pytest.raises(CreperieError, match="8 labels, but an item has 9 options"):
         form.asked(ChoiceQuestion(GREY, tuple("abcdefghi"), "match"))
     assert isinstance(form.prompts["match"], PromptText)
 

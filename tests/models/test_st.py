@@ -71,13 +71,13 @@ def test_real_minilm_is_a_unit_away_from_nothing() -> None:
 
 
 def test_file_needs_the_onnx_backend(sentence_folder: Path) -> None:
-    with pytest.raises(CreperieError, match="option 'file' names an ONNX file; add &backend=onnx"):
+    with pytest.raises(CreperieError, match="option 'file' needs the ONNX backend; add &backend=onnx"):
         load_model(f"st:{sentence_folder}?file=model.onnx", device="cpu")
 
 
 def test_onnx_without_a_file(sentence_folder: Path) -> None:
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    with pytest.raises(CreperieError, match=r"has no onnx/model\.onnx; name one by"):
+    with pytest.raises(CreperieError, match=r"has no onnx/model\.onnx; name one with"):
         load_model(f"st:{sentence_folder}?backend=onnx", device="cpu")
 
 

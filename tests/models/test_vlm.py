@@ -168,7 +168,7 @@ def test_yes_and_no(folders: Mapping[str, Path], pictures: list[Image.Image]) ->
         ("score=visualgtp", "did you mean 'visualgpt'"),
         ("prompt=one-sentense", "did you mean 'one-sentence'"),
         ("alpha=much", "not a number"),
-        ("score=vqa&value=prob", "does not go with score=vqa"),
+        ("score=vqa&value=prob", "does not apply to score=vqa"),
     ],
 )
 def test_wrong_options_are_said(more: str, said: str, folders: Mapping[str, Path]) -> None:

@@ -120,4 +120,4 @@ def sat(arm: str, seed: int) -> ExamResult:
 def study() -> TrainingStudy:
     rows = tuple(sat(arm, seed) for seed in (0, 1) for arm in ARMS)
     base = tuple(sat("base", seed) for seed in (0, 1))
-    return TrainingStudy("small", ARMS, (0, 1), rows, base, 99.0, COLUMNS, ("foils that refinement left: <few>",))
+    return TrainingStudy("small", ARMS, (0, 1), rows, base, 99.0, COLUMNS, ("foils left after refinement: <few>",))

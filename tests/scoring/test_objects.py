@@ -212,7 +212,7 @@ def test_plain_objects_and_functions(triples: Benchmark) -> None:
 
 @pytest.mark.parametrize("model", [3, None, object(), int, lambda: 0, lambda a, b, c: 0])
 def test_what_is_no_model_is_refused_in_one_line(triples: Benchmark, model: Any) -> None:
-    with pytest.raises(UsageError, match=r"is not a model|takes . arguments"):
+    with pytest.raises(UsageError, match=r"is not a model|of one or two arguments"):
         cr.score(triples, model)
 
 

@@ -24,7 +24,7 @@ def test_the_attackers_are_those_of_the_paper_by_the_models_at_hand(monkeypatch:
     assert FoilRefinement(("length-words",), models=named).chosen == ("length-words",)
     monkeypatch.setattr("creperie.training.negatives._parses", lambda: False)
     assert FoilRefinement(models=AttackerModels(lm="lm:pkg:pocketsphinx")).chosen == ("lm-mean",)
-    with pytest.raises(UsageError, match="no model of plausibility or grammar"):
+    with pytest.raises(UsageError, match="no plausibility or grammar model"):
         _ = FoilRefinement(models=AttackerModels(lm="none")).chosen
 
 

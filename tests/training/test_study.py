@@ -149,7 +149,7 @@ def test_a_whole_study(tiny: tuple[TrainingStudy, Path]) -> None:
     none, negate, refined = found.sat
     assert none.foils == 0
     assert negate.foils == 64 > refined.foils > 0
-    assert found.notes[0].startswith("foils that refinement against ")
+    assert found.notes[0].startswith("foils left after refinement against ")
     assert len(table_5(found).rows) == 4
 
 

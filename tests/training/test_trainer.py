@@ -142,7 +142,7 @@ def test_another_job_in_the_same_folder_is_refused(data: Any, small: Any, tmp_pa
 
 def test_a_folder_of_something_else_is_left_alone(data: Any, small: Any, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
-    with pytest.raises(UsageError, match="not a training"):
+    with pytest.raises(UsageError, match="contains no training"):
         train_job(TrainingJob(small(), data, SETTINGS), tmp_path, device="cpu", force=True)
     assert (tmp_path / "mine.txt").read_text() == "precious"
 
@@ -206,7 +206,7 @@ def test_training_without_any_foil_is_refused(data: Any, small: Any, tmp_path: P
 
 
 def test_a_warm_up_that_never_ends_is_refused_and_leaves_no_trace(data: Any, small: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="warm-up takes 1000 steps, the whole training 6"):
+    with pytest.raises(UsageError, match="warm-up takes 1000 steps, but the whole training only 6"):
         train_job(TrainingJob(small(), data, replace(SETTINGS, warmup=1000)), tmp_path / "a", device="cpu")
     assert train_job(TrainingJob(small(), data, SETTINGS), tmp_path / "a", device="cpu").document["steps"] == 6
 

@@ -110,7 +110,7 @@ def test_lora_on_a_small_model(small: Any, data: Any, tmp_path: Path) -> None:
     after = load_file(Path(done.uri.removeprefix("small:")) / "model.safetensors")
     moved = {name for name in before if not before[name].equal(after[name])}
     assert moved == {name for name in before if name.endswith("qkv.weight")}
-    with pytest.raises(UsageError, match="no layer is called fc1; name other targets"):
+    with pytest.raises(UsageError, match="no layer is called fc1; name other layers"):
         prepare(small(), Tuning("lora", targets=("fc1",)))
     with pytest.raises(UnknownNameError, match="did you mean 'lora'"):
         Tuning("lorra")

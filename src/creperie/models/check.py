@@ -22,7 +22,7 @@ CAPTIONS = (
     "two green triangles",
     "The small yellow square is above the large purple circle, and nothing else can be seen in the picture. ",
 )
-#: how much a number may change with its batch
+#: dtype → how much a number may change with its batch
 TOLERANCE = {"float32": 1e-6, "bfloat16": 3e-2, "float16": 1e-2}
 
 
@@ -37,7 +37,7 @@ class Check:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """What a model is, the tests run on it, and how fast it was."""
+    """The result of `check_model`: the model's fingerprint and roles, the tests, and its speed."""
 
     fingerprint: Fingerprint
     roles: list[str]
@@ -61,7 +61,7 @@ class ModelReport:
 
 
 def check_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> ModelReport:
-    """Load a model, test everything that it says it can do, and return the report."""
+    """Load a model, test each of its abilities, and return the report."""
     start = time.perf_counter()
     model = load_model(uri, device=device, dtype=dtype)
     rates = {"seconds to load": time.perf_counter() - start}
@@ -141,7 +141,7 @@ def _more(model: Any, ability: Ability, together: np.ndarray, tolerance: float) 
 
 def _caption_checks(model: Any, together: np.ndarray, tolerance: float) -> list[Check]:
     if not isinstance(model, StagedTexts):
-        return [Check("captions: trimmed = padded", None, "the model has no staged form")]
+        return [Check("captions: trimmed = padded", None, "the model has no prepare_texts and forward_texts")]
     prepared = model.prepare_texts(CAPTIONS)
     cut = sum(tokens.cut > 0 for tokens in prepared)
     return [
@@ -155,9 +155,9 @@ def _trimming(model: Any, prepared: Sequence[Any], tolerance: float) -> Check:
     name = "captions: trimmed = padded"
     context = model.fingerprint.context
     if not model.trims:
-        return Check(name, None, "the model is not trimmed: every caption is padded to the full width")
+        return Check(name, None, "not trimmed: every caption is padded to the full width")
     if not hasattr(model, "forward_padded") or not context:
-        return Check(name, None, "the model cannot be asked for padded captions")
+        return Check(name, None, "the model has no forward_padded, or no limit on its context")
     width = min(context, 4 * max(len(tokens.ids) for tokens in prepared))
     return _same(name, model.forward_texts(prepared), model.forward_padded(prepared, width), tolerance)
 
@@ -170,7 +170,9 @@ def _image_checks(model: Model, together: np.ndarray, tolerance: float) -> list[
     if isinstance(model, TextEncoder):
         width = model.encode_texts(CAPTIONS[:1]).shape[-1]
         same = width == together.shape[-1]
-        checks.append(Check("one space", same, f"images {together.shape[-1]}, captions {width} dimensions"))
+        checks.append(
+            Check("images and captions: one space", same, f"images {together.shape[-1]}, captions {width} dimensions")
+        )
     return checks
 
 
@@ -207,7 +209,7 @@ def _vectors(what: str, vectors: np.ndarray, count: int) -> list[Check]:
         Check(f"{what}: float32 vectors", shaped, f"{vectors.dtype} {vectors.shape}"),
         Check(f"{what}: finite", finite, f"{int((~np.isfinite(vectors)).sum())} are not"),
         Check(f"{what}: length one", finite and off <= 1e-5, f"off by at most {off:.1e}"),
-        Check(f"{what}: told apart", apart > 1e-6, f"largest difference {apart:.1e}"),
+        Check(f"{what}: different inputs differ", apart > 1e-6, f"largest difference {apart:.1e}"),
     ]
 
 

@@ -28,7 +28,9 @@ CHOICE_OPTIONS = (
     ModelOption(
         "by", "choice: read the labels' likelihoods, or generate an answer", "choice", None, ("likelihood", "generate")
     ),
-    ModelOption("order", "choice: all orders of the options, as given, or a pattern such as NPP", "text", "all"),
+    ModelOption(
+        "order", "choice: all, given, rotations, or a pattern of true (P) and false (N) such as NPP", "text", "all"
+    ),
     ModelOption("shots", "choice: a TOML file of demonstrations, as `creperie data shots` draws them"),
 )
 #: the default prompt for each question
@@ -42,7 +44,7 @@ PERMUTED = 4
 @dataclass(frozen=True)
 class ChoiceQuestion:
     """An image, captions in the order in which they are offered, and what is asked: which fits ("match") or which does
-    not ("odd"). `subset` selects the demonstrations that go with it.
+    not ("odd"). `subset` selects the demonstrations to show before it.
     """
 
     image: Image.Image
@@ -163,7 +165,7 @@ class QuestionWording:
         )
 
     def turns(self, question: ChoiceQuestion) -> list[Turn]:
-        """Return the demonstrations that go with a question, as turns."""
+        """Return the demonstrations to show before a question, as turns."""
         prompt = self.prompt(question)
         return [self._shown(prompt, shot) for shot in self.shots if shot.subset in ("", question.subset)]
 
@@ -178,9 +180,9 @@ class QuestionWording:
         prompt = self.prompts[question.asks]
         if len(question.options) > len(prompt.labels):
             raise UsageError(
-                f"the prompt has labels for {len(prompt.labels)} options, an item has {len(question.options)}",
+                f"the prompt has {len(prompt.labels)} labels, but an item has {len(question.options)} options",
                 where=prompt.id,
-                hint="give a prompt with more labels by ?prompt=FILE",
+                hint="name a prompt with more labels: ?prompt=FILE",
             )
         return prompt
 
@@ -190,13 +192,13 @@ class QuestionWording:
             answer = next(k for k in range(len(shot.captions)) if (k in shot.fits) == (prompt.asks == "match"))
         label = prompt.none if answer < 0 else prompt.labels[answer].rstrip(".")
         if not label:
-            raise UsageError("a demonstration answers none, which this prompt does not offer", where=prompt.id)
+            raise UsageError("a demonstration has answer = 0, but this prompt has no `none`: add it", where=prompt.id)
         scene = [shot.scene] if shot.scene else []
         return Turn("\n".join([*scene, prompt.offering(shot.captions)]), label, shot.image)
 
     @property
     def marks(self) -> dict[str, str]:
-        """The entry in the fingerprint's options if demonstrations depend on the subset; else empty."""
+        """A mark for the fingerprint's options if demonstrations depend on the subset; else empty."""
         return {"demonstrations": "by subset"} if self.by_subset else {}
 
     def described(self) -> str:
@@ -223,7 +225,7 @@ def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
     file = Path(path).expanduser()
     records = parse_toml(read_text(file), path).get("demonstration")
     if not isinstance(records, list) or not records:
-        raise DataError("holds no [[demonstration]]", where=path, hint="see docs/generative.md")
+        raise DataError("no [[demonstration]] in this file", where=path, hint="see docs/generative.md")
     return tuple(
         _demonstration(record, file.parent, f"{path}: demonstration {n}") for n, record in enumerate(records, 1)
     )
@@ -233,13 +235,13 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
     captions, fits = record.get("captions"), record.get("fits", [])
     answer = record.get("answer", 0 if fits else None)
     if not isinstance(captions, list) or not all(isinstance(c, str) for c in captions) or len(captions) < 2:
-        raise DataError("needs a list of at least two captions", where=where)
+        raise DataError("expected a list of at least two captions", where=where)
     if not isinstance(answer, int) or not 0 <= answer <= len(captions):
         raise DataError(f"answer={answer!r} is not a number from 0 to {len(captions)}", where=where)
     if not isinstance(fits, list) or not all(isinstance(k, int) and 1 <= k <= len(captions) for k in fits):
         raise DataError(f"fits={fits!r} is not a list of numbers from 1 to {len(captions)}", where=where)
     if fits and len(set(fits)) not in (1, len(captions) - 1):
-        raise DataError("has no single answer: one caption must fit, or all but one", where=where)
+        raise DataError("`fits` allows no single answer: list one caption, or all but one", where=where)
     described = {name: str(record.get(name, "")) for name in ("scene", "subset")}
     picture = b""
     if name := str(record.get("image", "")):
@@ -249,7 +251,7 @@ def _demonstration(record: Mapping[str, Any], folder: Path, where: str) -> Demon
             picture = picture_bytes(open_store(folder), name)
             decode_image(picture)
         except DataError as e:
-            raise DataError(f"its image cannot be read ({e})", where=where) from None
+            raise DataError(f"the image cannot be read ({e})", where=where) from None
     digest = hashlib.sha256(picture).hexdigest() if picture else ""
     shown = tuple(k - 1 for k in fits)
     return Demonstration(tuple(captions), answer - 1, shown, picture=picture, digest=digest, **described)
@@ -268,7 +270,10 @@ def order_pattern(order: Sequence[int], match: Sequence[bool]) -> str:
 
 
 def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
-    """Return the orders to ask: all (with more than four options, the rotations), given, rotations, or a P/N pattern.
+    """Return the orders in which the options are offered.
+
+    `spec` is "all" (if there are more than four options: the rotations), "given", "rotations", or a pattern of true
+    (P) and false (N) options.
 
     >>> orders_of("PNP", (True, True, False))
     [(0, 2, 1)]
@@ -287,8 +292,8 @@ def orders_of(spec: str, match: Sequence[bool]) -> list[tuple[int, ...]]:
     if sorted(wanted) != sorted(order_pattern(range(count), match)):
         shown = order_pattern(range(count), match)
         raise UsageError(
-            f"order={spec} does not fit an item whose captions are {shown}",
-            hint="use all, given, rotations, or a pattern with as many P and N",
+            f"order={spec} does not fit an item with captions {shown}",
+            hint="use all, given, rotations, or a pattern with as many P (true) and N (false)",
         )
     true, false = iter(i for i in range(count) if match[i]), iter(i for i in range(count) if not match[i])
     return [tuple(next(true) if letter == "P" else next(false) for letter in wanted)]

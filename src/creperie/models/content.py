@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from creperie.models.device import Place
 
-#: how deep networks are looked for in an object's attributes
+#: how deep an object's attributes are searched for networks
 DEPTH = 5
 #: objects with more parts than this are not hashed completely
 OBJECTS = 2_000_000
@@ -104,7 +104,7 @@ def count_weights(model: object) -> int | None:
 def content_of(model: object, *parts: object) -> Content:
     """Return the hash of a model and of the parts that prepare its inputs.
 
-    A function is never certain: it has no weights.
+    The hash of a function is never certain, since a function has no weights.
 
     >>> import numpy as np
     >>> zeros, ones = (content_of({"weights": np.full(3, value)}) for value in (0.0, 1.0))
@@ -181,7 +181,7 @@ class _Hasher:
 
     def _tensor(self, tensor: torch.Tensor) -> None:
         if tensor.is_meta:
-            raise ModelError("the model has no weights yet: they are on the meta device")
+            raise ModelError("the model's weights are on the meta device: load them first")
         self.weights = True
         try:
             self._put(hash_state({"": tensor}))
@@ -340,7 +340,7 @@ def _slots(kind: type) -> list[str]:
 
 
 def _has_hidden_state(kind: type) -> bool:
-    """Return True if objects of a type are larger than their attributes, as those of types written in C are."""
+    """Return True if objects of a type hold more than their attributes, as those of types written in C do."""
     pointers = len(_slots(kind)) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
     return bool(kind.__itemsize__) or kind.__basicsize__ > object.__basicsize__ + pointers * tuple.__itemsize__
 
@@ -365,7 +365,7 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def ready_to_score(networks: Iterable[torch.nn.Module], place: Place | None = None) -> Iterator[None]:
-    """Put networks in eval mode, at a place, during the block; then restore all modes and tensors."""
+    """Put networks in eval mode, and at `place` if given, during the block; then restore all modes and tensors."""
     with ExitStack() as stack:
         for network in networks:
             stack.callback(_restore, network, *_state(network))

@@ -22,7 +22,7 @@ def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool
     if path.is_dir():
         return path
     if path.exists():
-        raise ModelError(f"{name!r} is a file, not a model's folder", where=uri)
+        raise ModelError(f"{name!r} is a file, expected a model's folder", where=uri)
     if name.startswith(("/", "~", ".")) or name.count("/") > 1 or "\\" in name:
         raise ModelError(f"there is no folder {name!r}", where=uri, hint="give a model's folder or its name on the hub")
     return _fetch(name, uri, revision, onnx)
@@ -47,7 +47,7 @@ def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
-    hint = f"to work without it give a folder that holds the model: {uri.partition(':')[0]}:/path/to/folder"
+    hint = f"to work without the hub, give the model's folder: {uri.partition(':')[0]}:/path/to/folder"
     try:
         files = _listed(name, revision, uri, hint)
         skip = [p for p in SKIP if not (onnx and "onnx" in p)]
@@ -55,7 +55,9 @@ def _fetch(name: str, uri: str, revision: str | None, onnx: bool) -> Path:
             skip += ["*.bin", "*.pt", "*.pth"]  # old repositories hold their weights twice: skip the pickles
         return Path(snapshot_download(name, revision=revision, ignore_patterns=skip, local_files_only=files is None))
     except HFValidationError as e:
-        raise ModelError(f"{name!r} is not a name of a model on the hub", where=uri, hint="write owner/name") from e
+        raise ModelError(
+            f"{name!r} cannot be the name of a model on the hub", where=uri, hint="write owner/name"
+        ) from e
     except LocalEntryNotFoundError as e:
         raise ModelError(
             f"the hub cannot be reached and {name!r} is not in its cache on this machine", where=uri, hint=hint

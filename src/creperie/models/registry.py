@@ -37,15 +37,15 @@ Loader = Callable[[ModelURI, Mapping[str, Any], Place], Model]
 
 
 def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Model:
-    """Load the model that a URI names. Whatever goes wrong is a `CreperieError` that names the model."""
-    from creperie.models.wrapping import adapted  # brings numpy, which lists of models do without
+    """Load and return the model that a URI names. Every failure raises a `CreperieError` that names the model."""
+    from creperie.models.wrapping import adapted  # imports numpy, which listing models does not need
 
     place = find_place(device, dtype)
     return adapted(load_plain(uri, place), uri, place)
 
 
 def load_plain(uri: str, place: Place) -> Any:
-    """Load the object of a URI: a model, or an object from a plug-in that `wrap` accepts."""
+    """Load and return the object of a URI: a model, or an object from a plug-in that `wrap` accepts."""
     parsed = _parsed(uri)
     kind = KINDS.get(parsed.kind)
     options = parsed.options if kind is None else read_options(parsed.options, kind.options, where=uri)
@@ -62,12 +62,12 @@ def load_plain(uri: str, place: Place) -> Any:
         raise ModelError(
             f"the model cannot be loaded ({type(e).__name__}: {one_line(e)})",
             where=uri,
-            hint="are its files complete? CREPERIE_TRACEBACK=1 shows the traceback",
+            hint="check that its files are complete; CREPERIE_TRACEBACK=1 shows the traceback",
         ) from e
 
 
 def _parsed(uri: str) -> ModelURI:
-    """Return the parts of a URI; raise a UsageError with a replacement for what was removed since the last release."""
+    """Return the parts of a URI; for a removed kind or option, raise a UsageError that says what to use instead."""
     parsed = parse_uri(uri)
     options = [f"{parsed.kind}?{name}" for name in parsed.options]
     values = [f"{parsed.kind}?{name}={value}" for name, value in parsed.options.items()]
@@ -93,7 +93,7 @@ def _checked(model: object, uri: str) -> Model:
         raise ModelError("the loaded model has no fingerprint", where=uri, hint="see docs/plugin.md")
     if not abilities_of(model):
         raise ModelError(
-            "the loaded model can do nothing that is scored",
+            "the loaded model has no method that can be scored",
             where=uri,
             hint=f"give it a method to {in_words()} (docs/plugin.md)",
         )

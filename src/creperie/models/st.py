@@ -35,7 +35,7 @@ PROBES = ("a dog", "A man in a red shirt gives the ball to the girl. ")
 def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     onnx = options["backend"] == "onnx"
     if options["file"] and not onnx:
-        raise UsageError("option 'file' names an ONNX file", where=uri, hint="add &backend=onnx")
+        raise UsageError("option 'file' needs the ONNX backend", where=uri, hint="add &backend=onnx")
     folder = model_folder(uri.name, uri=str(uri), revision=options["revision"], onnx=onnx)
     if onnx:
         library, file = read_onnx(folder, options["file"], str(uri), place)
@@ -52,7 +52,10 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
 def encoder_of(
     library: Any, uri: str, weights: str, options: Mapping[str, Any], place: Place, *, inner: str = ""
 ) -> Model:
-    """Return the adapter to a `SentenceTransformer`. `inner` names what runs its transformer, if not PyTorch."""
+    """Return a text encoder around `library`, which is a `SentenceTransformer` or an `OnnxSentences`.
+
+    `inner` names the ONNX file that runs the transformer, for the fingerprint; empty for PyTorch.
+    """
     rule = caption_rule(options)
     prompt = rule.prefix or _stored_prompt(library, options["prompt_name"], uri)
     if options["max_length"]:
@@ -152,10 +155,10 @@ def _stored_prompt(library: Any, name: str | None, uri: str) -> str:
 
 
 def _pool_prompt(library: Any, name: str, include_prompt: bool | None) -> None:
-    """Set whether the tokens of the prompt count in the pooling.
+    """Set whether the pooling includes the tokens of the prompt.
 
     INSTRUCTOR models leave them out. Their folders do not say so: the library recognises these models by name, which a
-    local folder has lost.
+    local folder does not have.
     """
     wanted = False if include_prompt is None and name.startswith(INSTRUCTOR) else include_prompt
     for module in library:
@@ -258,7 +261,7 @@ def read_onnx(folder: Path, file: str | None, uri: str, place: Place) -> tuple[O
     listed = read_json(folder / "modules.json") if (folder / "modules.json").is_file() else []
     modules = [_module(folder, entry).to(place.torch_device) for entry in listed[1:]]
     if not modules:
-        raise ModelError("the folder has no modules.json that says how tokens are pooled", where=uri)
+        raise ModelError("the folder has no modules.json, which describes the pooling", where=uri)
     tokenizer = Folder(folder, uri).tokenizer()
     return OnnxSentences(session, modules, tokenizer, _settings(folder, tokenizer)), path
 
@@ -276,7 +279,7 @@ def onnx_file(folder: Path, name: str | None, uri: str) -> Path:
     raise ModelError(
         f"the folder has no {candidates[0].relative_to(folder).as_posix()}",
         where=uri,
-        hint=f"name one by ?file=; it has: {listed}",
+        hint=f"name one with ?file=; the folder has: {listed}",
     )
 
 

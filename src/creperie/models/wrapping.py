@@ -1,7 +1,7 @@
-"""Models in memory: from transformers, open_clip or sentence-transformers, a torch module, an object, a function.
+"""Score models that are in memory: of transformers, open_clip or sentence-transformers, any object, or a function.
 
-They get the same adapters as models loaded by URI, built anew for every scoring: the weights are hashed, the model is
-moved to the requested place in eval mode, and restored afterwards.
+Each time a wrapped model is scored, its weights are hashed, it is moved to the requested device in eval mode, and the
+same adapter as for a model URI is built around it. Afterwards its device, dtype and mode are restored.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class WrappedModel:
         return self.plugin or f"memory:{self.name or ('function' if named == '<lambda>' else named)}"
 
     def read(self, kind: str) -> dict[str, Any]:
-        """Return the options, checked as those of a kind of model URI."""
+        """Return all options of a kind of model URI: those given, checked, and defaults for the others."""
         return read_options(self.options, KINDS[kind].options, where=self.uri)
 
     @contextmanager
@@ -244,9 +244,9 @@ def _function(wrapped: WrappedModel, digest: str, place: Place) -> Model:
         methods = {"score_pairs": lambda image, texts: _one_each(wrapped, texts, [image] * len(texts), list(texts))}
     else:
         raise UsageError(
-            f"the function takes {len(needed)} arguments",
+            f"expected a function of one or two arguments, got {len(needed)}",
             where=wrapped.uri,
-            hint="write one of (images, captions) or of (captions)",
+            hint="pass a function of (captions) or of (images, captions)",
         )
     return _as_model(wrapped, digest, place, methods)
 

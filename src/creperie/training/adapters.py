@@ -28,7 +28,7 @@ def add_adapters(model: nn.Module, targets: Collection[str], rank: int, alpha: f
 
     layers = [name for name, layer in model.named_modules() if _is_target(name, layer, {*targets})]
     if not layers:
-        raise UsageError(f"no layer is called {' or '.join(targets)}", hint="name other targets")
+        raise UsageError(f"no layer is called {' or '.join(targets)}", hint="name other layers with `targets=`")
     return LoraModel(model, LoraConfig(r=rank, lora_alpha=alpha, target_modules=layers), "default")
 
 

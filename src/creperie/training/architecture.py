@@ -1,4 +1,4 @@
-"""The towers and the word tokenizer of a small CLIP, and what the trainer needs: networks, and models in training."""
+"""The towers and the word tokenizer of a small CLIP, and the classes that the trainer works with."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ class SmallConfig:
     def __post_init__(self) -> None:
         if not self.channels or self.size % self.shrink:
             raise UsageError(
-                f"pictures of {self.size} pixels cannot be shrunk {self.shrink} times", hint="change size or channels"
+                f"size {self.size} is not a multiple of {self.shrink}, the downsampling", hint="change size or channels"
             )
         if self.text_width % self.heads or self.channels[-1] % self.heads:
             raise UsageError(
-                f"{self.heads} heads do not divide the widths", hint="change heads, channels or text_width"
+                f"a width is not a multiple of {self.heads} heads", hint="change heads, channels or text_width"
             )
 
 
@@ -260,7 +260,7 @@ class DualNetwork(TrainedNetwork):
 class Student(Protocol):
     """A model in training (protocol). `network` maps (pixels, ids) to image vectors, text vectors and the scale."""
 
-    kind: str  #: of the URI that loads what `save` writes
+    kind: str  #: the kind of URI that loads what `save` writes
     network: TrainedNetwork
     trims: bool  #: whether the token ids of a batch may be cut at its longest caption
     frozen_images: bool = False  #: whether the features of all images are computed once, by `features_of`
@@ -278,7 +278,7 @@ class Student(Protocol):
         return stacked
 
     def features_of(self, keys: Sequence[str], open_image: Open, progress: Progress) -> np.ndarray:
-        """Return all images as the network takes them if `frozen_images`: the features by its frozen tower."""
+        """Return the features of all images by the frozen tower, for the network. Called only if `frozen_images`."""
         return np.stack([self.prepare_image(open_image(key)) for key in keys])
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor: ...

@@ -57,7 +57,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, ValueError, KeyError) as e:
         raise DataError(
-            f"cannot be read ({str(e).splitlines()[0][:100]})", where=str(path), hint="remove this checkpoint"
+            f"cannot be read ({str(e).splitlines()[0][:100]})", where=str(path), hint="delete this checkpoint to resume"
         ) from e
     return state
 
@@ -82,8 +82,8 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):
         if not path.is_file():
-            what = "this folder holds something that is not a training, so it is not used"
-            raise UsageError(what, where=str(out), hint="choose another, or empty it yourself")
+            what = "the folder is not empty and contains no training"
+            raise UsageError(what, where=str(out), hint="choose another, or empty it")
         if force:
             shutil.rmtree(out)
     document = _read_document(path) if path.is_file() else {}
@@ -98,7 +98,9 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
     if not same:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
         hint = "choose another folder, or pass `force=True` to start over"
-        raise UsageError(f"this folder holds another training: {', '.join(changed)} differ", where=str(out), hint=hint)
+        raise UsageError(
+            f"the folder contains another training: {', '.join(changed)} differ", where=str(out), hint=hint
+        )
     _sweep_drafts(out)
     return document
 

@@ -70,11 +70,11 @@ def open_transformers(uri: str) -> ClipStudent:
     folder = Folder(model_folder(parsed.name, uri=uri, revision=parsed.options.get("revision")), uri)
     config = folder.config()
     if config.model_type not in ("clip", "flava"):
-        raise UsageError(f"only CLIP and FLAVA can be trained, this is {config.model_type!r}", where=uri)
+        raise UsageError(f"only CLIP and FLAVA models can be trained, not {config.model_type!r}", where=uri)
     encoder = load_model(uri, device="cpu")
     assert isinstance(encoder, DualEncoder)
     tokens = len(encoder.tokenizer.tokenizer)
     if tokens > config.text_config.vocab_size:
         what = f"the tokenizer has {tokens} tokens, the model {config.text_config.vocab_size}"
-        raise ModelError(what, where=uri, hint="config.json and tokenizer do not belong together")
+        raise ModelError(what, where=uri, hint="use a folder whose config.json and tokenizer belong together")
     return ClipStudent(encoder, folder.image_processor())

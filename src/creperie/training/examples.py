@@ -19,7 +19,7 @@ Open = Callable[[str], Image.Image]
 class TrainingExample:
     """A training example: an image and a true caption.
 
-    `key` names the record that it came from; `alternatives` are keys of other images, of which the caption is not true.
+    `key` names the record that it came from; `alternatives` are other images, which the caption does not describe.
     """
 
     key: str
@@ -64,7 +64,7 @@ class TrainSet:
             yield from e.foils
 
 
-def told_apart(item: Item, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def true_and_false(item: Item, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the true and the false captions of one image of an item; `row` is the index of the image."""
     pairs = list(zip(item.captions, item.match[row], strict=True))
     return tuple(c for c, holds in pairs if holds), tuple(c for c, holds in pairs if not holds)
@@ -82,7 +82,7 @@ def train_set(bench: Benchmark) -> TrainSet:
     examples = []
     for item in bench:
         for row, image in enumerate(item.images):
-            true, false = told_apart(item, row)
+            true, false = true_and_false(item, row)
             if not true:
                 continue
             others = tuple(
@@ -96,7 +96,7 @@ def train_set(bench: Benchmark) -> TrainSet:
             examples.append(TrainingExample(name, image, true[0], second, false, others))
     if not examples:
         raise DataError(
-            "no item has a picture with a true caption", where=bench.name, hint="give the images with `images=`"
+            "no item has an image with a true caption", where=bench.name, hint="say where the images are: `images=`"
         )
     return TrainSet(bench.name, tuple(examples), lambda key: open_image(bench.images, key))
 

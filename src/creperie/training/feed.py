@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import torch
 
 AHEAD = 4  #: number of batches prepared in advance
-NUMBERS = pa.list_(pa.int64())  #: the numbers of an example's foils or images
+NUMBERS = pa.list_(pa.int64())  #: the type of a column of row numbers, of an example's foils or images
 
 
 @dataclass(frozen=True)
@@ -180,12 +180,12 @@ def moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
 def check_fits(data: TrainSet, settings: TrainingSettings) -> None:
     """Raise an error if the data lack what the objective needs: examples, paraphrases or foils."""
     if len(data) < 2:
-        raise DataError(f"{len(data)} examples are not enough to train on", where=data.name)
+        raise DataError(f"expected at least 2 training examples, found {len(data)}", where=data.name)
     for e in data.examples if settings.objective == "triple" else ():
         if not (e.paraphrase and e.foils):
-            what = f"there is no {'foil' if e.paraphrase else 'second true caption'}, which the objective needs"
+            what = f"the example has no {'foil' if e.paraphrase else 'second true caption'}, which the objective needs"
             hint = "train on items with P1, P2 and N, or with `objective=` negclip"
             raise UsageError(what, where=f"{data.name}, {e.key}", hint=hint)
     if settings.objective == "negclip" and not data.with_foils:
         hint = "name some with `negatives=`, or train with `objective=` clip"
-        raise UsageError("no example has a foil, so there is nothing hard to learn from", where=data.name, hint=hint)
+        raise UsageError("no example has a foil, which the objective needs", where=data.name, hint=hint)

@@ -24,7 +24,7 @@ EVERY = "every"
 
 
 def wanted_arms(arms: Sequence[str]) -> tuple[str, ...]:
-    """Return the wanted arms; the arm without foils comes first, since all others are compared with it.
+    """Return these arms in order, after the arm without foils ("none"), with which all others are compared.
 
     >>> wanted_arms(["negate", "none"])
     ('none', 'negate')

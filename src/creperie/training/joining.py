@@ -90,7 +90,9 @@ class TowersStudent(Student):
         self.heads, self.towers = heads, towers
         self.config = heads.config
         if "text" in self.config.trained and not hasattr(towers.text, "library"):
-            raise ModelError("only sentence encoders named by st: can be trained", where=self.config.text)
+            raise ModelError(
+                "cannot be trained as a text tower: name an st: model, or freeze it", where=self.config.text
+            )
         self.network: Any = TowersNetwork(heads, towers)
         self._rule = self.config.views_rule
         self._numbers: dict[str, int] = {}
@@ -111,7 +113,7 @@ class TowersStudent(Student):
     def features_of(self, keys: Sequence[str], open_image: Open, progress: Progress = silent) -> np.ndarray:
         """Return the features of all images of a set, (n, views, width).
 
-        Those of the last set are cached, because a study trains many models on the same images.
+        The features of the last set are cached, because a study trains many models on the same images.
         """
         name = hashlib.sha256("\0".join([self.towers.fingerprint.key, *keys]).encode()).hexdigest()
         if name in _LAST_SET:
@@ -137,7 +139,7 @@ class TowersStudent(Student):
         return [Tokens(np.array([self._numbers[text]]), whole.cut) for text, whole in zip(texts, tokens, strict=True)]
 
     def _learn(self, texts: Sequence[str], tokens: Sequence[Tokens]) -> None:
-        """Compute the features of captions that were not seen before, and number these in order of appearance."""
+        """Add the features of new captions to `network.texts`, from the store or computed now, and keep their rows."""
         fresh = list({text: i for i, text in enumerate(texts) if text not in self._numbers}.values())
         if not fresh:
             return

@@ -73,7 +73,7 @@ class Lab:
         return self._train(job, "base", seed)
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
-        """Train the base further with one type of foils, or with CLIP's loss and none, and return the test result."""
+        """Train the base further, with the arm's foils or, if it has none, with CLIP's loss; return the test result."""
         types, refined = ARMS[arm]
         spoilt = replace(self.spoilt, foils=self.refine()) if refined else self.spoilt
         data = spoilt.with_types(types)
@@ -111,7 +111,7 @@ class Lab:
         return self.refined
 
     def notes(self) -> tuple[str, ...]:
-        """Return a sentence with the number of foils that remain after refinement, if there was any."""
+        """Return a sentence with the number of foils that remain after refinement; empty if none were refined."""
         if not self.refined:
             return ()
         before, left = (
@@ -119,7 +119,7 @@ class Lab:
             for foils in (self.spoilt.foils, self.refined)
         )
         counted = ", ".join(f"{name} {left[name]} of {before[name]}" for name in left)
-        return (f"foils that refinement against {' and '.join(self.refinement.chosen)} left: {counted}",)
+        return (f"foils left after refinement against {' and '.join(self.refinement.chosen)}: {counted}",)
 
 
 def world_exam(preset: TrainingPreset, extra: Sequence[str] = ()) -> Benchmark:

@@ -76,7 +76,7 @@ class Trained:
 
 @dataclass
 class _TrainingState:
-    """The part of a checkpoint that is neither weights nor optimiser state."""
+    """The part of a checkpoint besides weights and optimiser state."""
 
     step: int = 0
     bare: int = 0  #: number of batches without any foil
@@ -124,7 +124,7 @@ class _TrainingRun:
         self.trained_weights = prepare(job.student, job.tuning, job.settings.seed)
         self.total = job.settings.total(len(job.data)) if self.trained_weights else 0
         if self.total and self.settings.warmup >= self.total:
-            what = f"the warm-up takes {self.settings.warmup} steps, the whole training {self.total}"
+            what = f"the warm-up takes {self.settings.warmup} steps, but the whole training only {self.total}"
             raise UsageError(what, where=str(out), hint="pass a shorter `warmup=`, or train longer")
         self.device = str(find_place(device).torch_device)
         self.network = job.student.network.to(self.device)

@@ -13,7 +13,7 @@ from creperie.auditing import AttackerModels
 from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.core import CreperieError, Progress, UsageError, silent
 from creperie.engine import Engine, Local
-from creperie.training.examples import TrainSet, told_apart, train_set, with_foils
+from creperie.training.examples import TrainSet, train_set, true_and_false, with_foils
 
 OWN = "own"
 Key = tuple[str, str]  #: an image and its true caption
@@ -22,14 +22,14 @@ Written = Mapping[Key, tuple[str, ...]]  #: foils
 
 @dataclass(frozen=True)
 class FoilRefinement:
-    """How training foils are refined, with the published grid.
+    """The settings for refining training foils by the published grid.
 
     SugarCrepe (appendix D.3) refines training foils like its benchmark, against a plausibility and a grammar model.
     Without `attackers`, these two are used, as far as models for them are available.
     """
 
     attackers: tuple[str, ...] = ()
-    bins: int | None = None  #: per sign of a gap; default: 50, as in the published grid
+    bins: int | None = None  #: cells of the grid per sign of a gap; None: 50, as published
     models: AttackerModels = field(default_factory=AttackerModels)
 
     @property
@@ -41,7 +41,7 @@ class FoilRefinement:
         names = tuple(filter(None, (plausibility, "grammar" if self.models.grammar or _parses() else "")))
         if not names:
             hint = "install the extra `demo`, or name `lm=` or `attackers=`"
-            raise UsageError("no model of plausibility or grammar is at hand to refine foils with", hint=hint)
+            raise UsageError("no plausibility or grammar model is available to refine foils with", hint=hint)
         return names
 
     @property
@@ -86,7 +86,7 @@ def training_data(
     rows = [tuple(dict.fromkeys(text for own in foils for text in own[i])) for i in range(len(data))]
     for name, own in zip(negatives.names, foils, strict=True):
         if not any(own) and negatives.refinement is None:
-            raise UsageError("this gives no foil for any caption", where=name, hint="choose other negatives")
+            raise UsageError("makes no foil for any caption", where=name, hint="name others with `negatives=`")
     return with_foils(data, rows)
 
 
@@ -110,7 +110,7 @@ def _made(name: str, *, bench: Benchmark, seed: int, engine: Engine, progress: P
     from creperie.making import MakerOptions, build_maker, captions_of, choose, proposed
 
     captions = captions_of(bench)
-    # Keep everything that a template makes, as the papers did: which foils give themselves away is the question.
+    # Keep everything that a template makes, as the papers did: the study is about foils that give themselves away.
     maker = build_maker(name, MakerOptions(seed=seed, matched=False), captions)
     foils: dict[Key, tuple[str, ...]] = {}
     with (
@@ -131,7 +131,7 @@ def _from_benchmark(spec: str) -> Written:
     foils: dict[Key, tuple[str, ...]] = {}
     for item in load(spec):
         for row, image in enumerate(item.images):
-            true, false = told_apart(item, row)
+            true, false = true_and_false(item, row)
             for caption in true:
                 foils[image, caption] = (*foils.get((image, caption), ()), *false)
     return foils

@@ -17,14 +17,14 @@ class TrainOptions(DeviceOptions):
     """Options that name the foils to train with and the part of the model to train."""
 
     negatives: tuple[str, ...] = option(
-        ("own",), "own (the items' false captions), makers, benchmarks, or none; by comma."
+        ("own",), "Foils: own (the items' false captions), makers, benchmarks, or none; comma-separated."
     )
-    refined: bool = option(False, "Keep only foils that a refinement against plausibility and grammar leaves.")
-    tuning: str = option("full", "What is trained: text is the text tower alone.", choices=WAYS)
+    refined: bool = option(False, "Refine the foils against plausibility and grammar; train with those that remain.")
+    tuning: str = option("full", "What to train; text: the text tower alone.", choices=WAYS)
     rank: int = option(2, "Rank of the LoRA adapters.", minimum=1)
-    targets: tuple[str, ...] = option(TARGETS, "Layers to adapt with LoRA, by comma.")
+    targets: tuple[str, ...] = option(TARGETS, "Layers to adapt with LoRA, comma-separated.")
     truncate: bool = option(False, "Truncate captions that exceed the context.")
-    force: bool = option(False, "Start over in a folder that holds a training.")
+    force: bool = option(False, "Start over in a folder that contains a training.")
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class TowerOptions:
     image_tower: str = option("", "Join two towers: a vision model (hf:).", metavar="URI")
     text_tower: str = option("", "Join two towers: a sentence encoder (st: or hf:).", metavar="URI")
     head: str = option("residual", "What joins the towers.", choices=HEADS)
-    train_towers: tuple[str, ...] = option((), "Towers whose own weights are trained, by comma.", choices=TOWERS)
+    train_towers: tuple[str, ...] = option((), "Towers whose own weights are trained, comma-separated.", choices=TOWERS)
 
 
 @dataclass(frozen=True)
 class TuneOptions(DeviceOptions):
     """Options of a comparison of tuning methods: which ones, and the share of a benchmark to train on."""
 
-    ways: tuple[str, ...] = option(("frozen", "full", "lora"), "Ways of tuning, by comma.", choices=WAYS)
+    ways: tuple[str, ...] = option(("frozen", "full", "lora"), "Ways of tuning, comma-separated.", choices=WAYS)
     share: float = option(0.4, "Share of each subset to train on.")
     train_on: tuple[str, ...] = option((), "Train on these subsets only; the others show forgetting.", metavar="NAMES")
     rank: int = option(2, "Rank of the LoRA adapters.", minimum=1)
@@ -55,11 +55,13 @@ class StudyOptions(DeviceOptions):
 
     preset: str = option("small", "World: small (minutes on two cores), demo, large (a GPU).")
     seeds: int = option(2, "Number of seeds.", minimum=1)
-    arms: tuple[str, ...] = option(("none", "replace", "swap", "negate", "all", "refined"), "Arms, by comma, or every.")
+    arms: tuple[str, ...] = option(
+        ("none", "replace", "swap", "negate", "all", "refined"), "Arms, comma-separated; every: all nine."
+    )
     steps: int | None = option(None, "World: steps of the base training, instead of the preset's.")
     arm_steps: int | None = option(None, "World: steps of every arm, instead of the preset's.")
-    pairs: int | None = option(None, "World: pictures for the base training, instead of the preset's.")
-    items: int | None = option(None, "World: items per kind in the exam, instead of the preset's.")
+    pairs: int | None = option(None, "World: images for the base training, instead of the preset's.")
+    items: int | None = option(None, "World: test items per kind, instead of the preset's.")
     epochs: int = option(5, "Own data: epochs of every arm.", minimum=1)
     batch: int = option(256, "Own data: images per batch.", minimum=2)
     lr: float = option(1e-5, "Own data: learning rate.")

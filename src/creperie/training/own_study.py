@@ -69,8 +69,9 @@ class _OwnLab(StudyLab):
         self._data: dict[str, TrainSet] = {}
 
     def base(self, seed: int) -> ExamResult:
-        """Return the test result of the model before training. A JSON file with settings becomes a model with random
-        weights and a vocabulary of the words of all arms.
+        """Return the test result of the model that all arms of a seed start from.
+
+        If the model is a JSON file with settings, it is created here, with random weights and the words of all arms.
         """
         uri = self.question.model
         if self.own_bases:

@@ -47,7 +47,9 @@ def changed_preset(
     pairs: int | None = None,
     items: int | None = None,
 ) -> TrainingPreset:
-    """Return a preset with other numbers, which are added to its name. A warm-up that is too long is cut to a tenth.
+    """Return a preset with other numbers, which are added to its name.
+
+    A warm-up that is too long is cut to a tenth of the steps.
 
     >>> short = changed_preset(PRESETS["small"], steps=100, items=50)
     >>> short.name, short.base.steps, short.base.warmup, short.items

@@ -51,7 +51,7 @@ def recalls(bench: Benchmark, model: str, *, device: str = "auto", progress: Pro
     """
     encoder: Any = load_model(model, device=device)
     if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder):
-        raise ModelError("retrieval needs a dual encoder", where=model, hint="name a model that encodes both sides")
+        raise ModelError("retrieval needs a dual encoder", where=model, hint="name one that encodes images and texts")
     items = [item for item in bench if item.images]
     if not items:
         raise DataError("no item has an image", where=bench.name)

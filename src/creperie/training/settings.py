@@ -10,7 +10,7 @@ from creperie.core import UsageError, check_options, option
 if TYPE_CHECKING:
     from creperie.training.architecture import Student
 
-#: pictures and captions find each other; the same, with foils as further captions; both positives before the foil
+#: CLIP's loss; CLIP's loss with foils as further captions; both positives ranked before the foil
 OBJECTIVES = ("clip", "negclip", "triple")
 PRECISIONS = ("float32", "bfloat16")
 
@@ -21,7 +21,7 @@ class TrainingSettings:
     epochs.
     """
 
-    objective: str = option("negclip", "The loss: CLIP's, with foils, or of (P1, P2, N).", choices=OBJECTIVES)
+    objective: str = option("negclip", "The loss; negclip: with foils, triple: of (P1, P2, N).", choices=OBJECTIVES)
     epochs: int = option(30, "Times that every example is seen.", minimum=1)
     steps: int | None = option(None, "Stop after this many optimiser steps.", minimum=1)
     batch: int = option(256, "Images per batch.", minimum=2)
@@ -31,7 +31,7 @@ class TrainingSettings:
     betas: tuple[float, float] = (0.9, 0.98)
     clip_norm: float = option(0.0, "Clip gradients at this norm; 0: never.", minimum=0)
     accumulate: int = option(1, "Batches per optimiser step; contrasts stay within a batch.", minimum=1)
-    precision: str = option("float32", "Of the arithmetic.", choices=PRECISIONS)
+    precision: str = option("float32", "Precision of the arithmetic.", choices=PRECISIONS)
     save_every: int = option(0, "Steps between checkpoints; 0: one epoch.", minimum=0)
     keep: int = 2  #: number of checkpoints to keep
     seed: int = option(0, "Seed of weights, order and dropout.", minimum=0)
@@ -109,7 +109,7 @@ def _add_adapters(student: Student, tuning: Tuning, seed: int) -> None:
     from creperie.training.adapters import add_adapters
 
     if student.kind == "towers":
-        raise UsageError("joined towers take no adapters", hint="tune them in full")
+        raise UsageError("joined towers cannot be tuned with LoRA", hint="use `tuning=` full")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         tuner = add_adapters(student.network.model, tuning.targets, tuning.rank, tuning.alpha)

@@ -102,7 +102,7 @@ def load_small(folder: Path) -> tuple[SmallClip, Words]:
         raise DataError("expected a list of words", where=str(folder / VOCABULARY))
     if len(vocabulary) != config.vocabulary:
         what = f"the model has {config.vocabulary} words and its vocabulary {len(vocabulary)}"
-        raise ModelError(what, where=str(folder), hint="the files do not belong together")
+        raise ModelError(what, where=str(folder), hint="use files that were saved together")
     model = SmallClip(config)
     load_weights(model, folder / WEIGHTS)
     return model, Words(tuple(vocabulary), config.context)

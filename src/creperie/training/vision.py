@@ -29,7 +29,7 @@ class ViewRule:
 
     def __post_init__(self) -> None:
         if not self.names or set(self.names) - set(VIEWS):
-            raise UsageError(f"unknown view among {list(self.names)}", hint=f"known: {', '.join(VIEWS)}")
+            raise UsageError(f"bad views {list(self.names)}", hint=f"name one or more of: {', '.join(VIEWS)}")
 
     def __call__(self, image: Image.Image) -> np.ndarray:
         """Return the views of an image as RGB bytes, (views, size, size, 3).
@@ -76,7 +76,7 @@ class VisionTower:
                 self.width = self.features(self.scaled(blank)).shape[1]
             return
         if not 1 <= layers <= config.num_hidden_layers:
-            raise UsageError(f"the tower has {config.num_hidden_layers} layers, not {layers}", where=uri)
+            raise UsageError(f"layers must be from 1 to {config.num_hidden_layers}, not {layers}", where=uri)
         #: tokens before the patches: the class token, distillation and register tokens
         self.skip = 1 + getattr(config, "num_register_tokens", 0) + (config.model_type == "deit")
         self.side, self.width = None, config.hidden_size * (layers + 1)

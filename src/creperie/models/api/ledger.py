@@ -44,24 +44,24 @@ class SpendLedger:
     making: str = ""  #: id of the job that pays; empty if no file is kept
     _spent_elsewhere: float = 0.0  #: spent by this process for other jobs: the budget covers all of them
     _booked: set[str] = field(default_factory=set, repr=False)
-    _books: Path | None = None
+    _file: Path | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def cost(self) -> float:
         return self.endpoint.cost(self.tokens_in, self.tokens_out)
 
-    def keep_in(self, books: Path) -> None:
+    def keep_in(self, path: Path) -> None:
         """Count for the job with this ledger file from now on, including what the file already holds."""
         with self._lock:
             self._spent_elsewhere += self.cost
             for name in COUNTS:
                 setattr(self, name, 0)
-            self._booked, self._books, self.making = set(), books, ""
-            books.parent.mkdir(parents=True, exist_ok=True)
-            lines = books.read_bytes().split(b"\n") if books.exists() else []
+            self._booked, self._file, self.making = set(), path, ""
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lines = path.read_bytes().split(b"\n") if path.exists() else []
             if lines and lines[-1]:  # the last line was cut short: end it
-                with books.open("ab") as file:
+                with path.open("ab") as file:
                     file.write(b"\n")
             for line in lines:
                 self._count(line)
@@ -82,13 +82,13 @@ class SpendLedger:
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         """Append one line in a single write: if the process dies, the file has the whole line or nothing of it."""
-        if self._books is None:
+        if self._file is None:
             return
         try:
-            with self._books.open("ab", buffering=0) as file:
+            with self._file.open("ab", buffering=0) as file:
                 file.write(json.dumps(entry).encode() + b"\n")
         except FileNotFoundError:  # the job is finished and its folder is gone
-            self._books = None
+            self._file = None
 
     def _book(self, entry: dict[str, Any]) -> None:
         if "key" in entry:
@@ -109,7 +109,7 @@ class SpendLedger:
                 raise BudgetError(
                     f"the budget of ${limit:g} is reached: ${spent:.4f} spent, {self.calls} calls",
                     where=self.endpoint.uri,
-                    hint="what was answered is kept; run again with a larger ?budget= to resume",
+                    hint="answers so far are kept: run again with a larger ?budget= to resume",
                 )
             self.reserved += most
         return most

@@ -161,9 +161,9 @@ class _Dispatcher:
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError) as e:
-            raise _TransientError("the answer is not a JSON") from e
+            raise _TransientError("the answer is not JSON") from e
         if not isinstance(answer, dict) or not readable(answer):
-            raise _TransientError("the answer holds no message")
+            raise _TransientError("the answer has no message")
         return answer
 
     async def _post(self, request: Request) -> bytes:
@@ -207,7 +207,7 @@ TOKENS, OBJECT = "max_completion_tokens", "json_object"
 
 
 def learns(refusal: str, request: Request, server: str) -> bool:
-    """Return True if an error message names a form of the request not tried yet; use that form from now on.
+    """Return True if a server's error message asks for a form of request not used yet; that form is used from now on.
 
     Newer chat endpoints want `max_completion_tokens` instead of `max_tokens`; the Python server of llama.cpp wants a
     schema as a `json_object`.
@@ -286,7 +286,7 @@ class RequestQueue:
         future: Future[Answer] = Future()
         with self._lock:
             dispatcher = self._dispatcher
-            assert dispatcher is not None, "a queue is opened before it is used"
+            assert dispatcher is not None, "use the queue inside `with queue:`"
             pending = self._pending.get(key)
             if pending is not None:
                 if pending.sent:

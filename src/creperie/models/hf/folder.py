@@ -85,7 +85,7 @@ class Folder:
 
         name = PROCESSOR_MAPPING_NAMES.get(model_type)
         if name is None:
-            raise ModelError(f"architecture {model_type!r} has no processor in transformers", where=self.uri)
+            raise ModelError(f"transformers has no processor for {model_type!r}: install a newer one", where=self.uri)
         known: Any = getattr(transformers, name)
         without_video: Any = type(name, (_Without, known), {"__init__": known.__init__})
         parts = [self._part(attribute) for attribute in known.get_attributes()]
@@ -162,7 +162,7 @@ class InMemory:
             return self.network
         inner = next((part for part in self.network.modules() if isinstance(part, model_class)), None)
         if inner is None:
-            raise UsageError(f"{type(self.network).__name__} is not a {name} and holds none", where=self.uri)
+            raise UsageError(f"{type(self.network).__name__} neither is nor contains a {name}", where=self.uri)
         return inner
 
     def weights(self) -> str:
@@ -174,7 +174,7 @@ ModelSource = Folder | InMemory
 
 
 def no_adapter(model_type: str, what: str, known: Iterable[str], uri: str) -> ModelError:
-    """Return the error for an architecture without adapter; for a removed one, the hint says what to use instead."""
+    """Return the error for an architecture without an adapter; for a removed one, the hint says what to use instead."""
     gone = REMOVED_ARCHITECTURES.get(model_type)
     hint = gone or f"known: {', '.join(known)}; for others see docs/plugin.md"
     return ModelError(f"architecture {model_type!r} {'was removed' if gone else what}", where=uri, hint=hint)

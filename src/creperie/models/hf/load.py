@@ -88,7 +88,7 @@ def _require_end_token(config: Any, tokenizer: CaptionTokenizer, uri: str) -> No
         raise ModelError(
             f"the model is read at token {expected}, but its tokenizer ends captions with {written}",
             where=uri,
-            hint="the folder's config.json and tokenizer do not belong together",
+            hint="use a folder whose config.json and tokenizer belong together",
         )
 
 
@@ -120,7 +120,7 @@ def load_text(folder: ModelSource, config: Any, options: Mapping[str, Any], plac
 def load_bertscore(folder: ModelSource, config: Any, options: Mapping[str, Any], place: Place) -> Model:
     layer, layers = options["layer"], int(config.num_hidden_layers)
     if layer is not None and not 0 <= layer <= layers:
-        raise ModelError(f"there is no layer {layer}: the model has {layers}", where=folder.uri)
+        raise ModelError(f"there is no layer {layer}: the model has {layers} layers", where=folder.uri)
     tokenizer = _text_tokenizer(folder, config, options)
     model = folder.model(encoder_class(config.model_type), place)
     used = {"score": "bertscore", "layer": "last" if layer is None else layer}
@@ -152,7 +152,7 @@ def describe(
     processor: Any = None,
     options: Mapping[str, Any],
 ) -> Fingerprint:
-    """Return the fingerprint of a model of transformers."""
+    """Return the fingerprint of a transformers model."""
     settings = {} if processor is None else processor.to_dict()
     return Fingerprint(
         uri=folder.uri,

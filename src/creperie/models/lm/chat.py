@@ -39,7 +39,7 @@ class Chat:
 
     def _ids(self, prompt: Prompt) -> list[int]:
         if self.tokenizer.chat_template is None:
-            raise ModelError("has no chat template, so it cannot be asked", where=self.uri)
+            raise ModelError("has no chat template: name an instruction-tuned model", where=self.uri)
         messages = [{"role": role, "content": text} for role, text in prompt.messages]
         encoded = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
         return encoded["input_ids"]

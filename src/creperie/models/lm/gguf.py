@@ -17,7 +17,7 @@ from creperie.models.weights import remembered_sha256
 
 
 def language_model_folder(name: str, *, uri: str, revision: str | None = None) -> Path:
-    """Return the folder of a language model: of a folder or hub name, or converted from a GGUF file or package."""
+    """Return the folder of a language model. `name` is a folder, a hub name, or a GGUF file or package to convert."""
     if name.startswith("pkg:"):
         return converted(_packaged(name.removeprefix("pkg:"), uri), uri)
     if name.endswith(".gguf"):

@@ -256,7 +256,7 @@ def _model_class(masked: bool) -> Any:
 
 
 def _start_ids(tokenizer: Any) -> list[int]:
-    """Return the start or end token to put before the caption, so that its first token is predicted; else []."""
+    """Return the start or end token to put before captions, so that their first token is predicted; [] if none."""
     for index in (tokenizer.bos_token_id, tokenizer.eos_token_id):
         if index is not None:
             return [index]
@@ -302,8 +302,8 @@ class TokenTree:
 
     @cached_property
     def inner(self) -> np.ndarray:
-        """The indices of the tokens that another one follows, and of the first: what a model must read. The last token
-        of a caption is only predicted.
+        """The indices of the tokens that the model must read: the first, and every token that another one follows. The
+        last token of a caption is only predicted.
         """
         return np.unique(np.maximum(self.parent, 0))
 

@@ -130,7 +130,7 @@ def prompt_files(folder: str | Path) -> list[Path]:
 
 
 def with_prompts(uri: str, folder: str | Path) -> str:
-    """Return a model URI that takes its prompts from a folder; unchanged if the model uses no prompt or has its own.
+    """Return a model URI that takes its prompts from a folder; unchanged if it uses no prompt, or one from a file.
 
     >>> with_prompts("vlm:x?score=choice&prompt=odd-forced", "/my"), with_prompts("hf:x", "/my")
     ('vlm:x?score=choice&prompt=%2Fmy%2F%23odd-forced', 'hf:x')
@@ -152,12 +152,12 @@ def read_prompts(path: str | Path) -> dict[str, PromptText]:
 def _read(text: str, where: str) -> dict[str, PromptText]:
     records = parse_toml(text, where).get("prompt")
     if not isinstance(records, list) or not records:
-        raise DataError("holds no [[prompt]]", where=where, hint="see docs/generative.md")
+        raise DataError("no [[prompt]] in this file", where=where, hint="see docs/generative.md")
     prompts: dict[str, PromptText] = {}
     for number, record in enumerate(records, 1):
         prompt = _prompt(record, f"{where}: prompt {number}")
         if prompt.id in prompts:
-            raise DataError(f"the id {prompt.id!r} is there twice", where=where)
+            raise DataError(f"two prompts have the id {prompt.id!r}", where=where)
         prompts[prompt.id] = prompt
     return prompts
 
@@ -168,7 +168,7 @@ def _prompt(record: Mapping[str, Any], where: str) -> PromptText:
             raise unknown("field", name, _FIELDS, where=where)
     for name in ("id", "kind", "text"):
         if not isinstance(record.get(name), str):
-            raise DataError(f"has no {name}", where=where)
+            raise DataError(f"{name!r} is missing or not text", where=where)
     if record["kind"] not in KINDS:
         raise unknown("kind of prompt", record["kind"], KINDS, where=where)
     for name in _NEEDS[record["kind"]]:
@@ -176,7 +176,7 @@ def _prompt(record: Mapping[str, Any], where: str) -> PromptText:
             raise DataError(f"a {record['kind']} prompt needs {name!r}", where=where)
     for place in _PLACES[record["kind"]]:
         if record["text"].count(place) != 1:
-            raise DataError(f"the text must hold {place} once", where=where)
+            raise DataError(f"the text must contain {place} exactly once", where=where)
     if record["kind"] == "choice" and record["asks"] not in ASKS:
         raise unknown("asks", str(record["asks"]), ASKS, where=where)
     return PromptText(**{name: _value(name, value, where) for name, value in record.items()})

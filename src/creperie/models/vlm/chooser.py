@@ -25,11 +25,13 @@ from creperie.models.vlm.scorer import LikelihoodEngine
 
 def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, Any], place: Place) -> Chooser:
     if isinstance(engine, BlipCaptioner):
-        raise UsageError("a captioner answers no questions", where=fingerprint.uri, hint="use score=visualgpt")
+        raise UsageError(
+            "a captioning model cannot answer questions", where=fingerprint.uri, hint="use score=visualgpt"
+        )
     form = read_form(options["prompt"], options["shots"], where=fingerprint.uri)
     if any(shot.picture for shot in form.shots) and not engine.reader.family.interleaves:
         raise UsageError(
-            "reads one image at a time, demonstrations with images need more",
+            "the model reads one image at a time, but the demonstrations have images",
             where=fingerprint.uri,
             hint="leave out ?shots=, or describe the images in words (`scene`)",
         )
@@ -115,7 +117,7 @@ class VlmGenerator:
         shows = prompt.shows or (len(prompt.images),)
         if roles != ("user", *("assistant", "user") * (len(roles) // 2)) or max(shows) > 1 or shows[-1:] != (1,):
             raise UsageError(
-                "takes turns with one image at most, and one with the question", where=self.fingerprint.uri
+                "expected at most one image per turn, and one with the question", where=self.fingerprint.uri
             )
         images = iter(prompt.images)
         return [
@@ -149,7 +151,7 @@ def caption_images(model: Any, images: Sequence[Image.Image]) -> list[str]:
         engine = getattr(model, "engine", None)
         if engine is None:
             raise UsageError(
-                "does not talk about images", where=model.fingerprint.uri, hint="name a vlm: or api: model"
+                "the model cannot describe images", where=model.fingerprint.uri, hint="name a vlm: or api: model"
             )
         describes = engine.reader.family.describes
         model = VlmGenerator(engine, model.fingerprint, model.place)

@@ -31,12 +31,12 @@ from creperie.models.vlm.scorer import (
     YesNo,
 )
 
-#: of Gaussian noise, in units of 0…255: the mean, and a standard deviation that clips about 5 % of the pixels
+#: mean and standard deviation of Gaussian noise, in units of 0…255; about 5 % of the pixels are clipped
 MEAN, SPREAD = 127.5, 64.0
 
 
 def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "") -> Image.Image:
-    """Return an image of a size (width, height) without content; the same for the same seed and name.
+    """Return an image of a size (width, height) that shows nothing; seed and name determine its noise.
 
     >>> blind_image("grey", (4, 3)).getpixel((0, 0))
     (128, 128, 128)
@@ -52,7 +52,7 @@ def blind_image(kind: str, size: tuple[int, int], seed: int = 0, name: str = "")
 
 
 def null_images(kind: str, count: int) -> list[Image.Image]:
-    """Return several images without content, to estimate the probability of a caption without an image."""
+    """Return several images that show nothing, to estimate the probability of a caption without an image."""
     return [blind_image(kind, (336, 336), name=f"null {i}") for i in range(1 if kind == "grey" else count)]
 
 
@@ -99,7 +99,7 @@ def scorer_of(folder: ModelSource, given: Iterable[str], options: Mapping[str, A
         return _caption_likelihood(engine, prompt, fingerprint, place, options, end)
     value = options["value"] or VALUES[way][0]
     if value not in VALUES[way]:
-        raise UsageError(f"value={value} does not go with score={way}", where=text, hint=f"use {VALUES[way]}")
+        raise UsageError(f"value={value} does not apply to score={way}", where=text, hint=f"use {VALUES[way]}")
     fingerprint = replace(fingerprint, options={**used, "value": value})
     if way == "vqa":
         answer = AnswerLikelihood(engine, prompt, fingerprint, place, end=end and value == "geometric")

@@ -1,4 +1,4 @@
-"""Shared prefixes: text, an image and the tokens that all its lines begin with are read once for all lines."""
+"""Read the prefix that several lines share (text, an image, common tokens) once. A line is a prompt with an answer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ Seen = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class PrefixJob:
-    """One prefix to read: an image with the tokens that all its lines begin with, and the indices of their results.
+    """A prefix that the model reads once: an image, and the tokens that all of its lines begin with.
 
-    `sequence` has one value per token (ids, masks); the last `shared` come from the lines. `query` is the input of a
-    query former. `states` is the cached output of the vision tower, if there is one.
+    `sequence` has one value per token (ids, masks); the last `shared` tokens come from the lines. `places` are the
+    indices (image, line) of the results. `query` is the input of a query former, and `states` the cached output of the
+    vision tower; None if the model has no query former, or nothing is cached.
     """
 
     seen: Seen

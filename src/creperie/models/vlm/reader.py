@@ -64,7 +64,7 @@ class Reader:
             return Frame("", text, gap)
         at = text.rfind(self.placeholder)  # earlier placeholders belong to demonstrations
         if at < 0:
-            raise ModelError(f"the chat template does not show where the image goes ({self.placeholder})")
+            raise ModelError(f"the chat template does not show where the image goes ({self.placeholder} is missing)")
         end = at + len(self.placeholder)
         head, tail = text[:end], text[end:]
         if self.family.spaced and tail[:1].strip() and not tail.startswith("<"):
@@ -83,7 +83,7 @@ class Reader:
         whole = self.whole_ids([*shown, probe], frame)
         if [int(i) for i in apart] != [int(i) for i in whole]:
             raise ModelError(
-                "the processor reads this prompt differently when it is cut behind the image",
+                "the processor tokenises this prompt differently when it is split after the image",
                 where=uri,
                 hint="choose another ?prompt=, or report the model's architecture",
             )

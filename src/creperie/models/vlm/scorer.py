@@ -54,7 +54,7 @@ class VlmScorer:
     place: Place
     end: bool
 
-    # -- called by the scoring room ------------------------------------------------------------------------------
+    # -- called by creperie.scoring ------------------------------------------------------------------------------
 
     def prepare_image(self, image: Image.Image) -> Seen:
         return self.engine.see(image)
@@ -107,7 +107,9 @@ class CaptionLikelihood(VlmScorer):
 
 
 class DebiasedLikelihood(CaptionLikelihood):
-    """Computes log P(t|I) − α·log P(t), where P(t) is the mean of P(t|J) over images J without content."""
+    """VisualGPTScore without language bias: log P(t|I) − α·log P(t), where P(t) is the mean of P(t|J) over images J
+    without content.
+    """
 
     def __init__(self, plain: CaptionLikelihood, alpha: float, nulls: Sequence[Image.Image]) -> None:
         super().__init__(plain.engine, plain.prompt, plain.fingerprint, plain.place, end=plain.end)
