@@ -88,7 +88,7 @@ def test_mistakes_are_one_line(audit: Any, fair: str, args: tuple[str, ...], sai
 
 def test_three_benchmarks_are_too_many(audit: Any, fair: str) -> None:
     code, _, err = audit(fair, fair, fair)
-    assert (code, err.strip()) == (2, "creperie: 3 benchmarks given; audit one, or compare two")
+    assert (code, err.strip()) == (2, "creperie: expected one or two benchmarks, got 3; audit one, or compare two")
 
 
 class Tags(HTMLParser):

@@ -214,7 +214,7 @@ def test_the_commands(bench: Path, tmp_path: Path) -> None:
         assert CliRunner().invoke(cli, command, standalone_mode=False).exception is None
     parts = [str(p) for p in (tmp_path / "runs").iterdir()]
     both = ["score", str(bench), "-m", "blind:length", "--shard", "1/2", "--workers", "2"]
-    with pytest.raises(UsageError, match="cut the same work twice"):
+    with pytest.raises(UsageError, match="both split the work"):
         CliRunner().invoke(cli, both, standalone_mode=False, catch_exceptions=False)
     done = CliRunner().invoke(cli, ["merge", str(tmp_path / "all"), *parts, "--json"], standalone_mode=False)
     document: dict[str, Any] = json.loads(done.stdout)

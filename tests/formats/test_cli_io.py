@@ -57,9 +57,9 @@ def test_mistakes_end_with_one_line(command: Any, table: Path, tmp_path: Path) -
         (("data", "import", tmp_path / "semi.csv"), "Is ';' the separator?"),
         (("data", "import", table, "--positive", "captoin"), "did you mean 'caption'?"),
         (("data", "import", tmp_path / "none.csv"), "there is no such file"),
-        (("data", "import", tmp_path), "this is a folder; say what it holds: --format"),
+        (("data", "import", tmp_path), "expected a file, found a folder; pass --format"),
         (("data", "import", table, "--format", "sugarcreep"), "did you mean 'sugarcrepe'?"),
-        (("data", "import", table, "--format", "valse", "--image", "file"), "has its own columns"),
+        (("data", "import", table, "--format", "valse", "--image", "file"), "defines its own columns"),
         (("data", "export", tmp_path, "--format", "csv", "--out", tmp_path / "x"), "not a creperie benchmark"),
     ]
     for args, line in cases:

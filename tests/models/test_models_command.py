@@ -48,7 +48,7 @@ def test_list_of_an_unknown_kind() -> None:
 def test_check(clip_folder: Path) -> None:
     code, text = call("check", f"hf:{clip_folder}", "--device", "cpu")
     assert code == 0
-    assert "fit to be scored" in text
+    assert "can be scored" in text
     code, text = call("check", f"hf:{clip_folder}", "--device", "cpu", "--json")
     document = json.loads(text)
     assert document["ok"] is True

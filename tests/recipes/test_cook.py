@@ -172,11 +172,11 @@ def test_a_stage_can_be_given(chain: Callable[..., Recipe], tmp_path: Path) -> N
 def test_folders_are_not_mixed(chain: Callable[..., Recipe], tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear", encoding="utf-8")
-    with pytest.raises(UsageError, match="something else"):
+    with pytest.raises(UsageError, match="is not a recipe run"):
         cook(chain(), tmp_path / "full")
     out = tmp_path / "out"
     cook(chain(), out)
-    with pytest.raises(UsageError, match="holds the recipe 'short'"):
+    with pytest.raises(UsageError, match="is a run of recipe 'short'"):
         cook(chain("paper"), out)
 
 
@@ -339,11 +339,11 @@ def test_what_is_missing_is_said_before_anything_is_spent(
     out = tmp_path / "out"
     code, _, err = command("cook", file, "--out", out)
     assert (code, out.exists()) == (2, False)
-    assert "4 pieces are missing" in err
+    assert "4 requirements are missing" in err
     code, told, _ = command("cook", file, "--out", out, "--plan", "--json")
     missing = {(m["stage"], m["kind"]) for m in json.loads(told)["missing"]}
     assert missing == {("captions", "data"), ("make", "key"), ("score", "model")}
-    with pytest.raises(UsageError, match="pieces are missing"):
+    with pytest.raises(UsageError, match="requirements are missing"):
         creperie.cook(file, out)
     served = creperie.cook(
         file,
@@ -422,10 +422,10 @@ def test_a_stage_whose_makers_make_nothing(tmp_path: Path, validator: str, comma
         "  - {name: both, does: join, from: [named, captions]}\n",
         encoding="utf-8",
     )
-    with pytest.raises(DataError, match="the makers made nothing here"):
+    with pytest.raises(DataError, match="the makers made no item"):
         cook(read_recipe(file, "small"), tmp_path / "strict")
     code, told, _ = command("cook", file, "--set", "named.optional=true", "--out", tmp_path / "out")
-    assert (code, "nothing came of it" in told) == (0, True)
+    assert (code, "it made no items" in told) == (0, True)
     asked, recipe = Validator.asked, read_recipe(file, "small", {"named.optional": True})
     served = {s.name: s for s in cook(recipe, tmp_path / "out")}
     assert (served["named"].state, served["named"].summary["items"]) == ("unchanged", 0)

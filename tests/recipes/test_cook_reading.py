@@ -46,11 +46,11 @@ WRONG = {
         7,
         "a whole number",
     ),
-    HEAD + "  - name: a\n    does: world\n    with:\n      items: 3\n": (3, "lacks the option 'kinds'"),
+    HEAD + "  - name: a\n    does: world\n    with:\n      items: 3\n": (3, "option 'kinds' is missing"),
     HEAD + "  - name: a\n    does: world\n    with: 3\n": (5, "not a mapping"),
     HEAD + "  - name: a\n    does: world\n    with: {kinds: [1]}\n": (5, "a list of names"),
     HEAD + "  - name: a\n    does: make\n    with: {makers: [1]}\n": (5, "expected a list of names"),
-    HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - {name: a, does: check}\n": (4, "two stages 'a'"),
+    HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - {name: a, does: check}\n": (4, "two stages are called 'a'"),
     HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - name: b\n    does: check\n    from: c\n": (
         6,
         "unknown earlier stage 'c'",

@@ -267,7 +267,7 @@ def test_categories_come_from_annotations(room: Path, tmp_path: Path) -> None:
     assert [bar.get_width() for bar in axes.patches] == wanted
     assert [t.get_text() for t in axes.get_yticklabels()] == ["animal", "food"]
     file.write_text("{}", encoding="utf-8")
-    with pytest.raises(CreperieError, match="not a COCO file"):
+    with pytest.raises(CreperieError, match="not a COCO annotation file"):
         draw_figure("categories", [str(room / "bench")], FigureOptions(against=file))
 
 
@@ -301,7 +301,7 @@ def test_figures_of_probes(tmp_path: Path) -> None:
         (["acuracy", "x", "--out", "a.svg"], "did you mean 'accuracy'"),
         (["accuracy", "--out", "a.svg"], "drawn from RUN"),
         (["accuracy", "x"], "--out"),
-        (["plane", "BENCH", "--attackers", "surface", "--out", "a.svg"], "a plane has two"),
+        (["plane", "BENCH", "--attackers", "surface", "--out", "a.svg"], "expected two attackers, got 1"),
         (["words", "BENCH", "--tag", "animals", "--out", "a.svg"], "did you mean 'animal'"),
         (["syntaxbias", "BENCH", "--out", "a.svg"], "needs a language model"),
         (["scatter", "RUN", "--out", "a.svg"], "`against="),

@@ -89,7 +89,7 @@ def test_the_command_takes_a_studys_folder(study: TrainingStudy, tmp_path: Path)
 def test_what_is_no_study_is_told(study: TrainingStudy, tmp_path: Path) -> None:
     write_study(study, tmp_path / "study")
     assert study_in([tmp_path]) is None
-    with pytest.raises(UsageError, match="reported alone"):
+    with pytest.raises(UsageError, match="cannot share a page"):
         study_in([tmp_path / "study", tmp_path / "run"])
     (tmp_path / "study.json").write_text('{"arms": []}')
     with pytest.raises(DataError, match="is not a study"):
@@ -100,13 +100,13 @@ def test_what_is_no_study_is_told(study: TrainingStudy, tmp_path: Path) -> None:
     ("place", "value", "said"),
     [
         (("arms",), ["none", "negat"], "no arm 'negat'"),
-        (("sat", 0, "arm"), "swap", "an exam of 'swap'"),
+        (("sat", 0, "arm"), "swap", "a result of 'swap'"),
         (("sat", 1, "values"), {}, "KeyError: 'biased negate'"),
         (("sat", 1, "values", "clean add"), "many", "'many' is not a number"),
         (("base", 0, "kinds", "clean add kind"), float("nan"), "nan is not a number"),
-        (("base",), [], "no exam before"),
+        (("base",), [], "no result before"),
         (("sat", 0), 7, "TypeError"),
-        (("notes",), [1], "its head"),
+        (("notes",), [1], "wrong seconds or notes"),
     ],
 )
 def test_a_damaged_study_says_what_is_wrong(

@@ -198,13 +198,13 @@ def test_a_table_can_be_judged(tmp_path: Path, command: Any) -> None:
     assert [c["name"] for c in one["coefficients"][1:]] == ["grammaticality[equal]", "grammaticality[foil]"]
     code, _, err = command("stats", file, "--fixed", "grammaticality", "--task", "itt")
     assert code == 2
-    assert "a table comes alone" in err
+    assert "a table cannot be combined with runs" in err
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "nothing to explain"),
+        ([], "no analysis given"),
         (["--preset", "konstruction"], "did you mean 'construction'"),
         (["--preset", "construction", "--fixed", "x"], "its own fixed effects"),
         (["--fixed", "simplfied"], "unknown column 'simplfied'"),

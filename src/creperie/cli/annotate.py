@@ -90,10 +90,10 @@ def new(
 @study_command
 @click.option("--count", type=int, default=1, show_default=True, help="How many annotators.")
 @click.option("--days", type=float, default=30.0, show_default=True, help="How long the links are valid.")
-@click.option("--note", default="", help="Only the owner sees it.")
+@click.option("--note", default="", help="A note that only the owner sees.")
 @click.option("--url", default="", help="What the links begin with [the address of the server].")
 def invite(study: str, count: int, days: float, note: str, url: str, db: Database) -> CommandResult:
-    """New annotators of STUDY, each with a link of their own. The links are shown once."""
+    """Invite annotators to STUDY, each with a personal link. The links are shown once."""
     from creperie.annotation import invite as make
     from creperie.annotation import served_at
 
@@ -160,7 +160,7 @@ def serve(db: Database, as_json: bool, address: Address) -> None:
 @database
 @answers
 def show(study: str | None, db: Database) -> CommandResult:
-    """Progress of STUDY and of its annotators; without a name, all studies."""
+    """Show the progress of STUDY and of its annotators; without a name, of all studies."""
     from creperie.annotation import all_studies, overview, study_named
     from creperie.cli.annotate_text import show_overview, show_studies
 
@@ -174,7 +174,7 @@ def show(study: str | None, db: Database) -> CommandResult:
 
 @study_command
 def agreement(study: str, db: Database) -> CommandResult:
-    """How far the annotators of STUDY agree: Krippendorff, Fleiss, Cohen, with intervals over items."""
+    """Measure how far the annotators of STUDY agree: Krippendorff, Fleiss, Cohen, with intervals over items."""
     from creperie.annotation import agreement as measure
     from creperie.annotation import disagreements, judged, study_named, study_record, task_named
     from creperie.cli.annotate_text import show_agreement
@@ -212,7 +212,7 @@ def _move(db: Database, study: str, state: str) -> CommandResult:
 
 @study_command
 def stop(study: str, db: Database) -> CommandResult:
-    """Give out no more questions until `annotate go`; a closed study is opened as far as that."""
+    """Stop giving out questions until `annotate go`. A closed study is reopened as a stopped one."""
     return _move(db, study, "paused")
 
 
@@ -230,7 +230,7 @@ def go(study: str, db: Database) -> CommandResult:
 
 @annotate.command()
 @click.argument("study")
-@click.option("--bench", help="The benchmark of the study, where it has moved.")
+@click.option("--bench", help="The benchmark of the study, if it has moved.")
 @click.option("--images", metavar="DIR", help="Where the images are.")
 @options_of("plan", ApplyPlan)
 @click.option(
@@ -239,7 +239,7 @@ def go(study: str, db: Database) -> CommandResult:
     type=EXISTING,
     help="Compute from this file of `annotate export` instead of the database.",
 )
-@click.option("--db", "place", metavar="FILE|URL", help="As for the other commands.")
+@click.option("--db", "place", metavar="FILE|URL", help="SQLite file or postgresql:// URL, as in the other commands.")
 @answers
 def apply(
     study: str, bench: str | None, images: str | None, record: Path | None, place: str | None, plan: ApplyPlan
@@ -251,7 +251,7 @@ def apply(
 
     if record is not None:
         if bench is None:
-            raise UsageError("an exported file does not say where the benchmark is", hint="pass --bench")
+            raise UsageError("an exported file does not say where the benchmark is", hint="pass --bench BENCH")
         done = apply_record(read_export(record), load(bench, images=images), plan)
         document = write_applied(None, done, plan)
     else:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @study_command
 @click.argument("annotator", required=False)
-@click.option("--why", default="", help="Kept on record.")
+@click.option("--why", default="", help="The reason, which is recorded.")
 @click.option(
     "--rules", is_flag=True, help="Exclude everybody whose answers carry no information or who breaks a rule."
 )
-@click.option("--dry-run", is_flag=True, help="With --rules: only show who it would be.")
+@click.option("--dry-run", is_flag=True, help="With --rules: only show who would be excluded.")
 def exclude(study: str, annotator: str | None, why: str, rules: bool, dry_run: bool, db: Database) -> CommandResult:
     """Leave the answers of ANNOTATOR out of all results, and give their questions to others."""
     if bool(annotator) == rules:
@@ -51,7 +51,7 @@ def include(study: str, annotator: str, db: Database) -> CommandResult:
     from creperie.annotation import include as take_back
 
     take_back(db, study, annotator)
-    return CommandResult({"study": study, "included": annotator}, lambda: say(f"{annotator}: counts again"))
+    return CommandResult({"study": study, "included": annotator}, lambda: say(f"{annotator}: included again"))
 
 
 @study_command
@@ -104,7 +104,7 @@ def _brief(value: Any) -> str:
 @study_command
 @click.option("--ids", type=EXISTING, help="Worker ids, one per line.")
 @click.option("--sign", is_flag=True, help="With --ids: print a signed address for each instead of listing them.")
-@click.option("--new-address", is_flag=True, help="Make the address that all workers share; the one before ends.")
+@click.option("--new-address", is_flag=True, help="Make a new address for all workers to share; the old one ends.")
 @click.option("--url", default="", help="What addresses begin with [the address of the server].")
 def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str, db: Database) -> CommandResult:
     """Let workers of a crowd enter STUDY through one shared address, by a listed or a signed id.
@@ -152,7 +152,7 @@ def crowd(study: str, ids: Path | None, sign: bool, new_address: bool, url: str,
 @click.option(
     "--workers",
     type=EXISTING,
-    help="Worker ids of the platform, one per line: they are put beside their hashes.",
+    help="Worker ids of the platform, one per line, to be listed beside their hashes.",
 )
 def payments(study: str, out: Path, workers: Path | None, db: Database) -> CommandResult:
     """Write what each annotator of STUDY is owed, with active time and completion code."""
@@ -173,9 +173,9 @@ def payments(study: str, out: Path, workers: Path | None, db: Database) -> Comma
 
 @study_command
 @click.argument("annotator")
-@click.option("--yes", is_flag=True, help="Do it: what they said is erased for good.")
+@click.option("--yes", is_flag=True, help="Confirm: the answers are erased for good.")
 def withdraw(study: str, annotator: str, yes: bool, db: Database) -> CommandResult:
-    """Erase what ANNOTATOR said and give their questions to others. Exports count what was erased."""
+    """Erase the answers of ANNOTATOR and give their questions to others. Exports count what was erased."""
     if not yes:
         raise UsageError(f"this erases the answers of {annotator} for good", hint="pass --yes")
     from creperie.annotation import withdraw as erase

@@ -37,7 +37,7 @@ def show_overview(seen: dict[str, Any]) -> None:
 
 def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
     if not rows:
-        say("agreement: it takes two annotators who answered the same questions")
+        say("no agreement yet: it needs two annotators who answered the same questions")
         return
     cells = [
         [
@@ -57,7 +57,7 @@ def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
 
 def show_applied(document: dict[str, Any]) -> None:
     if "kept" in document:
-        say(f"{document['kept']} items stay, {document['removed']} go")
+        say(f"{document['kept']} items kept, {document['removed']} removed")
         for fate, n in document["fates"].items():
             say(f"  {n} {fate}")
     if document.get("table"):

@@ -118,7 +118,7 @@ def audit(
     """
 
     if len(bench) > 2:
-        raise UsageError(f"{len(bench)} benchmarks given", hint="audit one, or compare two")
+        raise UsageError(f"expected one or two benchmarks, got {len(bench)}", hint="audit one, or compare two")
     parts = [load_part(spec, part, models.seed) for spec in bench]
     if len(parts) == 2:
         return _compare(parts[0], parts[1], options.attackers, models)
@@ -151,7 +151,7 @@ def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: Attac
 class AtlasOutput:
     """Where the atlas and its audits are written."""
 
-    keep: Path | None = option(None, "Keep each audit in this folder; do not repeat them.", metavar="DIR")
+    keep: Path | None = option(None, "Store the audits in this folder, and reuse those in it.", metavar="DIR")
     out: Path | None = option(None, "Write the page in Markdown.", metavar="FILE")
     html: Path | None = option(None, "Write the page in HTML.", metavar="FILE")
 

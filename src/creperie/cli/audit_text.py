@@ -96,7 +96,7 @@ def _cue_table(audit: Audit) -> None:
             rows.append([subset, shown, *counts, repr(caption)])
     if rows:
         columns = ["subset", "cue", "in true", "in false", "alone, %", "for example"]
-        print_table(columns, rows, right=columns[2:5], brief="for example", title="What tells them apart")
+        print_table(columns, rows, right=columns[2:5], brief="for example", title="What tells true from false captions")
         say()
 
 

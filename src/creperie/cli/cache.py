@@ -31,7 +31,7 @@ def cache(ctx: click.Context, as_json: bool) -> int:
 @cache.command()
 @answers
 def show() -> CommandResult:
-    """Show which models have what in the store."""
+    """List the embeddings and scores in the store, by model."""
     from creperie.scoring import ResultStore
 
     store = ResultStore()
@@ -42,19 +42,19 @@ def show() -> CommandResult:
 @click.option("--model", metavar="URI", help="Only this model: its URI, or the beginning of its key.")
 @answers
 def clear(model: str | None) -> CommandResult:
-    """Forget everything, or one model."""
+    """Delete all embeddings and scores from the store, or those of one model."""
     from creperie.scoring import ResultStore
 
     store = ResultStore()
     freed = store.clear(model)
-    return CommandResult({"freed": freed}, lambda: say(f"{size_text(freed)} set free in {store.root}"))
+    return CommandResult({"freed": freed}, lambda: say(f"{size_text(freed)} deleted from {store.root}"))
 
 
 @cache.command()
-@click.option("--repair", is_flag=True, help="Rewrite the store without what is damaged.")
+@click.option("--repair", is_flag=True, help="Rewrite the store without the damaged entries.")
 @answers
 def verify(repair: bool) -> CommandResult:
-    """Compute every checksum. Exit code 1 where something is damaged; it is never served, with or without --repair."""
+    """Verify all checksums. Exit code 1 if an entry is damaged; such entries are never used, even without --repair."""
     from creperie.scoring import ResultStore
 
     store = ResultStore()
@@ -99,6 +99,6 @@ def _show(store: ResultStore, entries: list[StoreEntry], damaged: int, torn: int
     print_table(["model", "dtype", *kinds, "size", "key"], rows, right=(*kinds, "size"), brief="model")
     say("{} in {}", size_text(sum(e.bytes for e in entries)), str(store.root))
     if torn:
-        say(f"[dim]{torn:,} bytes at the ends of files belong to batches that were being written: not used[/dim]")
+        say(f"[dim]{torn:,} bytes at the ends of files belong to incomplete batches, which are not used[/dim]")
     if damaged:
-        say(f"[red]{damaged:,} batches are damaged[/red]: never served; `creperie cache verify --repair` removes them")
+        say(f"[red]{damaged:,} batches are damaged[/red] and not used; `creperie cache verify --repair` removes them")

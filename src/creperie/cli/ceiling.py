@@ -16,11 +16,11 @@ ACCURACIES = ["model", "task", "subset", "n", "accuracy", "low", "high", "chance
 
 @click.command()
 @click.argument("benches", nargs=-1, required=True, metavar="BENCH…")
-@click.option("--subsets", is_flag=True, help="Also every subset.")
+@click.option("--subsets", is_flag=True, help="Show every subset, too.")
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Also this run's accuracy on half-truths.")
 @answers
 def ceiling(benches: tuple[str, ...], subsets: bool, runs: tuple[str, ...]) -> CommandResult:
-    """How far a model that ignores word order can come on a benchmark, from its captions alone.
+    """Compute how far a model that ignores word order can come on a benchmark, from its captions alone.
 
     Same words: items with a true and a false caption of the same words in another order, which such a model can only
     tie. Half-truths: items whose false captions only add to a true one; `--run` says how often a model rejects them.
@@ -30,7 +30,7 @@ def ceiling(benches: tuple[str, ...], subsets: bool, runs: tuple[str, ...]) -> C
     from creperie.statistics import ceilings, half_truth_accuracy
 
     if runs and len(benches) > 1:
-        raise UsageError("runs are of one benchmark", hint="give one BENCH with `--run`")
+        raise UsageError("--run needs a single benchmark", hint="give one BENCH")
     rows, accuracies = [], []
     for spec in benches:
         bench = load(spec)

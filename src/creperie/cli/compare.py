@@ -29,17 +29,17 @@ NOTES = (
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…|FOLDER")
 @options_of("options", CompareOptions)
 @options_of("settings", MetricSettings)
-@click.option("--details", is_flag=True, help="Of many runs, every pair by subset; by default their ranks.")
+@click.option("--details", is_flag=True, help="Compare every pair of runs by subset, even if there are many.")
 @options_of("output", TableOutput)
 @answers
 def compare(
     runs: tuple[str, ...], options: CompareOptions, settings: MetricSettings, details: bool, output: TableOutput
 ) -> CommandResult:
-    """Compare runs: paired tests on the same items, ranks and correlations from three models on.
+    """Compare runs: paired tests on the same items; with three or more models, ranks and correlations.
 
-    The difference has an interval and a p-value from one model of it, so that items that share an image count
-    together; McNemar's test is exact if items are independent. Holm corrects for all tests of a task. A folder
-    stands for the runs in it; more than six runs are ranked with ties and groups, unless --details is given.
+    The interval and the p-value of a difference allow for items that share an image; McNemar's test is exact if items
+    are independent. Holm corrects for all tests of a task. A folder stands for the runs in it; more than six runs are
+    ranked with ties and groups, unless --details is given.
     """
     from creperie.reporting import runs_in
 

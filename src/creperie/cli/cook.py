@@ -24,10 +24,10 @@ SHOWN = 2  #: most tables of a stage that are printed in full; others stay in th
 
 @dataclass(frozen=True)
 class CookWay:
-    """Where a recipe runs, and whether it is only planned."""
+    """The options for where a recipe runs, and whether it is only planned."""
 
     out: Path | None = option(None, "Output folder (out/cook/RECIPE-PROFILE).", metavar="DIR")
-    plan: bool = option(False, "Only show what it takes and what is missing.", flags="--plan --dry-run")
+    plan: bool = option(False, "Only show calls, cost, time, and what is missing.", flags="--plan --dry-run")
 
 
 @click.command()
@@ -164,7 +164,7 @@ def _plan_answer(recipe: Recipe, folder: Path, lines: list[PlanLine]) -> Command
         rest = " without what is marked ?" if len(known) < len(lines) else ""
         say(f"\n{calls:,} calls, {_dollars(document['cost'])}, about {_span(sum(known))} on one slow core{rest}")
         if lacks:
-            say("\n[bold]Not here[/bold]")
+            say("\n[bold]Missing[/bold]")
             print_table(["stage", "what", "", "what to do"], _lack_rows(lacks))
 
     return CommandResult(document, show)

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--taxonomy", is_flag=True, help="What each benchmark tests.")
-@click.option("--long", "details", is_flag=True, help="Everything that is known of each benchmark.")
+@click.option("--long", "details", is_flag=True, help="Everything that is known about each benchmark.")
 @answers
 def list_(names: tuple[str, ...], taxonomy: bool, details: bool) -> CommandResult:
-    """Every benchmark that has a name: size, licence, chance level, whether it is here.
+    """List the benchmarks of the catalog: size, licence, chance level, and whether they are on this machine.
 
-    With one or more NAMEs, everything that is known of those.
+    With one or more NAMEs, show everything that is known about those.
     """
     chosen = [find_entry(name) for name in names] or list(catalog_entries())
     formats = _formats()
@@ -242,7 +242,7 @@ def _show_plan(planned: DownloadPlan) -> None:
     text = "size not known" if planned.file_bytes is None else size_text(planned.file_bytes)
     click.echo(f"{planned.entry.name}: {counted(len(planned.files), 'file')} to fetch ({text})")
     if planned.images is None:
-        click.echo("images: to fetch too; how many, only the text will tell")
+        click.echo("images: to fetch too; how many is known once the text is here")
     elif planned.images:
         most = "at most " if planned.files else ""
         click.echo(f"images: {most}{planned.images:,} to fetch, about {size_text(planned.image_bytes or 0)}")

@@ -20,13 +20,13 @@ class Target:
     """Where a new benchmark is written, and what it may replace."""
 
     out: Path | None = option(None, "The folder to write (required).", metavar="DIR")
-    copy_images: bool = option(False, "Put the images into the new folder, too.")
-    force: bool = option(False, "Replace the folder if it is there.")
+    copy_images: bool = option(False, "Copy the images into the new folder.")
+    force: bool = option(False, "Replace the folder if it exists.")
 
     @property
     def folder(self) -> Path:
         if self.out is None:
-            raise UsageError("nowhere to write", hint="pass --out DIR")
+            raise UsageError("no output folder given", hint="pass --out DIR")
         return self.out
 
     def write(self, bench: Benchmark, before: int) -> CommandResult:
@@ -41,7 +41,7 @@ class Target:
 @options_of("target", Target)
 @answers
 def edit(bench: str, changes: Edit, place: ImageOptions, target: Target) -> CommandResult:
-    """A new benchmark from an old one. Changes are made in the order in which the options are listed here."""
+    """Write a changed copy of a benchmark. Changes are made in the order in which the options are listed here."""
     old = load(bench, images=place.images)
     return target.write(change(old, changes, progress=bar), len(old))
 
@@ -50,7 +50,7 @@ def edit(bench: str, changes: Edit, place: ImageOptions, target: Target) -> Comm
 class ConcatOptions:
     """The options of `data concat`: the name of the result, and whether subsets are prefixed."""
 
-    name: str = option("", "What to call it; the folder's name if not given.")
+    name: str = option("", "The name of the result; by default that of the folder.")
     prefix: bool = option(False, "Rename subsets to BENCH/SUBSET, so that ids cannot clash.")
 
 
@@ -61,7 +61,7 @@ class ConcatOptions:
 @options_of("target", Target)
 @answers
 def concat(benches: Sequence[str], options: ConcatOptions, place: ImageOptions, target: Target) -> CommandResult:
-    """Several benchmarks as one, item after item."""
+    """Join several benchmarks into one, item after item."""
     parts = [load(bench, images=place.images) for bench in benches]
     joined = concatenate(options.name or target.folder.resolve().name, parts, prefix=options.prefix)
     return target.write(joined, sum(len(part) for part in parts))
@@ -69,7 +69,7 @@ def concat(benches: Sequence[str], options: ConcatOptions, place: ImageOptions, 
 
 @dataclass(frozen=True)
 class ShotOptions:
-    """How many demonstrations are drawn, and where they go."""
+    """How many demonstrations are drawn, and where they are written."""
 
     count: int = option(4, "Demonstrations per subset.", minimum=1)
     seed: int = option(0, "Seed of the draw and of the captions' order.")

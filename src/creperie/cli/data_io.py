@@ -44,7 +44,7 @@ class ImportOptions:
     format: str = option("", "csv, tsv, jsonl, parquet, or a published format.")
     copy_images: bool = option(False, "Copy the images into the benchmark.")
     out: str | None = option(None, "Where to write the benchmark; without it, only a preview is shown.", metavar="DIR")
-    force: bool = option(False, "Replace a benchmark that is there.")
+    force: bool = option(False, "Replace an existing benchmark.")
     delimiter: str = option("", "What separates the cells of a csv file.", metavar="CHARACTER")
     quotes: bool = option(True, "Treat quotation marks around a cell as quoting.")
 
@@ -99,11 +99,11 @@ def _read(path: str, options: ImportOptions, roles: Roles, images: str | None) -
     if name and name not in TABLE_KINDS:
         if roles != Roles():
             raise UsageError(
-                f"the format {name!r} has its own columns", hint="leave out --image, --positive and the like"
+                f"the format {name!r} defines its own columns", hint="leave out --image, --positive and the like"
             )
         return read_format(find_format(name), path, images=store)
     if Path(path).is_dir():
-        raise UsageError("this is a folder", where=path, hint="say what it holds: --format NAME, or give one file")
+        raise UsageError("expected a file, found a folder", where=path, hint="pass --format NAME, or give one file")
     if not Path(path).is_file():
         raise UsageError("there is no such file", where=path)
     kind = name or kind_of_file(Path(path))
@@ -164,13 +164,13 @@ class ExportOptions:
     """What is written, and where."""
 
     format: str = option("", "A published format, csv, tsv, jsonl, parquet; or datasets, lmms-eval (required).")
-    out: str = option("", "The folder to write; or a file, where there is only one (required).", metavar="PATH")
-    subsets: tuple[str, ...] = option((), "Only these subsets, by comma or repeated.", flags="--subset")
+    out: str = option("", "The folder to write; or a file, if the format is one file (required).", metavar="PATH")
+    subsets: tuple[str, ...] = option((), "Only these subsets, comma-separated or repeated.", flags="--subset")
     force: bool = option(False, "Overwrite files of the same names.")
 
     def __post_init__(self) -> None:
         if not self.format or not self.out:
-            raise UsageError("nothing to write, or nowhere to write it", hint="pass --format NAME and --out PATH")
+            raise UsageError("no format or no output path given", hint="pass --format NAME and --out PATH")
 
 
 @click.command()

@@ -35,10 +35,10 @@ from creperie.core import UsageError, counted, cut
 @options_of("part", PartOptions)
 @click.option("--item", "items", multiple=True, metavar="ID", help="Show the items with this id (may be repeated).")
 @click.option("--sample", default=3, show_default=True, help="How many items to show.")
-@click.option("--seed", default=0, show_default=True, help="Which items the sample takes.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the sample.")
 @answers
 def show(bench: str, part: PartOptions, items: Sequence[str], sample: int, seed: int) -> CommandResult:
-    """What is in a benchmark: items, subsets, images, tags, what guessing scores, where it comes from."""
+    """Show what is in a benchmark: items, subsets, images, tags, chance levels, and where it comes from."""
     chosen = load_part(bench, part)
     samples = _items(chosen, items) if items else list(chosen.sample(sample, seed))
     document = describe(chosen) | {"sample": [(asdict(item) | {"tags": dict(item.tags)}) for item in samples]}

@@ -18,7 +18,7 @@ from creperie.core import UsageError, percent, with_interval
 from creperie.recipes import demo as story
 
 Row = dict[str, Any]
-MENDING = """\
+REFINING = """\
 [bold]3. Repair and refine the biased ones.[/bold] One style for all captions of an item, then the largest
    part in which length, style and negation words balance. What is built into foils cannot be selected away.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True)
 @click.option("--no-train", is_flag=True, help="Skip the training, which takes half of the time.")
 @click.option(
-    "--photos", type=click.Path(exists=True, path_type=Path), help="Flickr8k's folder: the cycle on photographs."
+    "--photos", type=click.Path(exists=True, path_type=Path), help="Flickr8k's folder: run the demo on its photographs."
 )
 @click.option("--model", multiple=True, metavar="URI", help="With --photos: a model to score; repeat for more.")
 @click.option("--llm", default="", metavar="URI", help="With --photos: a language model that makes and judges foils.")
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def demo(
     out: Path, items: int, seed: int, no_train: bool, photos: Path | None, model: Sequence[str], llm: str
 ) -> CommandResult:
-    """The built-in world, end to end, no download: what the papers found, in a few minutes.
+    """Show what the papers found, on the built-in world, end to end, in a few minutes and without a download.
 
     Make it, check it, attack it blindly, refine it, train a small CLIP with and without hard negatives, score
     everything, write the report.
@@ -55,16 +55,16 @@ def demo(
     if photos is not None:
         return _photographs(photos, out, items, seed, model, llm)
     if model or llm:
-        raise UsageError("models are named for photographs only", hint="pass --photos DIR")
+        raise UsageError("--model and --llm apply to photographs only", hint="pass --photos DIR")
     as_json = click.get_current_context().params.get("as_json")  # its document is alone on stdout
     tell: Tell = (lambda: redirect_stdout(sys.stderr)) if as_json else nullcontext
     sheet, report = out / "world.png", out / "report.html"
     bench, errors, attacked = _make_and_attack(out, sheet, items, seed, tell)
     with tell():
-        say(MENDING)
+        say(REFINING)
     refined = story.refine_world(bench.only(story.GIVEAWAY), out / "refined", seed, bar)
     with tell():
-        _show_mending(refined, out)
+        _show_refined(refined, out)
     skipped = story.left_out()
     study = None if no_train or "training" in skipped else _train(out / "train", seed, tell)
     scored, absent = _score(bench, out / "runs", study, tell)
@@ -173,7 +173,7 @@ def _show_attacks(attacked: list[Row]) -> None:
     say()
 
 
-def _show_mending(refined: list[Row], out: Path) -> None:
+def _show_refined(refined: list[Row], out: Path) -> None:
     rows = []
     for m in refined:
         before = m["before"]

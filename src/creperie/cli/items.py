@@ -18,7 +18,7 @@ from creperie.statistics import ItemOptions, ItemStudy, difficulty, write_table
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…|FOLDER")
 @options_of("options", ItemOptions)
 @options_of("settings", MetricSettings)
-@click.option("--top", default=20, show_default=True, help="How many suspicious items to print; JSON has all.")
+@click.option("--top", default=20, show_default=True, help="How many suspicious items to print; --json has all.")
 @click.option("--table", type=FILE, metavar="FILE", help="Write all items: .parquet, .csv.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the items: .svg, .pdf, .png.")
 @answers
@@ -30,7 +30,7 @@ def items(
     table: Path | None,
     plot: Path | None,
 ) -> CommandResult:
-    """Difficulty, discrimination and suspicious items, from the runs of many models on one benchmark.
+    """Compute difficulty, discrimination and suspicious items from the runs of many models on one benchmark.
 
     A suspicious item is one that better models get wrong more often: probably mislabelled. The short form ranks models
     as the whole benchmark does, with an error measured on models that had no part in choosing it. Exit code 3 when the

@@ -70,7 +70,7 @@ def make(
     rejected, are kept in candidates.parquet beside the items.
     """
     if output == MakeOutput():
-        raise UsageError("nowhere to write", hint="pass --out DIR, or --show or --html FILE to look only")
+        raise UsageError("no output folder given", hint="pass --out DIR, or --show or --html FILE to look only")
     sources = read_sources(captions, job, options.seed)
     chosen = build_maker(maker, options, sources)
     expected = _estimate(chosen, sources, announce=not output.dry_run)
@@ -100,7 +100,7 @@ def _advice(document: dict[str, Any], maker: Maker) -> str:
     top = "; ".join(f"{reason} ({n:,})" for reason, n in reasons.most_common(3))
     steps = "try more captions, `creperie make all` for every kind, or --band 12 for less likely foils"
     if maker.name.startswith("llm:"):
-        steps = "name a larger model, or hold it to a schema (api:MODEL?structured=true); --show shows its answers"
+        steps = "name a larger model, or make it follow a schema (api:MODEL?structured=true); --show shows its answers"
     return f"nothing was made: {top or 'there are no captions'}. To get foils, {steps}."
 
 
@@ -195,7 +195,7 @@ def _show_counts(document: dict[str, Any]) -> None:
     if document["calls"]:
         rows.append(("calls of the model", f"{document['calls']:,}"))
     if ledger := document.get("ledger"):
-        rows.append(("asked of the server and paid", f"{ledger['calls']:,}"))
+        rows.append(("requests paid", f"{ledger['calls']:,}"))
         rows.append(("answers kept from other jobs", f"{ledger['cached']:,}"))
         rows.append(("tokens read", f"{ledger['tokens_in']:,}"))
         rows.append(("tokens written", f"{ledger['tokens_out']:,}"))

@@ -24,7 +24,7 @@ def models() -> None:
 @click.argument("kind", required=False)
 @answers
 def list_models(kind: str | None) -> CommandResult:
-    """The kinds of models; with KIND its families and options."""
+    """List the kinds of models; with KIND, its families and options."""
     from creperie.core import unknown
     from creperie.models import KINDS, model_plugins
 
@@ -50,7 +50,7 @@ def list_models(kind: str | None) -> CommandResult:
 @options_of("place", PrecisionOptions)
 @answers
 def check(uri: str, place: PrecisionOptions) -> CommandResult:
-    """Load a model and check what scores rely on: finite, normalised, independent of the batch."""
+    """Load a model and check its outputs: finite, normalised, independent of the batch."""
     from creperie.models import check_model
 
     report = check_model(uri, device=place.device, dtype=place.dtype)
@@ -64,7 +64,7 @@ def check(uri: str, place: PrecisionOptions) -> CommandResult:
         say("")
         print_table(["rate", ""], [[k, f"{v:,.1f}"] for k, v in report.rates.items()], right=[""])
         failed = sum(c.ok is False for c in report.checks)
-        say("[green]fit to be scored[/green]" if report.ok else f"[red]{failed} checks failed[/red]")
+        say("[green]can be scored[/green]" if report.ok else f"[red]{failed} checks failed[/red]")
 
     return CommandResult(report.document, show, report.ok)
 

@@ -21,8 +21,8 @@ COLUMNS = ["corpus", "texts", "captions", "exact", "near", "items", "images"]
 def overlap(bench: str, corpora: tuple[str, ...], options: OverlapOptions, top: int) -> CommandResult:
     """Find the captions of a benchmark in text files, one caption per line, or in other benchmarks.
 
-    Of columns separated by tabs the last is read. Items: those with a caption that was found. Exit code 1 when a
-    caption or an image was found.
+    Of lines with tabs, the last column is read. `items` counts the items with a caption that was found. Exit code 1
+    when a caption or an image was found.
     """
     from creperie.bench import load
 

@@ -20,14 +20,14 @@ from creperie.statistics import power as simulated
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw power by items: .svg, .pdf, .png.")
 @answers
 def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path | None) -> CommandResult:
-    """Plan a study: it is simulated, and judged by the functions that will judge it.
+    """Plan a study: simulate it many times, and judge it as the real one will be judged.
 
     \b
     compare    one model is better than another; two runs show how models differ on your images
-    interval   an accuracy is known to ± width
+    interval   an accuracy is known to ± --width
     clean      an audit calls the benchmark clean
     leak       an audit finds a cue that one attacker uses
-    kappa      raters agree better than least
+    kappa      raters agree better than --least
 
     Exit code 1 when the planned number of items does not reach the target.
     """

@@ -11,19 +11,21 @@ CAPTION = "A man in a blue shirt is holding a small brown dog."
 
 @click.group()
 def prompts() -> None:
-    """The prompts of makers, validators and models that are asked."""
+    """Show the prompts of makers, validators and models."""
 
 
 @prompts.command("show")
 @click.argument("name")
 @click.option("--caption", default=CAPTION, show_default=True, help="The caption that is asked about.")
-@click.option("--prompts", "folder", default="", metavar="DIR", help="Prompt files of your own, which go first.")
+@click.option(
+    "--prompts", "folder", default="", metavar="DIR", help="Prompt files of your own, which replace shipped ones."
+)
 @answers
 def show(name: str, caption: str, folder: str) -> CommandResult:
     """Print every question of the prompt NAME for a caption; nothing is sent.
 
     NAME is a maker's or the validator's (paraphrase, validate, replace-object …) or a model's (match-1, odd-forced …).
-    What an earlier answer would give stands in angle brackets.
+    Text that depends on an earlier answer is in angle brackets.
     """
     from creperie.making import template_names, written_prompts
     from creperie.models import find_prompt

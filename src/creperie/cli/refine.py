@@ -22,7 +22,7 @@ class RefineOutput:
     """What `creperie refine` writes."""
 
     out: Path | None = option(None, "The folder to write.", metavar="DIR")
-    force: bool = option(False, "Replace the folder if it is there.")
+    force: bool = option(False, "Replace the folder if it exists.")
     dry_run: bool = option(False, "Choose and measure, but write nothing.")
 
 
@@ -38,9 +38,9 @@ def refine(
 ) -> CommandResult:
     """Leave items out of BENCH until blind attackers have no edge; keep as many as possible.
 
-    It ends with an audit of what stays, by attackers that the selection never saw, too: the last lines and the exit
-    code are that audit's (0 clean, 1 leaks or nothing left, 3 not shown, incomplete or --no-audit). Every removed item
-    is in removed.parquet, with its reason.
+    At the end the remaining items are audited, also by attackers that the selection did not use. The last lines and the
+    exit code are those of this audit (0 clean, 1 leaks or nothing left, 3 not shown, incomplete or --no-audit). Every
+    removed item is in removed.parquet, with its reason.
     """
     out = output.out
     if out is None and not output.dry_run:

@@ -17,7 +17,11 @@ from creperie.core import UsageError, counted, write_text
 @click.option("--bench", "benches", multiple=True, help="The runs' benchmark, if it is not found automatically.")
 @click.option("--images", type=click.Path(exists=True), help="Folder, zip or Parquet with the images.")
 @click.option(
-    "--audit", "audits", multiple=True, type=click.Path(path_type=Path, exists=True), help="What `audit --json` wrote."
+    "--audit",
+    "audits",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    help="A file that `audit --json` wrote.",
 )
 @click.option("--no-audit", is_flag=True, help="Leave the audit out; otherwise a short one is run.")
 @click.option("--no-figures", is_flag=True, help="Leave the figures out.")
@@ -45,7 +49,7 @@ def report(
     if study := study_in(runs):
         return _study(study, html, title, not no_figures)
     if audits and no_audit:
-        raise UsageError("--audit and --no-audit exclude each other")
+        raise UsageError("--audit and --no-audit exclude each other: leave out one")
     contents = Contents(title=title, figures=not no_figures, thumbnail_bytes=round(thumbnails * 2**20))
     given = audits or (() if no_audit else None)
     document = report_document(runs, html, contents, benches=benches, images=images, audits=given, progress=bar)

@@ -15,7 +15,7 @@ from creperie.core import UsageError, option, percent
 
 @click.group(cls=CommandGroup)
 def runs() -> None:
-    """Runs from what other tools answered."""
+    """Import the answers of other tools as runs."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class AnswerOptions:
     model: str = option("", "The model's name; by default taken from the file's name.")
     order: str | None = option(None, "Which caption was offered first.", choices=("positive-first", "negative-first"))
     bench: str | None = option(None, "The benchmark that another harness ran.", metavar="BENCH")
-    out: Path = option(Path("runs"), "Where runs go.", metavar="DIR")
+    out: Path = option(Path("runs"), "The folder for the runs.", metavar="DIR")
 
 
 @runs.command("import")
@@ -33,10 +33,10 @@ class AnswerOptions:
 @options_of("options", AnswerOptions)
 @answers
 def import_(files: tuple[str, ...], options: AnswerOptions) -> CommandResult:
-    """Answers of other tools as runs: files of two-option answers, or with --bench results of other harnesses.
+    """Import answers of other tools as runs: files of two-option answers, or with --bench results of other harnesses.
 
-    Those are samples of lm-eval and lmms-eval (likelihoods, or answers to an exported task), and tables (CSV, JSONL)
-    of id, subset and scores, or choice.
+    Such results are samples of lm-eval and lmms-eval (likelihoods, or answers to an exported task), or tables (CSV,
+    JSONL) of id, subset and scores or choice.
 
     \b
     creperie runs import gpt4v-swap_obj.json
@@ -95,7 +95,7 @@ def merge(out: str, parts: tuple[str, ...], force: bool) -> CommandResult:
     """
     kinds = {_kind(Path(part)) for part in parts}
     if len(kinds) > 1:
-        raise UsageError("these are shards of generation jobs and of runs", hint="merge one kind at a time")
+        raise UsageError("got shards of generation jobs and of runs", hint="merge one kind at a time")
     return _merged_run(out, parts) if kinds == {"run"} else _merged_making(out, parts, force)
 
 

@@ -38,7 +38,7 @@ class ScoreCall:
     models: tuple[str, ...] = option((), "A model; repeat for more.", flags="--model -m", metavar="URI", whole=True)
     blind: str | None = option(
         None,
-        "Blind twin: show these images instead, by --seed.",
+        "Blind twin: replace the images by these, drawn with --seed.",
         flags="--image",
         choices=("noise", "gaussian", "mean", "shuffled"),
     )
@@ -51,7 +51,7 @@ class ScoreCall:
     slurm: str | None = option(None, "Write a Slurm array script with one job per model, and stop.", metavar="FILE")
     table: Path | None = option(None, "Write the matrix: .tex .md .csv .html.", metavar="FILE")
     site: Path | None = option(None, "Write the leaderboard as a web site.", metavar="DIR")
-    out: str = option("runs", "Where runs go.", metavar="DIR")
+    out: str = option("runs", "The folder for the runs.", metavar="DIR")
 
 
 @click.command()
@@ -88,7 +88,7 @@ def score(
         write_text(Path(call.slurm), slurm_script(sys.argv[1:], len(zoo.models)))
         return CommandResult({"slurm": call.slurm, "jobs": len(zoo.models)}, lambda: say(f"sbatch {call.slurm}"))
     if engine is not None and call.shard:
-        raise UsageError("--shard and --engine cut the same work twice", hint="leave out one of them")
+        raise UsageError("--shard and --engine both split the work", hint="leave out one of them")
     options = replace(
         options,
         settings=replace(settings, seed=part.seed or 0),
@@ -124,7 +124,7 @@ def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tup
         zoo = replace(zoo, models=_with_prompts(zoo.models, call.prompts))
     if call.row:
         if call.row > len(zoo.models):
-            raise UsageError(f"--row {call.row}: there are {len(zoo.models)} models")
+            raise UsageError(f"--row {call.row}: there are only {len(zoo.models)} models")
         zoo = replace(zoo, models=zoo.models[call.row - 1 : call.row])
     return zoo, bool(files)
 

@@ -31,7 +31,7 @@ class ProbeOptions:
         flags="--to",
         choices=("prompts", "order", "cases", "images"),
     )
-    prompts: tuple[str, ...] = option((), "Prompts by id or file#id, by comma; by default all of the kind.")
+    prompts: tuple[str, ...] = option((), "Prompts by id or file#id, comma-separated; by default all of the kind.")
     captioner: str = option("", "order: the model that describes the images; else the first vlm:.", metavar="URI")
     others: str = option("", "cases: where the fluent captions come from.", metavar="FILE|BENCH")
     seed: int = option(0, "Seed of shuffles, foils and noise.")

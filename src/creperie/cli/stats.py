@@ -39,7 +39,7 @@ def stats(
     plot: Path | None,
     plot_by: str,
 ) -> CommandResult:
-    """What makes models choose the caption? Mixed models over items, models and constructions.
+    """Fit mixed models over items, models and constructions: what makes models choose a caption?
 
     RUN… are folders that `score` wrote; or give one TABLE (.parquet, .csv, .tsv) with one row per observation. Random
     intercepts may cross. Exit code 1 when a fit did not converge.
@@ -52,7 +52,7 @@ def stats(
     from creperie.statistics import fit_study, write_table
 
     if not (question.preset or question.fixed or table):
-        raise UsageError("there is nothing to explain", hint="name a --preset, --fixed effects, or a --table to write")
+        raise UsageError("no analysis given", hint="name a --preset, --fixed effects, or a --table to write")
     analyses, wish = _analyses(question, plot_by, per_model, bool(plot))
     long = _read(runs, source, bool(question.preset))
     written = write_table(long.table, table) if table else None
@@ -84,7 +84,9 @@ def _analyses(
 
     axes = _listed(plot_by)
     if plot_by and len(axes) != 2:
-        raise UsageError(f"--plot-by {plot_by}", hint="name two factors: --plot-by grammaticality,type")
+        raise UsageError(
+            f"--plot-by {plot_by}: expected two factors", hint="name two factors: --plot-by grammaticality,type"
+        )
     if question.preset:
         if question.fixed:
             raise UsageError("a preset has its own fixed effects", hint="give --preset or --fixed")
@@ -134,7 +136,9 @@ def _read(runs: Sequence[str], source: RunsInput, preset: bool) -> LongTable:
 
     if any(Path(name).suffix in TABLES and not Path(name).is_dir() for name in runs):
         if len(runs) > 1 or source.bench or source.task or source.size:
-            raise UsageError("a table comes alone", hint="leave out other runs, --bench, --task and --size")
+            raise UsageError(
+                "a table cannot be combined with runs", hint="leave out other runs, --bench, --task and --size"
+            )
         judge = load_preference(source.grammar, equal=source.equal) if source.grammar else None
         return LongTable(judged(read_table(runs[0]), judge, bar))
     benches = [load(spec) for spec in source.bench]
@@ -160,7 +164,7 @@ def _sizes(texts: Sequence[str]) -> dict[str, float]:
         try:
             sizes[name] = float(number)
         except ValueError:
-            raise UsageError(f"--size {text}", hint="write --size URI=NUMBER, as 151e6") from None
+            raise UsageError(f"--size {text}: not a number", hint="write --size URI=NUMBER, such as 151e6") from None
     return sizes
 
 

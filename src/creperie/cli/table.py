@@ -40,7 +40,7 @@ class TableOutput:
 
     @property
     def width(self) -> int:
-        """Return the letters in a line: those of the terminal, or `WIDE` for a file."""
+        """The characters per line: those of the terminal, or `WIDE` for a file."""
         return shutil.get_terminal_size().columns if self.out is None and sys.stdout.isatty() else WIDE
 
 
@@ -49,7 +49,7 @@ class TableOutput:
 @click.argument("runs", nargs=-1, metavar="RUN…")
 @options_of("output", TableOutput)
 @options_of("choice", TableChoice)
-@click.option("--same", multiple=True, metavar="URI=ROW", help="This model of a run is that row of the paper.")
+@click.option("--same", multiple=True, metavar="URI=ROW", help="Put this model of a run beside this row of the paper.")
 @click.option("--any", "any_benchmark", is_flag=True, help="Take runs on other benchmarks whose subsets fit.")
 @answers
 def table(
@@ -60,7 +60,7 @@ def table(
     same: tuple[str, ...],
     any_benchmark: bool,
 ) -> CommandResult:
-    """A published table with your runs beside it, or a table of your own runs.
+    """Print a published table with your runs beside it, or a table of your own runs.
 
     \b
     creperie table list
@@ -148,6 +148,6 @@ def figure(name: str | None, sources: tuple[str, ...], out: Path | None, options
     if name in DRAWINGS and not sources and not DRAWINGS[name].sources.startswith("["):
         raise UsageError(f"{name} is drawn from {DRAWINGS[name].sources}", hint="name what to draw")
     if out is None:
-        raise UsageError("nowhere to write to", hint="--out FILE.svg, .pdf or .png")
+        raise UsageError("no output file given", hint="pass --out FILE.svg, .pdf or .png")
     path = save_figure(draw_figure(name, sources, options), out)
     return CommandResult({"figure": name, "file": str(path)}, lambda: say(f"{path}"))

@@ -80,7 +80,7 @@ def fit(model: str | None, data: str, out: Path, part: PartOptions, **options: A
 @train.command()
 @click.option("--model", required=True, metavar="URI", help="hf: or open_clip: model to start from.")
 @DATA
-@click.option("--out", required=True, type=FILE, help="A folder for the runs.")
+@click.option("--out", required=True, type=FILE, help="The folder for the trainings.")
 @options_of("place", ImageOptions)
 @options_of("options", TuneOptions)
 @options_of("settings", TrainingSettings)
@@ -101,7 +101,7 @@ def tune(model: str, data: str, out: Path, place: ImageOptions, **options: Any) 
 @options_of("where", DeviceOptions)
 @answers
 def recall(model: str, data: str, part: PartOptions, where: DeviceOptions) -> CommandResult:
-    """Retrieval: recall at 1, 5 and 10 from image to text and from text to image, with intervals."""
+    """Measure recall at 1, 5 and 10 from image to text and from text to image, with intervals."""
     from creperie.training import recalls
 
     retrieval = recalls(load_part(data, part), model, device=where.device, progress=bar)

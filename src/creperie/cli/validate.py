@@ -25,8 +25,8 @@ class ValidateOptions(ImageOptions):
     """Which models check a benchmark, and how many items."""
 
     model: str = option("", "A language model that compares captions, such as api:gpt-4o-mini.", metavar="URI")
-    nli: str = option("", "A classifier of natural language inference that does, such as hf:NAME.", metavar="URI")
-    truth: bool = option(False, "The truth layer of the makers compares captions, without a model.")
+    nli: str = option("", "An NLI classifier that compares captions, such as hf:NAME.", metavar="URI")
+    truth: bool = option(False, "Compare captions by the makers' rules of truth, without a model.")
     seer: str = option(
         "", "A model that looks at the images: vlm:, api:, hf:NAME?score=itm.", flags="--with", metavar="URI"
     )
@@ -44,8 +44,8 @@ class ValidateOptions(ImageOptions):
 def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> CommandResult:
     """Check that the true captions of an item are true and agree, and that its false ones are false.
 
-    --model, --nli and --truth compare captions, --with looks at the images, at every caption of an item with every
-    image. Exit code 1 if something is in doubt. The validator's corrections are kept beside its verdicts.
+    --model, --nli and --truth compare captions; --with judges every caption of an item with every image. Exit code 1 if
+    something is in doubt. The validator's corrections are kept beside its verdicts.
     """
     from creperie.making import all_pairs, cost_sentence, estimate_pairs
     from creperie.making import validate as validate_benchmark

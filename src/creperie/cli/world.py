@@ -83,7 +83,7 @@ def check(bench: str) -> CommandResult:
 @world.command()
 @answers
 def kinds() -> CommandResult:
-    """The kinds of items that the world can make."""
+    """List the kinds of items that the world can make."""
     clean = [{"kind": k, "clean": True, "family": v.family, "says": v.says, "forms": v.forms} for k, v in CLEAN.items()]
     biased = [
         {"kind": k, "clean": False, "family": v.family, "says": v.says, "forms": ("choice",), "cue": v.cue}

@@ -14,9 +14,9 @@ from creperie.core import CreperieError, packaged_toml
 from creperie.recipes.kitchen import (
     check_given,
     folder_of,
-    handed_on,
     kept_record,
     nothing_to_do,
+    passed_on,
     seconds_of,
     stage_key,
 )
@@ -25,7 +25,7 @@ from creperie.recipes.steps import Expected, models_of
 
 _NUMBERS: dict[str, dict[str, Any]] = packaged_toml("creperie.recipes", "forecast.toml")
 TRIPLES = {"llm:paraphrase", "mine:spatial"}  #: makers of (P1, P2, N)
-LARGE = 0.1  #: items per second of a language model with billions of weights
+LARGE = 0.1  #: items per second of a model with billions of weights
 ROWS = 2  #: rows of the statistics' table per item and model
 NOTHING = ""  #: the place of a skipped stage that has no output
 TYPICAL = "A man in a blue shirt is holding a small brown dog next to a red bicycle."
@@ -72,7 +72,7 @@ def _state(
         return "given", output
     known = [place for place in inputs if place is not None]
     if stage.skip:
-        return "skipped", None if inputs[:1] == [None] and stage.step.gives == "benchmark" else handed_on(stage, known)
+        return "skipped", None if inputs[:1] == [None] and stage.step.gives == "benchmark" else passed_on(stage, known)
     if idle:
         return "skipped", NOTHING
     if len(known) == len(inputs) and kept_record(folder, stage_key(stage, tuple(known))) is not None:
@@ -129,7 +129,7 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
 
 
 def _questions(uri: str) -> int:
-    """Return how often a server is asked per item, at most: once per caption, or once per order of all captions.
+    """Return how many requests per item a server gets at most: one per caption, or one per order of all captions.
 
     >>> _questions("api:m?score=choice"), _questions("api:m?score=choice&order=NPP"), _questions("api:m?score=yesno")
     (6, 1, 3)
@@ -148,7 +148,7 @@ def _counted(bench: Benchmark) -> Expected:
 
 
 def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
-    """Return how long the stage took last time, or will take by the rates of its step and models; None if unknown."""
+    """Return the seconds that a stage took last time, or an estimate by its step and models; None if unknown."""
     n, options, step = given.items, stage.options, stage.step
     if before := seconds_of(folder):
         return before
@@ -166,7 +166,9 @@ def _seconds(stage: RecipeStage, given: Expected, folder: Path) -> float | None:
 
 
 def _rate(uri: str) -> float:
-    """Return a model's items per second. Billions in its name make it a large model; a file name means a small model.
+    """Return how many items per second a model is expected to score, by the kind of its URI.
+
+    A name with a size such as 13b gets the rate of a large model; a JSON file or an empty URI, that of a small CLIP.
 
     >>> _rate("lm:pkg:pocketsphinx"), _rate("lm:lmsys/vicuna-13b-v1.5"), _rate("open_clip:RN50/openai")
     (60.0, 0.1, 4.0)
@@ -194,7 +196,7 @@ def _of_source(stage: RecipeStage) -> Expected:
 
 
 def _published(options: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the numbers of items and of true captions per item of an unavailable source, by the catalog; or 0."""
+    """Return the numbers of items and of true captions per item of an unavailable source; 0 if the catalog has none."""
     limit, expected, patterns = options["limit"], options["expect"], options["subsets"]
     try:
         entry = find_entry(options["source"].partition(":")[0])

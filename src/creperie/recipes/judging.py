@@ -33,7 +33,9 @@ def run_refine(job: StageJob) -> dict[str, Any]:
     plan, models = job.settings(RefinePlan), job.settings(AttackerModels)
     refined = refine(load(job.input), plan=plan, models=models, progress=job.progress)
     if not len(refined.bench):
-        raise DataError("the refinement leaves nothing", where=f"stage {job.name}", hint="more items, or fewer bins")
+        raise DataError(
+            "the refinement keeps no item", where=f"stage {job.name}", hint="give more items, or fewer bins"
+        )
     name = job.option("name") or f"{refined.bench.name}-refined"  # never the name of the original benchmark
     bench = write_refined(replace(refined, bench=replace(refined.bench, name=name)), job.out)
     standings = {s.name: _before_and_after(s) for s in refined.standings if "all" in s.before and "all" in s.after}
@@ -73,7 +75,7 @@ def run_compare(job: StageJob) -> dict[str, Any]:
     from creperie.auditing import AttackerModels, compare_pairwise, make_attackers, scoring_attackers, sendable
 
     if len(job.inputs) != 2:
-        raise UsageError(f"stage {job.name!r} compares two benchmarks", hint="write `from: [rebuild, make]`")
+        raise UsageError(f"stage {job.name!r} needs two benchmarks to compare", hint="write `from: [rebuild, make]`")
     models = job.settings(AttackerModels)
     sent = scoring_attackers(make_attackers(sendable(list(job.option("attackers")), models)[0], models))
     a, b = (load(place) for place in job.inputs)

@@ -88,7 +88,7 @@ def run_stages(
     check_given(recipe, given)
     check_claim(out, recipe)
     with ExitStack() as until_the_end:
-        until_the_end.enter_context(locked(out / LOCK, "another cooking is at work in this folder", where=out))
+        until_the_end.enter_context(locked(out / LOCK, "another recipe run is using this folder", where=out))
         _claim(out, recipe)
         stove = _Stove(recipe.name, out, given, engine, progress, tell, until_the_end)
         served: dict[str, StageResult] = {}
@@ -111,17 +111,19 @@ def check_given(recipe: Recipe, given: Mapping[str, str]) -> None:
 
 
 def check_claim(out: Path, recipe: Recipe) -> None:
-    """Raise a UsageError if the folder belongs to another recipe or profile, or holds something else."""
+    """Raise a UsageError if the folder belongs to another recipe or profile, or contains anything else."""
     mine = {"recipe": recipe.name, "profile": recipe.profile}
     if (out / CARD).is_file():
         card = read_json(out / CARD)
         theirs = {k: str(card.get(k))[:60] for k in mine} if isinstance(card, dict) else dict.fromkeys(mine, "?")
         if theirs != mine:
             raise UsageError(
-                f"holds the recipe {theirs['recipe']!r} ({theirs['profile']})", where=out, hint="choose another `out=`"
+                f"is a run of recipe {theirs['recipe']!r}, profile {theirs['profile']}",
+                where=out,
+                hint="choose another `out=`",
             )
     elif out.is_dir() and any(p.name != LOCK and not p.name.startswith(f".{CARD}") for p in out.iterdir()):
-        raise UsageError("this folder holds something else", where=out, hint="choose another `out=`")
+        raise UsageError("the folder is not empty and is not a recipe run", where=out, hint="choose another `out=`")
 
 
 def read_card(folder: Path) -> dict[str, Any]:
@@ -137,7 +139,9 @@ def _claim(out: Path, recipe: Recipe) -> None:
     mine = {"recipe": recipe.name, "profile": recipe.profile, "title": recipe.title, "figures": recipe.figures}
     stages = [folder_of(out, number, stage).name for number, stage in enumerate(recipe.stages, 1)]
     earlier = read_json(out / CARD).get("places", ()) if (out / CARD).is_file() else ()
-    places = sorted({str(out), str(out.absolute()), *earlier})  # as files of this run may write its folder
+    places = sorted(
+        {str(out), str(out.absolute()), *earlier}
+    )  # spellings of the folder that files of this run may contain
     about = {"file": Path(recipe.file).name, "creperie": __version__, "stages": stages, "places": places}
     write_json(out / CARD, mine | about)
 
@@ -161,7 +165,7 @@ class _Stove:
         if (place := self.given.get(stage.name)) is not None:
             return result("given", place, _look(stage, place), why=f"given: {place}")
         if stage.skip:
-            return result("skipped", handed_on(stage, inputs), why=stage.skip)
+            return result("skipped", passed_on(stage, inputs), why=stage.skip)
         if why := nothing_to_do(stage, self.full):
             return result("skipped", "", why=why)
         folder = folder_of(self.out, number, stage)
@@ -170,7 +174,7 @@ class _Stove:
         if record is None:
             self.tell(f"{stage.name}: {stage.about or stage.step.what}")
         summary = self._cooked(stage, inputs, folder, key) if record is None else record["summary"]
-        why = "" if summary.get("items", 1) or not stage.options.get("optional") else "nothing came of it; left out"
+        why = "" if summary.get("items", 1) or not stage.options.get("optional") else "it made no items; left out"
         state: State = "cooked" if record is None else "unchanged"
         return result(state, "" if why else str(folder), summary, seconds_of(folder), why)
 
@@ -209,8 +213,8 @@ class _Stove:
         return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else place
 
 
-def handed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
-    """Return the output of a skipped stage: its first input, if the stage gives a benchmark; else an empty text."""
+def passed_on(stage: RecipeStage, inputs: Sequence[str]) -> str:
+    """Return the place of the output of a skipped stage: its first input if the stage gives a benchmark, else empty."""
     return inputs[0] if inputs and stage.step.gives == "benchmark" else ""
 
 
@@ -218,11 +222,11 @@ def nothing_to_do(stage: RecipeStage, full: Collection[str]) -> str:
     """Return why a stage cannot run, or an empty text: an optional source is missing, or its input was skipped."""
     if stage.options.get("optional") and "source" in stage.options:
         if stage.step.gives != "benchmark":
-            return "" if Path(stage.options["source"]).exists() else "not here"
+            return "" if Path(stage.options["source"]).exists() else "the source is missing"
         try:
             load(stage.options["source"])
         except CreperieError as e:
-            return f"not here: {e.what}"
+            return f"the source is missing: {e.what}"
     if stage.sources and not stage.step.any_input and stage.sources[0] not in full:
         return f"{stage.sources[0]} is skipped"
     return ""

@@ -65,7 +65,9 @@ def run_load(job: StageJob) -> dict[str, Any]:
     if job.option("pictured"):
         there = [all(split_reference(key)[0] in bench.images for key in item.images) for item in bench]
         if not any(there):
-            raise DataError("none of its images are there", where=job.option("images"), hint="name another folder")
+            raise DataError(
+                "none of the benchmark's images is here", where=job.option("images"), hint="name another folder"
+            )
         if not all(there):  # a part gets another name: tables would show it as the whole benchmark
             part = bench.filter(np.array(there, bool), why="its images are here")
             bench = replace(part, name=f"{sum(there)}-pictured-of-{bench.name}")
@@ -112,7 +114,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
         made = (replace(item, subset=homes[item.id] or item.subset) for item in made)
     items = _renamed(made, job.option("rename"))
     if not items and not job.option("optional"):
-        raise DataError("the makers made nothing here", where=job.input, hint="give more captions or another model")
+        raise DataError("the makers made no item", where=job.input, hint="give more captions or another model")
     bench = from_items(job.option("name") or f"{job.recipe}-cooked", items, images=captions.images)
     provenance = tuple(step for part in parts for step in part.provenance)
     summary = _saved(replace(bench, provenance=provenance), job)
@@ -156,7 +158,7 @@ def run_join(job: StageJob) -> dict[str, Any]:
 def run_paired(job: StageJob) -> dict[str, Any]:
     """Save the items of the first input that the second also has, so that the two versions can be compared."""
     if len(job.inputs) != 2:
-        raise UsageError(f"stage {job.name!r} pairs two benchmarks", hint="write `from: [original, changed]`")
+        raise UsageError(f"stage {job.name!r} needs two benchmarks to pair", hint="write `from: [original, changed]`")
     bench, other = (load(place) for place in job.inputs)
     wanted = {(item.subset, item.id) for item in other}
     mask = np.array([(item.subset, item.id) in wanted for item in bench], bool)
@@ -167,7 +169,10 @@ def run_paired(job: StageJob) -> dict[str, Any]:
 
 
 def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
-    """Return the benchmarks with all their images copied into one folder; unchanged if they already share one place."""
+    """Return the benchmarks with all their images copied into one folder; unchanged if they already share one place.
+
+    Raise a DataError if two different images have the same name.
+    """
     if len({part.images.location for part in parts if part.images.location}) < 2:
         return parts
     whose: dict[str, str] = {}
@@ -176,7 +181,8 @@ def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
             target, data = folder / key, part.images.read(key)
             if whose.setdefault(key, part.images.location) != part.images.location and target.read_bytes() != data:
                 raise DataError(
-                    f"two different images are called {key!r}", where=f"{whose[key]}, {part.images.location}"
+                    f"both folders have an image {key!r}, but they differ: rename one",
+                    where=f"{whose[key]} and {part.images.location}",
                 )
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)

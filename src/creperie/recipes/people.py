@@ -133,7 +133,7 @@ def run_validate(job: StageJob) -> dict[str, Any]:
 def keep_others(bench: Benchmark, bad: set[Key], job: StageJob, why: str, **by: str) -> dict[str, Any]:
     keep = np.array([key not in bad for key in bench.item_keys], bool)
     if not keep.any():
-        raise DataError("no item is left", where=f"stage {job.name}")
+        raise DataError("the check removed every item", where=f"stage {job.name}")
     rest = bench.filter(keep, why=why) if not keep.all() else bench
     removed = int((~keep).sum())
     save(rest.with_table(rest.table, why, removed=removed, **by), job.out, progress=job.progress)
@@ -208,7 +208,7 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
             where=f"stage {job.name}",
             hint=f"invite them with `creperie annotate invite {STUDY} --db {database}` and serve the pages with "
             f"`creperie annotate serve --db {database}`; or bring the items that stay with --use {job.name}=BENCH; "
-            f"or pass over the stage with --set {job.name}.skip=true",
+            f"or skip the stage with --set {job.name}.skip=true",
         ) from None
     finally:
         db.close()

@@ -140,6 +140,6 @@ def refuse_gaps(shortfalls: list[Shortfall], recipe: Recipe) -> None:
         return
     named = [f"{s.stage + ': ' if s.stage else ''}{s.message}" for s in gaps[:NAMED]]
     more = f"; and {len(gaps) - NAMED} more (--plan lists them)" if len(gaps) > NAMED else ""
-    what = f"{len(gaps)} {'piece is' if len(gaps) == 1 else 'pieces are'} missing: {'; '.join(named)}{more}"
+    what = f"{len(gaps)} {'requirement is' if len(gaps) == 1 else 'requirements are'} missing: {'; '.join(named)}{more}"
     hint = gaps[0].hint or "see `creperie cook RECIPE --plan`"
     raise UsageError(what, where=f"{recipe.name}, profile {recipe.profile}", hint=hint)

@@ -146,10 +146,10 @@ def _stage(
     entry = doc.mapping(at, _STAGE, "is not a stage")
     name = _text(doc, entry, *at, "name")
     if name in {s.name for s in before}:
-        raise DataError(f"has two stages {name!r}", where=doc.where(*at, "name"))
+        raise DataError(f"two stages are called {name!r}", where=doc.where(*at, "name"))
     given: dict[str, tuple[Any, str]] = {}  # option → value, and its position in the file
     if profile == "local" and profile not in entry and any(other in entry for other in PROFILES):
-        given["skip"] = ("the local profile leaves it out", doc.where(*at))
+        given["skip"] = ("not part of the local profile", doc.where(*at))
     for block in ("with", profile):
         values = entry.get(block) or {}
         if not isinstance(values, dict):
@@ -164,9 +164,9 @@ def _stage(
     sources = _sources(STEPS[does], [s.name for s in before], value, at_from)
     options = _options(STEPS[does], given, doc.where(*at), places, skipped=bool(skip))
     if not isinstance(skip, (str, bool)):
-        raise DataError("'skip' says why a stage is passed over, in words", where=at_skip)
+        raise DataError("'skip' must be true, or the reason in words", where=at_skip)
     return RecipeStage(
-        name, does, options, sources, str(entry.get("about", "")), "asked for" if skip is True else str(skip or "")
+        name, does, options, sources, str(entry.get("about", "")), "as requested" if skip is True else str(skip or "")
     )
 
 
@@ -176,7 +176,7 @@ def _sources(step: StageKind, names: list[str], value: Any, where: str) -> tuple
         return (names[-1],) if step.takes and names else ()
     wanted = [value] if isinstance(value, str) else value
     if not isinstance(wanted, list) or not all(isinstance(w, str) for w in wanted):
-        raise DataError("'from' is a stage or a list of stages", where=where)
+        raise DataError("'from' must be a stage or a list of stages", where=where)
     for name in wanted:
         if name not in names:
             raise unknown("earlier stage", name, names, where=where)
@@ -201,10 +201,10 @@ def _options(
         elif isinstance(value, dict) and all(isinstance(v, str) for v in value.values()):
             options[name] = value
         else:
-            raise DataError(f"{name!r} is {str(value)[:40]!r}, expected names and texts", where=at)
+            raise DataError(f"{name!r} is {str(value)[:40]!r}, expected a mapping of texts", where=at)
     missing = [name for name in step.required if not options[name]]
     if missing and not skipped:
-        raise DataError(f"lacks the option {missing[0]!r}", where=where, hint=f"this step is: {step.what}")
+        raise DataError(f"option {missing[0]!r} is missing", where=where, hint=f"add it; the step reads: {step.what}")
     return options
 
 
@@ -216,7 +216,7 @@ def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
         return value
     for name, folder in places.items():
         if name in value and not folder:
-            raise UsageError("this profile reads released files", where=where, hint="name their folder: --data DIR")
+            raise UsageError("this profile needs released files", where=where, hint="name their folder: --data DIR")
         value = value.replace(name, folder)
     return value
 

@@ -131,7 +131,9 @@ def run_figure(job: StageJob) -> dict[str, Any]:
     for number, line in job.option("figures").items():
         drawing, *words = line.split()
         if drawing not in DRAWINGS:
-            raise UsageError(f"there is no figure {drawing!r}", where=f"stage {job.name}", hint="`creperie figure`")
+            raise UsageError(
+                f"there is no figure {drawing!r}", where=f"stage {job.name}", hint="`creperie figure` lists them"
+            )
         try:
             figure = draw_figure(drawing, [_place(word, places, job) for word in words], options)
             save_figure(figure, job.out / f"figure-{number}.svg")

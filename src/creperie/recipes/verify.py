@@ -43,7 +43,7 @@ def _match(name: str, runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> StageMa
         text = json.dumps(read_json(folder / name / RECORD)["summary"], ensure_ascii=False)
         summaries.append(json.loads(without_folder(text.encode(), places)))
     if digests[0] != digests[1]:
-        return StageMatch(name, False, "other content")
+        return StageMatch(name, False, "different content")
     left, right = summaries
     differing = sorted(key for key in {*left, *right} if left.get(key) != right.get(key))
-    return StageMatch(name, not differing, f"other numbers: {', '.join(differing)}" if differing else "")
+    return StageMatch(name, not differing, f"different numbers: {', '.join(differing)}" if differing else "")

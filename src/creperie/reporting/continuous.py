@@ -143,7 +143,7 @@ def junit_xml(audit: Document, result: BaselineResult | None = None) -> str:
     for row in audit["results"]:
         case = ElementTree.SubElement(suite, "testcase", classname=f"audit.{row['subset']}", name=str(row["attacker"]))
         if (row["subset"], row["attacker"]) in failing:
-            message = _told(row)
+            message = _leak_text(row)
             ElementTree.SubElement(case, "failure", message=message, type="leak").text = message
     for name, why in not_sent.items():
         case = ElementTree.SubElement(suite, "testcase", classname="audit", name=name)
@@ -167,7 +167,7 @@ def sarif_log(audit: Document, place: str, result: BaselineResult | None = None)
         entry: dict[str, Any] = {
             "ruleId": row["attacker"],
             "level": "error" if worse else "note",
-            "message": {"text": _told(row)},
+            "message": {"text": _leak_text(row)},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": place}}}],
             "partialFingerprints": {"creperieLeak/v1": key},
         }
@@ -213,7 +213,7 @@ def _rule(attacker: Document) -> str:
     return f"chooses {attacker['prefers']}" if attacker.get("prefers") else str(attacker["name"])
 
 
-def _told(row: Document) -> str:
+def _leak_text(row: Document) -> str:
     value = f"{percent(row['accuracy'])} % [{percent(row['low'])}, {percent(row['high'])}] of {row['n']:,} items"
     return f"{row['attacker']} is right without the image on {row['subset']}: {value}; it chooses {row['choice']}"
 

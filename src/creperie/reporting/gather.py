@@ -69,7 +69,9 @@ def gather_runs(
     for bench in given:
         if not any(fits(bench, group.runs[0]) for group in groups):
             raise UsageError(
-                "none of the runs was computed on this benchmark", where=bench.name, hint="the contents' hashes differ"
+                "none of the runs was computed on this benchmark",
+                where=bench.name,
+                hint="give the version that was scored",
             )
     return groups
 
@@ -86,7 +88,7 @@ def runs_in(places: Iterable[str | Path]) -> list[Path]:
 def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path | None) -> RunGroup:
     first = runs[0]
     in_hand = (run.bench for run in runs if run.bench is not None)
-    bench = next((b for b in (*given, *in_hand) if fits(b, first)), None) or _found(first)
+    bench = next((b for b in (*given, *in_hand) if fits(b, first)), None) or _find_bench(first)
     if bench is None:
         note = "the benchmark was not found, so captions and images are not shown: name the benchmark to see them"
         return RunGroup(first.benchmark, tuple(runs), short_labels(runs), None, (note,))
@@ -98,7 +100,7 @@ def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path |
 
 
 def fits(bench: Benchmark, run: Run) -> bool:
-    """Return whether the run was computed on this benchmark, or on a part of it."""
+    """Return True if the run was computed on this benchmark, or on a part of it."""
     steps = run.document["benchmark"].get("provenance", [])
     parents = {digest for step in steps for digest in step.get("inputs", ()) if step.get("op") in _PARTS}
     return bench.hash == run.hash or bench.hash in parents
@@ -108,7 +110,7 @@ def fits(bench: Benchmark, run: Run) -> bool:
 _PARTS = ("filter", "head", "sample", "drop_duplicates")
 
 
-def _found(run: Run) -> Benchmark | None:
+def _find_bench(run: Run) -> Benchmark | None:
     for place in _places(run):
         try:
             bench = load(place)

@@ -95,7 +95,7 @@ ZOO_FILE = ".zoo.json"  #: hidden, so that `creperie report runs/*` matches only
 
 
 def remember_zoo(folder: Path, names: Mapping[str, str], failed: Sequence[tuple[str, str, str]]) -> None:
-    """Write what runs do not hold beside them: the names of models by URI, and failures (model, benchmark, error)."""
+    """Write a file beside the runs with the names of models by URI, and failures (model, benchmark, error)."""
     if names or failed or (folder / ZOO_FILE).exists():
         write_json(folder / ZOO_FILE, {"names": dict(names), "failed": [list(one) for one in failed]})
 
@@ -227,7 +227,7 @@ def board_site(board: Board, folder: Path) -> str:
 def matrix_page(board: Board, folder: Path) -> str:
     """Return an HTML page with all models and benchmarks in one table."""
     if not board.entries:
-        raise UsageError("there are no runs yet", where=str(folder))
+        raise UsageError("there are no runs in this folder: score a model first", where=str(folder))
     urls = list(dict.fromkeys(entry.model for entry in board.entries))
     choices = [[board.names.get(uri) or model_tail(uri), uri] for uri in urls]
     names = dict(zip(urls, distinct(choices), strict=True))

@@ -43,7 +43,7 @@ class NotebookTable:
         target = Path(path)
         if target.suffix not in FORMS:
             raise UsageError(
-                f"a table cannot be written as {target.suffix or 'that'}", hint=f"end it in {', '.join(FORMS)}"
+                f"a table cannot be written as {target.suffix or 'that'}", hint=f"end the name in {', '.join(FORMS)}"
             )
         write_text(target, render_run_table(self.table, FORMS[target.suffix]))
         return target
@@ -73,7 +73,9 @@ def figure(
 ) -> Figure:
     """Return a figure of runs, given in memory or by folder; with `out` it is also written as SVG, PDF or PNG."""
     if not isinstance(name, str):
-        raise UsageError("the name of a figure is expected", hint="pass several runs as a list: `figure([a, b])`")
+        raise UsageError(
+            "the second argument must be the name of a figure", hint="pass several runs as a list: `figure([a, b])`"
+        )
     with tempfile.TemporaryDirectory() as folder:
         saved = [run if run.path is not None else run.save(folder) for run in _runs(runs)]
         drawn = draw_figure(name, [str(run.path) for run in saved], options)

@@ -208,9 +208,9 @@ def inlined(value: Any) -> str:
 
 
 def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
-    """Return the audit of a benchmark as a document: the recorded one, a stored one, or a new one, which is stored.
+    """Return an audit of a benchmark as a document, so that a report gives the same verdict as `creperie audit`.
 
-    So a report gives the same verdict as `creperie audit`.
+    It is the audit recorded beside the benchmark, else one in the cache, else a new one, which is then cached.
     """
     document = recorded_audit(bench) or kept_audit(bench.name, bench.hash, {})
     if document is None:
@@ -225,7 +225,7 @@ def read_audits(files: Sequence[Path], groups: Sequence[RunGroup]) -> dict[str, 
     for file in files:
         read = read_audit(file)
         if str(read["hash"]) not in {g.runs[0].hash for g in groups}:
-            raise UsageError("is an audit of another benchmark than that of the runs", where=str(file))
+            raise UsageError("is an audit of a benchmark that none of the runs was scored on", where=str(file))
         audits[read["hash"]] = read
     return audits
 
@@ -277,10 +277,12 @@ def report(
     """Return runs as one HTML page that opens from disk: results, figures, comparisons, an audit, every item.
 
     With `html` it is also written to this file. `runs` are runs, their folders, or folders of runs. `audits` are files
-    that `audit --json` wrote; without them the benchmark's own audit is found or made; an empty list means none.
+    that `audit --json` wrote; with None, the benchmark's audit is found or made; an empty list means no audit.
     """
     if isinstance(html, Run):
-        raise UsageError("the second argument is a file", hint="give several runs as a list: `report([a, b])`")
+        raise UsageError(
+            "the second argument must be a file name", hint="pass several runs as a list: `report([a, b])`"
+        )
     with TemporaryDirectory() as folder:
         place, contents = Path(html or f"{folder}/report.html"), Contents(title=title)
         several = [runs] if isinstance(runs, (Run, str, Path)) else runs

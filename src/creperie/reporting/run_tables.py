@@ -21,10 +21,14 @@ Labels = tuple[str, ...]
 class TableChoice:
     """The dimensions of rows and columns, and how cells are shown."""
 
-    rows: tuple[str, ...] = option(("model",), "Own table: what goes down, by comma.", choices=DIMENSIONS)
-    columns: tuple[str, ...] = option(("subset",), "Own table: what goes across, by comma.", choices=DIMENSIONS)
-    task: str = option("", "Own table: of this task only.")
-    intervals: bool = option(True, "Own table: with intervals.")
+    rows: tuple[str, ...] = option(
+        ("model",), "Own table: dimensions of the rows, comma-separated.", choices=DIMENSIONS
+    )
+    columns: tuple[str, ...] = option(
+        ("subset",), "Own table: dimensions of the columns, comma-separated.", choices=DIMENSIONS
+    )
+    task: str = option("", "Own table: show this task only.")
+    intervals: bool = option(True, "Own table: show intervals.")
     digits: int = 1
 
     def __post_init__(self) -> None:
@@ -97,11 +101,11 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
         if (not wanted or r["task"] == wanted) and ("subset" in shown or r["subset"] == "all") and r["n"]
     ]
     if not records:
-        raise UsageError("the runs have no such result", hint="look at their tasks with `creperie report`")
+        raise UsageError("no run has a result to show", hint="name one of the runs' tasks with `task=`")
     for name in DIMENSIONS:
         values = list(dict.fromkeys(labels[name] for labels, _ in records))
         if name not in shown and len(values) > 1:
-            hint = "pass `task=`" if name == "task" else f"put it down or across: --rows model,{name}"
+            hint = "pass `task=`" if name == "task" else f"add it to rows or columns: --rows model,{name}"
             raise UsageError(f"the runs have several values of {name} ({', '.join(values[:4])})", hint=hint)
     cells: dict[tuple[tuple[str, ...], tuple[str, ...]], TableValue] = {}
     for labels, r in records:
@@ -109,7 +113,7 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
         ranks = task(r["task"]).value in ("mean-rank", "median-rank")
         figure = TableValue(*value_and_interval(r), int(r["n"]), int(r["ties"]), ranks)
         if cells.setdefault((row, column), figure) != figure:
-            hint = "name models in memory: `creperie.wrap(model, name=…)`; of several runs of a model give one"
+            hint = "give one run per model; name models in memory with `creperie.wrap(model, name=…)`"
             raise UsageError(f"several runs have a result for {', '.join((*row, *column))}", hint=hint)
     rows = list(dict.fromkeys(row for row, _ in cells))
     columns = list(dict.fromkeys(column for _, column in cells))

@@ -34,7 +34,7 @@ def study_in(places: Sequence[str | Path]) -> Path | None:
     files = [_study_file(Path(place)) for place in places]
     if len(files) > 1 and any(files):
         raise UsageError(
-            "a study is reported alone", where=str(next(filter(None, files))), hint="give it a page of its own"
+            "a study cannot share a page with runs", where=str(next(filter(None, files))), hint="pass it alone"
         )
     return files[0] if files else None
 
@@ -46,7 +46,7 @@ def _study_file(place: Path) -> Path | None:
 
 
 def load_study(path: Path) -> TrainingStudy:
-    """Return the study in a file; raise a DataError that says what is wrong if no page can be made of it."""
+    """Return the study in a file; raise a DataError if it cannot be shown as a page."""
     hint = "write one with `creperie train study`"
     try:
         study = read_study(read_json(path))
@@ -64,14 +64,18 @@ def _wrong(study: TrainingStudy) -> str:
         if arm not in ARMS:
             return f"there is no arm {arm!r}"
     if not study.seeds or not study.base:
-        return "it has no seed or no exam before the training"
+        return "it has no seed, or no result before the training"
     for sat in (*study.base, *study.sat):
         if sat.arm not in (*study.arms, "base"):
-            return f"an exam of {sat.arm!r}, which is not an arm of it"
+            return f"a result of {sat.arm!r}, which is not one of its arms"
         for value in (*(sat.values[c] for c in study.columns), *sat.kinds.values(), sat.foils, sat.seconds, sat.seed):
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 return f"{value!r} is not a number"
-    return "" if isinstance(study.seconds, int | float) and all(isinstance(n, str) for n in study.notes) else "its head"
+    return (
+        ""
+        if isinstance(study.seconds, int | float) and all(isinstance(n, str) for n in study.notes)
+        else "wrong seconds or notes"
+    )
 
 
 def study_page(study: TrainingStudy, *, title: str = "", figures: bool = True) -> str:

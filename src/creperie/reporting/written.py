@@ -31,7 +31,7 @@ class WrittenTable:
     left: int
     title: str
     notes: Sequence[str]
-    wide: int  #: letters in a line of text
+    wide: int  #: characters per line of text
 
 
 def render_rows(

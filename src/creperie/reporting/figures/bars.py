@@ -126,7 +126,7 @@ class Gain:
 
 @styled
 def gains_by_arm(arms: Mapping[str, Sequence[Gain]], *, title: str = "", mark: float | None = None) -> Figure:
-    """Return a figure with one band per arm and one dot per kind, biased test above clean; dashed at large gains."""
+    """Return a figure with one band per arm and one dot per kind, biased test above clean; a dashed line at `mark`."""
     tests = list(dict.fromkeys(gain.test for own in arms.values() for gain in own))
     figure = new_figure(7.0, 1.2 + (0.12 + 0.24 * len(tests)) * len(arms))
     axes = figure.subplots()

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 class FigureOptions(AgainstOptions):
     """The options of all figures; each figure reads only those that apply to it."""
 
-    tasks: tuple[str, ...] = option((), "Tasks, by comma.", flags="--task -t")
+    tasks: tuple[str, ...] = option((), "Tasks, comma-separated.", flags="--task -t")
     benches: tuple[str, ...] = option(
         (), "The runs' benchmark, if it is not found automatically.", flags="--bench", whole=True
     )
-    attackers: tuple[str, ...] = option((), "Blind attackers, by comma.")
+    attackers: tuple[str, ...] = option((), "Blind attackers, comma-separated.")
     lm: str = option("", "A language model, for lm-mean and lm-sum.", metavar="URI")
     plausibility: str = option("", "A Vera checkpoint, for plausibility.", metavar="URI")
     grammar: str = option("", "A CoLA classifier, for grammar (else link-grammar).", metavar="URI")
     against: Path | None = option(None, "A CSV file with one value per model; or COCO annotations.", metavar="FILE")
     tag: str = option("", "A tag whose values `words` counts.")
-    syntax: bool = option(False, "`likeness` by SLS, trees by NLTK's treebank or link-grammar.")
+    syntax: bool = option(False, "For `likeness`: compare syntax trees (SLS), by NLTK's treebank or link-grammar.")
     parser: str = option("", "For SLS: stanford:FOLDER, benepar:MODEL or pcfg:TREEBANK.", metavar="SPEC")
-    most: int = option(20, "Bars of `words`.", minimum=1)
+    most: int = option(20, "Number of bars of `words`.", minimum=1)
     seed: int = option(0, "Seed of random draws.")
 
 

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 def gaps_of(bench: Benchmark, attackers: Sequence[str], options: FigureOptions) -> dict[str, np.ndarray]:
     """Return the gap of every item by attacker; above zero the attacker prefers the true captions."""
     pairs = pairs_of(bench)
-    arms = AttackerModels(lm=options.lm, plausibility=options.plausibility, grammar=options.grammar, seed=options.seed)
-    sent = make_attackers(list(attackers), arms)
+    models = AttackerModels(
+        lm=options.lm, plausibility=options.plausibility, grammar=options.grammar, seed=options.seed
+    )
+    sent = make_attackers(list(attackers), models)
     return {a.name: item_gaps(pairs, np.nan_to_num(a.margins(pairs))).astype(np.float64) for a in sent}
 
 
@@ -51,21 +53,25 @@ def draw_plane(sources: Sequence[str], options: FigureOptions) -> Figure:
     before, *after = _benches(sources, most=2)
     names = _attackers(options)
     if len(names) != 2:
-        raise UsageError(f"{len(names)} attackers", hint="a plane has two: `attackers=` length-words,surface")
+        raise UsageError(f"expected two attackers, got {len(names)}", hint="pass `attackers=` length-words,surface")
     gaps = unit_gaps(np.nan_to_num(np.stack(list(gaps_of(before, names, options).values()), axis=1)))
     kept = None
     if after:
         staying = set(_keys(after[0]))
         kept = np.array([key in staying for key in _keys(before)])
         if not kept.any():
-            raise UsageError(f"shares no item with {before.name}", where=after[0].name)
+            raise UsageError(
+                f"has no item in common with {before.name}: give a refined version of it", where=after[0].name
+            )
     return gap_plane(gaps[:, 0], gaps[:, 1], kept, names=(names[0], names[1]), title=before.name)
 
 
 def draw_syntaxbias(sources: Sequence[str], options: FigureOptions) -> Figure:
     name = options.attackers[0] if options.attackers else "lm-mean"
     if name.startswith("lm-") and not options.lm:
-        raise UsageError(f"{name} needs a language model", hint="`lm='lm:NAME'`, or `attackers=` with another")
+        raise UsageError(
+            f"{name} needs a language model", hint="pass `lm='lm:NAME'`, or name another with `attackers=`"
+        )
     benches = _benches(sources, most=20)
     scores = {}
     for bench in benches:
@@ -110,7 +116,9 @@ def draw_words(sources: Sequence[str], options: FigureOptions) -> Figure:
     unequal = sorted({*true, *false}, key=lambda w: (-abs(true[w] - false[w]), w))[: options.most]
     piles = {"true captions": true, "false captions": false}
     shown = {name: {w: 100 * pile[w] / n for w in unequal} for name, pile in piles.items()}
-    return counts(shown, label="captions with the word, per 100 items", title=f"{bench.name}: what tells them apart")
+    return counts(
+        shown, label="captions with the word, per 100 items", title=f"{bench.name}: words of true and false captions"
+    )
 
 
 def _tag(bench: Benchmark, options: FigureOptions) -> Figure:
@@ -124,7 +132,7 @@ def _tag(bench: Benchmark, options: FigureOptions) -> Figure:
 
 def _benches(sources: Sequence[str], most: int) -> list[Benchmark]:
     if not 0 < len(sources) <= most:
-        raise UsageError(f"{len(sources)} benchmarks, this figure takes {most}")
+        raise UsageError(f"expected 1 to {most} benchmarks, got {len(sources)}")
     return [load(s) for s in sources]
 
 
@@ -140,7 +148,7 @@ FEWEST = 10  #: fewest captions of a topic, by BERTopic's defaults
 
 def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> dict[str, int]:
     """Return the number of captions by topic. Topics come from a non-negative factorisation of TF-IDF and are named by
-    their strongest words.
+    their strongest words. Raise a UsageError if no word except stop words occurs in two captions.
     """
     try:
         from sklearn.decomposition import NMF
@@ -151,7 +159,7 @@ def topics_of(captions: Sequence[str], topics: int = TOPICS, seed: int = 0) -> d
     try:
         weights = vectors.fit_transform(captions)
     except ValueError:
-        raise UsageError("the captions share too few words for topics") from None
+        raise UsageError("no topics: no word except stop words occurs in two captions") from None
     known = vectors.get_feature_names_out()
     model = NMF(min(topics, *weights.shape), init="nndsvda", random_state=seed, max_iter=400)
     shares = model.fit_transform(weights)
@@ -171,7 +179,7 @@ def dense_topics(captions: Sequence[str], vectors: np.ndarray, topics: int = TOP
     labels = HDBSCAN(min_cluster_size=FEWEST, copy=True).fit_predict(reduced.fit_transform(vectors))
     groups = {k: [c for c, own in zip(captions, labels) if own == k] for k in sorted({*labels.tolist()} - {-1})}
     if not groups:
-        raise UsageError("the captions have no dense topics")
+        raise UsageError("no topics: the captions form no clusters")
     named = zip(class_words(list(groups.values())), groups.values(), strict=True)
     return dict(Counter({", ".join(words): len(own) for words, own in named}).most_common(topics))
 
@@ -241,14 +249,16 @@ def categories_of(bench: Benchmark, annotations: Path) -> dict[str, int]:
             for one in read["annotations"]:
                 seen.setdefault(files[one["image_id"]], set()).add(names[one["category_id"]])
     except (KeyError, TypeError) as e:
-        what = f"is not a COCO file of annotations ({type(e).__name__}: {e})"
-        raise DataError(what, where=str(annotations), hint="give instances_val2017.json") from None
+        what = f"is not a COCO annotation file ({type(e).__name__}: {e})"
+        raise DataError(what, where=str(annotations), hint="give a file such as instances_val2017.json") from None
     tally: Counter[str] = Counter()
     for images in bench.column("images").to_pylist():
         keys = {Path(split_reference(ref)[0]).name for ref in images}
         tally.update(set().union(*(seen.get(key, set()) for key in keys)))
     if not tally:
-        raise UsageError("knows none of the benchmark's pictures", where=str(annotations))
+        raise UsageError(
+            "annotates none of the benchmark's images: give the file of their split", where=str(annotations)
+        )
     return dict(tally.most_common())
 
 
@@ -260,6 +270,6 @@ def draw_categories(sources: Sequence[str], options: FigureOptions) -> Figure:
     else:
         categories, by = categories_of(bench, options.against), "annotated"
     if not categories:
-        raise UsageError("no caption names a thing or stuff of COCO", where=bench.name)
+        raise UsageError("no true caption names a COCO category: give annotations with `against=`", where=bench.name)
     title = f"{bench.name}: super-categories {by}"
     return counts({"items": categories}, label="items", title=title)

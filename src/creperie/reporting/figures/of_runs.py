@@ -51,7 +51,7 @@ def draw_accuracy(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 def _shares(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
     if task(name).value in ("mean-rank", "median-rank"):
-        raise UsageError(f"{name} is a rank, this figure shows shares", hint="choose another `task=`")
+        raise UsageError(f"task {name!r} gives ranks, but this figure shows shares", hint="choose another `task=`")
     return series_of(group, name)
 
 
@@ -64,7 +64,7 @@ def margins_figure(group: RunGroup, name: str) -> Figure:
     """Return histograms of the margins of every model."""
     chosen = task(name)
     if not isinstance(chosen.rule, Outrank):
-        raise UsageError(f"task {name!r} has no margins", hint="choose itt, tot, blind …")
+        raise UsageError(f"task {name!r} has no margins", hint="choose itt, tot or blind")
     having = [(r, label) for r, label in group.labelled if chosen.needs in r.inputs]
     by_model = {label: margins(chosen, run.layout, run.scores(chosen.needs)) for run, label in having}
     return margin_histograms(by_model, title=f"{group.name}: {name}")
@@ -73,15 +73,15 @@ def margins_figure(group: RunGroup, name: str) -> Figure:
 def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
     (group,) = gather_runs(runs_in(sources), benches=options.benches)[:1]
     if len(group.runs) != 1:
-        raise UsageError(f"{len(group.runs)} runs", hint="this figure shows one run")
+        raise UsageError(f"expected one run, got {len(group.runs)}", hint="name one run folder")
     names = [task(t).name for t in options.tasks] or ["itt", "tot"]
     if len(names) != 2:
-        raise UsageError("two tasks are crossed", hint="`task=` itt,tot")
+        raise UsageError("expected two tasks to cross", hint="pass `task=` itt,tot")
     return confusion_figure(group, 0, (names[0], names[1]), examples=True)
 
 
 def confusion_figure(group: RunGroup, number: int, names: tuple[str, str], *, examples: bool) -> Figure:
-    """Return two tasks of one run crossed, with the captions of an item in each of the four fields."""
+    """Return a figure of the items by the outcomes of two tasks of one run, with an example in each of four fields."""
     run, label = group.runs[number], group.labels[number]
     crossed = confusion(run.outcomes(names[0]), run.outcomes(names[1]), names)
     captions = {}
@@ -113,15 +113,15 @@ def draw_ranks(sources: Sequence[str], options: FigureOptions) -> Figure:
     ranking = rank_table(table)
     if len(table) < 2 or len(ranking) < 2:
         raise UsageError(
-            f"{len(ranking)} models share {len(table)} measures",
-            hint="give runs of two models or more, and two tasks (`task=` sc,sc++) or benchmarks",
+            f"expected at least 2 models and 2 measures, got {len(ranking)} and {len(table)}",
+            hint="give runs of two or more models, and two tasks (`task=` sc,sc++) or benchmarks",
         )
     return rank_changes(list(table), ranking, title="rank by accuracy, %")
 
 
 def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
     if options.against is None or not options.column:
-        raise UsageError("there is nothing to correlate with", hint="`against='FILE.csv'` `column='imagenet'`")
+        raise UsageError("no values to correlate with", hint="pass `against='FILE.csv'` and `column='imagenet'`")
     runs = [load_run(p) for p in runs_in(sources)]
     external = options.values()
     table = columns_of(runs, [r.model for r in runs], options.tasks)
@@ -129,7 +129,7 @@ def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
     shared, x, y = aligned(external, ours)
     if len(shared) < 2:
         where = str(options.against)
-        raise UsageError(f"knows {len(shared)} of the runs' models", where=where, hint="models are named by their URI")
+        raise UsageError(f"has {len(shared)} of the runs' models, expected 2", where=where, hint="name models by URI")
     names = dict(zip([r.model for r in runs], model_labels(runs), strict=True))
     correlation = pearson(x, np.array(y))
     points = {names[m]: 100 * ours[m] for m in shared}
@@ -190,13 +190,11 @@ def draw_noise(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
     if len(sources) != 1:
-        raise UsageError(f"{len(sources)} files, this figure takes one")
-    path = Path(sources[0])
+        raise UsageError(f"expected one file, got {len(sources)}")
+    path, command = Path(sources[0]), f"`creperie sensitivity … --to {probe} --json > FILE`"
     if not path.is_file():
-        raise UsageError("there is no such file", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`")
+        raise UsageError("there is no such file", where=str(path), hint=f"write it with {command}")
     document = read_json(path)
     if not isinstance(document, dict) or document.get("probe") != probe or not document.get(part):
-        raise DataError(
-            f"is not a probe {probe!r}", where=str(path), hint=f"`creperie sensitivity … --to {probe} --json`"
-        )
+        raise DataError(f"is not a probe {probe!r}", where=str(path), hint=f"write one with {command}")
     return document

@@ -104,7 +104,7 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
 
 
 def inline_svg(figure: Figure, name: str) -> str:
-    """Return a figure as an SVG element: ink takes the page's colour, ids begin with `name`."""
+    """Return a figure as an SVG element: black becomes the page's text colour, ids begin with `name`."""
     written = io.StringIO()
     with house_style(name):
         figure.savefig(written, format="svg", metadata={"Date": None}, transparent=True)

@@ -127,8 +127,8 @@ def _refused(request: Request, token: str) -> Response | None:
     given = request.query_params.get("token") if request.url.path == "/" else None
     known = given or request.cookies.get(COOKIE) or ""
     if not compare_digest(known.encode(), token.encode()):
-        words = "Open the link that `creperie studio` printed: it holds a token that lets this browser in."
-        return HTMLResponse(_message("Who is there?", words), 403)
+        words = "Open the link that `creperie studio` printed: it contains the token for this browser."
+        return HTMLResponse(_message("The link is needed", words), 403)
     if request.method not in ("GET", "HEAD"):
         origin = request.headers.get("origin", "")
         if urlsplit(origin).netloc != request.headers.get("host", ""):
@@ -148,5 +148,7 @@ def listen(host: str, port: int) -> socket.socket:
         made.bind((host, port))
     except (OSError, OverflowError) as e:
         made.close()
-        raise UsageError(f"cannot listen there ({e})", where=f"{host}:{port}", hint="choose another `port=`") from None
+        raise UsageError(
+            f"cannot listen on this address ({e})", where=f"{host}:{port}", hint="choose another `port=`"
+        ) from None
     return made

@@ -115,7 +115,7 @@ def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
 
 
 def _share_intervals(values: Mapping[str, float], n: Mapping[str, int]) -> dict[str, tuple[float, float]]:
-    """Return Wilson's interval of each percentage; of a mean of two answers per item it is on the safe side."""
+    """Return Wilson's interval of each percentage; for a mean of two answers per item it is conservative."""
     bounds = {name: wilson(value / 100 * n[name], n[name]) for name, value in values.items()}
     return {name: (100 * low, 100 * high) for name, (low, high) in bounds.items()}
 
@@ -135,7 +135,7 @@ def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
                 own[column] += row.get(name, 0)
         for (kind, evaluation), values in piles.items():
             if kind in KINDS:
-                label = f"{stage}: {_said_by(document)}"
+                label = f"{stage}: {_answered_by(document)}"
                 rows.append(FactRow(label, EVALUATIONS[evaluation], KINDS[kind], values))
     return rows
 
@@ -143,7 +143,7 @@ def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
 COUNTED = ("aro_crepe", "sugarcrepe", "tie")
 
 
-def _said_by(document: Document) -> str:
+def _answered_by(document: Document) -> str:
     n = len(document.get("annotators", ()))
     if document.get("scripted"):
         return f"{n} scripted annotators, not people"
@@ -303,7 +303,7 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
                 rated = {r["subset"]: r for r in document["table"] if r["source"] == source}
                 values = {c: rated[name]["mean"] for c, name in BRANCHES.items() if name in rated}
                 n = {c: int(rated[BRANCHES[c]]["n"]) for c in values}
-                rows.append(FactRow(f"{stage}: {_said_by(document)}", model, "bias rated by people", values, n))
+                rows.append(FactRow(f"{stage}: {_answered_by(document)}", model, "bias rated by people", values, n))
     return rows
 
 
