@@ -50,7 +50,7 @@ WRONG = {
     HEAD + "  - name: a\n    does: world\n    with: 3\n": (5, "not a mapping"),
     HEAD + "  - name: a\n    does: world\n    with: {kinds: [1]}\n": (5, "a list of names"),
     HEAD + "  - name: a\n    does: make\n    with: {makers: [1]}\n": (5, "expected a list of names"),
-    HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - {name: a, does: check}\n": (4, "two stages are called 'a'"),
+    HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - {name: a, does: check}\n": (4, "two stages are called"),
     HEAD + "  - {name: a, does: world, with: {kinds: x}}\n  - name: b\n    does: check\n    from: c\n": (
         6,
         "unknown earlier stage 'c'",

@@ -89,7 +89,7 @@ def test_the_command_takes_a_studys_folder(study: TrainingStudy, tmp_path: Path)
 def test_what_is_no_study_is_told(study: TrainingStudy, tmp_path: Path) -> None:
     write_study(study, tmp_path / "study")
     assert study_in([tmp_path]) is None
-    with pytest.raises(UsageError, match="cannot share a page"):
+    with pytest.raises(UsageError, match="needs a page of its own"):
         study_in([tmp_path / "study", tmp_path / "run"])
     (tmp_path / "study.json").write_text('{"arms": []}')
     with pytest.raises(DataError, match="is not a study"):
@@ -106,7 +106,7 @@ def test_what_is_no_study_is_told(study: TrainingStudy, tmp_path: Path) -> None:
         (("base", 0, "kinds", "clean add kind"), float("nan"), "nan is not a number"),
         (("base",), [], "no result before"),
         (("sat", 0), 7, "TypeError"),
-        (("notes",), [1], "wrong seconds or notes"),
+        (("notes",), [1], "seconds or notes"),
     ],
 )
 def test_a_damaged_study_says_what_is_wrong(

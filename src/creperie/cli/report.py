@@ -17,11 +17,7 @@ from creperie.core import UsageError, counted, write_text
 @click.option("--bench", "benches", multiple=True, help="The runs' benchmark, if it is not found automatically.")
 @click.option("--images", type=click.Path(exists=True), help="Folder, zip or Parquet with the images.")
 @click.option(
-    "--audit",
-    "audits",
-    multiple=True,
-    type=click.Path(path_type=Path, exists=True),
-    help="A file that `audit --json` wrote.",
+    "--audit", "audits", multiple=True, type=click.Path(path_type=Path, exists=True), help="A file of `audit --json`."
 )
 @click.option("--no-audit", is_flag=True, help="Leave the audit out; otherwise a short one is run.")
 @click.option("--no-figures", is_flag=True, help="Leave the figures out.")

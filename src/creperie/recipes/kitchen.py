@@ -118,9 +118,7 @@ def check_claim(out: Path, recipe: Recipe) -> None:
         theirs = {k: str(card.get(k))[:60] for k in mine} if isinstance(card, dict) else dict.fromkeys(mine, "?")
         if theirs != mine:
             raise UsageError(
-                f"is a run of recipe {theirs['recipe']!r}, profile {theirs['profile']}",
-                where=out,
-                hint="choose another `out=`",
+                f"is a run of {theirs['recipe']!r}, {theirs['profile']}", where=out, hint="choose another `out=`"
             )
     elif out.is_dir() and any(p.name != LOCK and not p.name.startswith(f".{CARD}") for p in out.iterdir()):
         raise UsageError("the folder is not empty and is not a recipe run", where=out, hint="choose another `out=`")
@@ -139,9 +137,7 @@ def _claim(out: Path, recipe: Recipe) -> None:
     mine = {"recipe": recipe.name, "profile": recipe.profile, "title": recipe.title, "figures": recipe.figures}
     stages = [folder_of(out, number, stage).name for number, stage in enumerate(recipe.stages, 1)]
     earlier = read_json(out / CARD).get("places", ()) if (out / CARD).is_file() else ()
-    places = sorted(
-        {str(out), str(out.absolute()), *earlier}
-    )  # spellings of the folder that files of this run may contain
+    places = sorted({str(out), str(out.absolute()), *earlier})  # as the folder may be spelled in files of this run
     about = {"file": Path(recipe.file).name, "creperie": __version__, "stages": stages, "places": places}
     write_json(out / CARD, mine | about)
 

@@ -69,9 +69,7 @@ def gather_runs(
     for bench in given:
         if not any(fits(bench, group.runs[0]) for group in groups):
             raise UsageError(
-                "none of the runs was computed on this benchmark",
-                where=bench.name,
-                hint="give the version that was scored",
+                "none of the runs was computed on this benchmark", where=bench.name, hint="give the scored version"
             )
     return groups
 

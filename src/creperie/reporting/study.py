@@ -33,9 +33,7 @@ def study_in(places: Sequence[str | Path]) -> Path | None:
     """Return the study file of a call that names it or its folder; None if the call names runs."""
     files = [_study_file(Path(place)) for place in places]
     if len(files) > 1 and any(files):
-        raise UsageError(
-            "a study cannot share a page with runs", where=str(next(filter(None, files))), hint="pass it alone"
-        )
+        raise UsageError("a study needs a page of its own", where=str(next(filter(None, files))), hint="pass it alone")
     return files[0] if files else None
 
 
@@ -71,11 +69,8 @@ def _wrong(study: TrainingStudy) -> str:
         for value in (*(sat.values[c] for c in study.columns), *sat.kinds.values(), sat.foils, sat.seconds, sat.seed):
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 return f"{value!r} is not a number"
-    return (
-        ""
-        if isinstance(study.seconds, int | float) and all(isinstance(n, str) for n in study.notes)
-        else "wrong seconds or notes"
-    )
+    fine = isinstance(study.seconds, int | float) and all(isinstance(n, str) for n in study.notes)
+    return "" if fine else "its seconds or notes have the wrong type"
 
 
 def study_page(study: TrainingStudy, *, title: str = "", figures: bool = True) -> str:

@@ -128,8 +128,8 @@ def draw_scatter(sources: Sequence[str], options: FigureOptions) -> Figure:
     column, ours = next(iter(table.items()))
     shared, x, y = aligned(external, ours)
     if len(shared) < 2:
-        where = str(options.against)
-        raise UsageError(f"has {len(shared)} of the runs' models, expected 2", where=where, hint="name models by URI")
+        what = f"has values for {len(shared)} of the runs' models, expected at least 2"
+        raise UsageError(what, where=options.against, hint="name models by their URI")
     names = dict(zip([r.model for r in runs], model_labels(runs), strict=True))
     correlation = pearson(x, np.array(y))
     points = {names[m]: 100 * ours[m] for m in shared}
@@ -191,10 +191,14 @@ def draw_noise(sources: Sequence[str], options: FigureOptions) -> Figure:
 def _probe(sources: Sequence[str], probe: str, part: str) -> Mapping[str, Any]:
     if len(sources) != 1:
         raise UsageError(f"expected one file, got {len(sources)}")
-    path, command = Path(sources[0]), f"`creperie sensitivity … --to {probe} --json > FILE`"
+    path = Path(sources[0])
     if not path.is_file():
-        raise UsageError("there is no such file", where=str(path), hint=f"write it with {command}")
+        raise UsageError(
+            "no such file", where=str(path), hint=f"write it with `creperie sensitivity … --to {probe} --json`"
+        )
     document = read_json(path)
     if not isinstance(document, dict) or document.get("probe") != probe or not document.get(part):
-        raise DataError(f"is not a probe {probe!r}", where=str(path), hint=f"write one with {command}")
+        raise DataError(
+            f"is not a probe {probe!r}", where=str(path), hint=f"run `creperie sensitivity … --to {probe} --json`"
+        )
     return document
