@@ -183,7 +183,7 @@ def test_folders_are_not_mixed(chain: Callable[..., Recipe], tmp_path: Path) -> 
 def test_one_cooking_at_a_time(chain: Callable[..., Recipe], tmp_path: Path) -> None:
     out = tmp_path / "out"
     cook(chain(), out)
-    with locked(out / kitchen.LOCK, "held", where=out), pytest.raises(UsageError, match="another cooking"):
+    with locked(out / kitchen.LOCK, "held", where=out), pytest.raises(UsageError, match="another recipe run"):
         cook(chain(), out)
     assert "cooked" not in states(cook(chain(), out)).values()
 

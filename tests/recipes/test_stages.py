@@ -144,7 +144,7 @@ def test_images_of_a_folder_and_of_an_archive_are_joined(tmp_path: Path) -> None
     assert [part.images.location for part in joined] == [str(tmp_path / "all")] * 2
     assert {p.name for p in (tmp_path / "all").iterdir()} == {"1.png", "2.png", "both.png"}
     (tmp_path / "a-images" / "both.png").write_bytes((tmp_path / "a-images" / "1.png").read_bytes())
-    with pytest.raises(CreperieError, match=r"both have an image 'both.png'"):
+    with pytest.raises(CreperieError, match=r"different images are named 'both.png'"):
         one_image_folder(parts, tmp_path / "other")
 
 

@@ -29,7 +29,7 @@ def test_a_table(runs: list[cr.Run], tmp_path: Path) -> None:
     assert "shorter" in made.latex()
     assert r"\begin{tabular}" in made.save(tmp_path / "t.tex").read_text()
     assert "<table" in made.save(tmp_path / "t.html").read_text()
-    with pytest.raises(UsageError, match=r"end it in \.tex"):
+    with pytest.raises(UsageError, match=r"end the name in \.tex"):
         made.save(tmp_path / "t.docx")
 
 

@@ -52,7 +52,7 @@ def test_the_tables_hold_means_gains_and_marks(study: TrainingStudy) -> None:
 def test_the_page_needs_nothing_from_elsewhere_and_escapes(study: TrainingStudy) -> None:
     html = study_page(study, title="<b>mine</b>")
     assert "&lt;b&gt;mine&lt;/b&gt;" in html
-    assert "left: &lt;few&gt;" in html
+    assert "refinement: &lt;few&gt;" in html
     links = re.findall(r"""(?:src|href)=["']?([^"' >]+)""", html)
     assert all(link.startswith(("#", "data:")) for link in links)
 

@@ -181,7 +181,7 @@ def one_image_folder(parts: list[Benchmark], folder: Path) -> list[Benchmark]:
             target, data = folder / key, part.images.read(key)
             if whose.setdefault(key, part.images.location) != part.images.location and target.read_bytes() != data:
                 raise DataError(
-                    f"both have an image {key!r}: rename one", where=f"{whose[key]} and {part.images.location}"
+                    f"different images are named {key!r}: rename one", where=f"{whose[key]} and {part.images.location}"
                 )
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
