@@ -76,7 +76,7 @@ def test_wrong_conditions_say_what_is_there(bench: Benchmark) -> None:
         bench.filter(pc.field("nope") > 1)
     with pytest.raises(UsageError, match="does not fit"):
         bench.filter(pc.field("subset") > 1)
-    with pytest.raises(UsageError, match="a mask of 2 values for 10 items"):
+    with pytest.raises(UsageError, match="expected a mask of 10 values, found 2"):
         bench.filter([True, False])
 
 

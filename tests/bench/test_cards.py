@@ -137,7 +137,7 @@ def test_the_datasheet_answers_from_provenance(tmp_path: Path) -> None:
         "removed",
         "- 3 candidates of `llm:add-object`: too long",
         "- 1 items by people, in the task `foil-check`",
-        "- 4 items, to leave blind attackers (lm-mean) no edge: method `grid`, reason `cell`",
+        "- 4 items, so that blind attackers (lm-mean) do no better than chance: method `grid`, reason `cell`",
     ]
     sheet = (tmp_path / "all" / "DATASHEET.md").read_text(encoding="utf-8")
     assert [line for line in told if line not in sheet] == []

@@ -106,7 +106,7 @@ def test_pictures_in_frames_and_files(tmp_path: Path) -> None:
         ({"image": [3], "caption": ["a"], "foil": ["b"]}, "is int, which is not a picture"),
         ({"image": [b"GIF8 not a picture"], "caption": ["a"], "foil": ["b"]}, "not a picture in a known format"),
         (pytest.importorskip("polars").LazyFrame({"caption": ["a"]}), r"is a lazy frame; pass `frame\.collect\(\)`"),
-        ({"x": ["a"]}, "no column is named as the true caption; `positive='COLUMN'`; there are: x"),
+        ({"x": ["a"]}, "no column of true captions is known; pass `positive='COLUMN'`, one of: x"),
     ],
 )
 def test_what_is_not_a_benchmark_is_an_error_in_one_line(objects: Any, line: str) -> None:
@@ -180,7 +180,7 @@ def test_a_wrong_path_costs_one_item_its_picture(tmp_path: Path) -> None:
     for name in ("0.png", "1.png"):
         pictures()[0].save(tmp_path / name)
     paths = [str(tmp_path / "0.png"), str(tmp_path / "typo" / "1.png"), str(tmp_path / "1.png")]
-    with pytest.warns(UserWarning, match=r"1 of 3 pictures are not there: .*typo/1.png$"):
+    with pytest.warns(UserWarning, match=r"1 of 3 images are missing: .*typo/1.png$"):
         bench = cr.from_pandas({"image": paths, "caption": ["a", "b", "c"], "foil": ["d", "e", "f"]})
     assert [item.images for item in bench] == [("0.png",), (), ("1.png",)]
     assert [len(bench.open(item)) for item in bench] == [1, 0, 1]
@@ -257,7 +257,7 @@ def test_a_data_set_with_pictures_is_a_benchmark(with_pictures: Benchmark, tmp_p
     own = as_benchmark(read)
     assert [i.captions for i in own] == [i.captions for i in with_pictures]
     assert own.open(own[2])[1].getpixel((0, 0)) == (0, 0, 255)
-    with pytest.raises(CreperieError, match="has the splits test; choose one"):
+    with pytest.raises(CreperieError, match="has several splits: test; choose one"):
         cr.load(datasets.DatasetDict(test=read))
     texts = {"caption": ["x", "y"], "foil": ["z", "w"]}
     made = datasets.Dataset.from_dict({"image": pictures()[:2], **texts})

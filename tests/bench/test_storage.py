@@ -221,7 +221,7 @@ def test_parquet_damaged_inside(folder: Path) -> None:
 
 def test_missing_parquet(folder: Path) -> None:
     data_file(folder).unlink()
-    with pytest.raises(DataError, match=r"no data/\*\.parquet"):
+    with pytest.raises(DataError, match=r"no items \(data/\*\.parquet\)"):
         load_folder(folder)
 
 
@@ -245,7 +245,7 @@ def test_manifests_that_are_none(folder: Path, text: str) -> None:
     ("change", "message"),
     [
         ({"creperie": 99}, "version 99"),
-        ({"items": 49}, "holds 50 items, its manifest says 49"),
+        ({"items": 49}, "has 50 items, but its manifest states 49"),
         ({"items": "many"}, "not a complete manifest"),
         ({"info": {"colour": "red"}}, "not a complete manifest"),
         ({"provenance": [3]}, "not a complete manifest"),
@@ -313,7 +313,7 @@ def rewrite(folder: Path, change: Any) -> None:
 def test_changed_items_are_found_when_asked(folder: Path) -> None:
     rewrite(folder, lambda t: t.set_column(0, "id", pa.array([f"x{i}" for i in range(50)])))
     assert load_folder(folder)[0].id == "x0"
-    with pytest.raises(DataError, match="not those its manifest states"):
+    with pytest.raises(DataError, match="do not match the hash"):
         load_folder(folder, verify=True)
 
 
@@ -349,7 +349,7 @@ def test_text_that_is_none(folder: Path) -> None:
 
 def test_a_column_is_missing(folder: Path) -> None:
     rewrite(folder, lambda t: t.drop_columns(["match"]))
-    with pytest.raises(DataError, match="no column 'match'"):
+    with pytest.raises(DataError, match="lacks the column 'match'"):
         load_folder(folder)
 
 

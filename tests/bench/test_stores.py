@@ -197,7 +197,7 @@ def test_a_damaged_zip_entry_is_a_finding(tmp_path: Path) -> None:
     assert caught.value.code == "undecodable-image"
 
 
-@pytest.mark.parametrize(("location", "message"), [("nowhere", "no such"), ("a.txt", "not a place for images")])
+@pytest.mark.parametrize(("location", "message"), [("nowhere", "no such"), ("a.txt", "not a store of images")])
 def test_places_that_are_none(location: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     with pytest.raises(DataError, match=message):

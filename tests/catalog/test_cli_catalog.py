@@ -90,7 +90,7 @@ def test_a_wrong_name_is_one_line_and_exit_2(word: str, run: Run) -> None:
 def test_a_gated_set_is_one_line_and_exit_2(run: Run) -> None:
     code, _, err = run("get", "winoground")
     assert code == 2
-    assert err.startswith("creperie: winoground: Winoground cannot be fetched by a program; accept the conditions at")
+    assert err.startswith("creperie: winoground: Winoground cannot be fetched automatically; accept the conditions at")
     assert err.count("\n") == 1
 
 

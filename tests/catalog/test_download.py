@@ -172,7 +172,7 @@ def test_a_server_that_gives_a_byte_a_time_is_not_asked_forever(site: Any, limit
 def test_a_wrong_checksum_is_an_error_and_the_file_is_removed(site: Any, take: Fetch, tmp_path: Path) -> None:
     with pytest.raises(FetchError) as error:
         take(known={"sha256": "0" * 64})
-    assert f"its sha256 is {SHA[:12]}…, the catalog says 000000000000…; the file was removed" in str(error.value)
+    assert f"sha256 {SHA[:12]}…, in the catalog 000000000000…; the file was removed" in str(error.value)
     assert str(error.value).startswith(site.url + "/a.json: ")
     assert "`from='DIR'`" in error.value.hint
     assert only(tmp_path) == []

@@ -232,7 +232,7 @@ def test_a_wrong_name_is_told_with_the_nearest() -> None:
     ],
 )
 def test_what_is_not_here_is_told_with_how_to_get_it(name: str, hint: str, home: Path) -> None:
-    with pytest.raises(UsageError, match="is not here yet") as error:
+    with pytest.raises(UsageError, match="is not on this machine yet") as error:
         find_installed(name)
     assert re.search(hint, str(error.value))
     assert "\n" not in str(error.value)

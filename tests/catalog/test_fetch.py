@@ -138,7 +138,7 @@ def test_two_fetches_into_one_folder_do_not_mix(
     folder = tmp_path / "coco"
     with (tmp_path / ".coco.fetching").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(UsageError, match="another creperie is fetching"):
+        with pytest.raises(UsageError, match="another creperie process is fetching"):
             fetch_images(Fetcher(limits, client=client), pictures(site, jpeg, 1), folder)
     fetch_images(Fetcher(limits, client=client), pictures(site, jpeg, 1), folder)
     assert names(folder) == {"0.jpg"}

@@ -235,7 +235,7 @@ def test_a_copy_that_differs_or_lacks_files_says_so(copy: Path, get: Get) -> Non
     path.write_bytes(path.read_bytes().replace(b"cow", b"hen"))
     (copy / "data" / "add_att.json").unlink()
     got = get(copy=copy, images="none")
-    assert got.notes == ("not as in the pinned release: swap_obj.json", "not in your copy: add_att.json")
+    assert got.notes == ("different from the pinned release: swap_obj.json", "not in your copy: add_att.json")
     assert got.benchmark.subsets == {"swap_obj": 6}
 
 
@@ -266,9 +266,7 @@ def test_a_plan_fetches_nothing(small: CatalogEntry, site: Any, home: Path, get:
 def test_a_full_disk_is_told_before_the_download(site: Any, monkeypatch: pytest.MonkeyPatch, get: Get) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 10**6))
-    with pytest.raises(
-        UsageError, match=r"are to be fetched, and 1.0 MB are free here; make room, or set CREPERIE_HOME"
-    ):
+    with pytest.raises(UsageError, match=r"are needed, but only 1.0 MB are free here; make room, or set CREPERIE_HOME"):
         get()
     assert site.requests == []
 
@@ -315,7 +313,7 @@ def test_another_benchmarks_folder_is_not_replaced(
 
 @pytest.mark.parametrize("name", ["winoground", "hit-or-be-hit", "aro-flickr30k-order", "sade"])
 def test_a_gated_set_says_in_one_line_where_to_ask(name: str, home: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be fetched by a program") as error:
+    with pytest.raises(UsageError, match="cannot be fetched automatically") as error:
         get_benchmark(name)
     assert f"creperie data get {name} --from DIR" in str(error.value)
     assert "\n" not in str(error.value)

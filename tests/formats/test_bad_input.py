@@ -18,7 +18,7 @@ BAD = [
     ("sugarcrepe", "s.json", "", r"s\.json:1:1: is empty"),
     ("sugarcrepe", "s.json", "{", r"s\.json:1:2: is not JSON: "),
     ("sugarcrepe", "s.json", "{}", "holds no records"),
-    ("sugarcrepe", "s.json", "[]", "is a list, expected an object of records; is this file of another format"),
+    ("sugarcrepe", "s.json", "[]", "is a list, expected an object of records; if the file has another format"),
     ("sugarcrepe", "s.json", '{"0":\n{"filename": "a",}}', r"s\.json:2:\d+: is not JSON"),
     ("sugarcrepe", "s.json", '{"0": {}}', r"s\.json \(record '0'\): has no field 'caption'; its fields are: none"),
     ("sugarcrepe", "s.json", '{"0": {"caption": 7}}', "'caption' is a number, expected text"),
@@ -50,9 +50,9 @@ BAD = [
         "visla",
         "x_VISLA.tsv",
         "a\tb\n",
-        "its columns are 'a, b', those of neither file of VISLA; expected filename, caption",
+        "its columns, 'a, b', fit neither file of VISLA; expected filename, caption",
     ),
-    ("visla", "x_VISLA.tsv", "", "those of neither file"),
+    ("visla", "x_VISLA.tsv", "", "fit neither file"),
     (
         "visla",
         "x_VISLA.tsv",
@@ -110,7 +110,7 @@ BAD = [
     ("aro-coco-order", "o.json", '[{"image": "a", "caption_options": ["b"]}]', "holds 1 texts, expected at least 5"),
     ("winoground", "w.jsonl", '{"image_0": "a"}', "has no field 'image_1'"),
     ("winoground", "w.txt", "x", "is not a table that can be read; expected one of .json"),
-    ("hard-positives", "h.json", "[]", "the file with the hard positives is not there; name it"),
+    ("hard-positives", "h.json", "[]", "the file with the hard positives does not exist; name it"),
     ("sade", "s.jsonl", '{"references": ["a"]}', "holds 1 texts, expected at least 2"),
     ("sade", "s.jsonl", '{"references": ["a", "b"], "image": "c", "positive": 2}', "expected 0 to 1"),
     ("sade", "s.jsonl", '{"references": ["a", "b"], "images": ["c"]}', "has 1 images and 2 references"),
@@ -133,7 +133,7 @@ BAD = [
     ("conceptual-captions", "c.tsv", "a\tb\nc\n", r"c\.tsv:2: has 1 cells, expected a caption and a link"),
     ("flickr-captions", "f.token", "nothing\n", "there is no item in these files"),
     ("csv", "t.csv", "", "is empty"),
-    ("csv", "t.csv", "a,b\n1,2\n", "no column is named as the true caption; `positive='COLUMN'`; there are: a, b"),
+    ("csv", "t.csv", "a,b\n1,2\n", "no column of true captions is known; pass `positive='COLUMN'`, one of: a, b"),
     ("csv", "t.csv", "caption,caption\n1,2\n", "names the column 'caption' twice"),
     ("csv", "t.csv", "caption,image\nx\n", r"t\.csv:2: has 1 cells, expected 2.*in quotes"),
     ("csv", "t.csv", 'caption\n"x" y\n', r"t\.csv:2: is not a table that can be read .*`no_quotes=True`"),
@@ -209,10 +209,10 @@ def test_hard_positives_must_be_aligned(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.json").write_text(text)
     format = find_format("hard-positives")
-    with pytest.raises(CreperieError, match="of another image"):
+    with pytest.raises(CreperieError, match="has another image"):
         read_format(format, str(tmp_path))
     (tmp_path / "swapped_data" / "a.json").write_text(f"[{row % 'x'}, {row % 'x'}]")
-    with pytest.raises(CreperieError, match="holds 2 records, the file it must be aligned with 1"):
+    with pytest.raises(CreperieError, match="has 2 records, but the file it must be aligned with has 1"):
         read_format(format, str(tmp_path))
     (tmp_path / "swapped_data" / "a.json").write_text(f"[{row % 'x'}]")
     for path in (tmp_path, tmp_path / "data", tmp_path / "data" / "a.json"):

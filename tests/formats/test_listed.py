@@ -131,7 +131,7 @@ def test_files_become_items(name: str, tmp_path: Path) -> None:
     bench = load(f"{name}:{put(tmp_path, files)}")
     assert [(i.subset, i.id, i.images, i.captions, i.match) for i in bench] == wanted
     assert len(bench.skipped) == (1 if name == "svo-probes" else 0)
-    with pytest.raises(CreperieError, match="only read"):
+    with pytest.raises(CreperieError, match="read-only"):
         write_format(find_format(name), bench, tmp_path / "out")
 
 
@@ -176,12 +176,12 @@ def test_bivlc_as_parquet_brings_its_images(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "file", "content", "says"),
     [
-        ("bla", "coordination_captions.json", [{"image_id": "7", "caption_group": []}], "has nothing for"),
+        ("bla", "coordination_captions.json", [{"image_id": "7", "caption_group": []}], "has no value for"),
         ("bla", "coordination_captions.json", [{"image_id": None, "caption_group": []}], "is null, expected text"),
         ("whatsup", "controlled_clevr_dataset.json", [{"image_path": "1", "caption_options": "a"}], "a list of texts"),
         ("whatsup", "controlled_clevr_dataset.json", [{"image_path": "1", "caption_options": []}], "no captions"),
         ("spec", "size/image2text.json", [{"query": "1", "keys": ["a"], "label": 3}], "not the number of a candidate"),
-        ("mmvp-vlm", "Questions.csv", "id,type,statement\n1,O,a crab\n", "2 rows belong together"),
+        ("mmvp-vlm", "Questions.csv", "id,type,statement\n1,O,a crab\n", "2 rows make one record"),
         ("svo-probes", "svo_probes.csv", "sentence,pos_image_id,neg_image_id\na,1,2\n", "lacks one of the flags"),
         ("imagecode", "valid_data.json", CODE, "unpack image-sets.zip"),
         ("foil-it", "foilv1.0_test_2017.json", {"images": []}, "no list of annotations"),

@@ -56,5 +56,5 @@ def test_an_item_of_another_shape_cannot_be_written(written: Any, examples: Any,
 
 def test_a_format_that_is_only_read_says_what_to_write(tmp_path: Path) -> None:
     bench = from_items("b", [Item("0", "s", ("a",), ("b", "c"), choice(1, 1))])
-    with pytest.raises(CreperieError, match="only read; export as jsonl"):
+    with pytest.raises(CreperieError, match="read-only; export as jsonl"):
         write_format(find_format("valse"), bench, tmp_path / "out")

@@ -139,7 +139,7 @@ def test_writing_is_whole_or_not_at_all(tmp_path: Path) -> None:
         write_format(format, bench, tmp_path / "file")
     with pytest.raises(CreperieError, match="there is no item"):
         write_format(format, bench.filter([False, False]), tmp_path / "none")
-    with pytest.raises(CreperieError, match="'karpathy' is only read"):
+    with pytest.raises(CreperieError, match="'karpathy' is read-only"):
         write_format(find_format("karpathy"), bench, tmp_path / "none")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["deep", "file"]
 
@@ -149,7 +149,7 @@ def test_one_file_can_be_written_as_a_file(tmp_path: Path) -> None:
     format = find_format("sugarcrepe")
     path = tmp_path / "one.json"
     assert write_format(format, bench, path) == [path]
-    with pytest.raises(CreperieError, match="this file exists"):
+    with pytest.raises(CreperieError, match="this file already exists"):
         write_format(format, bench, path)
     assert write_format(format, bench, path, force=True) == [path]
     assert next(iter(read_format(format, str(path)))).captions == ("b", "c")

@@ -159,7 +159,7 @@ def test_the_kind_of_a_file() -> None:
         "jsonl",
         "parquet",
     ]
-    with pytest.raises(CreperieError, match="`format=` csv"):
+    with pytest.raises(CreperieError, match="`format=`: csv"):
         kind_of_file(Path("a.xlsx"))
 
 

@@ -133,7 +133,7 @@ def _most_frequent(values: Sequence[Value]) -> Value | None:
 
 
 def _disagree(task: StudyTask, one: Judged) -> bool:
-    """Return True if annotators gave different answers, or different corrections of which none is the most frequent."""
+    """Return True if annotators gave different answers (ratings: far apart) or equally frequent corrections."""
     for dimension in task.dimensions:
         codes = [dimension.code(one.payload, s.value) for s in one.answers]
         if codes and max(codes) - min(codes) > (FAR_APART if dimension.scale == "interval" else 0):

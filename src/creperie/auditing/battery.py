@@ -236,7 +236,7 @@ GROUP = "creperie.attackers"
 
 
 def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacker]:
-    """Return the attackers of these names, in this order; an ensemble, last, needs two others and is else left out."""
+    """Return the attackers of these names, in this order. An ensemble is last; without two members it is left out."""
     different = list(dict.fromkeys(names))
     made = [_maker(name)(models) for name in different if name != ENSEMBLE]
     # Boosted trees start from the linear margin and seldom beat it, and the ensemble would train them three more times.

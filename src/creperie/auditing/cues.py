@@ -1,7 +1,7 @@
 """Find the words and marks that tell the true caption from the false one, with counts and examples.
 
 A cue counts for a pair if exactly one of its captions carries it. Without a leak that would be the true caption half of
-the time; only cues that differ from this after correction for all the cues that were tried are reported.
+the time; a cue is reported if it differs significantly from this, after correction for all the cues that were tried.
 """
 
 from __future__ import annotations

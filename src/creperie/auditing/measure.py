@@ -1,9 +1,8 @@
 """From an attacker's margins on a subset to its accuracy, interval, p-value against chance, and bits of information.
 
 An attacker such as "length" has two directions. The accuracy is that of the direction which does better on the items at
-hand, and never below one half; its test and its interval are those of the named direction, two-sided and mirrored if
-the other one does better, so choosing the better direction costs nothing at chance. `raw` is the accuracy in the named
-direction.
+hand, and never below one half. The test is two-sided, and the interval is mirrored with the direction, so choosing the
+better direction raises no false alarms. `raw` is the accuracy in the named direction.
 
 The accuracy of a learned attacker varies more than that of as many coin flips when roles are random: its interval and
 its test are widened by as much as flipping the roles and refitting shows (`null_spreads`).

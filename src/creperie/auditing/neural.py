@@ -38,7 +38,7 @@ class WordNetwork:
 
 
 def likelihoods(learned: Sequence[str], asked: Sequence[str], seed: int = 0) -> np.ndarray:
-    """Return the mean log-probability per word of the asked captions, by a network trained on the learned ones."""
+    """Return the mean log-probability per word of the `asked` captions, by a network trained on the `learned` ones."""
     try:
         import torch
     except ImportError:

@@ -23,7 +23,7 @@ EXAMPLES = 3
 
 @dataclass(frozen=True)
 class ExamplePair:
-    """A pair of captions that an attacker tells apart."""
+    """A pair of captions, and the margin by which an attacker prefers the true one."""
 
     id: str
     positive: str

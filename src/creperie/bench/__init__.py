@@ -1,5 +1,5 @@
-"""Benchmarks: items with their match matrices, images, cards, the published formats, and the catalog of
-benchmarks by name. `load` reads any of them, `save` writes a folder that `datasets.load_dataset` reads too.
+"""Benchmarks: items with their match matrices, images, cards, the published formats, and the catalog of benchmarks by
+name. `load` reads any of them, `save` writes a folder that `datasets.load_dataset` reads, too.
 """
 
 from creperie.core.doors import front_door

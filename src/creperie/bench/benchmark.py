@@ -253,7 +253,7 @@ class Benchmark(Framed):
             return self.with_table(self._where(condition), "filter", condition=str(condition), why=why)
         mask = pa.array(np.asarray([condition(item) for item in self] if callable(condition) else condition, bool))
         if len(mask) != len(self):
-            raise UsageError(f"a mask of {len(mask)} values for {len(self)} items", where=self.name)
+            raise UsageError(f"expected a mask of {len(self)} values, found {len(mask)}", where=self.name)
         return self.with_table(self.table.filter(mask), "filter", condition=f"mask of {len(mask)}", why=why)
 
     def _where(self, condition: pc.Expression) -> pa.Table:
@@ -288,7 +288,7 @@ class Benchmark(Framed):
         fewer.
         """
         if n < 0:
-            raise UsageError(f"cannot sample {n} items", where=self.name)
+            raise UsageError(f"cannot sample {n} items: choose 0 or more", where=self.name)
         rng = np.random.Generator(np.random.PCG64(seed))
         rows = np.sort(rng.permutation(len(self))[:n])
         return self.with_table(self.table.take(pa.array(rows)), "sample", n=n, seed=seed)
@@ -304,7 +304,7 @@ def check_shapes(table: pa.Table, where: str) -> None:
     try:
         table.validate(full=True)
     except pa.ArrowException as e:
-        raise DataError(f"holds something that is not text ({str(e)[:120]})", where=where) from None
+        raise DataError(f"contains bytes that are not text ({str(e)[:120]})", where=where) from None
     for name in CORE_COLUMNS.names:
         column = table.column(name)
         leaves = pc.list_flatten(column) if pa.types.is_list(column.type) else column
@@ -352,7 +352,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
     With `prefix`, subsets are renamed to `<benchmark>/<subset>`, so that keys of different benchmarks cannot clash.
     """
     if not parts:
-        raise UsageError("nothing to concatenate", where=name)
+        raise UsageError("nothing to concatenate: give at least one benchmark", where=name)
     stores = {_place(b.images): b.images for b in parts if b.images is not NO_IMAGES}
     if len(stores) > 1:
         raise UsageError(

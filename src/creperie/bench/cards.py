@@ -280,7 +280,7 @@ def _records(bench: Benchmark, file: str) -> dict[str, Any]:
         "@type": "cr:RecordSet",
         "@id": "items",
         "name": "items",
-        "description": "One record an item: its images, its captions, and which caption is true of which image.",
+        "description": "One record per item: its images, its captions, and which caption is true of which image.",
         "key": [{"@id": "items/subset"}, {"@id": "items/id"}],
         "field": [_field(schema.field(name), id_, file) for name, id_ in _ids(bench).items()],
     }

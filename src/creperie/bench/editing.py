@@ -74,8 +74,8 @@ Keys = Collection[tuple[str, str]]  #: subset and id of items
 def reweighed(bench: Benchmark, by: str, doubted: Keys, agreed: Keys = ()) -> Benchmark | None:
     """Return the benchmark with the tag `evidence` of its items updated by a model's verdicts; None if no item has it.
 
-    An item in `doubted` goes down one level; an item in `agreed` becomes at least `likely`, but never `certain`. `by`
-    is the name of the model.
+    An item in `doubted` loses one level; an `unchecked` item in `agreed` becomes `likely`. `by` is the name of the
+    model.
     """
     items = []
     for item in bench:

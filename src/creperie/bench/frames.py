@@ -60,7 +60,7 @@ def _from_items(items: Sequence[Item], name: str, images: str | Path | None) -> 
 
 def _with_images(item: Item, keys: Sequence[str | None]) -> Item:
     if len(keys) > 1 and None in keys:
-        raise DataError("one of its pictures is not there", where=f"item {item.subset}/{item.id}")
+        raise DataError("one of its images is missing", where=f"item {item.subset}/{item.id}")
     return replace(item, images=tuple(key for key in keys if key is not None))
 
 
@@ -86,7 +86,7 @@ def _warn_of_losses(bench: Benchmark, roles: Roles) -> None:
 def _columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
     """Return the columns of a frame as lists, with None for missing values."""
     if isinstance(frame, Mapping) and any(hasattr(part, "features") for part in frame.values()):
-        raise UsageError(f"has the splits {', '.join(frame)}", where=name, hint="choose one: `frame['…']`")
+        raise UsageError(f"has several splits: {', '.join(frame)}", where=name, hint="choose one: `frame['…']`")
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
         raise UsageError("is a lazy frame", where=name, hint="pass `frame.collect()`")
     if isinstance(frame, Mapping):
@@ -174,7 +174,7 @@ def _pictures(
     if images is not None or not (cached or files):
         return keys, NO_IMAGES if images is None else open_store(images)
     if missing := [key for key in named if key not in cached and key not in files]:
-        what = f"{len(missing):,} of {len(named):,} pictures are not there: {missing[0]}"
+        what = f"{len(missing):,} of {len(named):,} images are missing: {missing[0]}"
         warnings.warn(what + (", …" if len(missing) > 1 else ""), stacklevel=5)
     if cached:  # images in memory and in files: all go into the cache
         root = pictures_in_memory()

@@ -40,8 +40,8 @@ def check_images(bench: Benchmark, *, look: bool = True, progress: Progress = si
     for reference in coded.dictionary.to_pylist():
         uses.setdefault(split_reference(reference)[0], []).append(reference)
     if not look or bench.images is NO_IMAGES:
-        why = "no images were given" if look else "as asked"
-        yield Finding("images-not-checked", INFO, "", "", f"{len(uses):,} images were not looked at: {why}")
+        why = "no images were given" if look else "not requested"
+        yield Finding("images-not-checked", INFO, "", "", f"{len(uses):,} images were not checked: {why}")
         return
     bad, digests = _look(bench.images, uses, progress)
     yield from _bad_references(bench, offsets, coded, bad)

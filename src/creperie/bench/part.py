@@ -30,7 +30,7 @@ class PartOptions(ImageOptions):
 
     @property
     def typed(self) -> str:
-        """Images and subsets as they are typed in a command; a limit is left out, so that the next command takes all.
+        """The images and subsets as options of a command; the limit is left out, so that the next command takes all.
 
         >>> PartOptions(subsets=("swap", "add"), limit=9).typed
         ' --subset swap,add'
@@ -43,7 +43,7 @@ class PartOptions(ImageOptions):
 class DrawOptions(PartOptions):
     """Options that select a part of a benchmark, possibly at random."""
 
-    seed: int | None = option(None, "Seed of the draw of `limit=` and of the intervals (0).")
+    seed: int | None = option(None, "Seed for drawing `limit=` items and for the intervals (0).")
 
 
 @dataclass(frozen=True)

@@ -178,19 +178,19 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
     try:
         version = document["creperie"]
         if version != VERSION:
-            raise DataError(f"is a manifest of version {version}, this creperie reads {VERSION}", where=path)
+            raise DataError(f"is a manifest of version {version}, but this creperie reads {VERSION}", where=path)
         bench, stated, stored = _from_manifest(document, root)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
         raise DataError(
             f"is not a complete manifest ({type(e).__name__}: {e})",
             where=path,
-            hint="the file was edited or is not a manifest of creperie",
+            hint="it was edited, or creperie did not write it: save the benchmark again",
         ) from None
     _check_parquet(bench, stated, root)
     if images is None and stored:
         images = _own_images(root, stored)
     if verify and content_hash(bench.table) != bench.hash:
-        raise DataError("the items are not those its manifest states", where=root, hint="save the benchmark again")
+        raise DataError("the items do not match the hash in the manifest", where=root, hint="save the benchmark again")
     return replace(bench, images=NO_IMAGES if images is None else images)
 
 
@@ -235,16 +235,16 @@ def _own_images(root: Path, stored: str) -> ImageStore:
 def _check_parquet(bench: Benchmark, stated: int, root: Path) -> None:
     place = root / "data"
     if not isinstance(bench.source, Parquet) or not bench.source.files:
-        raise DataError("has no data/*.parquet", where=root)
+        raise DataError("contains no items (data/*.parquet): copy the whole folder", where=root)
     with reading_parquet(place):
         schema = bench.source.dataset.schema
         names = set(schema.names)
         rows = len(bench)
     for field in CORE_COLUMNS:
         if field.name not in names or schema.field(field.name).type != field.type:
-            raise DataError(f"has no column {field.name!r} of type {field.type}", where=place)
+            raise DataError(f"lacks the column {field.name!r} of type {field.type}: save it again", where=place)
     if rows != stated:
-        raise DataError(f"holds {rows} items, its manifest says {stated}", where=root, hint="a part is missing")
+        raise DataError(f"has {rows} items, but its manifest states {stated}", where=root, hint="copy the whole folder")
 
 
 def relative_place(location: str, target: Path) -> str:

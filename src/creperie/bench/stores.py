@@ -79,7 +79,7 @@ def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImage
         return ZipStore(path)
     if name.endswith(".parquet"):
         return ParquetStore(path, (path,))
-    raise DataError("is not a place for images", where=path, hint="give a folder, .zip or .parquet; unpack a tar file")
+    raise DataError("is not a store of images", where=path, hint="pass a folder, .zip or .parquet; unpack a tar file")
 
 
 class KeyedImageStore(ABC):
@@ -125,7 +125,7 @@ class KeyedImageStore(ABC):
                 "missing-image",
                 f"is in several folders: {', '.join(candidates[:4])}",
                 where=f"{self.path}/{key}",
-                hint="give the one that is meant",
+                hint="pass one of these folders with `images=`",
             )
         raise ImageError("missing-image", "there is no such image", where=f"{self.path}/{key}")
 
@@ -372,7 +372,7 @@ class ParquetStore(Archive):
                 "missing-image",
                 "the table holds no bytes for this image, only its path",
                 where=f"{self.path}/{name}",
-                hint="give the folder of the images",
+                hint="pass the folder of the images with `images=`",
             )
         return data
 

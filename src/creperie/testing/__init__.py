@@ -1,1 +1,1 @@
-"""Parts for tests and demos: tiny checkpoints in the layout of model hubs, generated on demand, and local servers."""
+"""Parts for tests and demos: tiny checkpoints in the layout of model hubs, made on demand, and a scripted model."""

@@ -65,7 +65,9 @@ def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
 
 @router.get("/join/{token}")
 def join_page(request: Request, site: SiteHere, token: Token) -> Response:
-    """Show what an invitation is about. Link previews fetch this page too, so it changes nothing. Owners are let in."""
+    """Show an annotator what the invitation is about, and let an owner in. Link previews fetch this page, too, so it
+    changes nothing for annotators.
+    """
     who = _linked(request, site, token)
     if not isinstance(who, Participant):
         return _let_in(request, site, who)

@@ -46,7 +46,7 @@ def _read(location: str, reference: str) -> Picture:
 
 
 def store_at(location: str) -> ImageStore:
-    """Return the images of a study. Symbolic links out of their folder are not followed, whoever named it."""
+    """Return the image store of a study. Symbolic links that lead out of its folder are never followed."""
     return open_store(location, follow_links=False) if location else NO_IMAGES
 
 

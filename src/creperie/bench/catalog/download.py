@@ -175,7 +175,7 @@ class Fetcher:
             except FetchError as e:
                 if not e.gone or url == file.urls[-1]:
                     raise
-        raise FetchError("has no address", where=file.saved_as)
+        raise FetchError("the catalog has no address for this file", where=file.saved_as)
 
     def _kept(self, file: File, target: Path) -> Received | None:
         """Return the file that an earlier run fetched; None if there is none or its checksum is wrong."""
@@ -256,7 +256,7 @@ class Fetcher:
         """
         if answer.status_code == 416:
             advance(-part.drop())
-            raise _PassingError("the server has fewer bytes than were already here", wait=0)
+            raise _PassingError("the server has fewer bytes than were already downloaded", wait=0)
         _refuse(answer, part.url, self.limits)
         version = _version(answer)
         if answer.status_code == 206:
@@ -302,7 +302,7 @@ class Fetcher:
                         raise _PassingError(f"the server sends only {came / passed:,.0f} bytes per second")
                     came, since = 0, time.monotonic()
         if total is not None and size < total:
-            raise _PassingError(f"the answer ended after {size:,} of {total:,} bytes")
+            raise _PassingError(f"the response ended after {size:,} of {total:,} bytes")
         if size > most:
             advance(-part.drop())
             raise FetchError(f"received more than {most:,} bytes", where=part.url, hint=_CHANGED)
@@ -312,7 +312,7 @@ class Fetcher:
         if file.sha256 and digest != file.sha256:
             part.drop()
             raise FetchError(
-                f"its sha256 is {digest[:12]}…, the catalog says {file.sha256[:12]}…; the file was removed",
+                f"checksum mismatch: sha256 {digest[:12]}…, in the catalog {file.sha256[:12]}…; the file was removed",
                 where=part.url,
                 hint=_CHANGED,
             )
@@ -321,8 +321,8 @@ class Fetcher:
             raise FetchError("the server sent something that is not an image", where=part.url)
 
 
-_AGAIN = "run the same command again, it continues where it stopped; offline, bring your own copy (`from=`, `images=`)"
-_CHANGED = "the published file has changed or was altered on the way; bring a copy you trust with `from='DIR'`"
+_AGAIN = "run the same command again, it continues where it stopped; offline, pass your own copy (`from=`, `images=`)"
+_CHANGED = "the published file has changed or was altered on the way; pass a copy you trust with `from='DIR'`"
 
 
 @contextmanager

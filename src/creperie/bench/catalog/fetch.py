@@ -119,4 +119,4 @@ def fetching_into(folder: Path) -> AbstractContextManager[None]:
     """Return a context manager that prevents other processes from fetching into the folder."""
     lock = folder.parent / f".{folder.name}.fetching"
     hint = "wait until it is done, then run the same command again"
-    return locked(lock, "another creperie is fetching into this folder", where=folder, hint=hint)
+    return locked(lock, "another creperie process is fetching into this folder", where=folder, hint=hint)

@@ -80,15 +80,15 @@ def fetch_pictures(
     failed = {k: result.missing[f.saved_as] for k, f in files.items() if f is not None and f.saved_as in result.missing}
     items = items_by_image(bench, set(failed))
     lost = tuple({"image": k, "why": e.what, "url": e.where, "items": items[k]} for k, e in failed.items())
-    homeless = sum(f is None for f in files.values())
+    unlisted = sum(f is None for f in files.values())
     what = entry.images.by_hand or "no address is known for them"
     return CatalogPictures(
         store=open_store(folder),
         needed=len(files),
-        here=len(files) - homeless - len(lost),
+        here=len(files) - unlisted - len(lost),
         fetched=len(result.received),
         missing=lost,
-        notes=(_by_hand(entry, what, f"{homeless:,} "),) if homeless else (),
+        notes=(_by_hand(entry, what, f"{unlisted:,} "),) if unlisted else (),
     )
 
 
@@ -107,7 +107,7 @@ def items_by_image(bench: Benchmark, keys: set[str]) -> dict[str, list[str]]:
 
 
 def _by_hand(entry: CatalogEntry, what: str, count: str = "the ") -> str:
-    return f"{count}images are to be had by hand ({what}); then `creperie data get {entry.name} --images DIR`"
+    return f"{count}images must be fetched by hand ({what}); then run `creperie data get {entry.name} --images DIR`"
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class DownloadOptions:
     copy: Path | None = option(None, "Your own copy of the published files.", flags="--from", metavar="PATH")
     out: Path | None = option(None, "Where to write it, instead of the data home.", metavar="DIR")
     images: str = option("fetch", "fetch, none, or your own: a folder, zip or Parquet file.", metavar="fetch|none|DIR")
-    copy_images: bool = option(False, "Put the images into the benchmark's folder, not only a reference.")
+    copy_images: bool = option(False, "Copy the images into the benchmark's folder.")
     mirror: str = option("", "Fetch from URL/HOST/PATH instead of HOST/PATH.", metavar="URL")
     large_ok: bool = option(False, "Fetch the images even if they are many gigabytes.", flags="--yes")
     force: bool = option(False, "Replace what is in the `out=` folder.")
@@ -214,7 +214,7 @@ def check_readable(entry: CatalogEntry) -> None:
 
 def check_downloadable(entry: CatalogEntry) -> None:
     if entry.how != "download":
-        raise UsageError(f"{entry.title} cannot be fetched by a program", where=entry.name, hint=how_to_get(entry))
+        raise UsageError(f"{entry.title} cannot be fetched automatically", where=entry.name, hint=how_to_get(entry))
 
 
 def _is_ours(target: Path, entry: CatalogEntry) -> bool:

@@ -54,7 +54,7 @@ def find_installed(name: str) -> Path:
     entry = find_entry(name)
     folder = installed_benchmarks(entry)
     if folder is None:
-        raise UsageError(f"{entry.title} is not here yet", where=entry.name, hint=how_to_get(entry))
+        raise UsageError(f"{entry.title} is not on this machine yet", where=entry.name, hint=how_to_get(entry))
     return folder
 
 
@@ -63,5 +63,5 @@ def how_to_get(entry: CatalogEntry) -> str:
     if entry.how == "download":
         return f"run `creperie data get {entry.name}`"
     if entry.how == "import":
-        return f"{entry.own_copy}; there is no reader for it yet, so bring it as a table: `creperie data import`"
+        return f"{entry.own_copy}; there is no reader for it yet, so import it as a table: `creperie data import`"
     return f"{entry.own_copy}; then run `creperie data get {entry.name} --from DIR`"

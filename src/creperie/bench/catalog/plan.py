@@ -56,12 +56,12 @@ def check_room(folder: Path, needed: int, *, large_ok: bool) -> None:
         raise UsageError(
             f"the images are about {size_text(needed)}",
             where=folder,
-            hint="add `yes=True` to fetch them all the same, or `no_images=True` for the text alone",
+            hint="add `yes=True` to fetch them all the same, or `images='none'` for the text alone",
         )
     free = shutil.disk_usage(next(p for p in (folder, *folder.absolute().parents) if p.exists())).free
     if needed + MARGIN > free:
         raise UsageError(
-            f"about {size_text(needed)} are to be fetched, and {size_text(free)} are free here",
+            f"about {size_text(needed)} are needed, but only {size_text(free)} are free here",
             where=folder,
             hint="make room, or set CREPERIE_HOME to a folder on another disk",
         )

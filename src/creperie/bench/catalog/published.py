@@ -63,7 +63,7 @@ def own_copy(entry: CatalogEntry, copy: Path) -> Published:
     files = tuple(_described(f.saved_as, path, f.sha256 or "") for f, path in here.items())
     notes: list[str] = []
     if differ := [d["file"] for d in files if d["pinned"] and not d["same"]]:
-        notes.append(f"not as in the pinned release: {listing(differ)}")
+        notes.append(f"different from the pinned release: {listing(differ)}")
     if lacking := [f.saved_as for f in entry.files if f not in here and not f.optional]:
         notes.append(f"not in your copy: {listing(lacking)}")
     return Published(folder / entry.read if entry.read else folder, files, tuple(notes))
@@ -111,7 +111,7 @@ def read_published(entry: CatalogEntry, text: Published) -> Benchmark:
     from creperie.bench.formats import find_format, read_format
 
     if not text.path.exists():
-        raise UsageError("is not there", where=text.path, hint="point `from=` at the folder that holds it")
+        raise UsageError("does not exist", where=text.path, hint="point `from=` at the folder that holds it")
     bench = read_format(find_format(entry.format), str(text.path))
     info = Info(
         title=entry.title,

@@ -46,7 +46,7 @@ def _vg(name: str, word: str) -> Format:
 def _order_item(record: Record, subset: str) -> Item:
     if "caption_options" not in record.fields and "caption" in record.fields:
         raise record.error(
-            "holds captions without their four shuffles: ARO publishes the order sets as captions and makes the rest",
+            "has captions without their four shuffles: ARO publishes only the captions, its code makes the shuffles",
             "make them with `creperie make rules:shuffle --as-published --captions karpathy:PATH --out DIR`",
         )
     options = texts_of(record, "caption_options", least=1 + _PERTURBED)

@@ -38,7 +38,7 @@ def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
         swapped = Path(given) if given else folder / path.name
         if not swapped.is_file():
             raise UsageError(
-                "the file with the hard positives is not there",
+                "the file with the hard positives does not exist",
                 where=swapped,
                 hint="name it: hard-positives:FILE?swapped=OTHER",
             )
@@ -59,7 +59,7 @@ def _pairs(source: FormatSource) -> list[tuple[str, Path, Path]]:
 def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: str) -> list[Item]:
     if len(originals) != len(swapped):
         raise DataError(
-            f"holds {len(swapped)} records, the file it must be aligned with {len(originals)}",
+            f"has {len(swapped)} records, but the file it must be aligned with has {len(originals)}",
             where=file,
             hint="take both files from the same release",
         )
@@ -67,7 +67,7 @@ def _aligned(originals: list[Record], swapped: list[Record], subset: str, file: 
     for first, second in zip(originals, swapped, strict=True):
         image = image_of(first, "image_path")
         if image != image_of(second, "image_path"):
-            raise second.error(f"is of another image than its partner ({image[:80]!r})", "the files are not aligned")
+            raise second.error(f"has another image than its partner ({image[:80]!r})", "take files of one release")
         # The negative of the second file is the one the published evaluation scores.
         captions = (text_of(first, "true_caption"), text_of(second, "true_caption"), text_of(second, "false_caption"))
         text_of(first, "false_caption")

@@ -53,7 +53,7 @@ def export_image_parquet(
 ) -> list[Path]:
     """Write `data/test-*.parquet` and return the files; `datasets.load_dataset(DIR)` opens their images."""
     if not bench.images.location:
-        raise UsageError("the files need the images", where=bench.name, hint="say where they are with `images=`")
+        raise UsageError("this export needs the images", where=bench.name, hint="pass their location with `images=`")
     folder = Path(out)
     read = lru_cache(TOGETHER)(lambda reference: _picture(bench, reference))
     count = max(1, -(-len(bench) // TOGETHER))

@@ -46,7 +46,7 @@ def _texts(record: Record, template: str, values: Sequence[Any]) -> list[str]:
         return made
     except (LookupError, TypeError, AttributeError) as e:
         raise record.error(
-            f"has nothing for {template!r} ({type(e).__name__}: {e})",
+            f"has no value for {template!r} ({type(e).__name__}: {e})",
             f"its fields are: {', '.join(map(str, record.fields))[:200]}",
         ) from None
     except ValueError as e:  # also raised for an unpaired surrogate
@@ -140,7 +140,7 @@ def _records(path: Path, part: Mapping[str, Any], name: str, first: int) -> list
     if size == 1:
         return records
     if len(records) % size:
-        raise records[-1].error(f"is alone: {size} rows belong together")
+        raise records[-1].error(f"has no partner: {size} rows make one record")
     rows = [[list(record.fields.values()) for record in records[i : i + size]] for i in range(0, len(records), size)]
     return [replace(records[i * size], value=row, fields={}) for i, row in enumerate(rows)]
 

@@ -66,7 +66,7 @@ def _json_records(path: Path, kind: str) -> list[Record]:
         raise DataError(
             f"is {kind_of(value)}, expected {name} of records",
             where=path,
-            hint="is this file of another format? `creperie data list` shows them",
+            hint="if the file has another format, name that one: `creperie data list` shows them",
         )
     pairs = value.items() if isinstance(value, dict) else zip(map(str, range(len(value))), value, strict=True)
     records = [record_of(key, inner, f"{path} (record {key[:80]!r})") for key, inner in pairs]

@@ -64,7 +64,7 @@ def write_format(format: Format, bench: Benchmark, target: str | Path, *, force:
     `target` is a folder, or a file if its name has the ending of the only file that is written.
     """
     if format.write is None:
-        raise UsageError(f"the format {format.name!r} is only read", hint="export as jsonl, which holds every item")
+        raise UsageError(f"the format {format.name!r} is read-only", hint="export as jsonl, which holds every item")
     if not len(bench):
         raise UsageError("there is no item to write", where=bench.name)
     files = format.write(bench)
@@ -108,6 +108,6 @@ def _write_below(folder: Path, files: Files) -> None:
 
 def _write_file(path: Path, content: bytes, force: bool) -> Path:
     if path.exists() and not force:
-        raise UsageError("this file exists", where=path, hint="choose another, or pass `force=True`")
+        raise UsageError("this file already exists", where=path, hint="choose another, or pass `force=True`")
     write_bytes(path, content)
     return path

@@ -91,7 +91,7 @@ def _json_records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             raise DataError(
                 "is one object over several lines, expected a list, or one object per line",
                 where=path,
-                hint="a published benchmark? say which: `format='NAME'`",
+                hint="if it is a published benchmark, name its format: `format='NAME'`",
             )
         first = False
         yield _object(parse_json_line(text, str(path), number), f"{path}:{number}")

@@ -35,7 +35,7 @@ def kind_of_file(path: Path) -> str:
     kind = "parquet" if path.suffix.lower() == ".parquet" else _ENDINGS.get(path.suffix.lower())
     if kind is None:
         raise UsageError(
-            "its ending does not say what it is", where=path, hint=f"add `format=` {'|'.join(TABLE_KINDS)}"
+            "the file ending is not that of a table", where=path, hint=f"pass `format=`: {', '.join(TABLE_KINDS)}"
         )
     return kind
 
@@ -170,7 +170,7 @@ def resolve(roles: Roles, table: TableSource) -> Roles:
         if len(table.names) == 1 and (separator := re.search("[;|\t]", shown)):
             shown += f". Is {separator.group()!r} the separator? A .csv file has commas, a .tsv file tabs"
         raise UsageError(
-            "no column is named as the true caption", where=table.where, hint=f"`positive='COLUMN'`; there are: {shown}"
+            "no column of true captions is known", where=table.where, hint=f"pass `positive='COLUMN'`, one of: {shown}"
         )
     for role in ("subset", "id"):
         if len(given[role]) > 1:
@@ -179,7 +179,7 @@ def resolve(roles: Roles, table: TableSource) -> Roles:
     images, positives, negatives = len(chosen.image), len(chosen.positive), len(chosen.negative)
     if images > 2 or (images == 2 and (positives != 2 or negatives)):
         raise UsageError(
-            f"{images} image columns for {positives} true and {negatives} false captions",
+            f"{images} image columns do not fit {positives} true and {negatives} false captions",
             where=table.where,
             hint="give one image column, or two with one true caption each",
         )

@@ -27,7 +27,7 @@ def _reader(keep_all: bool) -> Callable[[Record, str], Item | NoItem]:
         votes = _votes(record)
         valid = votes["caption"] >= VOTES
         if not valid and not keep_all:
-            return NoItem(f"not valid: {votes['caption']} of 3 people chose the caption, {VOTES} must")
+            return NoItem(f"not valid: {votes['caption']} of 3 people chose the caption, {VOTES} are needed")
         tags = tags_of(record, _TAGS)
         tags.update({f"mturk_{name}": float(n) for name, n in votes.items()})
         if keep_all:

@@ -69,7 +69,7 @@ def _kind(path: Path) -> str:
         if set(columns) <= set(header):
             return kind
     raise DataError(
-        f"its columns are {', '.join(h[:40] for h in header[:8])!r}, those of neither file of VISLA",
+        f"its columns, {', '.join(h[:40] for h in header[:8])!r}, fit neither file of VISLA",
         where=f"{path}:1",
         hint=f"expected {', '.join(_GENERIC)} or {', '.join(_SPATIAL)}",
     )
