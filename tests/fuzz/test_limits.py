@@ -104,7 +104,7 @@ def test_archives_with_too_many_files(tmp_path: Path, monkeypatch: pytest.Monkey
     with zipfile.ZipFile(path, "w") as archive:
         for k in range(5):
             archive.writestr(f"{k}.jpg", b"")
-    with pytest.raises(DataError, match="holds more than 3 files"):
+    with pytest.raises(DataError, match="has more than 3 files"):
         open_store(path).read("7.jpg")
     monkeypatch.setattr(limits, "MAX_MEMBERS", 5)
     with pytest.raises(ImageError, match="there is no such image"):

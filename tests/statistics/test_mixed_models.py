@@ -173,7 +173,7 @@ def test_separation_is_not_called_converged() -> None:
         ({"y": [1.0, 0.5] * 6, "g": list("aab") * 4}, Analysis("y", (), ("g",), "logistic"), "not all 0 and 1"),
         ({"y": [1.0] * 12, "g": list("aab") * 4}, Analysis("y", (), ("g",), "logistic"), "always 1"),
         ({"y": [1.0] * 12, "g": list("aab") * 4}, Analysis("y", (), ("g",)), "nothing is left"),
-        ({"y": ["u"] * 12, "g": list("aab") * 4}, Analysis("y", (), ("g",)), "holds string, not numbers"),
+        ({"y": ["u"] * 12, "g": list("aab") * 4}, Analysis("y", (), ("g",)), "has the type string, not numbers"),
         ({"y": [None, 1.0], "g": [None, None]}, Analysis("y", (), ("g",)), "no row has all the values"),
         ({"y": [1.0, 2.0] * 6, "x": [0.0] * 12, "g": list("ab") * 6}, Analysis("y", ("log(x)",), ("g",)), "logarithm"),
     ],

@@ -74,13 +74,13 @@ class _RefusedError(Exception):
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _RefusedError(f"holds {name}, which is not a JSON value")
+    raise _RefusedError(f"contains {name}, which is not a JSON value")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise _RefusedError(f"holds the number {text[:20]}, which is too large")
+        raise _RefusedError(f"contains the number {text[:20]}, which is too large")
     return number
 
 
@@ -90,7 +90,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise _RefusedError(f"holds the key {name[:80]!r} twice")
+                raise _RefusedError(f"contains the key {name[:80]!r} twice")
             seen.add(name)
     return made
 
@@ -111,7 +111,7 @@ def parse_json(text: str, where: str, *, strict: bool = False) -> Any:
     except RecursionError:
         raise DataError("is nested too deeply", where=where) from None
     except ValueError:  # Python refuses to read integers of thousands of digits
-        raise DataError("holds a number with too many digits", where=where) from None
+        raise DataError("contains a number with too many digits", where=where) from None
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         containers = [v for v in level if isinstance(v, (dict, list))]
@@ -210,7 +210,7 @@ def csv_rows(path: Path, delimiter: str = ",", *, quotes: bool = True) -> Iterat
                     _check_header(row, f"{path}:{line}")
                 elif row and len(row) != names:
                     what = f"has {len(row)} cells, expected {names} as in the header"
-                    raise DataError(what, where=f"{path}:{line}", hint="put a cell that holds a separator in quotes")
+                    raise DataError(what, where=f"{path}:{line}", hint="put a cell that contains a separator in quotes")
                 if row:
                     yield line, row
                 line = reader.line_num + 1
@@ -255,4 +255,4 @@ def check_columns(count: int, where: str) -> None:
 def check_members(count: int, where: str) -> None:
     """Raise a DataError if an archive has more than `MAX_MEMBERS` files."""
     if count > MAX_MEMBERS:
-        raise DataError(f"holds more than {MAX_MEMBERS:,} files", where=where, hint="unpack it and name the folder")
+        raise DataError(f"has more than {MAX_MEMBERS:,} files", where=where, hint="unpack it and name the folder")

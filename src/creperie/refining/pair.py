@@ -70,8 +70,8 @@ def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
 def largest_part(
     table: Any, surplus: Sequence[ItemSurplus], time_limit: float, aim: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return a mask of the most items whose surpluses sum to zero, with at most one item per `asks`; with `aim`, they
-    sum to about `aim`, at a cost of `PRICE` items per unit of deviation.
+    """Return a mask of as many items as possible whose surpluses sum to zero, at most one item per `asks`; with `aim`,
+    they sum to about `aim`, at a cost of `PRICE` items per unit of deviation.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_matrix, hstack, identity

@@ -119,8 +119,8 @@ class Refined(Framed):
 def refine(
     bench: BenchmarkSpec, *, plan: RefinePlan, models: AttackerModels, progress: Progress | None = automatic
 ) -> Refined:
-    """Refine a benchmark and audit the result. Subsets are refined separately, as published, unless the plan says
-    otherwise.
+    """Refine a benchmark and audit the result. Subsets are refined separately, as published, unless `together` is
+    set.
 
     `bench` is a benchmark, a spec or a path.
     """

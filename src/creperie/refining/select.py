@@ -21,7 +21,7 @@ class ItemSurplus:
     """The contribution of an item to a balance: how much more often each thing counted is true than false."""
 
     pairs: tuple[tuple[tuple[str, ...], int], ...]  #: what is counted (side first), and its surplus; empty: symmetric
-    asks: str = ""  #: key of items with the same images and true captions, of which at most one is kept
+    asks: str = ""  #: key shared by items with the same images and true captions: at most one is kept
 
 
 @dataclass(frozen=True, eq=False)

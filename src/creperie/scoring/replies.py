@@ -69,7 +69,7 @@ def _rows(file: Path) -> Iterator[Row]:
     else:
         rows = [parse_json(text, f"{file}:{number}") for number, text in read_lines(file) if text.strip()]
     if not rows or not all(isinstance(row, dict) for row in rows):
-        raise DataError("holds no rows", where=file, hint="give one JSON object per line, or a CSV file with a header")
+        raise DataError("has no rows", where=file, hint="give one JSON object per line, or a CSV file with a header")
     yield from rows
 
 

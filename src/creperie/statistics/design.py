@@ -207,7 +207,7 @@ def _text(values: pa.ChunkedArray) -> pa.ChunkedArray:
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
     values = table.column(name)
     if not (pa.types.is_boolean(values.type) or _is_number(values.type)):
-        raise DataError(f"the column {name!r} holds {values.type}, not numbers")
+        raise DataError(f"the column {name!r} has the type {values.type}, not numbers")
     return np.asarray(values.to_numpy(zero_copy_only=False), float)
 
 
@@ -240,7 +240,7 @@ def _coded(table: pa.Table, part: str, analysis: Analysis) -> Coded:
     if _is_number(values.type) and name not in analysis.levels:
         return Coded(part, _transformed(_numbers(table, name), part, call[1] if call else "")[:, None], (part,))
     if call:
-        raise DataError(f"{part}: the column {name!r} holds no numbers")
+        raise DataError(f"{part}: the column {name!r} is not numeric")
     text = _text(values).to_numpy(zero_copy_only=False).astype(str)
     there = set(text.tolist())
     levels = tuple(v for v in analysis.levels.get(name) or sorted(there) if v in there)

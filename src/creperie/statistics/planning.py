@@ -44,7 +44,7 @@ class PowerOptions:
     accuracy: float | None = option(
         None, "Accuracy of the better model (0.75), of all attackers (0.5) or of the one that leaks (0.6).", minimum=0
     )
-    difference: float = option(0.03, "By how much the better model is better.", minimum=0)
+    difference: float = option(0.03, "Accuracy of the better model minus that of the other.", minimum=0)
     discordant: float | None = option(
         None, "Share of items that only one of two models gets right; by default as if they erred independently."
     )
@@ -56,7 +56,7 @@ class PowerOptions:
     least: float = option(0.6, "kappa: the agreement to be shown.", minimum=0)
     target: float = option(0.8, "The power to reach.", minimum=0)
     simulations: int = option(1000, "Simulated studies; a fifth of them where other sizes are tried.", minimum=20)
-    seed: int = option(0, "Seed.")
+    seed: int = option(0, "Random seed.")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def power(claim: str, runs: Sequence[Run] = (), *, options: PowerOptions) -> Pow
     if claim not in get_args(Claim):
         raise unknown("claim", claim, get_args(Claim))
     if runs and claim != "compare":
-        raise UsageError(f"runs say nothing about {claim!r}", hint="leave them out, or plan for `compare`")
+        raise UsageError(f"runs are not used to plan {claim!r}", hint="leave them out, or plan for `compare`")
     pilot = _pilot(runs) if runs else None
     items = options.items or (len(pilot.right) if pilot else 500)
     usual = {"clean": 0.5, "leak": 0.6}.get(claim, 0.75)
@@ -188,7 +188,7 @@ def _better(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
 
 
 def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate an accuracy and return True if its interval is as narrow as wanted."""
+    """Simulate an accuracy and return True if the half-width of its interval is at most `width`."""
     best = plan.accuracy or 0.0
     right = _drawn(plan, items, (1 - best, best), rng).astype(float)
     interval = share_interval(right, np.ones(items), _images(plan, items), DEFAULT)

@@ -38,7 +38,7 @@ TIE_RULES: tuple[Ties, ...] = ("wrong", "half", "right")
 class RobustOptions:
     """The options of a robustness analysis: what a ranking has to withstand."""
 
-    margin: float = option(0.02, "Models are equivalent if they surely differ by less, as a share.", minimum=0)
+    margin: float = option(0.02, "Accuracies that surely differ by less than this share are equivalent.", minimum=0)
     wrong: str = option("", "Wrong labels among those checked: 4/100.", metavar="K/N")
     blind: tuple[str, ...] = option((), "Blind runs: items that one of them gets right are left out.", whole=True)
 
