@@ -95,7 +95,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         ({"items": 0}, "of at least 1"),
         ({"seed": -1}, "of at least 0"),
         ({"size": 8}, "32 to 1024 pixels"),
-        ({"kinds": ("replace_obj",), "forms": ("winoground",)}, "no kind that was asked for comes in the form"),
+        ({"kinds": ("replace_obj",), "forms": ("winoground",)}, "none of these kinds can have the form"),
     ],
 )
 def test_wrong_wishes(arguments: dict[str, object], message: str) -> None:

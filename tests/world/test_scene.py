@@ -51,9 +51,7 @@ def test_any_other_text_is_refused_or_is_the_code_of_a_scene(text: str) -> None:
 
 
 def test_the_error_names_what_it_could_not_read() -> None:
-    with pytest.raises(
-        DataError, match=r"'dog-7' is not the name of a scene; `creperie world make` names its pictures"
-    ):
+    with pytest.raises(DataError, match=r"'dog-7' is not the name of a scene; use images of `creperie world make`"):
         decode("dog-7")
 
 

@@ -74,7 +74,7 @@ def _plain(tree: Any) -> Any:
 
 
 class _Grammar:
-    """A PCFG of binary rules with log probabilities; a tag may carry the unary chain above it (`NP+NNS`)."""
+    """A PCFG of binary rules with log probabilities; a tag may include the unary chain above it (`NP+NNS`)."""
 
     def __init__(self, trees: list[Any]) -> None:
         counts: Counter[tuple[str, str, str]] = Counter()
@@ -98,7 +98,7 @@ class _Grammar:
             self.rules[left].append((right, parent, math.log(n / totals[parent])))
 
     def best(self, tagged: list[tuple[str, str]]) -> Tree | None:
-        """Return the most probable tree of a tagged sentence; None if the grammar has none."""
+        """Return the most probable tree of (word, tag) pairs; None if the grammar has none."""
         n = len(tagged)
         chart: dict[tuple[int, int], dict[str, float]] = {}
         back: dict[tuple[int, int, str], Back] = {}
@@ -155,7 +155,7 @@ KNOWN = "stanford:FOLDER (with stanford-parser.jar and its models), benepar:MODE
 
 @dataclass(frozen=True)
 class ConstituencyParser:
-    """A parser, and the name under which its numbers are reported."""
+    """A parser, with the name under which its results are reported."""
 
     name: str
     parse: Callable[[str], Tree | None]
@@ -227,7 +227,8 @@ class LineParser:
         except OSError:
             answer = ""
         if not answer:
-            raise DataError("the parser ended without an answer", where=self.command[0], hint=" ".join(self.command))
+            hint = f"run it by hand: {' '.join(self.command)}"
+            raise DataError("the parser ended without an answer", where=self.command[0], hint=hint)
         return read_tree(answer, where=self.command[0]) if answer.startswith("(") else None
 
     def close(self) -> None:

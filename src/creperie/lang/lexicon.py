@@ -1,4 +1,4 @@
-"""The kind of thing that a noun names (by our own lists, things.json, then WordNet), and which words exclude which."""
+"""The kind of thing that a noun names (by the lists of things.json, then WordNet), and nouns that exclude others."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def kind_of(noun: str) -> str:
 
 @cache
 def listed_for(noun: str) -> tuple[str, ...]:
-    """Return replacements for a noun from our own lists: the rest of the group that begins with it."""
+    """Return the replacements that things.json lists for a noun: the rest of the group that begins with it, if any."""
     groups = [g for kind in KINDS for g in things()[kind] if g[0] == noun]
     return tuple(w for w in groups[0][1:] if w != noun) if groups else ()
 
@@ -115,15 +115,15 @@ def _is_clear(net: WordNet, noun: str) -> bool:
 
 
 @cache
-def _excluded(noun: str) -> frozenset[str]:
-    """Return words that cannot replace a noun in a foil: synonyms, hyponyms, hypernyms, parts and wholes."""
+def _related(noun: str) -> frozenset[str]:
+    """Return words that do not exclude a noun: its synonyms, hyponyms, hypernyms, parts and wholes."""
     net = open_wordnet()
-    banned: set[str] = set()
+    names: set[str] = set()
     for sense in net.senses(noun, "n")[:4]:
         related = [sense, *net.above(sense), *_below(net, sense, 3)]
         related += [p for symbol in _PARTS for p in net.follow(sense, symbol)]
-        banned |= {w.lower().replace("_", " ") for s in related for w in s.words}
-    return frozenset(banned)
+        names |= {w.lower().replace("_", " ") for s in related for w in s.words}
+    return frozenset(names)
 
 
 def _below(net: WordNet, synset: Synset, depth: int) -> Iterable[Synset]:
@@ -138,7 +138,7 @@ def excludes(noun: str, other: str) -> bool:
     >>> excludes("dog", "cat"), excludes("dog", "animal"), excludes("couch", "sofa")
     (True, False, False)
     """
-    return noun != other and other not in _excluded(noun) and noun not in _excluded(other)
+    return noun != other and other not in _related(noun) and noun not in _related(other)
 
 
 @cache

@@ -4,7 +4,7 @@
 assumed to speak of the same things. A candidate that differs in one place is judged by the words that differ: things
 and kinds of things, attributes, counts, actions, places. A candidate in which two words are exchanged is judged by the
 scene that it describes. The other captions of the image are taken to be true. Nothing is guessed: where no rule applies
-the answer is *unknown*, and an entailment model may be asked (`--nli`).
+the answer is *unknown*, and an entailment model may be used (`--nli`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ENTAILED: Final = "entailed"
 CONTRADICTED: Final = "contradicted"
 COMPATIBLE: Final = "compatible"
 UNKNOWN: Final = "unknown"
-Word = Literal["entailed", "contradicted", "compatible", "unknown"]
+Verdict = Literal["entailed", "contradicted", "compatible", "unknown"]
 DECIDABLE, UNDECIDABLE = "decidable", "not decidable"
 #: Longest replacement, in words, that is judged by its words.
 MOST_REPLACED = 4
@@ -52,13 +52,13 @@ _MANY = frozenset(("several", "many", "some", "multiple"))
 class Truth:
     """The verdict on a candidate, and its reason."""
 
-    word: Word
+    word: Verdict
     reason: str
 
 
 def truth(caption: str, candidate: str, others: Sequence[str] = (), doc: Any = None) -> Truth:
-    """Return whether the candidate is true whenever the caption is. `others` are true captions of the same image, `doc`
-    is the parse of the caption if there is one.
+    """Return the verdict on whether the candidate is true whenever the caption is. `others` are true captions of the
+    same image; `doc` is the caption's parse, if there is one.
 
     >>> truth("The cat is on the bed.", "The bed is below the cat.").word
     'entailed'
@@ -105,7 +105,7 @@ def _bare(text: str) -> list[str]:
 
 
 def _blocks(old: list[str], new: list[str]) -> list[tuple[list[str], list[str]]]:
-    """Return the differences as (removed words, added words); two that have only an article between them are merged."""
+    """Return the differences as (removed words, added words); those with only an article between them are merged."""
     blocks: list[tuple[list[str], list[str]]] = []
     between: list[str] = ["."]
     for op, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -129,7 +129,7 @@ def _parsed(caption: str) -> Any:
 
 
 def _tags(caption: str, doc: Any) -> dict[str, str]:
-    """Return the tag of every word; empty without a parser."""
+    """Return lower-cased word → Penn tag; empty if no parser is installed."""
     try:
         return {t.lower_: t.tag_ for t in (doc if doc is not None else _parsed(caption))}
     except CreperieError:
@@ -140,7 +140,9 @@ def _tags(caption: str, doc: Any) -> dict[str, str]:
 
 
 def _replaced(old: list[str], new: list[str], mentioned: frozenset[str], tags: dict[str, str]) -> Truth:
-    """Return the verdict on a replacement of words; `mentioned` are the words of the image's other captions."""
+    """Return the verdict on a replacement of words. `mentioned` are the words of the image's other captions and their
+    lemmas, `tags` the Penn tags of the caption's words.
+    """
     while len(old) > 1 and len(new) > 1 and old[-1] == new[-1]:
         old, new = old[:-1], new[:-1]
     edit = f"{' '.join(old)} → {' '.join(new)}"
@@ -155,11 +157,11 @@ def _replaced(old: list[str], new: list[str], mentioned: frozenset[str], tags: d
     before, after = old[-1], new[-1]
     tag = tags.get(before, "")
     if tag.startswith("NN") and not (len(old) > 1 and len(new) > 1 and _is_place(old[0])):
-        return _named(lemma(before, "NNS"), " ".join([*new[:-1], lemma(after, "NNS")]), mentioned, edit)
+        return _noun_replaced(lemma(before, "NNS"), " ".join([*new[:-1], lemma(after, "NNS")]), mentioned, edit)
     if tag.startswith("VB"):
-        return _done(lemma(old[0], tags.get(old[0], tag)), _base(new[0]), mentioned, edit)
+        return _verb_replaced(lemma(old[0], tags.get(old[0], tag)), _base(new[0]), mentioned, edit)
     if len(old) == len(new) == 1:
-        return _described(before, after, mentioned, edit)
+        return _attribute_replaced(before, after, mentioned, edit)
     if lemma(after, "NNS") in mentioned:
         return Truth(UNKNOWN, f"another caption of the image names it: {edit}")
     return Truth(COMPATIBLE, f"something else is said: {edit}")
@@ -179,12 +181,12 @@ def _counted(old: str, new: str, edit: str) -> Truth:
 
 
 def _adds_up(caption_words: Sequence[str]) -> bool:
-    """Return whether later counts sum to the first: `three cups, two … and one …`; True for fewer than three."""
+    """Return whether the counts after the first sum to it (`three cups, two … and one …`), or are fewer than two."""
     counts = [_COUNTS[w] for w in caption_words if w in _COUNTS]
     return len(counts) < 3 or sum(counts[1:]) == counts[0]
 
 
-def _named(old: str, new: str, mentioned: frozenset[str], edit: str) -> Truth:
+def _noun_replaced(old: str, new: str, mentioned: frozenset[str], edit: str) -> Truth:
     """Return the verdict on one noun replaced by another."""
     last = new.split()[-1]
     if is_above(new, old) or is_above(last, old):
@@ -209,7 +211,7 @@ def may_be_called(noun: str, other: str) -> bool:
     return in_one_group("same", noun, other) and not ("" not in genders and genders[0] != genders[1])
 
 
-def _described(old: str, new: str, mentioned: frozenset[str], edit: str) -> Truth:
+def _attribute_replaced(old: str, new: str, mentioned: frozenset[str], edit: str) -> Truth:
     """Return the verdict on one attribute replaced by another."""
     if new in mentioned:
         return Truth(COMPATIBLE, f"another caption of the image says it: {edit}")
@@ -232,7 +234,7 @@ def _known_actions() -> frozenset[str]:
     return frozenset(verb for group in facts()["together"] for verb in group)
 
 
-def _done(old: str, new: str, mentioned: frozenset[str], edit: str) -> Truth:
+def _verb_replaced(old: str, new: str, mentioned: frozenset[str], edit: str) -> Truth:
     """Return the verdict on one action replaced by another, with the same subject."""
     net = open_wordnet()
     if new in mentioned or in_one_group("together", old, new):
@@ -279,11 +281,11 @@ def _exchanged(caption: str, old: list[str], new: list[str], doc: Any) -> Truth:
     """Return the verdict on a caption in which two phrases are exchanged."""
     spans = exchanged_spans(old, new)
     if spans is None:
-        return Truth(UNKNOWN, "the words stand in another order")
+        return Truth(UNKNOWN, "the words are in another order")
     doc = doc if doc is not None else _parsed(caption)
     tokens = [t for t in doc if words(t.text)]
     if len(tokens) != len(old):
-        return Truth(UNKNOWN, "the words stand in another order")
+        return Truth(UNKNOWN, "the words are in another order")
     left, right = (tokens[end - 1] for _, end in spans)
     sides = [[t for t in tokens[a:b] if t.tag_ not in ("DT", "PRP$")] for a, b in spans]
     whole = any(len(side) > 1 and side[0].tag_[:2] == "JJ" for side in sides)
@@ -301,7 +303,7 @@ def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
         of = dimension_of(left.lower_)
         near = of == "colour" and in_one_group("same", left.lower_, right.lower_)
         same = near or (not apart and of == dimension_of(right.lower_) == "size")
-        word: Word = COMPATIBLE if same else CONTRADICTED if apart else UNKNOWN
+        word: Verdict = COMPATIBLE if same else CONTRADICTED if apart else UNKNOWN
         return Truth(word, f"each has the other's attribute: {edit}")
     first, second = (lemma(t.text, t.tag_) for t in (left, right))
     if is_above(first, second) or is_above(second, first):
@@ -347,15 +349,15 @@ def _spatial_truth(first: Spatial, second: Spatial) -> Truth:
 def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
     """Return whether text alone separates the true captions of an item from its false ones, and the reason if not.
 
-    Decidable: the true captions entail each other, in one direction at least, and every false one is contradicted by
-    one of them. Not decidable: some pair of captions is known to be related otherwise. Otherwise unknown.
+    "decidable": the first true caption and each other one entail each other, in one direction at least, and every false
+    caption is contradicted by a true one. "not decidable": some pair is known to be related otherwise. Else "unknown".
 
     >>> decidability(["The cat is on the bed.", "The bed is below the cat."], ["The cat is under the bed."])[0]
     'decidable'
     >>> decidability(["The cat is on the bed.", "The bed is below the cat."], ["The cat is near the bed."])
     ('not decidable', 'the relation implies it: is on / is near')
     """
-    verdicts: list[tuple[Word, Truth]] = []
+    verdicts: list[tuple[Verdict, Truth]] = []
     for other in true[1:]:
         both = (truth(true[0], other), truth(other, true[0]))
         verdicts.append((ENTAILED, _first(both, ENTAILED)))
@@ -368,7 +370,7 @@ def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
     return (UNKNOWN, amiss[0].reason) if amiss else (DECIDABLE, "")
 
 
-def _first(verdicts: Iterable[Truth], wanted: Word) -> Truth:
-    """Return the first verdict with this word, or else the first one."""
+def _first(verdicts: Iterable[Truth], wanted: Verdict) -> Truth:
+    """Return the first verdict whose word is the wanted one, or else the first verdict."""
     every = list(verdicts)
     return next((one for one in every if one.word == wanted), every[0])

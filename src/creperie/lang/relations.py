@@ -70,7 +70,7 @@ class Spatial:
         return self if self.subject == subject else self.converse()
 
     def entails(self, other: Spatial) -> bool:
-        """Return whether the other follows from this: the same relation, its converse, or a weaker one.
+        """Return whether the other statement follows from this one: the same relation, its converse, or a weaker one.
 
         >>> behind = spatial("The apple is behind the cake.")
         >>> behind.entails(spatial("The cake is ahead of the apple."))
@@ -127,7 +127,9 @@ def implied(relation: str) -> frozenset[str]:
 
 @cache
 def excluded(relation: str) -> frozenset[str]:
-    """Return the relations that this one excludes for the same pair: opposites, and the converse unless a synonym."""
+    """Return the relations that this one excludes for the same pair: its opposites, and its converse unless the two are
+    synonyms.
+    """
     known = relations().get(relation, {})
     opposite = equivalent(known.get("converse", relation))
     others = frozenset().union(*(equivalent(r) for r in known.get("excludes", ())))

@@ -14,12 +14,12 @@ from typing import Any
 from creperie.lang.inflection import lemma
 from creperie.lang.lexicon import facts, kind_of
 
-#: Dependencies of words before a noun that describe it.
-_SAID = frozenset(("amod", "nummod", "compound", "nmod", "poss"))
-#: `next to`, `close to`: the word before `to` carries the relation.
+#: Dependency labels of the words that describe a noun.
+_DESCRIBING = frozenset(("amod", "nummod", "compound", "nmod", "poss"))
+#: Words before `to` that form one preposition with it: `next to`, `close to`.
 _WITH_TO = frozenset(("next", "close", "adjacent", "opposite"))
 _PREPOSITIONS = frozenset(("to", "with", "at", "in", "on", "against", "by", "near", "of"))
-_UNSAID = frozenset(("is", "are", "was", "were", "that", "who", "which", "a", "an", "the", "another"))
+_IGNORED = frozenset(("is", "are", "was", "were", "that", "who", "which", "a", "an", "the", "another"))
 
 
 @cache
@@ -53,7 +53,7 @@ def describes_same_scene(doc: Any, left: Any, right: Any, exchange: str) -> bool
     after = before.copy()
     one, other = (t.head.i if exchange == "attributes" else t.i for t in (left, right))
     if not (after.degree(one) if one in after else 0) or not (after.degree(other) if other in after else 0):
-        return False  # their relations are not known
+        return False  # no relation of one of the two is known
     names, attributes = ({i: after.nodes[i][part] for i in (one, other)} for part in ("name", "said"))
     if exchange == "attributes":
         after.nodes[one]["said"] = attributes[one] - {left.lower_} | {right.lower_}
@@ -68,7 +68,7 @@ def describes_same_scene(doc: Any, left: Any, right: Any, exchange: str) -> bool
 
 def _are_together(doc: Any, one: Any, other: Any) -> bool:
     """Return whether two people or animals of one name are together or look at each other: `a dog plays in the sand
-    with a dog`. This needs no parse: `with` may hang on the sand.
+    with a dog`. Only words are compared, because a parse may attach `with` to the sand.
     """
     base = lemma(one.text, one.tag_)
     if base != lemma(other.text, other.tag_) or kind_of(base) not in ("person", "animal"):
@@ -80,9 +80,9 @@ def _are_together(doc: Any, one: Any, other: Any) -> bool:
 def _is_mirrored(doc: Any, left: Any, right: Any) -> bool:
     """Return whether the exchange only swaps the two sides of a symmetric relation.
 
-    This needs no parse: parsers take `a blue dress walks` for a noun phrase.
+    Only words are compared, because parsers take `a blue dress walks` for a noun phrase.
     """
-    tokens = [t for t in doc if t.text == "," or not (t.is_punct or t.dep_ == "det" or t.lower_ in _UNSAID)]
+    tokens = [t for t in doc if t.text == "," or not (t.is_punct or t.dep_ == "det" or t.lower_ in _IGNORED)]
     words = [{",": "and", "wearing": "in"}.get(t.lower_, t.lower_) for t in tokens]
     places = {t.i: k for k, t in enumerate(tokens)}
     if left.i not in places or right.i not in places:
@@ -119,7 +119,7 @@ def scene_graph(doc: Any) -> Any:
     graph = MultiDiGraph()
     for token in doc:
         if token.tag_[:2] in ("NN", "PR") and token.dep_ not in ("compound", "npadvmod") and not _is_verb(token):
-            attributes = frozenset(c.lower_ for c in token.children if c.dep_ in _SAID)
+            attributes = frozenset(c.lower_ for c in token.children if c.dep_ in _DESCRIBING)
             graph.add_node(token.i, name=lemma(token.text, token.tag_), said=attributes, does=frozenset())
     acting: dict[int, set[str]] = {}
     for relation, both_ways, one, other in _relations(doc):
@@ -161,14 +161,14 @@ def _relations(doc: Any) -> Iterator[tuple[str, bool, Any, Any]]:
             name, head = whole_preposition(token)
             doing = verb_base(head) if _is_verb(head) else ""
             for thing in (t for c in token.children if c.dep_ == "pobj" for t in _objects(c)):
-                for holder in doers(head) if doing else _with_others(head):
+                for holder in doers(head) if doing else _if_noun(head):
                     yield f"{doing} {name}", holds_both_ways(doing, name), holder, thing
         if token.dep_ == "conj" and token.tag_.startswith("NN") and token.head.tag_.startswith("NN"):
             yield "and", True, token.head, token
 
 
 def whole_preposition(token: Any) -> tuple[str, Any]:
-    """Return a preposition with the words that belong to it, and its head."""
+    """Return a preposition with the words that belong to it (`in front of`), and the word that it depends on."""
     head = token.head
     if token.lower_ == "to" and head.lower_ in _WITH_TO:
         return f"{head.lower_} to", head.head
@@ -178,13 +178,13 @@ def whole_preposition(token: Any) -> tuple[str, Any]:
 
 
 def _objects(token: Any) -> list[Any]:
-    """Return a noun and the nouns joined to it by `and`; for the `by` of a passive, its object."""
+    """Return a noun and the nouns joined to it by `and`; for the `by` of a passive, those of its object."""
     if token.dep_ == "agent":
         return [t for c in token.children if c.dep_ == "pobj" for t in _objects(c)]
     return [token, *(t for c in token.rights if c.dep_ == "conj" and c.tag_[:2] == "NN" for t in _objects(c))]
 
 
-def _with_others(noun: Any) -> list[Any]:
+def _if_noun(noun: Any) -> list[Any]:
     return [noun] if noun.tag_[:2] in ("NN", "PR") else []
 
 
@@ -194,7 +194,7 @@ def doers(verb: Any) -> list[Any]:
     if own:
         return own
     if verb.dep_ in ("acl", "relcl") or (verb.dep_ in ("ROOT", "amod") and verb.head.tag_.startswith("NN")):
-        return _with_others(verb.head)
+        return _if_noun(verb.head)
     return doers(verb.head) if verb.dep_ in ("conj", "xcomp", "advcl") and verb.head != verb else []
 
 

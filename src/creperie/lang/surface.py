@@ -15,7 +15,7 @@ _TRACE = re.compile(r" (?:[,.;:!?']|[nN]')|[`'-][`'LRlr]")  # part of every matc
 _QUOTES = re.compile(r"[\"“”„«»]")
 _ENDS = (".", "!", "?")
 
-#: untidy mark → whether the caption has it. Each counts one in `untidiness`.
+#: Untidy mark → a test whether a caption has it. `untidiness` counts them.
 MARKS: Mapping[str, Callable[[str], bool]] = {
     "no final period": lambda text: not text.rstrip().endswith(_ENDS),
     "lower-case start": lambda text: text.lstrip()[:1].islower(),

@@ -38,7 +38,7 @@ class Tree:
 
 
 def read_tree(brackets: str, *, where: str = "") -> Tree:
-    """Return the tree in a text of Penn brackets.
+    """Return the tree in a text of Penn brackets; raise a DataError if the text is not one tree.
 
     >>> tree = read_tree("(S (NP (DT a) (NN dog)) (VP (VBZ runs)))")
     >>> [node.label for node in tree.nodes()]
@@ -111,11 +111,15 @@ SIGMA = 1.0
 
 
 def kernel(x: Tree, y: Tree, *, lam: float = LAMBDA, sigma: float = SIGMA) -> float:
-    """Return the tree kernel: the sum of delta over all pairs of nodes."""
+    """Return the tree kernel: the sum of delta over all pairs of nodes of the two trees.
+
+    delta is 0 if the labels differ, else `lam` times a product over the children of the first node: `sigma` plus the
+    sum of delta with all children of the second node.
+    """
     left, right = _numbered(x), _numbered(y)
     deltas: dict[tuple[int, int], float] = {}
     total = 0.0
-    # Children come before their parents, so every delta is computed once.
+    # children come before their parents, so every delta is computed once
     for i, (label, children) in enumerate(left):
         for j, (other, others) in enumerate(right):
             if label != other:

@@ -68,7 +68,9 @@ class WordNet:
             level = [up for s in level for up in self.follow(s, HYPERNYM)]
 
     def antonyms(self, lemma: str, pos: str) -> list[str]:
-        """Return antonyms of a word in its two most frequent senses; for an adjective without any, of similar ones."""
+        """Return the antonyms of a word in its two most frequent senses; for an adjective that has none, those of
+        similar adjectives.
+        """
         opposites: dict[str, None] = {}
         for synset in self.senses(lemma, pos)[:2]:
             for word in self._opposites(synset, lemma):

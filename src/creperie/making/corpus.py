@@ -70,8 +70,9 @@ class WordCounts:
         return sum(known) / len(known) if known else 0.0
 
     def fits_scene(self, word: str, scene: Iterable[str], least: float = -math.inf) -> bool:
-        """Return True if the corpus has the word, has it with no word of the scene much more rarely than by chance, and
-        its mean association with the scene exceeds `least`; also True if the corpus is too small to say.
+        """Return True if a word fits a scene: it is not rare, shares captions with each word of the scene about as
+        often as by chance or more often, and its mean association with them exceeds `least`. Also True if the corpus is
+        too small to say.
         """
         if not self.knows_enough:
             return True

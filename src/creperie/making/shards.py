@@ -172,5 +172,6 @@ def _read_shard(folder: Path) -> ShardOnDisk:
         shard, digest = parse_shard(job["shard"]), str(document["outcomes"]["sha256"])
         ledger = dict(document.get("ledger", {}))
     except (CreperieError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
-        raise DataError(f"is not the record of a shard ({type(e).__name__}: {e})", where=str(path)) from None
+        what = f"is not the record of a shard ({type(e).__name__}: {e})"
+        raise DataError(what, where=str(path), hint="make the shard again") from None
     return ShardOnDisk(folder, shard, job, request, digest, ledger)

@@ -16,7 +16,7 @@ SILENT = frozenset({"a", "an", "the", "is", "are", "was", "were", "being"})
 _TOKEN = re.compile(r"[\w'-]*\w")
 #: Number of senses of a word that are used; rare senses are misleading.
 SENSES = 3
-#: Kinds of which a photograph usually shows one thing, so that two nouns exclude each other; not clothes or places.
+#: Kinds of things for which two nouns exclude each other, since a photograph usually shows one of them; not clothes.
 ONE_THING = frozenset(("animal", "vehicle", "gear", "furniture", "handheld", "food"))
 
 

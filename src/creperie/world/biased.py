@@ -47,12 +47,13 @@ class Shown:
         return cls(scene, Graph(scene), form, plan, write_sentence(form, plan))
 
 
+#: A function that returns the caption and a foil; None if it cannot be applied to the caption.
 Spoil = Callable[[Shown, Dice], tuple[str, str] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class BiasedKind:
-    """A kind of biased foil: whose it is, what it does, its give-away, and the clean kinds it starts from."""
+    """A kind of biased foil: the benchmark it imitates, what it does, its give-away, and the clean kinds it uses."""
 
     family: str
     says: str

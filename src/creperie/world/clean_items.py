@@ -1,4 +1,4 @@
-"""Items from twins: which of the two scenes is shown is a fair coin, and so is everything else that could be a cue."""
+"""Items from twins: a fair coin decides which of the two scenes is shown, and chance all else that could be a cue."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def _quad(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
 
 
 def _in_two_wordings(kind: str, twins: Twins, dice: Dice, form: str, foils: tuple[int, ...]) -> MadeItem | None:
-    """Return an item with two true captions, and foils in the wordings whose indices are `foils`."""
+    """Return an item with a true caption in each of two wordings, and foils in those with the indices `foils`; None if
+    two captions are equal.
+    """
     wordings = two_wordings(kind, twins, dice)
     shown = dice.roll(2)
     captions = *(say(twins, shown, plans) for plans in wordings), *(say(twins, 1 - shown, wordings[k]) for k in foils)
@@ -69,7 +71,9 @@ def _in_two_wordings(kind: str, twins: Twins, dice: Dice, form: str, foils: tupl
 
 
 def _half(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
-    """Return an item of half-truths: a short true caption, and the same with a true and with a false detail."""
+    """Return a half-truth item of three captions: a short true one, the same with a true detail, and the same with a
+    false detail; None if two are equal.
+    """
     plans = one_wording(twins, dice)
     shown = dice.roll(2)
     assert twins.base is not None

@@ -13,7 +13,7 @@ _BLOCK = 1024
 
 
 def key_of(name: str) -> int:
-    """Return a number for a name, as part of a seed: adding names never changes the streams of the others."""
+    """Return a number for a name, as part of a seed; a new name does not change the numbers of the others."""
     return zlib.crc32(name.encode())
 
 
@@ -66,7 +66,7 @@ class Dice:
         return Tape([self.roll(1 << 32) for _ in range(256)])
 
 
-class TapeEnd(Exception):  # noqa: N818  (no error: the player gives up and the caller draws again)
+class TapeEnd(Exception):  # noqa: N818  (not an error: the layout gives up and the caller draws again)
     """Raised when all numbers of a tape are used up."""
 
 

@@ -24,7 +24,7 @@ _ONE_WAY = ("left", "right", "above", "below", "front", "behind", "pushes", "pul
 
 @dataclass(frozen=True, slots=True)
 class CleanKind:
-    """A kind of clean foil: the benchmark that introduced it, what it does, and the forms in which it comes."""
+    """A kind of clean foil: the benchmark that introduced it, what it does, and the forms of item it can have."""
 
     family: str
     says: str
@@ -168,7 +168,7 @@ def _both_patterned(a: Look, b: Look) -> bool:
 
 
 def add_obj(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins whose captions differ only in the third thing that they add, each naming that of its scene."""
+    """Propose twins that differ in their third thing, which each caption adds to what is true of both scenes."""
     draft = sampler.draft(_any_relation(sampler), bystander=100)
     if draft is None or draft.relation in GIVING:
         return None
@@ -185,7 +185,7 @@ def add_obj(sampler: Sampler) -> TwinDrafts | None:
 
 
 def add_att(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins whose captions are the same but for an added attribute, of the same thing or of different ones."""
+    """Propose twins whose captions are equal except for one added attribute each, of one thing or of two."""
     draft = sampler.draft(_any_relation(sampler))
     if draft is None or draft.looks[0].kind == draft.looks[1].kind:
         return None
@@ -241,7 +241,7 @@ def dative(sampler: Sampler) -> TwinDrafts | None:
 
 
 def negation(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins that differ in what is absent, or in a relation that does not hold: both captions are negated."""
+    """Propose twins that differ in what is absent, or in a relation that does not hold; both captions negate."""
     if sampler.dice.chance(35):
         return _denied_relation(sampler)
     draft = sampler.draft(sampler.dice.pick(SPATIAL))
@@ -308,9 +308,9 @@ def count(sampler: Sampler) -> TwinDrafts | None:
 
 
 def confusion(sampler: Sampler) -> TwinDrafts | None:
-    """Propose twins of six things, of three kinds and three colours twice each: two of them exchange their colours.
+    """Propose twins of six things, with three kinds and three colours, each twice: two things exchange their colours.
 
-    All words of both captions fit something in either scene; only the binding of colour to thing differs.
+    Every word of both captions fits something in both scenes; only the binding of colour to thing differs.
     """
     a, b, c = sampler.dice.shuffled(UNWRITTEN)[:3]
     free = [x for x in sampler.colours(a) if x in sampler.colours(b) and x in sampler.colours(c)]
@@ -343,5 +343,5 @@ CLEAN: dict[str, CleanKind] = {
     "depth": CleanKind("crowd", "things stand in another order from front to back", depth, _SAME_WORDS),
     "text": CleanKind("crowd", "a sign says another word, or two exchange theirs", text, _SAME_WORDS),
     "count": CleanKind("crowd", "there are more or fewer of some things", count, _SAME_WORDS),
-    "confusion": CleanKind("crowd", "of six things two exchange colours that others have too", confusion, _SAME_WORDS),
+    "confusion": CleanKind("crowd", "two of six things exchange colours that others have too", confusion, _SAME_WORDS),
 }

@@ -30,7 +30,9 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class SceneDraft:
-    """A scene without positions: the first looks are the arguments of the relation, in order; others stand by."""
+    """A scene without positions: the first looks are the arguments of the relation, in order; the others are
+    bystanders.
+    """
 
     looks: tuple[Look, ...]
     relation: str

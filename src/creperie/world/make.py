@@ -98,10 +98,10 @@ class World:
         object.__setattr__(self, "kinds", kinds_named(self.kinds))
         object.__setattr__(self, "forms", FORMS if "all" in self.forms else self.forms)
         if not SMALLEST <= self.size <= LARGEST:
-            raise UsageError(f"pictures are {SMALLEST} to {LARGEST} pixels wide, not {self.size}")
+            raise UsageError(f"`size=` must be {SMALLEST} to {LARGEST} pixels, not {self.size}")
         if not self.subsets():
             forms = ", ".join(self.forms)
-            raise UsageError(f"no kind that was asked for comes in the form {forms}", hint="see `creperie world kinds`")
+            raise UsageError(f"none of these kinds can have the form {forms}", hint="see `creperie world kinds`")
 
     def subsets(self) -> list[tuple[str, str, str]]:
         """Return (subset, kind, form) for each subset: the kind's name, with the form unless it is choice."""
@@ -114,12 +114,12 @@ class World:
 
 
 def forms_of(kind: str) -> tuple[str, ...]:
-    """Return the forms in which a kind comes."""
+    """Return the forms of item that a kind can have."""
     return CLEAN[kind].forms if kind in CLEAN else (CHOICE,)
 
 
 def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the kinds that names of kinds and of groups refer to, without duplicates.
+    """Return the kinds with these names or in the groups with these names, without duplicates.
 
     >>> kinds_named(["hit-or-be-hit", "swap_obj"])
     ('active_passive', 'dative', 'swap_obj')
@@ -172,7 +172,7 @@ INFO = Info(
     title="The rendered world of creperie",
     description=(
         "Drawn scenes of two to eight things with captions and foils whose truth is proved by the scene graph. "
-        "The clean kinds cannot be told by their text; the biased kinds show the give-aways of older benchmarks."
+        "The text of a clean foil does not reveal it; the biased kinds have the give-aways of older benchmarks."
     ),
     licence="CC0-1.0",
     source="made by creperie",
@@ -180,8 +180,8 @@ INFO = Info(
 
 
 def check_world(bench: Benchmark, progress: Progress = silent) -> list[Finding]:
-    """Check every caption against every image of its item; return the items whose image or caption contradicts their
-    match matrix, or cannot be read.
+    """Check every caption against every image of its item; return a finding for each caption whose truth contradicts
+    the match matrix, and for each image or caption that cannot be read.
     """
     findings: list[Finding] = []
     with progress("check the world", len(bench), "items") as advance:
@@ -227,14 +227,14 @@ class WorldExample:
 def training_pairs(
     n: int, seed: int = 0, split: str = "train", *, size: int = 64, kinds: Sequence[str] = tuple(CLEAN)
 ) -> Iterator[WorldExample]:
-    """Yield n examples, the same for the same seed and split. Twins follow each other, so that batches hold both.
+    """Yield n examples, the same for the same seed and split. Twins are adjacent, so that batches contain both.
 
     >>> first, second = training_pairs(2, seed=1)
     >>> first.image.shape, first.caption == second.foil
     ((64, 64, 3), True)
     """
     if n < 0:
-        raise UsageError(f"cannot make {n} examples")
+        raise UsageError(f"`n=` must be at least 0, not {n}")
     if split not in SPLITS:
         raise unknown("split", split, SPLITS)
     for kind in kinds:

@@ -20,7 +20,7 @@ from creperie.world.sprites import (
     Sprite,
     count_labels,
     pixels_from_sums,
-    sister,
+    shade_of,
     sprite,
 )
 
@@ -32,9 +32,9 @@ Strokes = list[tuple[tuple[int, int, int, int], int, tuple[int, ...], bool]]
 
 
 def render(scene: Scene, size: int = 64) -> np.ndarray:
-    """Return the image of a scene: (size, size, 3) uint8."""
+    """Return the image of a scene: (size, size, 3) uint8. The size is 32 to 1024 pixels."""
     if not SMALLEST <= size <= LARGEST:
-        raise UsageError(f"pictures are {SMALLEST} to {LARGEST} pixels wide, not {size}")
+        raise UsageError(f"`size=` must be {SMALLEST} to {LARGEST} pixels, not {size}")
     picture = backdrop(scene.backdrop, size).copy()
     for thing in scene.things:
         if thing.y >= GROUND:
@@ -169,7 +169,7 @@ def strokes_of(scene: Scene) -> tuple[list[Strokes], list[Strokes]]:
 
 def _arm(agent: Thing, points: tuple[int, ...]) -> Strokes:
     colour = COLOURS[agent.colour]
-    hand = sister(colour, 78) if agent.colour in ("white", "yellow", "pink") else sister(colour, 128)
+    hand = shade_of(colour, 78) if agent.colour in ("white", "yellow", "pink") else shade_of(colour, 128)
     return [((*colour, 255), 9, points, True), ((*hand, 255), 13, (*points[-2:], *points[-2:]), True)]
 
 

@@ -104,7 +104,7 @@ def _stands_on(a: Thing, b: Thing) -> bool:
 
 
 def _covers(front: Thing, back: Thing, box_f: Box, box_b: Box, gap_x: int, gap_y: int) -> bool:
-    """Return whether the front thing stands clearly lower and hides 15 to 55 % of the other."""
+    """Return whether the front thing stands clearly lower in the image and hides 15 to 55 % of the other."""
     width, height = MEASURES[back.kind, back.size]
     hidden = -gap_x * -gap_y * 100 if gap_x < 0 and gap_y < 0 else 0
     tall = MEASURES[front.kind, front.size][1]
@@ -117,7 +117,10 @@ def has_front(thing: Thing) -> bool:
 
 
 def spatial(word: str, place: str, gap: int, a: Thing, b: Thing) -> Verdict:
-    """Return whether a word is true of two things so placed. Converses agree: front of (a, b), behind of (b, a)."""
+    """Return whether a word is true of two things at this place and squared gap; None if undecided.
+
+    Converses agree: `front` of (a, b) and `behind` of (b, a).
+    """
     if word in ("front", "behind") and place not in CONTACT and place not in ("ABOVE", "BELOW"):
         return None if has_front(a) or has_front(b) else False
     if word == "near":

@@ -95,7 +95,9 @@ class Sampler:
         return self.dice.pick(PATTERNS[1:])
 
     def draft(self, relation: str, pools: Pools | None = None, bystander: int = 45) -> SceneDraft | None:
-        """Return a draft of things in a relation; in `bystander` percent of cases with others, up to eight in all."""
+        """Return a draft of things in a relation, in `bystander` percent of cases with others, up to eight in all; None
+        if no kind is left for a role.
+        """
         dice = self.dice
         kinds: list[str] = []
         for pool in pools or ROLES[relation]:

@@ -98,7 +98,7 @@ def content_number(scene: Scene) -> int:
 
 
 def decode(code: str) -> Scene:
-    """Return the scene that a code stands for; raise a DataError if it is not valid."""
+    """Return the scene that a code describes; raise a DataError if it is not valid."""
     number = 0
     for letter in code:
         digit = _DIGITS.find(letter)
@@ -132,12 +132,14 @@ def _pop_thing(number: int, code: str) -> tuple[int, Thing]:
 
 
 def _not_a_scene(code: str) -> DataError:
-    hint = "`creperie world make` names its pictures by their scenes"
+    hint = "use images of `creperie world make`, which names them after their scenes"
     return DataError(f"{code!r} is not the name of a scene", hint=hint)
 
 
 def area_of(thing: Thing, part: str) -> tuple[int, int, int, int] | None:
-    """Return (left, top, right, bottom) of a part: the `surface` on which things can stand, or the `interior`."""
+    """Return (left, top, right, bottom) of a thing's `surface`, on which others can stand, or `interior`; None if it
+    has none.
+    """
     place = getattr(KINDS[thing.kind], part)
     if place is None:
         return None

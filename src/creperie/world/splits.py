@@ -38,7 +38,9 @@ def novel_colour(kind: str, colour: str) -> bool:
 
 
 def novel_triple(subject: str, relation: str, thing: str) -> bool:
-    """Return whether this triple is held out for the test split. Of converse relations, use left, above and front."""
+    """Return whether this triple is held out for the test split. Right, below and behind must be given as their
+    converses.
+    """
     return (3 * _KIND[subject] + 5 * _KIND[thing] + 7 * _RELATION[relation]) % 11 == 0
 
 

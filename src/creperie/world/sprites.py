@@ -130,7 +130,7 @@ def pattern_marks(pattern: str, shape: tuple[int, int], canvas: int) -> np.ndarr
     raise KeyError(pattern)
 
 
-def sister(colour: Rgb, percent: int) -> Rgb:
+def shade_of(colour: Rgb, percent: int) -> Rgb:
     """Return a darker (under 100) or lighter (over 100) shade of a colour."""
     if percent <= 100:
         return tuple(c * percent // 100 for c in colour)  # type: ignore[return-value]
@@ -141,14 +141,14 @@ def mark_colour(colour: str) -> Rgb:
     base = COLOURS[colour]
     if colour == "white":
         return (150, 150, 158)
-    return sister(base, 55) if colour in PALE else sister(base, 175)
+    return shade_of(base, 55) if colour in PALE else shade_of(base, 175)
 
 
 @cache
 def weighted_palette(colour: str) -> np.ndarray:
-    """Return for each paint, on a thing of this colour, red, green and blue times alpha, and alpha."""
+    """Return one row per paint, for a thing of this colour: red, green and blue times alpha, and alpha."""
     base = COLOURS[colour]
-    own = {"main": base, "shade": sister(base, 78), "tint": sister(base, 130), "deep": sister(base, 46)}
+    own = {"main": base, "shade": shade_of(base, 78), "tint": shade_of(base, 130), "deep": shade_of(base, 46)}
     table = np.zeros((len(PAINTS), 4), np.int64)
     table[LABEL["mark"]] = (*mark_colour(colour), 255)
     for name, rgb in own.items():
@@ -160,7 +160,7 @@ def weighted_palette(colour: str) -> np.ndarray:
 
 
 def count_labels(labels: np.ndarray, times: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels that occur (0 excluded), and how many of the times × times samples of each pixel have each."""
+    """Return the labels that occur, except 0, and how many of the times × times samples of each pixel have each."""
     high, wide = labels.shape[0] // times, labels.shape[1] // times
     used = np.flatnonzero(np.bincount(labels.ravel(), minlength=2)[1:]) + 1
     counts = np.zeros((high, wide, len(used)), np.int64)

@@ -51,8 +51,8 @@ class LogicalForm:
 CONVERSE = {"left": "right", "right": "left", "above": "below", "below": "above", "front": "behind", "behind": "front"}
 SYMMETRIC = frozenset({"near", "far"})
 
-#: shown action → actions between its agent and patient that are undecided; all others are false.
-_OPEN: dict[str, frozenset[str]] = {
+#: Action of a scene → other actions of its agent on its patient that the image does not decide; all others are false.
+_UNDECIDED: dict[str, frozenset[str]] = {
     "pushes": frozenset({"holds", "follows"}),
     "pulls": frozenset({"holds"}),
     "carries": frozenset({"holds"}),
@@ -76,7 +76,7 @@ class Graph:
         return frozenset(thing.size for thing in self.things)
 
     def holds(self, relation: str, args: tuple[int, ...]) -> Verdict:
-        """Return whether this relation is true of these things; None if that is undecided."""
+        """Return whether the relation holds between the things with these indices; None if that is undecided."""
         if relation in GIVING:
             return self._gives(relation, args)
         if relation == "depth":  # from front to back
@@ -84,12 +84,14 @@ class Graph:
         a, b = args
         if relation == "faces":
             return self._faces(a, b)
-        if relation in _OPEN:
+        if relation in _UNDECIDED:
             return self._acts(relation, a, b)
         return spatial(relation, self.places[a][b], self.gaps[a][b], self.things[a], self.things[b])
 
     def _gives(self, action: str, args: tuple[int, ...]) -> Verdict:
-        """Return whether giver, gift and taker do this; None for the other way to give, as throwing is also handing."""
+        """Return whether the things, as giver, gift and taker, take part in this action; None if the scene shows the
+        other way of giving, or the first only holds the second.
+        """
         if self.action == "holds" and self.roles == args[:2]:
             return None
         if self.action not in GIVING or self.roles != args:
@@ -98,13 +100,13 @@ class Graph:
 
     def _acts(self, action: str, a: int, b: int) -> Verdict:
         if self.action and (a, b) == (0, 1):
-            return True if self.action == action else None if action in _OPEN[self.action] else False
+            return True if self.action == action else None if action in _UNDECIDED[self.action] else False
         if self.action == "pulls" and action == "follows" and (a, b) == (1, 0):
             return None  # what is pulled may be called a follower
         return self._might_follow(a, b) if action == "follows" else False
 
     def _might_follow(self, a: int, b: int) -> Verdict:
-        """Return None (undecided) if both face the same way, one behind the other, as if they walked, else False."""
+        """Return None (undecided) if `a` may seem to follow `b`, because both face the same way; else False."""
         if not KINDS[self.things[b].kind].animate or self.things[a].facing != self.things[b].facing:
             return False
         return False if self._faces(a, b) is False else None
@@ -126,7 +128,9 @@ class Graph:
         return any(low < t.x < high and t.y > level for t in others)
 
     def fits(self, desc: Desc, thing: Thing) -> Verdict:
-        """Return whether a description fits a thing. Big and small are decided only if the scene has both."""
+        """Return whether a description fits a thing; None if undecided. Big and small are decided only if the scene has
+        both.
+        """
         if desc.kind != thing.kind or (desc.colour or thing.colour) != thing.colour:
             return False
         if (desc.pattern or thing.pattern) != thing.pattern:
@@ -159,8 +163,8 @@ def evaluate(form: LogicalForm, graph: Graph) -> Verdict:
 
 
 def _some_assignment(form: LogicalForm, graph: Graph) -> Verdict:
-    """Return True if some assignment of distinct things satisfies all facts, False if none can. A negated fact must
-    hold for every assignment.
+    """Return True if some assignment of distinct things to the descriptions satisfies all facts, False if none does,
+    None if undecided. A negated fact is decided only if it has the same truth in every assignment.
     """
     candidates: list[Sequence[tuple[int, Verdict]]] = []
     for desc in form.things:
@@ -174,17 +178,19 @@ def _some_assignment(form: LogicalForm, graph: Graph) -> Verdict:
         chosen = [k for k, _ in assignment]
         if len(set(chosen)) < len(chosen):
             continue
-        verdict = _bears_out(form, graph, chosen, denials)
+        verdict = _satisfies(form, graph, chosen, denials)
         if verdict is not False:
             best = best or (verdict if all(v for _, v in assignment) else None)
     if best is False or not denials:
         return best
-    # "A cat is not left of a box": true if no such pair is left of, false if every such pair is.
+    # "A cat is not left of a box": true if no cat is left of a box, false if every cat is left of every box.
     return None if len(denials) > 1 else _and(best, denials.pop())
 
 
-def _bears_out(form: LogicalForm, graph: Graph, chosen: list[int], denials: set[Verdict]) -> Verdict:
-    """Return whether these things satisfy all asserted facts; verdicts on negated facts are added to `denials`."""
+def _satisfies(form: LogicalForm, graph: Graph, chosen: list[int], denials: set[Verdict]) -> Verdict:
+    """Return whether the chosen things satisfy all facts that are not negated. If they do or may, the verdicts on
+    the negated ones are added to `denials`.
+    """
     result: Verdict = True
     denied: list[Verdict] = []
     for fact in form.facts:

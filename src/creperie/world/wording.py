@@ -26,13 +26,13 @@ from creperie.world.grammar import (
 from creperie.world.truth import LogicalForm
 from creperie.world.twins import Twins
 
-#: kind → the two groups of constructions that it contrasts; other kinds take any two.
+#: kind → the two groups of constructions that it contrasts; other kinds take any two of _GROUPS.
 TWO_WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "spatial": (DIRECT, TURNED),
     "active_passive": (DIRECT, TURNED),
     "dative": (DATIVE, DOUBLE),
 }
-_ROADS = (DIRECT + DATIVE, TURNED + GIVING_TURNED, DOUBLE)
+_GROUPS = (DIRECT + DATIVE, TURNED + GIVING_TURNED, DOUBLE)
 
 PlanPair = tuple[SentencePlan, SentencePlan]
 
@@ -65,7 +65,7 @@ def two_wordings(kind: str, twins: Twins, dice: Dice) -> tuple[PlanPair, PlanPai
 
     A pair has one plan for each claim; writing a claim by both pairs gives two paraphrases.
     """
-    ways = TWO_WAYS.get(kind) or tuple(dice.shuffled(_ROADS)[:2])
+    ways = TWO_WAYS.get(kind) or tuple(dice.shuffled(_GROUPS)[:2])
     first_style = draw_style(twins, dice)
     second_style = replace(first_style, flavour=dice.roll(FLAVOURS), tail=dice.roll(TAILS))
     first = _pair(twins, first_style, ways[0], (), dice)

@@ -149,7 +149,7 @@ def estimate_cost(maker: LLMMaker, sources: Sequence[SourceCaption]) -> dict[str
 
 
 def count(uri: str, asked: Iterable[tuple[PromptStep, str]], tries: int = TRIES) -> dict[str, Any]:
-    """Return the estimate for questions about captions, each of which may be asked up to `tries` times."""
+    """Return the estimated cost of questions about captions; in the worst case, each is asked `tries` times."""
     fixed: dict[str, tuple[float, float]] = {}
     calls, tokens_in, tokens_out = 0, 0.0, 0.0
     for step, caption in asked:
