@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class CiOutputs:
     """The options for continuous integration: the baseline to compare with, and the files to write."""
 
-    baseline: Path | None = option(None, "An earlier `audit --json`: fail only when worse.", metavar="FILE")
+    baseline: Path | None = option(None, "Fail only if worse than this file of `audit --json`.", metavar="FILE")
     junit: Path | None = option(None, "Write JUnit XML.", metavar="FILE")
     sarif: Path | None = option(None, "Write SARIF, for code-scanning pages.", metavar="FILE")
     markdown: Path | None = option(None, "Append a summary for a pull request.", metavar="FILE")
@@ -149,7 +149,7 @@ def _compare(a: Benchmark, b: Benchmark, attackers: Sequence[str], models: Attac
 
 @dataclass(frozen=True)
 class AtlasOutput:
-    """Where the atlas and its audits are written."""
+    """The options for where the atlas and its audits are written."""
 
     keep: Path | None = option(None, "Store the audits in this folder, and reuse those in it.", metavar="DIR")
     out: Path | None = option(None, "Write the page in Markdown.", metavar="FILE")

@@ -42,9 +42,9 @@ def cook(
 ) -> CommandResult:
     """Run a paper's recipe: captions, making, checking, people, refining, auditing, scoring, tables, figures.
 
-    RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status --use FOLDER…` says of
-    every table and figure of the papers whether and how these runs made it; `creperie cook verify A B` compares two
-    runs stage by stage. Before anything runs, packages, model names, data, keys and disk are checked. Stages
+    RECIPE is a name of the cookbook (`creperie cook list`) or a YAML file. `creperie cook status --use FOLDER…` shows
+    which tables and figures of the papers these runs reproduce; `creperie cook verify A B` compares two runs stage by
+    stage. Before anything runs, packages, model names, data, keys and disk are checked. Stages
     whose inputs and options have not changed are kept; an interrupted run continues where it stopped.
 
     With --engine and --workers, making, validating, auditing and scoring run there.
@@ -103,7 +103,7 @@ def _list_answer() -> CommandResult:
     def show() -> None:
         rows = [[r.name, r.title, " → ".join(s.name for s in r.stages)] for r in recipes]
         print_table(["recipe", "what", "stages"], rows)
-        say("\ncreperie cook RECIPE --plan says what it takes; --profile paper has the published parameters.")
+        say("\ncreperie cook RECIPE --plan shows calls, cost and time; --profile paper has the published parameters.")
 
     return CommandResult(document, show)
 

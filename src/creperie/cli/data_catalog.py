@@ -133,7 +133,7 @@ def _show_list(chosen: list[CatalogEntry], formats: list[str]) -> None:
         f"""
 items: ~ as the authors state
 here:  get = `creperie data get NAME`, own = the same with your copy
-More:  `creperie data list NAME` says all about one, `--taxonomy` what each tests
+More:  `creperie data list NAME` shows all about one, `--taxonomy` what each tests
 
 {textwrap.fill("Formats to read as FORMAT:PATH: " + ", ".join(formats), 80, break_on_hyphens=False)}"""
     )

@@ -17,7 +17,7 @@ from creperie.core import UsageError, option
 
 @dataclass(frozen=True)
 class Target:
-    """Where a new benchmark is written, and what it may replace."""
+    """The options for where a new benchmark is written, and what it may replace."""
 
     out: Path | None = option(None, "The folder to write (required).", metavar="DIR")
     copy_images: bool = option(False, "Copy the images into the new folder.")
@@ -69,7 +69,7 @@ def concat(benches: Sequence[str], options: ConcatOptions, place: ImageOptions, 
 
 @dataclass(frozen=True)
 class ShotOptions:
-    """How many demonstrations are drawn, and where they are written."""
+    """The options of `data shots`: how many demonstrations are drawn, and where they are written."""
 
     count: int = option(4, "Demonstrations per subset.", minimum=1)
     seed: int = option(0, "Seed of the draw and of the captions' order.")

@@ -39,7 +39,7 @@ _PREVIEW = 3
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What is read, and where it is written."""
+    """The options of `data import`: how a file is read, and where the benchmark is written."""
 
     format: str = option("", "csv, tsv, jsonl, parquet, or a published format.")
     copy_images: bool = option(False, "Copy the images into the benchmark.")
@@ -161,7 +161,7 @@ def _item_rows(item: Item) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What is written, and where."""
+    """The options of `data export`: what is written, and where."""
 
     format: str = option("", "A published format, csv, tsv, jsonl, parquet; or datasets, lmms-eval (required).")
     out: str = option("", "The folder to write; or a file, if the format is one file (required).", metavar="PATH")

@@ -45,7 +45,7 @@ class MakeCommand(click.Command):
 
 @dataclass(frozen=True)
 class MakeOutput:
-    """What `creperie make` prints and writes besides the benchmark."""
+    """The options for what `creperie make` prints and writes."""
 
     out: str | None = option(None, "The benchmark folder to write. May be left out with --show.", metavar="DIR")
     show: bool = option(False, "Show every candidate.")
@@ -130,7 +130,7 @@ def _engine(where: EngineOptions, maker: Maker, captions: Captions) -> Engine:
 
         if isinstance(maker, LLMMaker) and maker.options.model.startswith("api:"):
             what, hint = "a maker that waits for a server gains nothing from Ray", "leave out --engine ray"
-            raise UsageError(what, hint=f"{hint}: &concurrency= of the model says how many requests are in flight")
+            raise UsageError(what, hint=f"{hint}: &concurrency= of the model sets how many requests are in flight")
     return where.choose(many=len(captions.sources) >= FEW)
 
 

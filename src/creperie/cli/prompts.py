@@ -16,7 +16,7 @@ def prompts() -> None:
 
 @prompts.command("show")
 @click.argument("name")
-@click.option("--caption", default=CAPTION, show_default=True, help="The caption that is asked about.")
+@click.option("--caption", default=CAPTION, show_default=True, help="The caption to ask about.")
 @click.option(
     "--prompts", "folder", default="", metavar="DIR", help="Prompt files of your own, which replace shipped ones."
 )

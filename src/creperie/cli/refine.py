@@ -19,7 +19,7 @@ from creperie.refining import refine as run_refine
 
 @dataclass(frozen=True)
 class RefineOutput:
-    """What `creperie refine` writes."""
+    """The options for what `creperie refine` writes."""
 
     out: Path | None = option(None, "The folder to write.", metavar="DIR")
     force: bool = option(False, "Replace the folder if it exists.")

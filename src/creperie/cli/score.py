@@ -33,7 +33,7 @@ TABLES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".html": "html"}
 
 @dataclass(frozen=True)
 class ScoreCall:
-    """What is scored, in which shard, and what is written besides the runs."""
+    """The options for what is scored, in which shard, and what is written besides the runs."""
 
     models: tuple[str, ...] = option((), "A model; repeat for more.", flags="--model -m", metavar="URI", whole=True)
     blind: str | None = option(
@@ -42,7 +42,7 @@ class ScoreCall:
         flags="--image",
         choices=("noise", "gaussian", "mean", "shuffled"),
     )
-    prompts: str | None = option(None, "Prompt files of your own for models that are asked by a prompt.", metavar="DIR")
+    prompts: str | None = option(None, "A folder of your own prompt files, for models with prompts.", metavar="DIR")
     shard: str | None = option(None, "Only this share of the items; `creperie merge` joins shards.", metavar="I/N")
     dry_run: bool = option(False, "Show the plan and what it costs, and stop.")
     no_cache: bool = option(False, "Compute everything anew and store nothing.")
@@ -134,7 +134,7 @@ def _with_prompts(models: tuple[ZooEntry, ...], folder: str) -> tuple[ZooEntry, 
 
     if not prompt_files(folder):
         raise UsageError(
-            f"--prompts {folder}: no prompts there",
+            f"--prompts {folder}: no prompt files in this folder",
             hint="name a folder with caption.toml, choice.toml, vqa.toml or yesno.toml",
         )
     return tuple(replace(entry, spec=with_prompts(entry.spec, folder)) for entry in models)

@@ -22,7 +22,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """Which inputs are varied, and how."""
+    """The options for which inputs are varied, and how."""
 
     what: str = option(
         "prompts",
@@ -93,7 +93,7 @@ def _show_order(probed: Probed) -> None:
     say("[dim]scores as the model gives them; gap: mean difference to the true caption in pooled standard deviations;")
     say("[dim]true above: % of captions that score above their shuffle[/dim]")
     if probed.rows:
-        say("[dim]compared with what is said about the image by {}[/dim]", probed.rows[0]["by"])
+        say("[dim]compared with descriptions of the images by {}[/dim]", probed.rows[0]["by"])
 
 
 def _show_cases(probed: Probed) -> None:

@@ -18,7 +18,7 @@ from creperie.core import UsageError, missing_extra
 
 @click.command()
 @click.argument("folder", type=FILE, default=Path(), metavar="[FOLDER]")
-@click.option("--port", default=8766, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--port", default=8766, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free one.")
 @click.option("--export", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write a static site.")
 @click.option("--bench", "benches", multiple=True, help="With --export: the runs' benchmarks, if they are not found.")
 @click.option("--json", "as_json", is_flag=True, help="Print the link as one JSON document.")

@@ -57,7 +57,7 @@ DATA = click.option("--data", required=True, metavar="BENCH", help="A benchmark 
 def fit(model: str | None, data: str, out: Path, part: PartOptions, **options: Any) -> CommandResult:
     """Train a model. The same command resumes an interrupted training.
 
-    --engine, --address and --workers say where makers that --negatives names write their foils.
+    --engine, --address and --workers set where the makers named by --negatives run.
     """
     from creperie.training import train as run
 
@@ -125,7 +125,7 @@ class StudyData:
     biased: str | None = option(None, "Own data: the test with template foils.", metavar="BENCH")
     clean: str | None = option(None, "Own data: the test without give-aways.", metavar="BENCH")
     images: str | None = option(None, "Where the pictures of all three are.", metavar="DIR")
-    dry_run: bool = option(False, "Only say how much would be trained.")
+    dry_run: bool = option(False, "Only show how much would be trained.")
     out: Path = option(Path("out/study"), "The folder to write.", metavar="DIR")
 
     def own(self) -> tuple[str, str, str, str]:
@@ -142,13 +142,12 @@ class StudyData:
 def study(about: StudyData, options: StudyOptions, engine: Engine | None) -> CommandResult:
     """Train with every type of hard negatives, test on biased and on clean foils: Tables 5 and 10 of SugarCrepe.
 
-    Arms: none, replace, swap, negate, all; the last four refined: replace-refined, swap-refined, negate-refined and
-    refined (all of them); every: the nine. One base is trained per seed; every arm continues from it. Called again
-    after an interruption, it resumes; study.json in the folder holds the tables at any time.
+    Arms: none, replace, swap, negate, all; with refined foils: replace-refined, swap-refined, negate-refined, refined
+    (all of them); every: all nine. One base is trained per seed, and every arm continues from it. The same command
+    resumes an interrupted study; study.json in the folder always has the results so far.
 
-    On data of your own (--model, --data, --biased, --clean) the foils come from rules:replace, rules:swap and
-    rules:negate on the captions of --data, written where --engine, --address and --workers say, and every arm
-    fine-tunes --model.
+    On data of your own (--model, --data, --biased, --clean), rules:replace, rules:swap and rules:negate make the foils
+    from the captions of --data, where --engine, --address and --workers say, and every arm fine-tunes --model.
     """
     from creperie.training import StudyQuestion, run_study, study_of, study_tables, write_study
 
@@ -196,7 +195,7 @@ def _study_plan(about: StudyData, options: StudyOptions) -> CommandResult:
         images = arms * options.epochs * len(load(about.own()[1]))
     trainings = options.seeds * (arms + about.world)
     plan = {"trainings": trainings, "images": options.seeds * images, "out": str(about.out)}
-    effort = f"{trainings} trainings, {plan['images']:,} images seen in all, then {trainings} exams"
+    effort = f"{trainings} trainings, {plan['images']:,} images seen in all, then {trainings} tests"
     return CommandResult(plan, lambda: say(f"{effort}; without --dry-run they are written to {about.out}"))
 
 

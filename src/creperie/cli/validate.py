@@ -22,7 +22,7 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class ValidateOptions(ImageOptions):
-    """Which models check a benchmark, and how many items."""
+    """The options for which models check a benchmark, and how many items."""
 
     model: str = option("", "A language model that compares captions, such as api:gpt-4o-mini.", metavar="URI")
     nli: str = option("", "An NLI classifier that compares captions, such as hf:NAME.", metavar="URI")
@@ -133,7 +133,7 @@ def _show(document: dict[str, Any]) -> None:
     rows.append(("all", f"{document['items']:,}", f"{document['failed']:,}"))
     print_table(["subset", "items", "failed"], rows, right=("items", "failed"))
     if document["skipped"]:
-        say(f"{document['skipped']:,} items have one caption only and were not asked about")
+        say(f"{document['skipped']:,} items have only one caption and were not checked")
     if ledger := document.get("ledger"):
         asked = f"{ledger['calls']:,} calls, {ledger['cached']:,} answers kept from before"
         tokens = f"{ledger['tokens_in']:,} tokens read, {ledger['tokens_out']:,} written"

@@ -177,7 +177,7 @@ def _image_checks(model: Model, together: np.ndarray, tolerance: float) -> list[
 
 
 def _choices(chosen: Sequence[Chosen]) -> list[Check]:
-    """Check that there is one answer per question, with one share per option that is a probability."""
+    """Check that every question has an answer, and every option a share that is a probability."""
     shaped = len(chosen) == len(CAPTIONS) and all(np.shape(c.shares) == (3,) for c in chosen)
     shares = np.array([c.shares for c in chosen], float) if shaped else np.full((1, 3), np.nan)
     read = np.isfinite(shares).all(axis=1)

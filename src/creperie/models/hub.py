@@ -15,7 +15,7 @@ SKIP = [
 
 
 def model_folder(name: str, *, uri: str, revision: str | None = None, onnx: bool = False) -> Path:
-    """Return the folder of a model: a path, `pkg:MODULE`, or a name on the hub (downloaded or cached)."""
+    """Return the folder of a model, given by path, `pkg:MODULE`, or name on the hub (downloaded, or from the cache)."""
     if name.startswith("pkg:"):
         return package_folder(name.removeprefix("pkg:"), uri=uri)
     path = Path(name).expanduser()

@@ -1,4 +1,4 @@
-"""Whether the results of a recipe run go in the same direction as the papers' claims."""
+"""Check whether the results of a recipe run support the papers' claims."""
 
 from __future__ import annotations
 

@@ -81,8 +81,9 @@ def _state(
 
 
 def _input(stage: RecipeStage, inputs: Sequence[Expected]) -> Expected:
-    """Return the expected input of a stage: the sum of what it joins, the items of all runs, or its first input with
-    the models of all inputs.
+    """Return the expected input of a stage.
+
+    It is the sum of the inputs that are joined, the items of all runs, or the first input with the models of all.
     """
     if stage.does == "stats":
         counted = [e for e in inputs if e.models]

@@ -134,7 +134,7 @@ STEPS: dict[str, StageKind] = _read_steps()
 
 
 def models_of(options: Mapping[str, Any]) -> list[str]:
-    """Return the model URIs in a stage's options, with models inside a URI and the towers that a JSON file names."""
+    """Return the model URIs in a stage's options, including models inside a URI and towers that a JSON file names."""
     named: list[str] = []
     for name in MODEL_OPTIONS:
         value = options.get(name) or []

@@ -97,7 +97,7 @@ def _parts(column: str) -> tuple[str, str]:
     return test, kind
 
 
-# -- what is said first ----------------------------------------------------------------------------------------------
+# -- the answer ------------------------------------------------------------------------------------------------------
 
 
 def _answer(study: TrainingStudy) -> str:
@@ -145,12 +145,12 @@ def _html(cell: str | int | SeedCell, name: bool) -> HtmlCell:
 
 
 def _trainings(study: TrainingStudy) -> str:
-    """Return a table of all exams by kind."""
+    """Return a table of the test results of all trainings, by kind."""
     sat = [*study.base, *study.sat]
     kinds = list(dict.fromkeys(kind for s in sat for kind in s.kinds))
     rows = [[*_about(s), *[number(s.kinds.get(kind), ".1f") for kind in kinds]] for s in sat]
     shown = _shown(("training", "seed", "examples with foils", "s", *kinds), rows, "Trainings", "Percent right.")
-    return part("folded", f"All {len(sat)} exams, kind by kind", shown)
+    return part("folded", f"All {len(sat)} test results, by kind", shown)
 
 
 def _about(sat: ExamResult) -> list[HtmlCell]:

@@ -90,7 +90,7 @@ class SmallConfig:
     def __post_init__(self) -> None:
         if not self.channels or self.size % self.shrink:
             raise UsageError(
-                f"size {self.size} is not a multiple of {self.shrink}, the downsampling", hint="change size or channels"
+                f"no channels, or size {self.size} is not a multiple of {self.shrink}", hint="change size or channels"
             )
         if self.text_width % self.heads or self.channels[-1] % self.heads:
             raise UsageError(

@@ -77,7 +77,7 @@ def _sweep_drafts(out: Path) -> None:
 def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
     """Return the document of a training: the existing one if it is of the same job, else a new one.
 
-    Raise a UsageError if the folder holds something else, or another training and `force` is not given.
+    Raise a UsageError if the folder contains anything else, or another training and `force` is False.
     """
     path = out / DOCUMENT
     if out.exists() and any(out.iterdir()):

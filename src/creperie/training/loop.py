@@ -234,7 +234,7 @@ class _TrainingRun:
             images, texts, scale = self.network(batch.pixels, batch.ids)
         return batch_loss(self.settings, batch, images, texts, scale)
 
-    # -- what is written down ------------------------------------------------------------------------------------
+    # -- records -------------------------------------------------------------------------------------------------
 
     def read_losses(self) -> None:
         """Log the losses that have not been read yet; raise a DivergedError if one is not finite."""

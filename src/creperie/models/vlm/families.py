@@ -31,5 +31,5 @@ class VlmFamily:
     describes: str = "one-sentence"  #: id of the default prompt before a caption
 
 
-DEFAULT = VlmFamily("not tested here: read like the others")
+DEFAULT = VlmFamily("untested: read like the other families")
 FAMILIES = {name: VlmFamily(**record) for name, record in packaged_toml("creperie.models.vlm", "families.toml").items()}

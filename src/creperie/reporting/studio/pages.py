@@ -69,7 +69,7 @@ class Studio:
         return self._indexes[name][1]
 
     def items(self, query: Query) -> str:
-        """Show the items that a filter asks for; with `from`, only the cards that follow."""
+        """Show the items that match a filter; with `from`, only the next cards."""
         wanted, start = ItemFilter.of(query), int(query.get("from") or 0)
         index = self._index(wanted.name)
         rows = index.rows(wanted, self.shelf)
@@ -134,7 +134,7 @@ class Studio:
     # -- audits ------------------------------------------------------------------------------------------------------
 
     def audit(self, query: Query) -> str:
-        """Show the audit of a benchmark, or the one that is being made; with `beside`, two verdicts side by side."""
+        """Show the audit of a benchmark, or its progress; with `beside`, two verdicts side by side."""
         names = self.shelf.benches()
         name = query.get("name") or next(iter(names), "")
         job, beside = self.jobs.get(name), query.get("beside", "")
@@ -203,7 +203,7 @@ class Studio:
         )
 
     def save_made(self, form: Query) -> str:
-        """Save what was accepted as a benchmark; show it."""
+        """Save the accepted candidates as a benchmark, and show it."""
         made = saved(form, self.shelf.folder)
         if form.get("then") == "study":
             return self.begin_study({"name": made.name})

@@ -1,4 +1,4 @@
-// The studio: filters that send themselves, items that follow as they are reached, work that is watched, keys.
+// The studio: filters that submit themselves, endless scrolling, polling of jobs, keyboard shortcuts.
 (() => {
   "use strict";
   const fetched = async (address) => {
@@ -9,7 +9,7 @@
   };
   for (const form of document.querySelectorAll("form[data-auto]")) form.addEventListener("change", () => form.requestSubmit());
 
-  // A chosen file is read into the form's text, where it can be looked at; its name becomes the benchmark's.
+  // A chosen file is read into the form's text field, where it can be checked; its name becomes the benchmark's.
   for (const input of document.querySelectorAll("[data-into]")) input.addEventListener("change", async () => {
     const [file] = input.files, { elements } = input.form;
     if (!file) return;
