@@ -73,7 +73,7 @@ def settings(study: str, changes: tuple[str, ...], path: Path | None, db: Databa
     for change in changes:
         name, separator, value = change.partition("=")
         if not separator:
-            raise UsageError(f"{change!r} is not NAME=VALUE")
+            raise UsageError(f"expected NAME=VALUE, got {change!r}")
         given[name] = _value(value)
     if given:
         with db.write() as session:

@@ -170,7 +170,7 @@ def atlas(
 
     out, html = output.out, output.html
     if out is None and html is None:
-        raise UsageError("nothing to write", hint="pass `out=` or `html=`")
+        raise UsageError("no output file given", hint="pass `out=` or `html=`")
     documents = []
     for given in audits:
         is_file = given.endswith(".json")

@@ -131,7 +131,7 @@ def _verify_answer(folders: tuple[str, ...]) -> CommandResult:
     from creperie.recipes import verify_runs
 
     if len(folders) != 2:
-        raise UsageError("two folders of recipe runs are needed", hint="creperie cook verify A B")
+        raise UsageError("expected two folders of recipe runs", hint="use `creperie cook verify A B`")
     matches = verify_runs(Path(folders[0]), Path(folders[1]))
     same = all(match.same for match in matches)
     rows = [[m.stage, "same" if m.same else "differs", m.why] for m in matches]

@@ -118,7 +118,9 @@ def _estimate(maker: Maker, captions: Captions, *, announce: bool) -> dict[str, 
 
 def _dry(name: str, expected: dict[str, Any]) -> CommandResult:
     if not expected:
-        raise UsageError(f"{name} costs nothing", hint="leave out --dry-run; --limit 5 --show looks at some")
+        raise UsageError(
+            f"{name} asks no server and costs nothing", hint="leave out --dry-run; --limit 5 --show shows some foils"
+        )
 
     return CommandResult({"maker": name, "dry_run": True, **expected}, lambda: say(cost_sentence(expected["estimate"])))
 

@@ -82,7 +82,7 @@ def score(
     it stopped, and a second run computes nothing.
     """
     if call.table and call.table.suffix not in TABLES:
-        raise UsageError(f"--table {call.table}: unknown kind of file", hint=f"end it in {', '.join(TABLES)}")
+        raise UsageError(f"--table {call.table}: unknown kind of file", hint=f"end the name in {', '.join(TABLES)}")
     zoo, declared = _zoo(benchmarks, call, part)
     if call.slurm:
         write_text(Path(call.slurm), slurm_script(sys.argv[1:], len(zoo.models)))

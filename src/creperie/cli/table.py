@@ -75,7 +75,7 @@ def table(
         return _own_table((name, *runs), choice, output)
     if name == "list":
         if runs:
-            raise UsageError("`table list` takes no runs", hint="creperie table PAPER/NUMBER RUN…")
+            raise UsageError("`table list` takes no runs", hint="use `creperie table PAPER/NUMBER RUN…`")
         return _list_answer(published_tables())
     filled = fill_table(
         published_table(name), runs, same=pairs_of(same, "--same", "URI=ROW", last=True), any_benchmark=any_benchmark
@@ -146,7 +146,7 @@ def figure(name: str | None, sources: tuple[str, ...], out: Path | None, options
         listed = {"figures": [{"name": n, "sources": s, "what": w} for n, s, w in rows]}
         return CommandResult(listed, lambda: print_table(["figure", "drawn from", "what it shows"], rows))
     if name in DRAWINGS and not sources and not DRAWINGS[name].sources.startswith("["):
-        raise UsageError(f"{name} is drawn from {DRAWINGS[name].sources}", hint="name what to draw")
+        raise UsageError(f"{name} is drawn from {DRAWINGS[name].sources}", hint="name what to draw it from")
     if out is None:
         raise UsageError("no output file given", hint="pass --out FILE.svg, .pdf or .png")
     path = save_figure(draw_figure(name, sources, options), out)

@@ -52,7 +52,9 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
 
     ways = [uri for uri in (options.model, options.nli, options.seer, "truth" if options.truth else "") if uri]
     if len(ways) != 1:
-        raise UsageError("expected one of --model, --nli, --truth and --with", hint="run the command once for each")
+        raise UsageError(
+            "expected exactly one of --model, --nli, --truth and --with", hint="run the command once for each"
+        )
     uri = ways[0]
     if options.seer:
         return _look(load(bench, images=options.images), bench, options)

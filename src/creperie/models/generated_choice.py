@@ -29,7 +29,7 @@ def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
     """Wrap a generator as a model that scores: a chooser, or a yes/no scorer (`score=yesno`)."""
     if options["score"] == "yesno":
         if options["shots"]:
-            raise UsageError("option 'shots' does not apply to score=yesno", where=uri)
+            raise UsageError("option 'shots' does not apply to score=yesno: leave it out", where=uri)
         prompt = find_prompt(options["prompt"], "yesno", default="match-1", where=uri)
         return GeneratedYesNo(generator, prompt)
     form = read_form(options["prompt"], options["shots"], where=uri)

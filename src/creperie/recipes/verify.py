@@ -26,7 +26,7 @@ def verify_runs(one: Path, two: Path) -> list[StageMatch]:
     runs = [(folder, read_card(folder)) for folder in (one, two)]
     recipes = [card["recipe"] for _, card in runs]
     if recipes[0] != recipes[1]:
-        raise UsageError(f"runs of different recipes: {', '.join(recipes)}", where=two)
+        raise UsageError(f"expected two runs of one recipe, got: {', '.join(recipes)}", where=two)
     return [_match(name, runs) for name in dict.fromkeys(name for _, card in runs for name in card["stages"])]
 
 

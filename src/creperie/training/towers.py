@@ -62,7 +62,7 @@ class TowersConfig:
             object.__setattr__(self, "dropout", 0.3 if self.trained else 0.1)
         for name in TOWERS:
             if not getattr(self, name):
-                raise UsageError(f"no {name} tower given", hint=f"pass {name}_tower=")
+                raise UsageError(f"no {name} tower given", hint=f"pass `{name}_tower=`")
         if self.head not in HEADS:
             raise unknown("head", self.head, HEADS)
         for name in self.trained:

@@ -32,7 +32,7 @@ def _packaged(module: str, uri: str) -> Path:
         raise UsageError(f"there is no installed package {module!r}", where=uri, hint="pip install the package")
     files = sorted(p for place in spec.submodule_search_locations for p in Path(place).rglob("*.gguf"))
     if len(files) != 1:
-        raise ModelError(f"package {module!r} holds {len(files)} GGUF files, expected one", where=uri)
+        raise ModelError(f"package {module!r} has {len(files)} GGUF files, expected one", where=uri)
     return files[0]
 
 

@@ -30,7 +30,7 @@ def load_trigram(uri: ModelURI, options: Mapping[str, Any]) -> TrigramLM:
 
     path = Path(pocketsphinx.get_model_path("en-us/en-us.lm.bin"))
     if not path.is_file():
-        raise ModelError("the package holds no en-us.lm.bin", where=uri)
+        raise ModelError("the package has no en-us.lm.bin: install another version", where=uri)
     logmath = pocketsphinx.LogMath()
     library = pocketsphinx.NGramModel(pocketsphinx.Config(lm=None, hmm=None, dict=None), logmath, str(path))
     fingerprint = Fingerprint(

@@ -141,7 +141,9 @@ def read_engine(
     context = fitting_context(processor.tokenizer, _positions(config), max_length)
     reader = Reader(processor, family, context, system)
     if system and not reader.chats:
-        raise UsageError("option 'system' needs a chat template, which this checkpoint does not have", where=folder.uri)
+        raise UsageError(
+            "option 'system' needs a chat template, which this model lacks: leave it out", where=folder.uri
+        )
     if config.model_type == "blip":
         return _blip(folder, config, reader, place)
     model = folder.model(AutoModelForImageTextToText, place)

@@ -95,7 +95,7 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
             raise UsageError(str(e).replace(f"{scratch}/", "")) from None
     pictures = (folder / form["pictures"]).resolve() if form.get("pictures") else None
     if pictures and not (pictures.exists() and pictures.is_relative_to(folder)):
-        raise UsageError("there are no pictures of that name in the studio's folder", where=form["pictures"])
+        raise UsageError("there is no such folder or zip in the studio's folder", where=form["pictures"])
     return save(replace(bench, images=open_store(pictures) if pictures else NO_IMAGES), place)
 
 

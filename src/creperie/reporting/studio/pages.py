@@ -271,7 +271,9 @@ class Studio:
         entries = [e for e in board.entries if board.slugs[e.hash] == slug]
         ranked, blind = ranked_and_blind([self.shelf.run(e.name) for e in entries])
         if len(ranked) < 2:
-            raise UsageError("fewer than two runs on this benchmark have a task in common", where=slug)
+            raise UsageError(
+                "fewer than two runs on this benchmark have a task in common: score more models", where=slug
+            )
         names = {e.model: label for e, label in zip(entries, board.labels(entries))}
         shown = robust_part(robustness(ranked, wrong=wrong, blind=blind), names)
         line = ["creperie", "robust", *(self.shelf.within(run.path) for run in ranked)]

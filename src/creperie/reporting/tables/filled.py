@@ -139,9 +139,7 @@ def fill_table(
     """
     loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]
     if loaded and not table.fillable:
-        raise UsageError(
-            f"table {table.key} holds {table.rows_are}, which no run can give", hint="call it without a run"
-        )
+        raise UsageError(f"table {table.key} holds {table.rows_are}, which no run can give", hint="leave out the runs")
     by_model: dict[tuple[str, str, str | None], list[Run]] = {}
     for run in loaded:
         group = table.group_of(_score_of(run.model), run.benchmark)
