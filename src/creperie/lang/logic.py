@@ -30,7 +30,8 @@ from creperie.lang.lexicon import (
 )
 from creperie.lang.parser import parse
 from creperie.lang.relations import Spatial, relations, spatial
-from creperie.lang.scene import describes_same_scene
+from creperie.lang.scene import describes_same_scene, holds_both_ways
+from creperie.lang.scope import OPENERS, scoped_tokens
 from creperie.lang.tokenizing import words
 from creperie.lang.wordnet import open_wordnet
 
@@ -44,6 +45,9 @@ DECIDABLE, UNDECIDABLE = "decidable", "not decidable"
 MOST_REPLACED = 4
 _NEGATIONS = frozenset(("no", "not", "without", "never", "nobody", "nothing"))
 _ARTICLES = frozenset(("a", "the"))
+_BE = frozenset(("is", "are", "was", "were", "be", "being", "been"))
+#: Words before a count that make it a limit or an estimate: `at least two`, `more than two`.
+_INEXACT = frozenset(("least", "most", "than", "about", "nearly", "almost"))
 _COUNTS = {word: n for n, word in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight"), 1)}
 _MANY = frozenset(("several", "many", "some", "multiple"))
 
@@ -81,16 +85,27 @@ def truth(caption: str, candidate: str, others: Sequence[str] = (), doc: Any = N
     one, two = spatial(caption), spatial(candidate)
     if one is not None and two is not None:
         return _spatial_truth(one, two)
-    blocks = _blocks(old, new)
-    if sorted(old) == sorted(new):
-        return _exchanged(caption, old, new, doc)
     denied = [sum(w in _NEGATIONS for w in side) % 2 for side in (old, new)]
     if denied[0] != denied[1]:
         return Truth(CONTRADICTED, "one denies the other")
+    places = _blocks(old, new)
+    blocks = [(removed, added) for _, removed, added in places]
+    scope = _scope(caption, old, doc)
+    if any(not scope.isdisjoint(range(at, at + len(gone)) if gone else (at - 1,)) for at, gone, _ in places):
+        if not any(removed for removed, _ in blocks):
+            return Truth(ENTAILED, "it denies less, or says it of fewer things")
+        return Truth(COMPATIBLE, "it changes what is denied, or said of all: both may hold")
+    if sorted(old) == sorted(new):
+        return _exchanged(caption, old, new, doc)
+    if (voice := _other_voice(old, new)) is not None:
+        return voice
     if not any(added for _, added in blocks):
         return Truth(ENTAILED, "it says less")
     mentioned = frozenset(form for other in others for w in words(other) for form in _forms(w))
     if len(blocks) == 1 and blocks[0][0] and max(map(len, blocks[0])) <= MOST_REPLACED:
+        at, removed, _ = places[0]
+        if removed[0] in _COUNTS and at and old[at - 1] in _INEXACT:
+            return Truth(COMPATIBLE, "a limit or an estimate: both counts may hold")
         return _replaced(*blocks[0], mentioned, _tags(caption, doc))
     if all(not removed or not added for removed, added in blocks):
         more = {w for removed, added in blocks if not removed for w in added}
@@ -104,17 +119,53 @@ def _bare(text: str) -> list[str]:
     return ["a" if w == "an" else w for w in words(text)]
 
 
-def _blocks(old: list[str], new: list[str]) -> list[tuple[list[str], list[str]]]:
-    """Return the differences as (removed words, added words); those with only an article between them are merged."""
-    blocks: list[tuple[list[str], list[str]]] = []
+def _scope(caption: str, old: list[str], doc: Any) -> frozenset[int]:
+    """Return the indices of the words that are denied or said of all; of all words if the parse is of other words."""
+    if OPENERS.isdisjoint(old) and "n't" not in caption:
+        return frozenset()
+    try:
+        tokens = [t for t in (doc if doc is not None else _parsed(caption)) if words(t.text)]
+    except CreperieError:
+        tokens = []
+    if len(tokens) != len(old):
+        return frozenset(range(len(old)))
+    inside = scoped_tokens(tokens[0].doc)
+    return frozenset(k for k, token in enumerate(tokens) if token.i in inside)
+
+
+def _other_voice(old: list[str], new: list[str]) -> Truth | None:
+    """Return the verdict if one caption is the other's passive, or says the same with exchanged roles; else None."""
+    if ("by" in old) == ("by" in new):
+        return None
+    active, passive = (old, new) if "by" in new else (new, old)
+    plain, turned = ([_base(w) for w in side if w not in _BE] for side in (active, passive))
+    by = turned.index("by")
+    verb = turned[by - 1]
+    if sorted([*plain, "by"]) != sorted(turned) or verb not in plain:
+        return None
+    subject = plain[: plain.index(verb)]
+    if turned[by + 1 :][: len(subject)] == subject or holds_both_ways(verb):
+        return Truth(ENTAILED, "the same in the other voice")
+    if turned[: len(subject)] == subject:
+        return Truth(CONTRADICTED, "each has the other's part: one is the passive")
+    return None
+
+
+def _blocks(old: list[str], new: list[str]) -> list[tuple[int, list[str], list[str]]]:
+    """Return the differences as (index in `old`, removed words, added words).
+
+    Two differences that have only an article between them are merged.
+    """
+    blocks: list[tuple[int, list[str], list[str]]] = []
     between: list[str] = ["."]
     for op, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if op == "equal":
             between = old[a:b]
         elif blocks and _ARTICLES.issuperset(between):
-            blocks[-1] = ([*blocks[-1][0], *between, *old[a:b]], [*blocks[-1][1], *between, *new[c:d]])
+            at, removed, added = blocks[-1]
+            blocks[-1] = (at, [*removed, *between, *old[a:b]], [*added, *between, *new[c:d]])
         else:
-            blocks.append((old[a:b], new[c:d]))
+            blocks.append((a, old[a:b], new[c:d]))
     return blocks
 
 
@@ -286,6 +337,9 @@ def _exchanged(caption: str, old: list[str], new: list[str], doc: Any) -> Truth:
     tokens = [t for t in doc if words(t.text)]
     if len(tokens) != len(old):
         return Truth(UNKNOWN, "the words are in another order")
+    (_, middle), (second, _) = spans
+    if middle == second and any(tokens[start].tag_ == "IN" for start, _ in spans):
+        return Truth(ENTAILED, "a phrase is moved to the front or to the end")
     left, right = (tokens[end - 1] for _, end in spans)
     sides = [[t for t in tokens[a:b] if t.tag_ not in ("DT", "PRP$")] for a, b in spans]
     whole = any(len(side) > 1 and side[0].tag_[:2] == "JJ" for side in sides)
@@ -295,6 +349,8 @@ def _exchanged(caption: str, old: list[str], new: list[str], doc: Any) -> Truth:
 
 def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
     """Return the verdict on a caption with two words exchanged; `exchange` is "names", "phrases" or "attributes"."""
+    if not scoped_tokens(doc).isdisjoint((left.i, right.i)):
+        return Truth(COMPATIBLE, "it changes what is denied, or said of all: both may hold")
     if describes_same_scene(doc, left, right, exchange):
         return Truth(ENTAILED, "the scene is the same: what relates the two holds both ways")
     edit = f"{left.text} ↔ {right.text}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from creperie.lang import inflected
+from creperie.lang import inflected, negations
 from creperie.making.atoms import (
     actions,
     base_of,
@@ -43,6 +43,8 @@ def negate(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
 
 def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal:
     """Return a proposal with one candidate for each form of negation that the caption allows."""
+    if negations(source.text) and not options.as_published:
+        return Proposal(skipped="it denies something already")
     rng = dice_for(options.seed, "rules:negate", source.id)
     group = "negate" if options.as_published else ""
     candidates = []
@@ -103,7 +105,8 @@ def negate_existence(doc: Any, rng: Random, as_published: bool) -> Negated | Non
     if as_published:
         first = plain(doc[start])
         return f"{opening} {first}{doc.text.lstrip()[len(first) :]}", opening
-    dropped = [t.i for t in doc[start:end] if t.head == noun and t.dep_ in ("det", "nummod", "predet", "poss")]
+    before = [t for t in doc[start:end] if t.head == noun and t.dep_ in ("det", "nummod", "predet", "poss")]
+    dropped = [t.i for word in before for t in word.subtree]  # `exactly five`
     changes = dict.fromkeys(dropped, "")
     if root != noun:
         changes |= _without_finite(root)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from creperie.bench import Item, choice
 from creperie.core import installed
+from creperie.lang import ENTAILED, truth
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.negate import propose_negations
 from creperie.making.options import MakerOptions
@@ -48,21 +49,24 @@ def _propose(source: SourceCaption, doc: Any, options: MakerOptions) -> Proposal
 
 def shuffled(kind: str, text: str, doc: Any, rng: Random, *, as_published: bool) -> str:
     """Return a shuffled caption. A shuffle that does not change the order of the words is repeated up to seven times.
+    So is one that leaves the caption true (`At the airport a man hugs a woman.`), unless as published.
 
     As published, tokens are joined by blanks; otherwise punctuation and blanks stay in place, because a separated comma
     would give the foil away by its length.
     """
     slots = _published_slots(kind, text, doc) if as_published else slots_of(doc)
     words = [s.word for s in slots]
+    lead = len(slots[0].before) if slots else 0  # the length of an opening quote, if any
     for _ in range(TRIES):
         order = [words[k] for k in _permutation(kind, slots, rng)]
-        if word_order("".join(order)) != word_order("".join(words)):
+        new = " ".join(order)
+        if not as_published:
+            new = "".join(s.before + word + s.after for s, word in zip(slots, order))
+            new = new[:lead] + first_letter_like(new[lead:], text[lead:])
+        changed = word_order("".join(order)) != word_order("".join(words))
+        if changed and (as_published or truth(text, new, doc=doc).word != ENTAILED):
             break
-    if as_published:
-        return " ".join(order)
-    lead = len(slots[0].before) if slots else 0  # the length of an opening quote, if any
-    written = "".join(s.before + word + s.after for s, word in zip(slots, order))
-    return written[:lead] + first_letter_like(written[lead:], text[lead:])
+    return new
 
 
 def published_shuffle(kind: str, text: str, doc: Any, rng: Random) -> str:
