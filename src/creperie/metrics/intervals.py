@@ -148,6 +148,12 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
     # Data without variance (only ties) get at least the variance of one more win and one more loss.
     spread = max(spread, 0.5 / (items * share * (1 - share))) if 0 < share < 1 else 1.0
     named = f" ({what})" if what else ""
+    quantile: Callable[[float], float] = normal_quantile
+    if count == 1:
+        spread = 1.0
+    elif what:
+        quantile = lambda p: student_quantile(p, count - 1)  # noqa: E731
+    alone = lambda level: _score_interval(share, total / spread, quantile(0.5 + level / 2))  # noqa: E731
     if not apart:
         right = np.clip(sums[:, 0], 0, sums[:, 1])
         residuals = sums[:, 0] - share * sums[:, 1]
@@ -155,14 +161,18 @@ def _as_share(share: float, answers: np.ndarray, clusters: np.ndarray, spread: f
         cut = float(((right - share * sums[:, 1]) ** 2).sum())  # influence may exceed a cluster's size
         widened = float((residuals**2).sum()) / cut if cut > 0 else 1.0
         ends = clustered_ends(right / spread, sums[:, 1] / spread, share, df, widened)
-        return Confidence(share, "beta-binomial" + named, ends)
-    quantile: Callable[[float], float] = normal_quantile
-    if count == 1:
-        spread = 1.0
-    elif what:
-        quantile = lambda p: student_quantile(p, count - 1)  # noqa: E731
-    ends = lambda level: _score_interval(share, total / spread, quantile(0.5 + level / 2))  # noqa: E731
-    return Confidence(share, "wilson" + named, ends)
+        return Confidence(share, "beta-binomial" + named, _wider(ends, alone))
+    return Confidence(share, "wilson" + named, alone)
+
+
+def _wider(clustered: Ends, alone: Ends) -> Ends:
+    """Return the intervals that cover both: shared images never make an interval narrower than separate ones would."""
+
+    def ends(level: float) -> tuple[float, float]:
+        (low, high), (lowest, highest) = clustered(level), alone(level)
+        return min(low, lowest), max(high, highest)
+
+    return ends
 
 
 def _freedom(residuals: np.ndarray) -> float:
@@ -373,7 +383,10 @@ def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) ->
     """
     gap = a - b
     sums = cluster_sums(np.stack([np.maximum(gap, 0), np.maximum(-gap, 0), np.ones(len(gap))], axis=1), clusters)
-    if 1 < len(sums) < len(gap):
-        return Confidence(float(np.mean(gap)), "beta-binomial (wins, losses)", difference_ends(*sums.T))
-    as_share = share_confidence((1 + gap) / 2, np.ones(len(a)), clusters)
-    return Confidence(float(np.mean(gap)), as_share.method, scaled(as_share.ends, -1, 2))
+    shared = 1 < len(sums) < len(gap)
+    as_share = share_confidence((1 + gap) / 2, np.ones(len(a)), None if shared else clusters)
+    alone = scaled(as_share.ends, -1, 2)
+    if shared and alone is not None:
+        ends = _wider(difference_ends(*sums.T), alone)
+        return Confidence(float(np.mean(gap)), "beta-binomial (wins, losses)", ends)
+    return Confidence(float(np.mean(gap)), as_share.method, alone)

@@ -163,7 +163,7 @@ def _draws(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def peak_of(logits: np.ndarray, profile: np.ndarray, top: int) -> tuple[float, float]:
     """Return the position and the height of the peak of a parabola through the highest point and its neighbours."""
-    if not 0 < top < len(logits) - 1:
+    if not 0 < top < len(logits) - 1 or not np.isfinite(profile[top - 1 : top + 2]).all():
         return float(logits[top]), float(profile[top])
     x, y = logits[top - 1 : top + 2] - logits[top], profile[top - 1 : top + 2] - profile[top]
     square, slope = np.linalg.solve(np.stack([x[[0, 2]] ** 2, x[[0, 2]]], axis=1), y[[0, 2]])
