@@ -14,7 +14,14 @@ from statsmodels.stats.proportion import proportion_confint
 from creperie.core.errors import UsageError
 from creperie.metrics import MetricSettings, macro, of_outcomes, wilson
 from creperie.metrics.detection import f1
-from creperie.metrics.intervals import bounded_interval, ratio, share_confidence, share_interval, two_share_confidence
+from creperie.metrics.intervals import (
+    bounded_interval,
+    difference_confidence,
+    ratio,
+    share_confidence,
+    share_interval,
+    two_share_confidence,
+)
 from creperie.metrics.likely import _log_likelihood
 from creperie.metrics.special import (
     beta_cdf,
@@ -35,6 +42,16 @@ def test_wilson_is_that_of_statsmodels(n: int, share: float, level: float) -> No
 
 def test_wilson_of_nothing_is_not_a_number() -> None:
     assert all(math.isnan(v) for v in wilson(0, 0))
+
+
+@pytest.mark.parametrize("right", [60, 57, 30])
+def test_a_shared_image_never_narrows_an_interval(right: int) -> None:
+    answers, ones, own = (np.arange(60) < right).astype(float), np.ones(60), np.arange(60)
+    shared = np.maximum(own - 1, 0)  # the first two items have one image
+    for judged in (lambda c: share_confidence(answers, ones, c), lambda c: difference_confidence(ones, answers, c)):
+        (low, high), (lowest, highest) = (judged(c).ends(0.95) for c in (own, shared))
+        assert lowest <= low
+        assert highest >= high
 
 
 def test_f1_combines_the_intervals_of_its_two_shares() -> None:

@@ -91,6 +91,7 @@ def test_results_do_not_depend_on_the_order_of_items() -> None:
         two = evaluate(name, layout, scores[order].ravel(), subsets=subsets[order], clusters=clusters[order])
         for a, b in zip(one, two, strict=True):
             assert a.as_dict() == pytest.approx(b.as_dict(), nan_ok=True)
+            assert a.low <= a.accuracy <= a.high
 
 
 def test_macro_interval_is_that_of_plain_resampling() -> None:

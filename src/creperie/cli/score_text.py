@@ -34,6 +34,7 @@ RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
 
 
 def show_run(run: Run) -> None:
+    from creperie.metrics import task, unit_of
     from creperie.scoring import human_level, human_source
 
     say("[bold]{}[/bold]  {}", run.benchmark, run.model)
@@ -42,9 +43,10 @@ def show_run(run: Run) -> None:
         if r["n"] == 0 and r["void"] == r["vacuous"]:
             continue  # the task has nothing to compare in this subset
         human = human_level(run.benchmark, r["task"], r["subset"])
-        interval = with_interval(r["accuracy"], r["low"], r["high"])
+        shown = task(r["task"]).text
+        interval = with_interval(r["accuracy"], r["low"], r["high"], form=shown)
         counts = (f"{r['n']:,}", f"{r['hits']:,}", interval, f"{r['ties']:,}", f"{r['void']:,}")
-        rows.append((r["task"], r["subset"], *counts, percent(r["chance"]), percent(human)))
+        rows.append((r["task"], r["subset"], *counts, shown(r["chance"]), shown(human)))
     columns = ["task", "subset", "n", "hits", "accuracy", "ties", "void", "chance", "human"]
     constant = {name: rows[0][i] for i, name in enumerate(columns) if len({row[i] for row in rows}) == 1}
     dropped = {name for name, value in constant.items() if name in ("task", "chance") or (name, value) in UNSAID}
@@ -54,7 +56,7 @@ def show_run(run: Run) -> None:
         say("[dim]{}[/dim]", "; ".join(footnotes))
     level = f"{run.settings.level:.0%}".replace("%", " %")
     methods = ", ".join(dict.fromkeys(r["interval"] for r in run.results))
-    say(f"[dim]accuracy in %, {level} interval ({methods}); a tie counts as {run.document['ties']}[/dim]")
+    say(f"[dim]{unit_of(run.tasks)}, {level} interval ({methods}); a tie counts as {run.document['ties']}[/dim]")
     for name in run.tasks:
         if source := human_source(run.benchmark, name):
             say("[dim]human, {}: {}[/dim]", name, source)

@@ -38,6 +38,7 @@ def option(
     choices: Iterable[str] = (),
     metavar: str = "",
     minimum: float | None = None,
+    maximum: float | None = None,
     whole: bool = False,
 ) -> Any:
     """Return a dataclass field that is an option.
@@ -47,8 +48,8 @@ def option(
     "--matched/--unmatched". A tuple of names is written with commas or by repeating the flag; with `whole` a comma is
     part of the name, as in a model URI.
     """
-    about = {"help": help, "flags": flags, "choices": tuple(choices), "metavar": metavar}
-    return field(default=default, metadata={"option": {**about, "minimum": minimum, "whole": whole}})
+    about = {"help": help, "flags": flags, "choices": tuple(choices), "metavar": metavar, "whole": whole}
+    return field(default=default, metadata={"option": {**about, "minimum": minimum, "maximum": maximum}})
 
 
 @dataclass(frozen=True)
@@ -63,21 +64,28 @@ class OptionField:
     flags: str
     choices: tuple[str, ...]
     metavar: str
-    minimum: float | None
-    whole: bool
+    minimum: float | None = None
+    maximum: float | None = None
+    whole: bool = False
 
     def checked(self, value: Any, where: str = "") -> Any:
         """Return the value converted to the option's type; raise a UsageError that says what is expected."""
         if value is None and self.optional:
             return None
         typed = self._typed(value)
-        if typed is None or (self.minimum is not None and typed < self.minimum):
-            least = "" if self.minimum is None else f" of at least {self.minimum:g}"
-            raise UsageError(f"`{self.name}={value!r}`: expected {_TYPES[self.kind][0]}{least}", where=where)
+        limits = {"at least": self.minimum, "at most": self.maximum}
+        limited = " and ".join(f"{word} {limit:g}" for word, limit in limits.items() if limit is not None)
+        if typed is None or not self._within(typed):
+            what = _TYPES[self.kind][0] + (f" of {limited}" if limited else "")
+            raise UsageError(f"`{self.name}={value!r}`: expected {what}", where=where)
         for name in typed if self.kind is tuple else (typed,):
             if self.choices and name not in self.choices:
                 raise unknown(self.label, name, self.choices, where=where)
         return typed
+
+    def _within(self, value: Any) -> bool:
+        above = self.minimum is None or value >= self.minimum
+        return above and (self.maximum is None or bool(value <= self.maximum))
 
     @property
     def label(self) -> str:

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 #: Characters per line of text in files and logs, independent of the terminal.
 WIDE = 160
@@ -22,13 +22,19 @@ def percent(value: float | None, digits: int = 1, missing: str = "–") -> str:
     return missing if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
 
 
-def with_interval(value: float | None, low: float | None, high: float | None, digits: int = 1) -> str:
-    """Return a share as a percentage with its interval, if there is one.
+def with_interval(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    digits: int = 1,
+    form: Callable[[float | None, int], str] = percent,
+) -> str:
+    """Return a share as a percentage with its interval, if there is one. `form` shows another kind of value.
 
     >>> with_interval(0.5, 0.4, 0.6), with_interval(0.5, float("nan"), 0.6, 0), with_interval(None, 0.4, 0.6)
     ('50.0 [40.0, 60.0]', '50', '–')
     """
-    shown, lower, upper = (percent(x, digits) for x in (value, low, high))
+    shown, lower, upper = (form(x, digits) for x in (value, low, high))
     return shown if "–" in (shown, lower, upper) else f"{shown} [{lower}, {upper}]"
 
 

@@ -81,3 +81,4 @@ from creperie.metrics.tasks import margins as margins
 from creperie.metrics.tasks import outcomes as outcomes
 from creperie.metrics.tasks import second_is_nearer as second_is_nearer
 from creperie.metrics.tasks import task as task
+from creperie.metrics.tasks import unit_of as unit_of

@@ -141,7 +141,7 @@ def measure(
 ) -> Measured:
     """Return the measurements of a task on every item; `scores` is the flat array that the task needs."""
     chosen = as_task(which)
-    if chosen.value in ("mean-rank", "median-rank"):
+    if chosen.is_rank:
         return _ranks(chosen, layout, scores, how)
     if chosen.value == "auroc":
         return _cells(chosen, layout, scores)
@@ -217,9 +217,10 @@ def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings
     expected, rows, shares = chance_ranks(layout)
     covered = counts[:, 2:] > 0
     by_chance = np.stack([expected, rows], axis=1) * covered
+    bounds = (1, max(2, shares.shape[1]))
     if chosen.value == "mean-rank":
         columns = np.stack([np.bincount(ranking.item, rank, size), counts[:, 2].astype(np.float64)], axis=1)
-        applied, bounds = applies(chosen, layout), (1, max(2, shares.shape[1]))
+        applied = applies(chosen, layout)
         return Sums(chosen.name, "images", applied, counts, columns, ratio, by_chance, share=False, bounds=bounds)
     values, codes = np.unique(rank, return_inverse=True)
     values = values if len(values) else np.ones(1)
@@ -235,6 +236,7 @@ def _ranks(chosen: Task, layout: Layout, scores: np.ndarray, how: MetricSettings
         shares * covered,
         median_of(places),
         share=False,
+        bounds=bounds,
         values=values,
     )
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from creperie.core import UnknownNameError, UsageError, packaged_toml, unknown
+from creperie.core import UnknownNameError, UsageError, decimal, packaged_toml, percent, unknown
 from creperie.metrics import rules
 from creperie.metrics.layout import INPUTS, Input, Layout
 from creperie.metrics.rules import VOID, CaptionPreference, CountRule, Decided, OutcomeRule, Outrank, Sides, Within
@@ -38,6 +38,15 @@ class Task:
     def by_item(self) -> bool:
         """True if the task gives every item one outcome."""
         return isinstance(self.rule, OutcomeRule) and self.value == "share"
+
+    @property
+    def is_rank(self) -> bool:
+        """True if the value is a rank, from 1 on, and not a share."""
+        return self.value in ("mean-rank", "median-rank")
+
+    def text(self, value: float | None, digits: int = 1) -> str:
+        """Return a value of the task as it is shown: a rank, or a share in percent."""
+        return decimal(value, max(2, digits)) if self.is_rank else percent(value, digits)
 
 
 def _read_task(name: str, rule: list[Any], aliases: Sequence[str] = (), **fields: Any) -> Task:
@@ -181,10 +190,20 @@ def margins(which: Task | str, layout: Layout, scores: np.ndarray) -> np.ndarray
     return leads
 
 
+def unit_of(tasks: Iterable[str]) -> str:
+    """Return what the values of these tasks are: accuracies in percent, ranks, or both.
+
+    >>> unit_of(["itt"]), unit_of(["mean-rank"]), unit_of(["itt", "mean-rank"])
+    ('accuracy in %', 'rank from 1', 'accuracy in % or rank from 1')
+    """
+    kinds = {task(name).is_rank for name in tasks}
+    return " or ".join(text for rank, text in ((False, "accuracy in %"), (True, "rank from 1")) if rank in kinds)
+
+
 def chances(which: Task | str, layout: Layout) -> np.ndarray:
     """Return the exact chance level of each item; NaN if the task has nothing to compare in it."""
     chosen = as_task(which)
-    if chosen.value in ("precision", "f1", "mean-rank", "median-rank"):
+    if chosen.is_rank or chosen.value in ("precision", "f1"):
         raise UsageError(f"task {chosen.name!r} has no chance level per item, only for a set", hint="use evaluate")
     levels = np.full(len(layout), np.nan)
     for group in layout.groups:

@@ -103,7 +103,7 @@ class StageKind:
     @cached_property
     def declared(self) -> dict[str, OptionField]:
         """The options by name, except mappings: those of the settings dataclasses, and those that only recipes have."""
-        about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": "", "minimum": None, "whole": False}
+        about: dict[str, Any] = {"help": "", "flags": "", "choices": (), "metavar": ""}
         kinds = {name: type(default) for name, default in self.own.items() if not isinstance(default, dict)}
         fields = {
             name: OptionField(name, tuple if kind is list else kind, self.own[name], False, **about)

@@ -66,7 +66,7 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan) -> Ht
     if result is None or result["accuracy"] is None or not result["n"]:
         return HtmlCell("–")
     value, low, high = value_and_interval(result)
-    if task(result["task"]).value in ("mean-rank", "median-rank"):
+    if task(result["task"]).is_rank:
         return HtmlCell(part("bold", f"{value:.2f}", f"{low:.2f} to {high:.2f}"), value)
     ties = f", {result['ties']:,} ties" if result["ties"] else ""
     about = f"{result['hits']:,} of {result['n']:,} {result['unit']}{ties}"
@@ -94,7 +94,7 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
                         text(result["task"]),
                         number(result["n"]),
                         result_cell(result, human),
-                        percent(result["chance"]),
+                        HtmlCell(task(result["task"]).text(result["chance"]), result["chance"]),
                         percent(human),
                         number(result["ties"]),
                         number(result["void"]),

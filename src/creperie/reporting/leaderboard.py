@@ -212,7 +212,7 @@ def _order(entry: LeaderboardEntry, task_name: str) -> tuple[int, float, str]:
     if result is None or result["accuracy"] is None:
         return 1, 0.0, entry.name
     value = float(result["accuracy"])
-    return 0, value if task(task_name).value in ("mean-rank", "median-rank") else -value, entry.name
+    return 0, value if task(task_name).is_rank else -value, entry.name
 
 
 STATIC = BoardLinks()

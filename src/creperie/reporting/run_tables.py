@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.core import WIDE, UsageError, check_options, csv_text, option, percent
-from creperie.metrics import task
+from creperie.metrics import task, unit_of
 from creperie.reporting.gather import distinct, model_tail, value_and_interval
 from creperie.reporting.written import TableCell, render_rows
 from creperie.scoring import Run
@@ -110,8 +110,7 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     cells: dict[tuple[tuple[str, ...], tuple[str, ...]], TableValue] = {}
     for labels, r in records:
         row, column = (tuple(labels[d] for d in side) for side in (choice.rows, choice.columns))
-        ranks = task(r["task"]).value in ("mean-rank", "median-rank")
-        figure = TableValue(*value_and_interval(r), int(r["n"]), int(r["ties"]), ranks)
+        figure = TableValue(*value_and_interval(r), int(r["n"]), int(r["ties"]), task(r["task"]).is_rank)
         if cells.setdefault((row, column), figure) != figure:
             hint = "give one run per model; name models in memory with `creperie.wrap(model, name=…)`"
             raise UsageError(f"several runs have a result for {', '.join((*row, *column))}", hint=hint)
@@ -120,7 +119,8 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     fixed = {d: records[0][0][d] for d in DIMENSIONS if d not in shown}
     scope = ", ".join(f"{value}" for d, value in fixed.items() if d != "subset")
     ties = sorted({str(run.document["ties"]) for run in runs})
-    caption = f"Accuracy in %{f' ({scope})' if scope else ''}; a tie counts as {' or '.join(ties)}."
+    kind = unit_of(r["task"] for _, r in records)
+    caption = f"{kind.capitalize()}{f' ({scope})' if scope else ''}; a tie counts as {' or '.join(ties)}."
     return RunTable(choice, rows, columns, cells, caption)
 
 

@@ -33,7 +33,7 @@ class ItemOptions:
     response: Literal["auto", "2pl", "1pl", "none"] = option(
         "auto", "Item response model; auto: 2pl from eight runs on, item–rest correlations below."
     )
-    short: float = option(0.1, "The share of items in the short form.", minimum=0)
+    short: float = option(0.1, "The share of items in the short form.", minimum=0, maximum=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,21 +40,27 @@ class PowerOptions:
 
     items: int | None = option(None, "Items; 500 by default, or as many as the runs have.", minimum=4)
     per_image: int = option(1, "Items that share an image.", minimum=1)
-    icc: float = option(0.1, "Correlation of items that share an image.", minimum=0)
+    icc: float = option(0.1, "Correlation of items that share an image.", minimum=0, maximum=1)
     accuracy: float | None = option(
-        None, "Accuracy of the better model (0.75), of all attackers (0.5) or of the one that leaks (0.6).", minimum=0
+        None,
+        "Accuracy of the better model (0.75), of all attackers (0.5) or of the one that leaks (0.6).",
+        minimum=0,
+        maximum=1,
     )
-    difference: float = option(0.03, "Accuracy of the better model minus that of the other.", minimum=0)
+    difference: float = option(0.03, "Accuracy of the better model minus that of the other.", minimum=0, maximum=1)
     discordant: float | None = option(
-        None, "Share of items that only one of two models gets right; by default as if they erred independently."
+        None,
+        "Share of items that only one of two models gets right; by default as if they erred independently.",
+        minimum=0,
+        maximum=1,
     )
-    width: float = option(0.02, "interval: the half-width to reach.", minimum=0)
-    threshold: float = option(THRESHOLD, "clean, leak: the accuracy that an audit tolerates.", minimum=0)
+    width: float = option(0.02, "interval: the half-width to reach.", minimum=0, maximum=1)
+    threshold: float = option(THRESHOLD, "clean, leak: the accuracy that an audit tolerates.", minimum=0, maximum=1)
     attackers: int = option(10, "clean, leak: attackers of the audit.", minimum=1)
     raters: int = option(3, "kappa: answers per item.", minimum=2)
-    kappa: float = option(0.75, "kappa: the agreement that is expected.", minimum=0)
-    least: float = option(0.6, "kappa: the agreement to be shown.", minimum=0)
-    target: float = option(0.8, "The power to reach.", minimum=0)
+    kappa: float = option(0.75, "kappa: the agreement that is expected.", minimum=0, maximum=1)
+    least: float = option(0.6, "kappa: the agreement to be shown.", minimum=0, maximum=1)
+    target: float = option(0.8, "The power to reach.", minimum=0, maximum=1)
     simulations: int = option(1000, "Simulated studies; a fifth of them where other sizes are tried.", minimum=20)
     seed: int = option(0, "Random seed.")
 

@@ -38,7 +38,9 @@ TIE_RULES: tuple[Ties, ...] = ("wrong", "half", "right")
 class RobustOptions:
     """The options of a robustness analysis: what a ranking has to withstand."""
 
-    margin: float = option(0.02, "Accuracies that surely differ by less than this share are equivalent.", minimum=0)
+    margin: float = option(
+        0.02, "Accuracies that surely differ by less than this share are equivalent.", minimum=0, maximum=1
+    )
     wrong: str = option("", "Wrong labels among those checked: 4/100.", metavar="K/N")
     blind: tuple[str, ...] = option((), "Blind runs: items that one of them gets right are left out.", whole=True)
 
@@ -192,7 +194,7 @@ def _pair(
     same = equivalence(a, b, margin, answers.first.clusters, settings)
     both = (a != VOID) & (b != VOID)
     lead = float((settings.worth(a[both]) - settings.worth(b[both])).sum())
-    reversing = math.ceil(lead / 2) if lead > 0 else 0
+    reversing = math.floor(lead / 2) + 1 if lead > 0 else 0  # each moves one item from one to the other
     survives = None if wrong is None else reversing > wrong[2] * int(both.sum())
     ends = (same.low, same.high, same.p, same.equivalent)
     return PairRobustness(names[0], names[1], same.difference, *ends, reversing, survives)
@@ -208,6 +210,9 @@ def _noisy(answers: Answers, name: str, wrong: tuple[float, float, float], setti
     right = settings.worth(outcomes[outcomes != VOID])
     interval = share_interval(right, np.ones(len(right)), answers.first.clusters[outcomes != VOID], settings)
     values = [float(right.mean()), interval.low, interval.high]
-    turned = np.array([[(v - e) / (1 - 2 * e) if e < 0.5 else math.nan for e in wrong] for v in values]).clip(0, 1)
+    turned = np.array([[(v - e) / (1 - 2 * e) if e < 0.5 else math.nan for e in wrong] for v in values])
+    if turned[2].max() < 0 or turned[1].min() > 1:
+        turned[:] = math.nan  # no accuracy on right labels gives the observed one
+    turned = turned.clip(0, 1)
     on_right_labels = (float(turned[0, 0]), float(turned[1].min()), float(turned[2].max()))
     return NoisyAccuracy(name, values[0], values[1], values[2], *on_right_labels)

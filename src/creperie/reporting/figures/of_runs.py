@@ -50,7 +50,7 @@ def draw_accuracy(sources: Sequence[str], options: FigureOptions) -> Figure:
 
 
 def _shares(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
-    if task(name).value in ("mean-rank", "median-rank"):
+    if task(name).is_rank:
         raise UsageError(f"task {name!r} gives ranks, but this figure shows shares", hint="choose another `task=`")
     return series_of(group, name)
 
