@@ -23,6 +23,7 @@ from creperie.annotation.schema import (
     OPEN,
     SIGNED,
     UNVERIFIED,
+    WITHDREW,
     Annotator,
     Listed,
     StudyRow,
@@ -158,7 +159,11 @@ def _payment(settings: StudySettings, row: Mapping[str, Any], known: Mapping[str
 
     Withdrawing after completion does not change it.
     """
-    owed = row["outcome"] == COMPLETED and row["entry"] != UNVERIFIED and (row["withdrawn"] or not row["excluded"])
+    owed = (
+        row["outcome"] == COMPLETED
+        and row["entry"] != UNVERIFIED
+        and (not row["excluded"] or row["excluded_why"] == WITHDREW)
+    )
     pay, minutes = settings.pay if owed else 0.0, row["active_seconds"] / 60
     return {
         **row,

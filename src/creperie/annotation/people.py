@@ -17,6 +17,7 @@ from creperie.annotation.schema import (
     HELD,
     MAIN,
     VOID,
+    WITHDREW,
     Annotator,
     Answer,
     Slot,
@@ -119,8 +120,9 @@ def withdraw(db: Database, name: str, pseudonym: str, actor: str = "cli") -> int
     with db.write() as session:
         study, now = study_named(session, name), time.time()
         annotator = annotator_named(session, study, pseudonym)
-        annotator.withdrawn, annotator.excluded = annotator.withdrawn or now, annotator.excluded or now
-        annotator.excluded_why, annotator.note = "withdrew", ""
+        if not annotator.excluded:  # who was excluded before stays so, and is not paid
+            annotator.excluded, annotator.excluded_why = now, WITHDREW
+        annotator.withdrawn, annotator.note = annotator.withdrawn or now, ""
         _release(session, study, annotator)
         own = select(Answer).where(Answer.annotator_id == annotator.id, Answer.erased.is_(None))
         rows = session.scalars(own).all()

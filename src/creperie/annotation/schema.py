@@ -34,6 +34,8 @@ OWNER, ADJUDICATOR, ANNOTATOR = "owner", "adjudicator", "annotator"
 #: How an annotator entered. Nobody vouches for `unverified` ids, which older versions took from the URL: they
 #: count in no result and are owed nothing.
 INVITED, SIGNED, LISTED, UNVERIFIED = "invited", "signed", "listed", "unverified"
+#: Why an annotator is excluded who withdrew; who completed the study before is paid all the same.
+WITHDREW = "withdrew"
 
 Word = Annotated[str, mapped_column(String(16))]
 Name = Annotated[str, mapped_column(String(64))]

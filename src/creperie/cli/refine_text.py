@@ -102,7 +102,7 @@ def _reasons(refined: Refined) -> None:
     for code in dict.fromkeys(codes):
         say(f"[dim]{codes.count(code):,} left: {REASONS[code]}[/dim]")
     for outcome in refined.outcomes:
-        if f := outcome.choice.filtered:
+        for f in outcome.choice.filtered:
             say(
                 f"{escape(outcome.name)}: threshold {f.threshold:.4f}, mean of what stays {f.mean:+.4f}, "
                 f"accuracy {100 * f.accuracy:.1f} % [{100 * f.low:.1f}, {100 * f.high:.1f}], "

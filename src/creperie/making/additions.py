@@ -88,8 +88,8 @@ def _is_replaceable(span: list[Any]) -> bool:
     does not belong to the word before it (`up in a tree`, `his arm around her`).
     """
     doc, after = span[0].doc, span[-1].i + 1
-    before = doc[span[0].i - 1]
-    own = before.tag_ in ("RB", "RP") or base_of(before) in frames()["parts"]
+    before = doc[max(0, span[0].i - 1) : span[0].i]
+    own = any(t.tag_ in ("RB", "RP") or base_of(t) in frames()["parts"] for t in before)
     return not own and all(t.is_punct for t in doc[after : after + 1])
 
 

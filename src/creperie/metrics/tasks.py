@@ -44,6 +44,11 @@ class Task:
         """True if the value is a rank, from 1 on, and not a share."""
         return self.value in ("mean-rank", "median-rank")
 
+    @property
+    def has_margins(self) -> bool:
+        """True if every item has a margin: by how much its winners outrank its losers."""
+        return isinstance(self.rule, Outrank) and not self.swapped
+
     def text(self, value: float | None, digits: int = 1) -> str:
         """Return a value of the task as it is shown: a rank, or a share in percent."""
         return decimal(value, max(2, digits)) if self.is_rank else percent(value, digits)

@@ -93,7 +93,7 @@ class Choice:
     keep: np.ndarray
     curve: Curve = ()  #: each condition added, and how many items remained
     selection: Selection | None = None
-    filtered: Filtered | None = None
+    filtered: tuple[Filtered, ...] = ()  #: one for each half of the pool that was filtered
     structural: tuple[Structural, ...] = ()
 
     def joined(self, other: Choice) -> Choice:
@@ -104,7 +104,7 @@ class Choice:
             a, b = self.selection, other.selection
             chosen = Selection(np.r_[a.keep, b.keep], a.bound + b.bound, a.proven and b.proven, a.off + b.off)
         hopeless = tuple(dict.fromkeys((*self.structural, *other.structural)))
-        return Choice(np.r_[self.keep, other.keep], sizes, chosen, self.filtered, hopeless)
+        return Choice(np.r_[self.keep, other.keep], sizes, chosen, self.filtered + other.filtered, hopeless)
 
 
 def gap_detail(pool: SelectionPool, item: int) -> str:

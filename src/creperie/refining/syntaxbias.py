@@ -72,7 +72,7 @@ def _searched(scores: np.ndarray) -> float:
 def _choose(pool: SelectionPool, settings: ChoiceSettings, progress: Progress) -> Choice:
     result = syntaxbias(pool.gaps[:, 0], settings.threshold)
     curve = (("all", len(result.keep)), (f"score ≤ {result.threshold:.4f}", int(result.keep.sum())))
-    return Choice(result.keep, curve, filtered=result)
+    return Choice(result.keep, curve, filtered=(result,))
 
 
 METHOD = RefinementMethod(

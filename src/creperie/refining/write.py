@@ -106,14 +106,17 @@ def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:
     if choice.selection is not None:
         chosen = choice.selection
         shown |= {"bound": chosen.bound, "proven": bool(chosen.proven), "off": chosen.off}
-    if choice.filtered is not None:
-        f = choice.filtered
-        shown |= {
+    filters = [
+        {
             "threshold": f.threshold,
             "mean": f.mean,
             "p": f.p_value,
             "test": f.test,
             "balanced": f.balanced,
+            "accuracy": f.accuracy,
+            "accuracy_low": f.low,
+            "accuracy_high": f.high,
         }
-        shown |= {"accuracy": f.accuracy, "accuracy_low": f.low, "accuracy_high": f.high}
-    return shown
+        for f in choice.filtered
+    ]
+    return shown | (filters[0] if len(filters) == 1 else {"halves": filters} if filters else {})

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import TAG_PREFIX
-from creperie.metrics import Input, Layout, Outrank, margins, task
+from creperie.metrics import Input, Layout, margins, task
 from creperie.reporting.gather import RunGroup
 from creperie.scoring import Run
 
@@ -109,7 +109,7 @@ def _run(run: Run, label: str) -> dict[str, Any]:
 def _task(run: Run, name: str) -> dict[str, Any]:
     chosen = task(name)
     entry = {"name": name, "what": chosen.what, "outcome": packed(run.outcomes(name), "i1"), "margin": ""}
-    if isinstance(chosen.rule, Outrank) and not chosen.swapped:
+    if chosen.has_margins:
         entry["margin"] = packed(margins(chosen, run.layout, run.scores(chosen.needs)), "<f4")
     return entry
 

@@ -7,7 +7,7 @@ from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from creperie.metrics import Outrank, rank_table, task
+from creperie.metrics import rank_table, task
 from creperie.reporting.gather import RunGroup
 from creperie.reporting.html_tables import part
 
@@ -65,7 +65,7 @@ def _of_task(group: RunGroup, name: str) -> Iterator[tuple[Figure, str]]:
     if task(name).value in SHARES:
         caption = f"{group.name}, {name}: accuracy by subset with intervals, against chance"
         yield accuracy_by_subset(series, levels, title=name), caption + (" and people" if levels.human else "")
-    if isinstance(task(name).rule, Outrank) and not task(name).swapped:
+    if task(name).has_margins:
         yield margins_figure(group, name), f"{group.name}, {name}: items by margin; left of zero the model is wrong"
 
 

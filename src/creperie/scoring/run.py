@@ -38,7 +38,6 @@ from creperie.metrics import (
     Input,
     Layout,
     MetricSettings,
-    Outrank,
     Result,
     clusters_of,
     evaluate,
@@ -201,7 +200,7 @@ class Run(RunHeader, Framed):
         void = judged == VOID
         columns["correct"] = pa.array(self.settings.worth(judged) == 1, mask=void)
         columns["tie"] = pa.array(judged == TIE, mask=void)
-        if isinstance(chosen.rule, Outrank) and not chosen.swapped:
+        if chosen.has_margins:
             leads = margins(chosen, self.layout, self.scores(chosen.needs))
             columns["margin"] = pa.array(leads, mask=np.isnan(leads))
         return columns

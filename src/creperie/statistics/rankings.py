@@ -194,6 +194,8 @@ def _pair(
     same = equivalence(a, b, margin, answers.first.clusters, settings)
     both = (a != VOID) & (b != VOID)
     lead = float((settings.worth(a[both]) - settings.worth(b[both])).sum())
+    if lead < 0:  # of items that both cover, the other is better
+        return _pair(answers, (names[1], names[0]), margin, wrong, settings)
     reversing = math.floor(lead / 2) + 1 if lead > 0 else 0  # each moves one item from one to the other
     survives = None if wrong is None else reversing > wrong[2] * int(both.sum())
     ends = (same.low, same.high, same.p, same.equivalent)

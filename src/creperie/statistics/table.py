@@ -227,8 +227,9 @@ def _task_rows(run: Run, reading: TableReading) -> _RunRows:
             f"the run has no {chosen_task.needs} scores, which task {chosen_task.name!r} needs", where=run.name
         )
     outcome = run.outcomes(reading.task)
-    lead = margins(reading.task, run.layout, run.scores(chosen_task.needs))
     n = len(run)
+    scored = chosen_task.has_margins
+    lead = margins(reading.task, run.layout, run.scores(chosen_task.needs)) if scored else np.full(n, np.nan)
     first, false = np.full(n, -1), np.full(n, -1)
     for group in run.layout.groups:
         line = group.match[0]
