@@ -521,3 +521,5 @@ def test_measures_count_nobody_who_was_not_vouched_for(db: Database, bench: Benc
         study = study_named(session, "s")
         rows = overview(session, study)["annotators"]
     assert [row["pay"] for row in payments(study, rows)] == [0.0, 3.0]
+    cheat = {"excluded": True, "excluded_why": "cheated", "withdrawn": True}
+    assert [row["pay"] for row in payments(study, [rows[1] | cheat])] == [0.0]
