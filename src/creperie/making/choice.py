@@ -4,7 +4,7 @@ For every caption and kind a maker proposes several foils. Captions with the few
 costs less if its edit was chosen rarely so far, if its words were removed as often as added, and if it keeps foils from
 being longer, rarer or less likely than captions overall; the cheapest is chosen. From 1,000 foils of a kind on, no edit
 is more than 2 % of them, and the 20 most frequent edits together are at most 25 % (relations: 40 %, from 100 foils on);
-foils above these limits are left out.
+with fewer foils no edit is more than 10 % of them or used more than three times. Foils above these limits are left out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ NOT_CHOSEN, TOO_OFTEN = "another foil of the caption was chosen", "its edit is m
 #: Limits from MANY foils of a kind on: the share of one edit is at most MOST_OF_ALL, the share of the TOP most frequent
 #: edits together at most MOST_OF_TOP (relations: OF_RELATIONS).
 MANY, MOST_OF_ALL, TOP, MOST_OF_TOP, OF_RELATIONS = 1000, 0.02, 20, 0.25, 0.40
+#: With fewer, one edit is used three times, or for at most this share of them.
+MOST_OF_FEW = 0.10
 #: With fewer foils of a kind, no limit applies.
 FEW = 100
 #: Maximum share of foils that a language model finds less likely than their captions.
@@ -68,6 +70,8 @@ def _option(number: int, place: int, candidate: Candidate) -> Option:
     moved = [(w, 1) for w in words(come)] + [(w, -1) for w in words(gone)] if come else []
     gap, frequency = (float(candidate.tags.get(name, 0.0)) for name in ("lm_gap", "frequency_gap"))
     longer = len(come) - len(gone) if come else 0
+    if edit.startswith("− "):
+        edit = come  # an addition repeats itself by what it adds, whatever made room for it
     return Option(number, place, edit, tuple(moved), (_sign(longer), _sign(frequency), _sign(gap)), gap)
 
 
@@ -126,5 +130,6 @@ def _is_within(counts: Counter[str], limit: int, relations: bool) -> bool:
     cut = sorted((min(n, limit) for n in counts.values()), reverse=True)
     total, top = sum(cut), sum(cut[:TOP])
     if total < MANY:
-        return not relations or total < FEW or top <= OF_RELATIONS * total
+        rare = max(cut, default=0) <= max(3, MOST_OF_FEW * total)
+        return rare and (not relations or total < FEW or top <= OF_RELATIONS * total)
     return cut[0] <= MOST_OF_ALL * total and top <= (OF_RELATIONS if relations else MOST_OF_TOP) * total
