@@ -171,8 +171,8 @@ def test_rows_without_a_picture_stay_and_are_counted() -> None:
     with pytest.warns(UserWarning, match=r"2 of 4 items have no score \(no image\)"):
         run = cr.score(bench, both, tasks="itt")
     assert "2 of 4 items" in repr(run)
-    with pytest.warns(UserWarning, match=r"1 rows are not items: no true caption in caption \(row 1 first\)"):
-        cr.from_pandas({"caption": ["a", None], "foil": ["b", "c"]})
+    with pytest.warns(UserWarning, match=r"2 rows left out: 1 × no true caption in caption \(row 1 first\); 1 × no f"):
+        cr.from_pandas({"caption": ["a", None, "a"], "foil": ["b", "c", None]})
 
 
 def test_a_wrong_path_costs_one_item_its_picture(tmp_path: Path) -> None:

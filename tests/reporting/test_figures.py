@@ -172,6 +172,8 @@ def test_figures_of_runs(room: Path, tmp_path: Path) -> None:
     assert np.allclose(axes.containers[0][0].get_xdata(), wanted)
     squares = draw_figure("confusion", [alpha], FigureOptions()).axes[0]
     assert any("chases" in t.get_text() for t in squares.texts)
+    with pytest.raises(UsageError, match="no text scores"):
+        draw_figure("confusion", [alpha], FigureOptions(tasks=("itt", "blind")))
     ranks = draw_figure("ranks", [alpha, beta], FigureOptions(tasks=("sc", "sc++"))).axes[0]
     assert [t.get_text() for t in ranks.get_xticklabels()] == ["p1-vs-n", "itt"]
     table = tmp_path / "external.csv"

@@ -137,13 +137,14 @@ def test_memory_errors_are_told_from_others() -> None:
     assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
 
 
-def test_nan_is_a_fault_of_its_row_only(texts_model: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("answer", [np.nan, 0])
+def test_nan_is_a_fault_of_its_row_only(texts_model: Callable[..., Any], answer: float) -> None:
     model = texts_model()
     whole = model.forward_texts
 
     def forward(prepared: Sequence[Tokens]) -> np.ndarray:
         vectors = whole(prepared)
-        vectors[[t.ids.tobytes() == model.prepare_texts([CAPTIONS[7]])[0].ids.tobytes() for t in prepared]] = np.nan
+        vectors[[t.ids.tobytes() == model.prepare_texts([CAPTIONS[7]])[0].ids.tobytes() for t in prepared]] = answer
         return vectors
 
     model.forward_texts = forward
@@ -173,10 +174,10 @@ def test_a_failing_model_is_named(texts_model: Callable[..., Any]) -> None:
     model = texts_model()
 
     def forward(prepared: Sequence[Tokens]) -> np.ndarray:
-        raise IndexError("index 77 is out of bounds")
+        raise KeyError("index 77")
 
     model.forward_texts = forward
-    with pytest.raises(ModelError, match="fake:fake: the model fails on a batch of 36: IndexError: index 77"):
+    with pytest.raises(ModelError, match="fake:fake: the model fails on a batch of 36: KeyError: 'index 77"):
         encoded(model, CAPTIONS)
 
 

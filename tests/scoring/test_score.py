@@ -253,7 +253,7 @@ def test_tasks_that_the_model_or_the_benchmark_cannot_do_are_refused(
     with pytest.raises(UsageError, match="did you mean 'itt'"):
         score(triples, dual_model(), tasks=["itts"])
     bare = from_items("bare", list(triples))
-    with pytest.raises(UsageError, match="'itt' needs the images; pass `images='DIR'`"):
+    with pytest.raises(UsageError, match="'itt' needs the images; load the benchmark with `images='DIR'`"):
         score(bare, dual_model(), tasks=["itt"])
     assert score(bare, dual_model()).tasks == ("tot",)
     with pytest.raises(UsageError, match="no items"):
@@ -300,7 +300,7 @@ def test_runs_that_are_none_say_so(tmp_path: Path, triples: Benchmark, dual_mode
     with pytest.raises(DataError, match="not a complete run"):
         load_run(run.path)
     with pytest.raises(UsageError, match="has no text scores, which task 'blind' needs"):
-        run.evaluate(["blind"])
+        run.evaluate("blind")
 
 
 def test_a_folder_that_is_no_run_is_not_replaced(

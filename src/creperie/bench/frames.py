@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from creperie.bench.images import NO_IMAGES, ImageStore, NoImages, image_referen
 from creperie.bench.item import Item
 from creperie.bench.roles import Roles
 from creperie.bench.stores import keep_picture, open_store, pictures_in_memory
-from creperie.core import DataError, UsageError, check_columns, with_options
+from creperie.core import DataError, UsageError, check_columns, counted, with_options
 
 
 @with_options(roles=Roles)
@@ -75,9 +76,10 @@ def _warn_of_losses(bench: Benchmark, roles: Roles) -> None:
     if without:
         warnings.warn(f"{without:,} of {len(bench):,} items have no image", stacklevel=4)
     if bench.skipped:
-        first = bench.skipped[0]
-        what = f"{len(bench.skipped):,} rows are not items: {first.reason} (row {first.id} first)"
-        warnings.warn(what, stacklevel=4)
+        counts = Counter(row.reason for row in bench.skipped)
+        first = {row.reason: row.id for row in reversed(bench.skipped)}
+        reasons = "; ".join(f"{n:,} × {reason} (row {first[reason]} first)" for reason, n in counts.items())
+        warnings.warn(f"{counted(len(bench.skipped), 'row')} left out: {reasons}", stacklevel=4)
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
@@ -171,11 +173,13 @@ def _pictures(
     named = {key: split_reference(key) for key in keys if key is not None}
     cached = {key: key for key, (name, _) in named.items() if _is_cached(name)}
     files = {key: Path(name).absolute() for key, (name, _) in named.items() if key not in cached and _is_file(name)}
-    if images is not None or not (cached or files):
-        return keys, NO_IMAGES if images is None else open_store(images)
+    if images is not None:
+        return keys, open_store(images)
     if missing := [key for key in named if key not in cached and key not in files]:
         what = f"{len(missing):,} of {len(named):,} images are missing: {missing[0]}"
         warnings.warn(what + (", …" if len(missing) > 1 else ""), stacklevel=5)
+    if not (cached or files):
+        return keys, NO_IMAGES
     if cached:  # images in memory and in files: all go into the cache
         root = pictures_in_memory()
         names = {key: keep_picture(path.read_bytes(), key) for key, path in files.items()}

@@ -138,7 +138,8 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
     """
     external = options.values()
     given = [r for one in runs for r in ([one] if isinstance(one, (Run, str, Path)) else one)]
-    loaded = [r if isinstance(r, Run) else load_run(r) for r in given]
+    opened = [r if isinstance(r, Run) else load_run(r) for r in given]
+    loaded = list({r.path or id(r): r for r in opened}.values())  # each run once
     comparisons = Comparisons(notes=people_notes(loaded))
     if options.common:
         loaded = _restrict(loaded, comparisons.notes)

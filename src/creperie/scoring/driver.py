@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from creperie.core import DataError, ModelError, one_line
+from creperie.core import CreperieError, DataError, ModelError, one_line
 from creperie.models import StagedImages, Tokens, exact_float32
 from creperie.scoring.batch_size import BatchSize, Timings
 from creperie.scoring.sheet import Fault
@@ -155,7 +155,9 @@ class Driver:
         """Run a forward pass and return its output, checked to have one float32 row per input."""
         try:
             vectors = self.pace.run(what, forward, batch, units)
-        except (RuntimeError, ValueError, IndexError, TypeError) as e:
+        except CreperieError:
+            raise
+        except Exception as e:
             raise ModelError(
                 f"the model fails on a batch of {len(batch)}: {type(e).__name__}: {one_line(e)}",
                 where=self.model.fingerprint.uri,
@@ -170,7 +172,11 @@ class Driver:
         return answer.astype(np.float32, copy=False)
 
     def unit(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the vectors; raise a ModelError unless they have unit length, as cosines are computed as products."""
+        """Return the vectors, with NaN for a vector of zeros, which has no direction.
+
+        Raise a ModelError unless the others have unit length, as cosines are computed as products.
+        """
+        vectors = np.where(vectors.any(axis=-1, keepdims=True), vectors, np.float32(np.nan))
         off = np.abs(np.linalg.norm(vectors, axis=-1) - 1)
         worst = float(off[np.isfinite(off)].max(initial=0.0))
         if worst > 1e-3:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from creperie.core import Progress, silent
+from creperie.core import ModelError, Progress, silent
 from creperie.metrics import Input
 from creperie.scoring.choice import fill_by_choice
 from creperie.scoring.filler import FilledScores, Filler
@@ -185,6 +185,10 @@ def products(left: np.ndarray, a: np.ndarray, right: np.ndarray, b: np.ndarray) 
     scores = np.full(len(a), np.nan, np.float32)
     if left.size == 0 or right.size == 0:
         return scores
+    if left.shape[-1] != right.shape[-1]:
+        raise ModelError(
+            f"the model's image vectors have {left.shape[-1]} dimensions, its caption vectors {right.shape[-1]}"
+        )
     there = np.flatnonzero((a >= 0) & (b >= 0))
     codes, back = np.unique(a[there] * len(right) + b[there], return_inverse=True)
     i, j = np.divmod(codes, len(right))

@@ -29,6 +29,7 @@ from creperie.core import (
     html_table,
     percent,
     read_json,
+    split_names,
     write_json,
 )
 from creperie.metrics import (
@@ -39,6 +40,7 @@ from creperie.metrics import (
     Layout,
     MetricSettings,
     Result,
+    Task,
     clusters_of,
     evaluate,
     margins,
@@ -251,17 +253,23 @@ class Run(RunHeader, Framed):
         chosen = task(which)
         return outcomes(chosen, self.layout, self.scores(chosen.needs), self.swap)
 
-    def evaluate(self, tasks: Iterable[str] | None = None, settings: MetricSettings | None = None) -> list[Result]:
+    def scored_task(self, name: str) -> Task:
+        """Return a task; raise a UsageError if the run lacks the scores that it needs."""
+        chosen = task(name)
+        if chosen.needs not in self.inputs:
+            raise UsageError(
+                f"the run has no {chosen.needs} scores, which task {chosen.name!r} needs",
+                where=str(self.path or self.name),
+                hint="score the benchmark with a model that gives them",
+            )
+        return chosen
+
+    def evaluate(
+        self, tasks: str | Iterable[str] | None = None, settings: MetricSettings | None = None
+    ) -> list[Result]:
         """Return recomputed results: with another tie rule, or for other tasks on the same scores."""
         results: list[Result] = []
-        for name in tasks or self.tasks:
-            chosen = task(name)
-            if chosen.needs not in self.inputs:
-                raise UsageError(
-                    f"the run has no {chosen.needs} scores, which task {chosen.name!r} needs",
-                    where=str(self.path or self.name),
-                    hint="score the benchmark with a model that gives them",
-                )
+        for chosen in map(self.scored_task, split_names(tasks or self.tasks)):
             results += evaluate(
                 chosen,
                 self.layout,

@@ -57,7 +57,10 @@ class Sheet:
         if self.vectors.shape[1:] != vectors.shape[1:]:
             raise ModelError(f"the model returns vectors of shape {vectors.shape[1:]} after {self.vectors.shape[1:]}")
         finite = np.isfinite(vectors.reshape(len(rows), -1)).all(axis=1)
-        self.faults += [Fault(int(r), "not-a-number", "the model answers with NaN or infinity") for r in rows[~finite]]
+        self.faults += [
+            Fault(int(r), "not-a-number", "the model answers with NaN, infinity or a zero vector")
+            for r in rows[~finite]
+        ]
         sound: np.ndarray = rows[finite]
         self.vectors[sound] = vectors[finite]
         self.done[sound] = True

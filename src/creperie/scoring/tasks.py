@@ -32,7 +32,7 @@ def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list
         raise UsageError(
             f"there is nothing to score: the model can {able}{without}",
             where=bench.name,
-            hint="give the images with `images=`, or another model",
+            hint="load the benchmark with `images='DIR'`, or give another model",
         )
     return fitting
 
@@ -60,7 +60,9 @@ def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> 
         raise UsageError(
             f"task {name!r} needs the images",
             where=bench.name,
-            hint="pass `images='DIR'`" if bench.ragged("images")[0][-1] else "this benchmark has no images at all",
+            hint="load the benchmark with `images='DIR'`"
+            if bench.ragged("images")[0][-1]
+            else "this benchmark has no images at all",
         )
     if not applies(name, layout).any():
         able = ", ".join(n for n in USUAL if applies(n, layout).any())

@@ -186,6 +186,8 @@ def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | N
     chosen = task(name or shared[0])
     if not chosen.by_item:
         raise UsageError(f"task {chosen.name!r} has no outcome per item", hint=f"choose one of: {', '.join(shared)}")
+    for run in runs:
+        run.scored_task(chosen.name)
     places = [{key: k for k, key in enumerate(item_keys(run.table))} for run in runs]
     keys = [key for key in places[0] if all(key in other for other in places[1:])]
     if not keys:

@@ -154,7 +154,7 @@ def _choices(runs: Sequence[Run], answers: Answers) -> dict[str, dict[str, float
         columns["subsets weighed alike"] = _accuracies(answers.outcomes, MetricSettings(), subsets)
     shared = [t for t in runs[0].tasks if task(t).by_item and all(t in run.tasks for run in runs)]
     for name in shared:
-        if name != answers.task:
+        if name != answers.task and all(task(name).needs in run.inputs for run in runs):
             columns[name] = _accuracies(answers_of(runs, name).outcomes, MetricSettings())
     return columns
 

@@ -27,7 +27,6 @@ import pyarrow.compute as pc
 from creperie.bench import TAG_PREFIX, Benchmark
 from creperie.core import DataError, Progress, UsageError, check_columns, csv_rows, draft_of, silent
 from creperie.metrics import HIT, TIE, VOID, Input, margins
-from creperie.metrics import task as find_task
 from creperie.scoring import Run
 from creperie.statistics.wording import WordingPreference, construction_columns, preferred, words_of
 
@@ -221,11 +220,7 @@ def _pair_rows(run: Run, reading: TableReading) -> _RunRows:
 
 def _task_rows(run: Run, reading: TableReading) -> _RunRows:
     """Return one row per item: its outcome by a task, and its smallest margin."""
-    chosen_task = find_task(reading.task)
-    if chosen_task.needs not in run.inputs:
-        raise UsageError(
-            f"the run has no {chosen_task.needs} scores, which task {chosen_task.name!r} needs", where=run.name
-        )
+    chosen_task = run.scored_task(reading.task)
     outcome = run.outcomes(reading.task)
     n = len(run)
     scored = chosen_task.has_margins

@@ -74,7 +74,7 @@ def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
     (group,) = gather_runs(runs_in(sources), benches=options.benches)[:1]
     if len(group.runs) != 1:
         raise UsageError(f"expected one run, got {len(group.runs)}", hint="name one run folder")
-    names = [task(t).name for t in options.tasks] or ["itt", "tot"]
+    names = [group.runs[0].scored_task(t).name for t in options.tasks or ("itt", "tot")]
     if len(names) != 2:
         raise UsageError("expected two tasks to cross", hint="pass `task=` itt,tot")
     return confusion_figure(group, 0, (names[0], names[1]), examples=True)
