@@ -177,7 +177,7 @@ def _pictures(
         return keys, open_store(images)
     if missing := [key for key in named if key not in cached and key not in files]:
         what = f"{len(missing):,} of {len(named):,} images are missing: {missing[0]}"
-        warnings.warn(what + (", …" if len(missing) > 1 else ""), stacklevel=5)
+        warnings.warn(what + (", …" if len(missing) > 1 else ""), stacklevel=4)
     if not (cached or files):
         return keys, NO_IMAGES
     if cached:  # images in memory and in files: all go into the cache
