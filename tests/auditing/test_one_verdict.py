@@ -222,8 +222,8 @@ def test_an_attacker_that_learned_nothing_was_not_run() -> None:
     found = audit(from_items("b", null(44, 0, longer=1.0)), ["length-words", "surface", "ensemble"])
     assert found.verdict == "leaks"
     assert "ensemble" not in {r.attacker for r in found.rows}
-    assert found.not_sent == {"ensemble": "needs about 60 pairs, there are 44"}
-    assert found.text.endswith("; not run: ensemble (needs about 60 pairs)")
+    assert found.not_sent == {"ensemble": "needs about 60 pairs with different captions"}
+    assert found.text.endswith("; not run: ensemble (needs about 60 pairs with different captions)")
     assert "all attackers together" not in found.text
 
 

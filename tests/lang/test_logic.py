@@ -82,6 +82,15 @@ def test_a_denial_contradicts() -> None:
         ("A dog chases a cat.", "A cat chases a dog.", "contradicted"),
         ("A red cup stands on a blue table.", "A blue cup stands on a red table.", "contradicted"),
         ("A man rides a horse.", "Two planes fly over a city.", "unknown"),
+        ("No one sits on the bench.", "No one sits on the desk.", "compatible"),
+        ("No dog chases a cat.", "No cat chases a dog.", "compatible"),
+        ("Nobody sits on a bench.", "Nobody sits on a bench near a flag.", "entailed"),
+        ("A man with no hat rides a red bike.", "A man with no hat rides a blue bike.", "contradicted"),
+        ("At most three dogs play.", "At most five dogs play.", "compatible"),
+        ("All the dogs are brown.", "All the cats are brown.", "compatible"),
+        ("A man follows a dog.", "A man is followed by a dog.", "contradicted"),
+        ("A dog chases a cat.", "A cat is chased by a dog.", "entailed"),
+        ("A man hugs a woman at the airport.", "At the airport a man hugs a woman.", "entailed"),
     ],
 )
 def test_captions_that_differ_in_one_place(caption: str, candidate: str, word: str) -> None:

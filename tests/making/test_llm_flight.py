@@ -230,7 +230,7 @@ def test_a_line_cut_short_is_passed_over(tmp_path: Path, torn: bytes) -> None:
 def test_a_queue_can_be_opened_again_and_by_many(chat: Any) -> None:
     endpoint = Endpoint("api:m", "m", base_url=chat.url, concurrency=2)
     queue = RequestQueue(endpoint, SpendLedger(endpoint))
-    with pytest.raises(AssertionError, match="opened"):
+    with pytest.raises(AssertionError, match="inside `with queue:`"):
         queue.begin({"model": "m", "messages": []})
     with queue, queue:
         pass

@@ -71,7 +71,7 @@ def audit(
     facts = _Facts(judged, pairs, ids, attack, not_sent, models.by_family, spec or bench.name)
     judgements = [facts.judgement(name) for name in pairs.subsets]
     whole = judge_all(facts.judgement(ALL), judgements)
-    few = {name: f"needs about {ENOUGH} pairs, there are {len(pairs)}" for name in whole.abstained}
+    few = dict.fromkeys(whole.abstained, f"needs about {ENOUGH} pairs with different captions")
     audited = Audit(
         name=bench.name,
         hash=bench.hash,

@@ -190,7 +190,8 @@ class Judgement:
         if self.missing and self.verdict != "incomplete":
             parts.append(f"not run: {', '.join(self.missing)}")
         if self.abstained:
-            parts.append(f"not run: {', '.join(self.abstained)} (needs about {self.enough} pairs)")
+            needed = f"needs about {self.enough} pairs with different captions"
+            parts.append(f"not run: {', '.join(self.abstained)} ({needed})")
         if self.sample[0]:
             asked = f"{', '.join(self.sample[1])} on {self.sample[0]:,} of {self.items:,} items"
             parts.append(f"{asked} (--full takes all)")
@@ -222,9 +223,10 @@ def next_step(judgement: Judgement) -> str:
     """Return the command to type after a verdict."""
     spec = shlex.quote(judgement.spec)
     name = judgement.spec.rstrip("/").replace(":", "/").rpartition("/")[2]
-    out, foils = (shlex.quote(f"{name}-{what}") for what in ("refined", "foils"))
+    out, foils, more = (shlex.quote(f"{name}-{what}") for what in ("refined", "foils", "more"))
     read = f"{spec}{judgement.part}"
     new_foils = f"creperie make rules:replace --captions {spec} --foils 8 --unmatched --apart --out {foils}"
+    more_items = f"creperie make all --captions {spec} --out {more}"
     fixes = {
         "repairable": f"creperie refine {read} --repair --out {out}",
         "removable": f"creperie refine {read} --method optimal --out {out}",
@@ -239,7 +241,7 @@ def next_step(judgement: Judgement) -> str:
         "anti-learned": new_foils,
         "nothing left": new_foils,
         "incomplete": f"pip install {lacking}" if lacking else models,
-        "not shown": f"creperie audit {read} --full" if judgement.sample[0] else f"creperie make all --captions {spec}",
+        "not shown": f"creperie audit {read} --full" if judgement.sample[0] else more_items,
         "unsolvable": f"creperie data check {read}",
         "clean": f"creperie score {read} --model URI",
         "not run": f"creperie audit {read}",
@@ -409,18 +411,18 @@ def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
 
 
 def judge_validation(items: int, failed: int, unanswered: int, bench: str) -> dict[str, Any]:
-    """Return the verdict of a validation: whether a model confirmed that captions are true and false as stated."""
+    """Return the verdict of a validation: whether captions were confirmed to be true and false as stated."""
     spec = shlex.quote(bench)
     if failed:
         word, text = (
             "in doubt",
-            f"in doubt: {failed:,} of {items:,} items have a caption that the model does not confirm",
+            f"in doubt: {failed:,} of {items:,} items have a caption that is refuted",
         )
         step = f"creperie annotate --help  # let people look at the {failed:,} items of {spec}"
     elif not items or unanswered:
-        word, text = "not shown", f"not shown: {unanswered:,} of {items:,} items got no answer that can be used"
+        word, text = "not shown", f"not shown: {unanswered:,} of {items:,} items are not decided"
         step = f"creperie validate {spec} --help"
     else:
-        word, text = "valid", f"valid: the model confirms all captions of {items:,} items"
+        word, text = "valid", f"valid: all captions of {items:,} items are confirmed"
         step = f"creperie audit {spec}"
     return {"verdict": word, "text": text, "next": step, "code": EXIT_CODES[word]}

@@ -11,7 +11,7 @@ import click
 
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError, option, write_text
+from creperie.core import UsageError, counted, option, write_text
 from creperie.engine import Engine, EngineOptions
 from creperie.making import (
     MAKERS,
@@ -98,8 +98,12 @@ def _advice(document: dict[str, Any], maker: Maker) -> str:
     for why in document["missing"].values():
         reasons.update(why)
     top = "; ".join(f"{reason} ({n:,})" for reason, n in reasons.most_common(3))
-    steps = "try more captions, `creperie make all` for every kind, or --band 12 for less likely foils"
-    if maker.name.startswith("llm:"):
+    steps = "try more captions, or `creperie make all` for every kind"
+    if maker.name == "all" or maker.name.startswith("rules:"):
+        steps += "; --band 12 allows less likely foils"
+    elif maker.name.startswith("mine:"):
+        steps = "give captions of more images; captions of a text file have no images"
+    elif maker.name.startswith("llm:"):
         steps = "name a larger model, or make it follow a schema (api:MODEL?structured=true); --show shows its answers"
     return f"nothing was made: {top or 'there are no captions'}. To get foils, {steps}."
 
@@ -188,7 +192,7 @@ def _show_counts(document: dict[str, Any]) -> None:
     from rich.markup import escape
 
     sources, skipped = document["sources"], sum(document["skipped"].values())
-    say(f"{sources:,} captions, {sources - skipped:,} with candidates")
+    say(f"{counted(sources, 'caption')}, {sources - skipped:,} with candidates")
     rows = [(f"skipped: {reason}", f"{n:,}") for reason, n in document["skipped"].items()]
     rows += [(f"rejected: {reason}", f"{n:,}") for reason, n in document["reasons"].items()]
     rows = [(label, n) for label, n in rows if NOT_CHOSEN not in label]

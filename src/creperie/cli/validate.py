@@ -70,7 +70,8 @@ def validate(bench: str, options: ValidateOptions, engine: Engine | None) -> Com
     validation = validate_benchmark(loaded, uri, nli=bool(options.nli), engine=engine, progress=bar, **how)
     document = {**validation.document, "estimate": expected, "out": options.out}
     doubted = {(f["subset"], f["item"]) for f in document["findings"] if f["code"] != "unreadable-verdict"}
-    return _judged(document, len(doubted), document["failed"] - len(doubted), bench, _show)
+    unanswered = document["failed"] - len(doubted) + document["undecided"]
+    return _judged(document, len(doubted), unanswered, bench, _show)
 
 
 def _judged(

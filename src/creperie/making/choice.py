@@ -115,7 +115,7 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
         taken = [o for o in taken if id(o) not in dropped]
     counts = Counter(option.edit for option in taken)
     limits = range(max(counts.values(), default=1), 0, -1)
-    limit = next((n for n in limits if _is_within(counts, n, kind.endswith("relation"))), 1)
+    limit = next((n for n in limits if _is_within(counts, n, kind.endswith("relation"), balanced)), 1)
     used: Counter[str] = Counter()
     left = []
     for option in sorted(taken, key=lambda o: abs(o.gap)):
@@ -125,11 +125,11 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
     return left
 
 
-def _is_within(counts: Counter[str], limit: int, relations: bool) -> bool:
+def _is_within(counts: Counter[str], limit: int, relations: bool, balanced: bool) -> bool:
     """Return True if the edits, used at most `limit` times each, stay within their maximum shares."""
     cut = sorted((min(n, limit) for n in counts.values()), reverse=True)
     total, top = sum(cut), sum(cut[:TOP])
     if total < MANY:
-        rare = max(cut, default=0) <= max(3, MOST_OF_FEW * total)
+        rare = not balanced or max(cut, default=0) <= max(3, MOST_OF_FEW * total)
         return rare and (not relations or total < FEW or top <= OF_RELATIONS * total)
     return cut[0] <= MOST_OF_ALL * total and top <= (OF_RELATIONS if relations else MOST_OF_TOP) * total

@@ -73,7 +73,7 @@ def _translator(uri: str) -> Any:
 def rewriter(name: str, options: MakerOptions, captions: Captions) -> Rewriter:
     """Return the maker `rewrite:translate` or `rewrite:synonyms`."""
     if name == TRANSLATE and not options.model.startswith("mt:"):
-        hint = "pass model='mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en'"
+        hint = "pass `model='mt:Helsinki-NLP/opus-mt-en-fr?back=Helsinki-NLP/opus-mt-fr-en'`"
         raise UsageError(f"{name} needs two translation models", hint=hint)
     open_wordnet()
     return Rewriter(name, options)

@@ -30,7 +30,7 @@ from creperie.bench import (
     relative_place,
     tag_array,
 )
-from creperie.core import DataError, Framed, Progress, check_target, counted, html_table, silent, write_json
+from creperie.core import DataError, Framed, Progress, check_target, counted, html_table, read_json, silent, write_json
 from creperie.engine import Engine, Held, Local
 from creperie.lang import tidy_together
 from creperie.making.choice import choose
@@ -134,6 +134,12 @@ def job_of(maker: Maker, captions: Captions) -> dict[str, Any]:
     return {"maker": maker.name, "settings": dict(maker.settings), "captions": captions.digest, "chunk": maker.chunk}
 
 
+def _is_empty(folder: Path) -> bool:
+    """Return True if a job made nothing in this folder: then another may write there."""
+    report = folder / REPORT_FILE
+    return report.is_file() and not read_json(report).get("made")
+
+
 @contextmanager
 def proposed(
     maker: Maker,
@@ -149,7 +155,7 @@ def proposed(
 
     The outcomes are those before the choice of foils. Their files, beside the folder, are removed at the end.
     """
-    check_target(folder, force, WRITTEN)
+    check_target(folder, force or _is_empty(folder), WRITTEN)
     with opened(folder, job, force=force) as parts:
         maker.keep_ledger(parts, job)
         make_parts(maker, sources, parts, engine or Local(), progress)

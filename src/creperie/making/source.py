@@ -132,6 +132,8 @@ def _read(spec: str, images: str | Path | None) -> Captions:
     if _is_streamed(spec):
         name = Path(split_spec(spec)[0]).name.split(".")[0].strip("*?[]") or "captions"
         return Captions(name, _of_pieces(open_captions(spec)))
+    if path.suffix in (".json", ".jsonl") and path.is_file():
+        raise UsageError("is JSON, not one caption per line", where=spec, hint=f"name its format: coco-captions:{spec}")
     if path.is_file():  # one caption per line, unchanged, with the line number as its id
         return Captions(path.stem, _of_pieces(open_lines(spec)))
     if path.is_dir() and not (path / MANIFEST_FILE).is_file():
@@ -175,7 +177,7 @@ def captions_of(bench: Benchmark) -> Captions:
             images = item.images[row : row + 1]
             for column, holds in enumerate(truths):
                 caption = item.captions[column]
-                known = true.setdefault(images, {}) if images else {}
+                known = true.setdefault(images, {})
                 if not holds or caption in known:
                     continue
                 known[caption] = None
@@ -183,7 +185,7 @@ def captions_of(bench: Benchmark) -> Captions:
                 key = f"{item.subset}/{item.id}" + (f"#{row}.{column}" if several else "")
                 rows[key] = caption, images, item
     sources = tuple(
-        SourceCaption(key, text, images, tuple(c for c in true.get(images, {}) if c != text), item.subset, item.tags)
+        SourceCaption(key, text, images, tuple(c for c in true[images] if c != text and images), item.subset, item.tags)
         for key, (text, images, item) in rows.items()
     )
     return Captions(bench.name, sources, bench.images, "", bench, {key: item for key, (*_, item) in rows.items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from creperie.lang import be, inflected, kind_of, knows_verb
+from creperie.lang import be, inflected, kind_of, knows_verb, scoped_tokens
 from creperie.making.atoms import base_of, dependent, dependents, sort_of
 from creperie.making.phrases import (
     GrammarEvent,
@@ -35,6 +35,8 @@ NO_CLAUSE, NOT_UNDERSTOOD = "no transitive clause", "an auxiliary that is not un
 _FINITE = ("VBZ", "VBP", "VBD")
 #: Maximum number of words of a phrase that parsers reliably get right.
 MOST_PLAIN = 4
+#: Kinds of things that somebody is in or on.
+CARRIERS = frozenset(("vehicle", "furniture", "gear", "clothing"))
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,8 @@ def _event(
         return who if isinstance(who, str) else str(whom)
     if who.head == whom.head:
         return "both arguments are alike"
+    if not scoped_tokens(verb.doc).isdisjoint((agent.i, patient.i)):
+        return "something is denied, or said of all"
     particles = dependents(verb, "prt")
     adverbs = [c for c in verb.lefts if c.text.endswith("ly")]
     inside = dependents(verb, "prt", "agent", "aux", "auxpass")
@@ -241,6 +245,10 @@ def _why_rest_is_odd(rest: list[Any], verb: Any, patient: Any) -> str:
     tops = [t for t in rest if t.head not in rest]
     if any(t.dep_ not in ("prep", "advmod", "npadvmod") or t.head not in (verb, patient) for t in tops):
         return "words that belong elsewhere"
+    held = [kind_of(base_of(c)) for t in tops if t.lower_ in ("in", "on") for c in dependents(t, "pobj")]
+    aboard = is_animate(base_of(patient)) and not CARRIERS.isdisjoint(held)
+    if aboard or (tops and any(c.lower_ == "with" for c in patient.children)):
+        return "a phrase that may belong to either argument"  # pushes a man in a wheelchair
     tool = listed("with_tool", base_of(verb))
     loose = [t for t in rest if t.lower_ == "with" and t.head == verb]
     solid = all(is_solid(base_of(c)) for t in loose for c in dependents(t, "pobj"))

@@ -25,6 +25,7 @@ from creperie.making.llm.workflow import is_duplicate
 Wanted = Literal["same", "different", "crossed"]
 TRUTH_LAYER = "truth"  #: in place of a model's URI: the rules of `creperie.lang.truth` judge
 COLUMNS = ("subset", "item", "first", "second", "wanted", "valid", "code", "reason", "correction", "answer")
+UNDECIDED = "undecided"  #: the code of a pair that the truth layer neither confirms nor refutes
 SURE = 0.5  #: P(entailment) from which on a caption counts as entailed
 #: code of a negative verdict → its message
 FINDINGS = {
@@ -89,7 +90,12 @@ class Validation:
     @property
     def failed(self) -> set[tuple[str, str]]:
         """The items with a pair that is not as it should be, as (subset, item)."""
-        return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code}
+        return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code not in ("", UNDECIDED)}
+
+    @property
+    def undecided(self) -> set[tuple[str, str]]:
+        """The other items with a pair that the truth layer cannot decide."""
+        return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code == UNDECIDED} - self.failed
 
     @property
     def document(self) -> dict[str, Any]:
@@ -102,10 +108,11 @@ class Validation:
             "skipped": self.skipped,
             "pairs": len(self.verdicts),
             "failed": len(self.failed),
+            "undecided": len(self.undecided),
             "codes": dict(Counter(v.code for v in self.verdicts if v.code)),
             "subsets": {name: {"items": n, "failed": of_failed[name]} for name, n in of_all.items()},
             "calls": sum(v.calls for v in self.verdicts),
-            "findings": [v.finding for v in self.verdicts if v.code],
+            "findings": [v.finding for v in self.verdicts if v.code not in ("", UNDECIDED)],
         }
         return document | ({"ledger": self.ledger} if self.ledger else {})
 
@@ -244,7 +251,8 @@ def judged_by_truth(pair: CaptionPair) -> PairVerdict:
     forth, back = truth(pair.first, pair.second), truth(pair.second, pair.first)
     bad = CONTRADICTED if pair.wanted == "same" else ENTAILED
     wrong = [v for v in ((forth,) if pair.wanted == "different" else (forth, back)) if v.word == bad]
-    return PairVerdict(pair, pair.fault if wrong else "", (wrong or [forth])[0].reason)
+    right = forth.word == (ENTAILED if pair.wanted == "same" else CONTRADICTED)
+    return PairVerdict(pair, pair.fault if wrong else "" if right else UNDECIDED, (wrong or [forth])[0].reason)
 
 
 def entailed(pair: CaptionPair, forth: float, back: float) -> PairVerdict:
@@ -262,7 +270,7 @@ def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
     """Write `validation.json`, `verdicts.parquet` with one row per pair, and `weighed/`: the benchmark with updated
     evidence, for twins.
     """
-    rows = [{**asdict(v), **asdict(v.pair), "valid": not v.code} for v in validation.verdicts]
+    rows = [{**asdict(v), **asdict(v.pair), "valid": v.code in ("", UNDECIDED)} for v in validation.verdicts]
     schema = pa.schema([(name, pa.bool_() if name == "valid" else pa.string()) for name in COLUMNS])
     with new_folder(folder) as draft:
         write_json(draft / "validation.json", validation.document)
