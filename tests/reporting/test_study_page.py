@@ -37,7 +37,7 @@ def test_the_tables_hold_means_gains_and_marks(study: TrainingStudy) -> None:
     assert table["none"] == ["61.0", "50.5", "72.0"]
     assert table["negate"] == ["93.0 ▲", "50.2", "71.8"]
     gains = {row[0]: row[1:] for row in rows_of(section(html, "gains"))}
-    assert gains["negate"] == ["+32.0", "-0.2", "-0.2"]
+    assert gains["negate"] == ["+32.0 ▲", "-0.2", "-0.2"]
     assert "none" not in gains
     assert "<small>[+30.0, +34.0]</small>" in section(html, "gains")
     refined = rows_of(section(html, "table-10"))

@@ -37,6 +37,7 @@ def test_half_truth_accuracy_of_a_run(tmp_path: Path) -> None:
     run = cr.score(bench, "blind:length-words").save(tmp_path)
     answer = CliRunner().invoke(ceiling, [str(tmp_path / "three"), "--run", str(run.path), "--json"])
     (row,) = json.loads(answer.output)["half_truth_accuracy"]
+    assert half_truth_accuracy(cr.score(bench.head(2), "blind:length-words"), bench)[-1].n == 1
     assert (row["task"], row["n"], row["accuracy"], row["chance"]) == ("blind", 1, 1.0, 0.5)
     other = from_items("other", [Item("0", "s", ("i.png",), PAIRS[0], choice(1, 1), {})])
     with pytest.raises(cr.CreperieError, match="is not the benchmark that was scored"):

@@ -138,6 +138,7 @@ def test_exit_codes_of_the_measuring_commands(
     assert (ends("robust", runs[0], runs[8]), ends("robust", *runs, "--wrong", "3/0")) == (0, 2)
     turned = [str(make_run(f"fake:{k}", lead, simple, k).save(tmp_path / "t").path) for k, lead, simple in TURNED]
     assert ends("robust", *turned, "--blind", turned[0]) == 1
+    assert ends("stats", tmp_path / "runs", "--table", tmp_path / "t.csv") == 0
     assert (ends("items", *runs), ends("items", *runs[:2])) == (0, 2)
     monkeypatch.setattr(response, "MOST_STEPS", 1)
     assert ends("items", *runs) == 3

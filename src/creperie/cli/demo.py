@@ -193,7 +193,7 @@ def _show_training(study: TrainingStudy) -> None:
         bench, _, foils = name.partition(" ")
         plain, hard = study.values("none", name)[0], study.values("negate", name)[0]
         mark = " ◀" if hard - plain > GAIN else ""
-        rows.append([bench, foils, f"{plain:.1f}", f"{hard:.1f}", f"{hard - plain:+.1f}{mark}"])
+        rows.append([bench, foils, f"{plain:.1f}", f"{hard:.1f}", f"{hard - plain:+z.1f}{mark}"])
     print_table(columns, rows, right=columns[2:])
     say("   one seed, few steps: `creperie train study --world` does it with intervals.\n")
 

@@ -43,7 +43,7 @@ def items(
         write_table(study.frame().drop_columns("images") if table.suffix != ".parquet" else study.frame(), table)
     if plot:
         save_figure(item_map(study), plot)
-    document = {**study.document(), "table": str(table) if table else None}
+    document = {**study.document(), "table": str(table) if table else None, "plot": str(plot) if plot else None}
     unsettled = study.fit is not None and not study.fit.converged
     return CommandResult(document, lambda: _show(study, document, top), code=3 if unsettled else None)
 
@@ -69,5 +69,6 @@ def _show(study: ItemStudy, document: dict[str, Any], top: int) -> None:
             f"({percent(short.random_pairs)} % with random items), accuracies off by {100 * short.error:.1f} points "
             f"({100 * short.random_error:.1f})"
         )
-    if document["table"]:
-        say("wrote {}", document["table"])
+    for name in ("table", "plot"):
+        if document[name]:
+            say("wrote {}", document[name])

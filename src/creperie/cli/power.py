@@ -43,5 +43,7 @@ def power(claim: str, runs: tuple[str, ...], options: PowerOptions, plot: Path |
         reached = f"{percent(plan.power)} % (± {100 * 1.96 * plan.error:.0f})"
         say(f"{claim}: {plan.items:,} items show it in {reached} of studies; target {percent(plan.target)} %")
         say(needed)
+        if plot:
+            say("wrote {}", plot)
 
     return CommandResult(plan.document(), show, ok=plan.power >= plan.target)

@@ -37,11 +37,13 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
         print_table(["model", *rankings.choices], rows, title="accuracy in % and rank")
         pairs = [
             [p.a, p.b, points(p.difference, p.low, p.high), p_value(p.p_equivalent), "yes" if p.equivalent else "no"]
-            + [f"{p.reversing:,}", "" if p.survives is None else "yes" if p.survives else "no"]
+            + [f"{p.reversing:,}", *([] if p.survives is None else ["yes" if p.survives else "no"])]
             for p in rankings.pairs
         ]
-        heads = ["A", "B", "A − B, 90 %", "p", "equivalent", "labels that reverse", "survives wrong labels"]
+        heads = ["A", "B", "A − B, 90 %", "p", "equivalent", "labels that reverse"]
+        heads += ["survives wrong labels"] if options.wrong else []
         print_table(heads, pairs, right=heads[2:])
+        say("equivalent: the difference is surely below {:g} points", 100 * options.margin)
         noisy = [
             [n.model, f"{percent(n.accuracy)} [{percent(n.low)}, {percent(n.high)}]"]
             + [f"{percent(n.corrected)} [{percent(n.corrected_low)}, {percent(n.corrected_high)}]"]
@@ -50,5 +52,7 @@ def robust(runs: tuple[str, ...], options: RobustOptions, settings: MetricSettin
         if rankings.ceiling:
             print_table(["model", "on these labels, %", "on right labels, %"], noisy)
             say("a perfect model would reach {} % [{}, {}] on these labels".format(*map(percent, rankings.ceiling)))
+        if plot:
+            say("wrote {}", plot)
 
     return CommandResult(rankings.document(), show, ok=not any(any(r.gains) for r in rankings.ranks))

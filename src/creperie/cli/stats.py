@@ -22,7 +22,7 @@ TABLES = (".parquet", ".csv", ".tsv")
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN…|TABLE")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…|FOLDER|TABLE")
 @options_of("question", AnalysisOptions)
 @options_of("source", RunsInput)
 @click.option("--per-model", is_flag=True, help="Also fit each model's rows alone.")
@@ -41,8 +41,8 @@ def stats(
 ) -> CommandResult:
     """Fit mixed models over items, models and constructions: what makes models choose a caption?
 
-    RUN… are folders that `score` wrote; or give one TABLE (.parquet, .csv, .tsv) with one row per observation. Random
-    intercepts may cross. Exit code 1 when a fit did not converge.
+    RUN… are folders that `score` wrote, and FOLDER stands for the runs in it; or give one TABLE (.parquet, .csv, .tsv)
+    with one row per observation. Random intercepts may cross. Exit code 1 when a fit did not converge.
 
     \b
     creperie stats runs/* --bench BENCH --fixed 'longer*subset + model' --random image,caption --family logistic
@@ -123,6 +123,7 @@ def _changed(analysis: Analysis, question: AnalysisOptions) -> Analysis:
 
 def _read(runs: Sequence[str], source: RunsInput, preset: bool) -> LongTable:
     from creperie.bench import load
+    from creperie.reporting import runs_in
     from creperie.scoring import load_run
     from creperie.statistics import (
         LINK_GRAMMAR,
@@ -145,7 +146,7 @@ def _read(runs: Sequence[str], source: RunsInput, preset: bool) -> LongTable:
     grammar = source.grammar or (LINK_GRAMMAR if preset and benches else "")
     scorer = load_preference(grammar, equal=source.equal) if grammar else None
     reading = TableReading(source.task, source.ties, scorer, _sizes(source.size))
-    return long_table([load_run(r) for r in runs], benches, reading, bar)
+    return long_table([load_run(r) for r in runs_in(runs)], benches, reading, bar)
 
 
 def _listed(text: str) -> list[str]:

@@ -172,7 +172,7 @@ def study(about: StudyData, options: StudyOptions, engine: Engine | None) -> Com
         _show_tables(*study_tables(finished))
         for note in finished.notes:
             say("{}", note)
-        say(f"{finished.seconds:,.0f} s; models and numbers in {about.out}")
+        say(f"{finished.seconds:,.0f} s of training; models and numbers in {about.out}")
 
     return CommandResult(document, show)
 

@@ -19,7 +19,7 @@ def percent(value: float | None, digits: int = 1, missing: str = "–") -> str:
     >>> percent(0.4567), percent(None), percent(float("nan"), missing=""), percent(1.0, 0)
     ('45.7', '–', '', '100')
     """
-    return missing if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
+    return missing if value is None or math.isnan(value) else f"{100 * value:z.{digits}f}"
 
 
 def with_interval(
@@ -41,12 +41,12 @@ def with_interval(
 def points(value: float, low: float, high: float, form: str = "{} [{}, {}]") -> str:
     """Return a difference of shares in percentage points with its interval, if there is one.
 
-    >>> points(0.1, -0.05, 0.25), points(0.1, float("nan"), float("nan"))
-    ('+10.0 [-5.0, +25.0]', '+10.0')
+    >>> points(-0.0001, -0.05, 0.25), points(0.1, float("nan"), float("nan"))
+    ('+0.0 [-5.0, +25.0]', '+10.0')
     """
     if math.isnan(value):
         return "–"
-    shown = [f"{100 * x:+.1f}" for x in (value, low, high)]
+    shown = [f"{100 * x:+z.1f}" for x in (value, low, high)]
     return shown[0] if math.isnan(low) or math.isnan(high) else form.format(*shown)
 
 
@@ -56,7 +56,7 @@ def decimal(value: float | None, digits: int = 3) -> str:
     >>> decimal(0.12345), decimal(None), decimal(float("nan"), 1)
     ('0.123', '–', '–')
     """
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+    return "–" if value is None or math.isnan(value) else f"{value:z.{digits}f}"
 
 
 #: control characters except tab and line feed, and marks that change the direction of text

@@ -67,7 +67,7 @@ def gather_runs(
         by_content.setdefault(run.hash, []).append(run)
     groups = [_group(mine, given, images) for mine in by_content.values()]
     for bench in given:
-        if not any(fits(bench, group.runs[0]) for group in groups):
+        if not any(group.runs[0].fits(bench) for group in groups):
             raise UsageError(
                 "none of the runs was computed on this benchmark", where=bench.name, hint="give the scored version"
             )
@@ -86,7 +86,7 @@ def runs_in(places: Iterable[str | Path]) -> list[Path]:
 def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path | None) -> RunGroup:
     first = runs[0]
     in_hand = (run.bench for run in runs if run.bench is not None)
-    bench = next((b for b in (*given, *in_hand) if fits(b, first)), None) or _find_bench(first)
+    bench = next((b for b in (*given, *in_hand) if first.fits(b)), None) or _find_bench(first)
     if bench is None:
         note = "the benchmark was not found, so captions and images are not shown: name the benchmark to see them"
         return RunGroup(first.benchmark, tuple(runs), short_labels(runs), None, (note,))
@@ -97,24 +97,13 @@ def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path |
 # -- the benchmark of a run ------------------------------------------------------------------------------------------
 
 
-def fits(bench: Benchmark, run: Run) -> bool:
-    """Return True if the run was computed on this benchmark, or on a part of it."""
-    steps = run.document["benchmark"].get("provenance", [])
-    parents = {digest for step in steps for digest in step.get("inputs", ()) if step.get("op") in _PARTS}
-    return bench.hash == run.hash or bench.hash in parents
-
-
-#: provenance steps that only remove items
-_PARTS = ("filter", "head", "sample", "drop_duplicates")
-
-
 def _find_bench(run: Run) -> Benchmark | None:
     for place in _places(run):
         try:
             bench = load(place)
         except (CreperieError, OSError):
             continue  # not the user's mistake: this place was a guess
-        if fits(bench, run):
+        if run.fits(bench):
             return bench
     return None
 

@@ -147,7 +147,7 @@ def comparison_table(rows: Sequence[ComparisonRow], names: Mapping[str, str], la
         c = row.comparison
         sure = c.p_holm < 0.05
         span = points(c.difference, c.low, c.high, "{1} to {2}")
-        difference = part("bold", f"{100 * c.difference:+.1f}", "" if math.isnan(c.low) else span)
+        difference = part("bold", f"{100 * c.difference:+z.1f}", "" if math.isnan(c.low) else span)
         shown.append(
             [
                 text(row.task),

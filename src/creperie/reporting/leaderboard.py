@@ -16,7 +16,7 @@ from urllib.parse import quote
 from creperie.bench import Benchmark, load
 from creperie.core import DataError, Progress, UsageError, counted, read_json, silent, write_json, write_text
 from creperie.metrics import task
-from creperie.reporting.gather import distinct, fits, gather_runs, model_tail, with_people
+from creperie.reporting.gather import distinct, gather_runs, model_tail, with_people
 from creperie.reporting.html_tables import HtmlCell, number, part, result_cell, standings_table, table, text
 from creperie.reporting.page import Contents, page_of, report_page
 from creperie.scoring import RUN_FILE, SCORES_FILE, RunHeader, human_level, load_run, rank_runs
@@ -242,7 +242,7 @@ def entries_report(
 ) -> str:
     """Return the report of runs on one benchmark, with its items if it is among `benches` or can be found."""
     runs = [load_run(entry.path) for entry in entries]
-    fitting = next(([bench] for bench in benches if fits(bench, runs[0])), [])
+    fitting = next(([bench] for bench in benches if runs[0].fits(bench)), [])
     (group,) = gather_runs(runs, benches=fitting)
     return report_page([replace(group, labels=tuple(board.labels(entries)))], contents).html
 

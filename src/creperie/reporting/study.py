@@ -103,7 +103,7 @@ def _parts(column: str) -> tuple[str, str]:
 def _answer(study: TrainingStudy) -> str:
     seeds = "1 seed" if len(study.seeds) == 1 else f"{len(study.seeds)} seeds"
     missing = "" if study.finished else f" Not finished: {len(study.sat)} of {study.size} trainings."
-    size = f"{len(study.done)} arms, {seeds}, {study.seconds:,.0f} s.{missing}"
+    size = f"{len(study.done)} arms, {seeds}, {study.seconds:,.0f} s of training.{missing}"
     return part("arms", list(_by_arm(study)), size, GAIN_MARK)
 
 
@@ -137,9 +137,9 @@ def _html(cell: str | int | SeedCell, name: bool) -> HtmlCell:
     if not cell.values:
         return HtmlCell("–")
     mean, (shown, span) = cell.interval[0], cell.texts
-    sure = "sure" if cell.marked else ""
+    sure, shown = ("sure", f"{shown} {GAIN_MARK}") if cell.marked else ("", shown)
     if not cell.gain:
-        return HtmlCell(part("bold", f"{shown} {GAIN_MARK}" if cell.marked else shown, span), mean, sure)
+        return HtmlCell(part("bold", shown, span), mean, sure)
     level = min(6, round(abs(mean) / 4))
     return HtmlCell(part("tint", level, mean > 0, shown, span), mean, f"heat {sure}".rstrip())
 

@@ -53,6 +53,8 @@ SCORES_FILE = "scores.parquet"
 VERSION = 1
 #: codes of findings → words for users
 GAPS = {"not-a-number": "NaN"}
+#: provenance steps that only remove items
+_PARTS = ("filter", "head", "sample", "drop_duplicates")
 _CROP = r"#xywh=[-0-9.,]+$"
 
 
@@ -245,6 +247,12 @@ class Run(RunHeader, Framed):
         if "swap" not in self.table.column_names:
             return None
         return np.asarray(self.table.column("swap").to_numpy(zero_copy_only=False), bool)
+
+    def fits(self, bench: Benchmark) -> bool:
+        """Return True if the run was computed on this benchmark, or on a part of it."""
+        steps = self.document["benchmark"].get("provenance", [])
+        parents = {digest for step in steps for digest in step.get("inputs", ()) if step.get("op") in _PARTS}
+        return bench.hash == self.hash or bench.hash in parents
 
     # -- results -------------------------------------------------------------------------------------------------
 

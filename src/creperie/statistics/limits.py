@@ -14,6 +14,7 @@ from creperie.core import UsageError
 from creperie.lang import words
 from creperie.metrics import TIE, Layout, MetricSettings, Result, Ties, codes_of, evaluate, outcomes, scores_blind_to
 from creperie.scoring import Run, layout_of_bench
+from creperie.statistics.table import bench_of
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,10 @@ def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | N
 
     The task is `itt`, or `blind` for a model without images; chance level and tie rule are those of the task.
     """
-    if bench.hash != run.hash:
+    if not run.fits(bench):
         hint = f"pass the scored {run.benchmark!r}"
         raise UsageError("is not the benchmark that was scored", where=bench.name, hint=hint)
-    some = np.flatnonzero(half_truths(_captions(bench), run.layout))
+    some = np.flatnonzero(half_truths(_captions(bench_of(run, [bench])), run.layout))
     task = "itt" if "image_text" in run.inputs else "blind"
     return Run(run.document, run.table.take(some), run.path).evaluate([task], settings) if len(some) else []
 

@@ -131,7 +131,7 @@ def long_table(
     parts: list[pa.Table] = []
     notes: list[str] = []
     for run in runs:
-        bench = _bench_of(run, benches) if benches else None
+        bench = bench_of(run, benches) if benches else None
         rows = _task_rows(run, reading) if reading.task else _pair_rows(run, reading)
         parts.append(_columns(run, bench, rows, reading))
         void = int(np.isnan(rows.chosen).sum())
@@ -166,7 +166,7 @@ def _check_twins(runs: Sequence[Run]) -> None:
         seen[run.model, run.hash] = run.name
 
 
-def _bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
+def bench_of(run: Run, benches: Sequence[Benchmark]) -> Benchmark:
     """Return the benchmark that a run scored, reduced to the items that were scored."""
     for bench in benches:
         if bench.hash == run.hash:

@@ -46,7 +46,7 @@ class ExamResult:
     values: dict[str, float]  #: "clean swap" → accuracy in percent
     kinds: dict[str, float]  #: kind of foils → accuracy in percent
     foils: int  #: number of training examples with foils
-    seconds: float
+    seconds: float  #: of training
     model: str  #: URI
 
 

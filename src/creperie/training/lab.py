@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -84,7 +83,6 @@ class Lab:
         return self._train(job, arm, seed)
 
     def _train(self, job: TrainingJob, arm: str, seed: int) -> ExamResult:
-        start = time.monotonic()
         done = train_job(job, self.out / f"seed-{seed}" / arm, device=self.device, progress=self.progress)
         kinds = exam_percents(self.exam, done.uri, self.device)
         values = {
@@ -93,7 +91,7 @@ class Lab:
             for name, members in names.items()
         }
         foils = job.data.with_foils if job.settings.objective == "negclip" else 0
-        return ExamResult(arm, seed, values, kinds, foils, time.monotonic() - start, done.uri)
+        return ExamResult(arm, seed, values, kinds, foils, done.document.get("seconds", 0.0), done.uri)
 
     def refine(self) -> Mapping[str, tuple[str, ...]]:
         """Return the foils that remain after refinement, from the study's folder if they are stored there."""

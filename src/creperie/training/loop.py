@@ -271,6 +271,7 @@ class _TrainingRun:
             "trained_weights": self.trained_weights,
             "batches_without_foils": self.state.bare,
             "captions_cut": self.feed.cut,
+            "seconds": round(self.seconds, 1),
             "samples_per_s": round(self.samples / self.seconds, 1) if self.seconds else 0.0,
             "waited_for_data": round(self.waited / self.seconds, 4) if self.seconds else 0.0,
             "device": self.device,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -73,23 +72,25 @@ class _OwnLab(StudyLab):
 
         If the model is a JSON file with settings, it is created here, with random weights and the words of all arms.
         """
-        uri = self.question.model
+        trained = self.question.model, 0.0
         if self.own_bases:
             captions = [text for arm in self.arms for text in self.data(arm).captions()]
-            student = open_student(uri, seed, captions)
-            uri = self._train(student, self.data("none"), "base", seed, Tuning("frozen"))
-        return self._exam("base", seed, uri, 0)
+            student = open_student(trained[0], seed, captions)
+            trained = self._train(student, self.data("none"), "base", seed, Tuning("frozen"))
+        return self._exam("base", seed, trained, 0)
 
     def arm(self, arm: str, seed: int, base: str) -> ExamResult:
         data = self.data(arm)
-        uri = self._train(open_student(base, seed), data, arm, seed, Tuning())
-        return self._exam(arm, seed, uri, data.with_foils)
+        trained = self._train(open_student(base, seed), data, arm, seed, Tuning())
+        return self._exam(arm, seed, trained, data.with_foils)
 
-    def _train(self, student: Student, data: TrainSet, arm: str, seed: int, tuning: Tuning) -> str:
+    def _train(self, student: Student, data: TrainSet, arm: str, seed: int, tuning: Tuning) -> tuple[str, float]:
+        """Train, and return the model's URI and the seconds of training."""
         objective = "negclip" if data.with_foils else "clip"
         settings = replace(self.question.settings, seed=seed, objective=objective)
         job = TrainingJob(student, data, settings, tuning, base=self.question.model, truncate=True)
-        return train_job(job, self.out / f"seed-{seed}" / arm, device=self.device, progress=self.progress).uri
+        done = train_job(job, self.out / f"seed-{seed}" / arm, device=self.device, progress=self.progress)
+        return done.uri, done.document.get("seconds", 0.0)
 
     def data(self, arm: str) -> TrainSet:
         if arm not in self._data:
@@ -99,11 +100,11 @@ class _OwnLab(StudyLab):
             self._data[arm] = training_data(self.question.data, negatives, self.progress, self.question.engine)
         return self._data[arm]
 
-    def _exam(self, arm: str, seed: int, uri: str, foils: int) -> ExamResult:
-        start = time.monotonic()
+    def _exam(self, arm: str, seed: int, trained: tuple[str, float], foils: int) -> ExamResult:
+        uri, seconds = trained
         values = {
             f"{name} {subset}": percent
             for name, bench in (("biased", self.question.biased), ("clean", self.question.clean))
             for subset, percent in exam_percents(bench, uri, self.device).items()
         }
-        return ExamResult(arm, seed, values, dict(values), foils, time.monotonic() - start, uri)
+        return ExamResult(arm, seed, values, dict(values), foils, seconds, uri)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -41,12 +40,12 @@ def run_grid(lab: StudyLab, arms: Sequence[str], seeds: Sequence[int], tell: Tel
     """Train and test every arm with every seed, report after every test, and return the results."""
     if not seeds:
         raise UsageError("a study needs at least one seed")
-    start = time.monotonic()
     base: list[ExamResult] = []
     sat: list[ExamResult] = []
 
     def so_far() -> TrainingStudy:
-        whole = (lab.name, tuple(arms), tuple(seeds), tuple(sat), tuple(base), time.monotonic() - start)
+        seconds = sum(result.seconds for result in (*base, *sat))
+        whole = (lab.name, tuple(arms), tuple(seeds), tuple(sat), tuple(base), seconds)
         return TrainingStudy(*whole, tuple(base[0].values), lab.notes(), lab.scratch)
 
     for seed in seeds:

@@ -36,7 +36,7 @@ class SeedCell:
     @property
     def texts(self) -> tuple[str, str]:
         """The mean, and the interval; the interval is empty for fewer than two seeds."""
-        mean, low, high = (f"{x:+.1f}" if self.gain else f"{x:.1f}" for x in self.interval)
+        mean, low, high = (f"{x:+z.1f}" if self.gain else f"{x:z.1f}" for x in self.interval)
         return (mean if self.values else "–"), f"[{low}, {high}]" if len(self.values) > 1 else ""
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ def gains_table(study: TrainingStudy) -> StudyTable:
     """Return the table of gains over the training without foils."""
     arms = [arm for arm in study.done if arm != "none"]
     rows: list[Row] = [(arm_name(arm), *[gain_cell(study, arm, c) for c in study.columns]) for arm in arms]
-    note = f"Points gained over the same training without foils, seed by seed. {_seeds_note(study)}"
+    note = f"Points gained over the same training without foils, seed by seed. {_marks_note(study)}"
     return StudyTable("Gains", ("foils in training", *study.columns), tuple(rows), note)
 
 

@@ -72,7 +72,7 @@ def drops(rows: Sequence[tuple[str, float, float]], *, chance: float = math.nan,
         (marks["noise"],) = axes.plot(noise, y, "o", markerfacecolor="white", color=colour(5), markersize=7)
         (marks["images"],) = axes.plot(seen, y, "o", color=colour(0), markersize=7)
         axes.annotate(
-            f"{100 * (noise - seen):+.1f}", (max(noise, seen), y), (7, -3), textcoords="offset points", fontsize=8
+            f"{100 * (noise - seen):+z.1f}", (max(noise, seen), y), (7, -3), textcoords="offset points", fontsize=8
         )
     if not math.isnan(chance):
         marks["chance"] = axes.axvline(chance, color=SOFT, linestyle=":", linewidth=1.2)

@@ -47,7 +47,7 @@ def interactions(fits: Sequence[Analysed], names: tuple[str, str]) -> Figure:
     for k in range(0, len(shown), columns):
         axes[k].set_ylabel(_outcome(shown[k]))
     marks[PLAIN] = marks.pop(PLAIN)  # last in the legend
-    legend_below(figure, list(marks.values()), list(marks))
+    legend_below(figure, list(marks.values()), list(marks), names[1])
     return figure
 
 
@@ -58,7 +58,7 @@ def _panel(axis: Axes, one: Analysed, factor: str) -> dict[str, Any]:
     marks: dict[str, Any] = {}
     for k, line in enumerate(lines):
         cells = [c for c in one.cells if c.line == line]
-        x = [levels.index(c.x) + (k - (len(lines) - 1) / 2) * 0.08 for c in cells]
+        x = [levels.index(c.x) + (k - (len(lines) - 1) / 2) * min(0.08, 0.7 / len(lines)) for c in cells]
         error = [[c.estimate - c.low for c in cells], [c.high - c.estimate for c in cells]]
         style: Any = {"color": colour(k), "marker": marker(k), "linestyle": ("-", "--", "-.", ":")[k % 4]}
         marks[model_tail(line)] = axis.errorbar(x, [c.estimate for c in cells], yerr=error, capsize=3, **style)
@@ -66,14 +66,15 @@ def _panel(axis: Axes, one: Analysed, factor: str) -> dict[str, Any]:
     axis.set_xticks(range(len(levels)), levels)
     axis.set_xlim(-0.5, len(levels) - 0.5)
     axis.set_xlabel(factor)
-    axis.set_title("\n".join(filter(None, (model_tail(one.sample), one.label))), fontsize=9)
+    doubt = "" if one.fit.convergence.converged else "did not converge"
+    axis.set_title("\n".join(filter(None, (model_tail(one.sample), one.label, doubt))), fontsize=9)
     axis.grid(axis="y")
     return marks
 
 
 def _outcome(one: Analysed) -> str:
     if one.analysis.outcome == "chosen":
-        return "probability that the caption is chosen" if one.fit.family == "logistic" else "share of captions chosen"
+        return "probability that the\ncaption is chosen" if one.fit.family == "logistic" else "share of captions chosen"
     return one.analysis.outcome
 
 

@@ -120,8 +120,10 @@ def inline_svg(figure: Figure, name: str) -> str:
     return svg.strip()
 
 
-def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> None:
-    """Add a legend below all axes, in as many columns as the longest name allows."""
+def legend_below(figure: Figure, handles: Sequence[Any], names: Sequence[str], title: str = "") -> None:
+    """Add a legend below all axes, in as many columns as the longest name allows; a long one adds to the height."""
     longest = 0.5 + 0.075 * max(map(len, names), default=1)  # inches, at the legend's size
     columns = int(figure.get_figwidth() // longest)
-    figure.legend(handles, names, loc="outside lower left", ncols=max(1, min(4, columns, len(names))))
+    ncols = max(1, min(4, columns, len(names)))
+    figure.set_figheight(figure.get_figheight() + 0.2 * max(0, len(names) / ncols - 3))
+    figure.legend(handles, names, loc="outside lower left", ncols=ncols, title=title or None, alignment="left")

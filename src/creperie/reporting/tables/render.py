@@ -118,7 +118,7 @@ def _difference(row: OurRow, column: Column) -> str:
     if column.unit == "count":
         return ""
     verdict = {True: " ✓", False: " ✗", None: ""}[row.within(column.name)]
-    return f"{apart:+.2f}{verdict}".replace("-", "−")
+    return f"{apart:+z.2f}{verdict}".replace("-", "−")
 
 
 def render_table(filled: FilledTable, form: str = "text", wide: int = WIDE) -> str:
