@@ -16,7 +16,6 @@ Load = Callable[[str, str, str | bytes], Benchmark]
 #: (format, file, content, what the line must say)
 BAD = [
     ("sugarcrepe", "s.json", "", r"s\.json:1:1: is empty"),
-    ("sugarcrepe", "s.json", "{", r"s\.json:1:2: is not JSON: "),
     ("sugarcrepe", "s.json", "{}", "holds no records"),
     ("sugarcrepe", "s.json", "[]", "is a list, expected an object of records; if the file has another format"),
     ("sugarcrepe", "s.json", '{"0":\n{"filename": "a",}}', r"s\.json:2:\d+: is not JSON"),
@@ -29,7 +28,6 @@ BAD = [
     ("sugarcrepe", "s.json", '{"0": "text"}', "is text, expected an object with filename"),
     ("sugarcrepe", "s.json", '{"0": {"a": ' + "9" * 5000 + "}}", "too many digits"),
     ("sugarcrepe", "s.json", b'{"0": "\xff"}', r"s\.json:1: is not UTF-8 text \(byte 0xff\); save the file as UTF-8"),
-    ("sugarcrepe", "s.json", "a".encode("utf-16"), "is not UTF-8"),
     ("sugarcrepe", "s.json", '{"0": {"caption": "\\ud800"}}', "unpaired surrogate"),
     ("sugarcrepe++", "s.json", "{}", "is an object, expected a list of records"),
     ("sugarcrepe++", "s.json", '[{"id": null}]', "'id' is null, expected text"),

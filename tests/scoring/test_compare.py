@@ -97,6 +97,8 @@ def test_items_with_another_match_matrix_are_not_common() -> None:
 def test_one_run_is_nothing_to_compare() -> None:
     with pytest.raises(UsageError, match="one run"):
         compare([run_of("a", range(9))] * 2)
+    with pytest.raises(UsageError, match="no text_text"):
+        compare([run_of("a", range(9))] * 2, tasks=("tot",))
 
 
 def test_three_models_are_ranked_over_two_benchmarks() -> None:

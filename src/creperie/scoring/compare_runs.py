@@ -145,6 +145,9 @@ def compare(*runs: RunSpec | Sequence[RunSpec], options: CompareOptions, setting
         loaded = _restrict(loaded, comparisons.notes)
     groups = _groups(loaded, options.common)
     wanted = [task(t).name for t in options.tasks]
+    for name in wanted:
+        if not any(task(name).needs in run.inputs for run in loaded):
+            loaded[0].scored_task(name)  # raises the error
     for group in groups.values():
         if len(group) > 1:
             comparisons.rows += _tested(group, wanted, settings)
