@@ -45,7 +45,9 @@ def figures(items: list[Item], captions: int) -> dict[str, Any]:
     audited = audit(from_items("foils", items), ATTACKERS, lm="lm:pkg:pocketsphinx", progress=None)
     found: dict[str, Any] = {"captions": captions, "kinds": {}}
     for kind in KINDS:
-        edits = Counter(str(i.tags["edit"]).lower() for i in items if i.subset == kind)
+        # an addition repeats itself by what it adds, whatever made room for it
+        own = (str(i.tags["edit"]).lower() for i in items if i.subset == kind)
+        edits = Counter(edit.partition(", + ")[2] or edit for edit in own)
         total = edits.total()
         measures = {row.attacker: row.measure for row in audited.rows if row.subset == kind}
         attackers = {name: [m.accuracy, m.low, m.high] for name, m in measures.items()}

@@ -4,7 +4,7 @@ For every caption and kind a maker proposes several foils. Captions with the few
 costs less if its edit was chosen rarely so far, if its words were removed as often as added, and if it keeps foils from
 being longer, rarer or less likely than captions overall; the cheapest is chosen. From 1,000 foils of a kind on, no edit
 is more than 2 % of them, and the 20 most frequent edits together are at most 25 % (relations: 40 %, from 100 foils on);
-with fewer foils no edit is more than 10 % of them or used more than three times. Foils above these limits are left out.
+with fewer foils an edit is used up to three times, or for at most 20 % of them. Foils above these limits are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOT_CHOSEN, TOO_OFTEN = "another foil of the caption was chosen", "its edit is m
 #: edits together at most MOST_OF_TOP (relations: OF_RELATIONS).
 MANY, MOST_OF_ALL, TOP, MOST_OF_TOP, OF_RELATIONS = 1000, 0.02, 20, 0.25, 0.40
 #: With fewer, one edit is used three times, or for at most this share of them.
-MOST_OF_FEW = 0.10
+MOST_OF_FEW = 0.20
 #: With fewer foils of a kind, no limit applies.
 FEW = 100
 #: Maximum share of foils that a language model finds less likely than their captions.

@@ -171,12 +171,12 @@ def _rate(uri: str) -> float:
 
     A name with a size such as 13b gets the rate of a large model; a JSON file or an empty URI, that of a small CLIP.
 
-    >>> _rate("lm:pkg:pocketsphinx"), _rate("lm:lmsys/vicuna-13b-v1.5"), _rate("open_clip:RN50/openai")
+    >>> _rate("lm:pkg:pocketsphinx"), _rate("lm:lmsys/vicuna-13b-v1.5"), _rate("hf:laion/CLIP-ViT-B-32-laion2B-s34B")
     (60.0, 0.1, 4.0)
     """
     kind = "small" if not uri or uri.endswith(".json") else uri.partition(":")[0]
     rate: float = _NUMBERS["scored"].get(kind, 1.0)
-    return min(rate, LARGE) if re.search(r"\d+b\b", uri.lower()) else rate
+    return min(rate, LARGE) if re.search(r"(?<![a-z\d])[\d.]+b\b", uri.lower()) else rate
 
 
 def _of_source(stage: RecipeStage) -> Expected:
