@@ -54,7 +54,7 @@ def test_a_table_file_with_named_columns(tmp_path: Path) -> None:
     ]
     assert list(cr.load(tmp_path / "my.csv")) == list(bench)  # these names say what they are
     save(bench, tmp_path / "saved")
-    with pytest.raises(CreperieError, match="columns are named, but this is not a table"):
+    with pytest.raises(CreperieError, match="column names were given, but this is not a table"):
         cr.load(tmp_path / "saved", positive="caption")
     for missing in ("nope.csv", str(tmp_path / "nope"), "out/nope.parquet"):
         with pytest.raises(CreperieError, match=f"^{missing}: there is no such file or folder$"):
@@ -116,7 +116,7 @@ def test_what_is_not_a_benchmark_is_an_error_in_one_line(objects: Any, line: str
 
 def test_frames_are_taken_wherever_a_benchmark_is_meant() -> None:
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"caption": ["A dog chases a cat."] * 3, "foil": ["A cat."] * 3, "id": list("abc")})
+    frame = pandas.DataFrame({"caption": ["A dog.", "A cat.", "A cow."], "foil": ["A hen."] * 3, "id": list("abc")})
     assert "3 items" in repr(cr.audit(frame, attackers=["length-words"]))
     assert cr.score(frame, "blind:length-words", tasks="blind").evaluate()[-1].n == 3
     assert cr.refine(frame, attackers=["length-words"], method="grid", audit=False).bench.name == "frame"

@@ -209,7 +209,7 @@ def test_plans_say_what_will_happen(chain: Callable[..., Recipe], tmp_path: Path
 
 
 def test_plans_count_calls_and_money(tmp_path: Path) -> None:
-    (tmp_path / "captions.txt").write_text("A dog chases a cat.\n" * 10, encoding="utf-8")
+    (tmp_path / "captions.txt").write_text("\n".join("abcdefghij"), encoding="utf-8")
     recipe = tmp_path / "r.yaml"
     recipe.write_text(
         "recipe: r\nstages:\n"

@@ -112,10 +112,11 @@ def ngram_differences(
 def _counted(
     units: np.ndarray, lengths: list[int], longest: int, text: Callable[[int, int], str], known: np.ndarray | None
 ) -> tuple[Any, np.ndarray]:
-    """Return the differences of the n-gram counts, and the digests of the columns.
+    """Return a matrix (pairs × n-grams) of the counts in the left text minus those in the right one, and the digest of
+    each column's n-gram.
 
-    `units` holds all pieces one after another, left and right in turn, and `lengths` their numbers of units; `text(i,
-    n)` returns the text of n units from position i.
+    `units` are the digests of the words or characters of all texts, joined (left, right, left, right …); `lengths` says
+    how many units each text has; `text(i, n)` returns n units from position i. With `known`, these are the columns.
     """
     import scipy.sparse as sparse
 

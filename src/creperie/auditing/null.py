@@ -1,8 +1,8 @@
-"""How far a learned attacker's accuracy varies around one half when roles are random.
+"""How far a learned attacker's accuracy varies around one half if chance decides which caption of a pair is true.
 
-A learned attacker answers out of fold, but its answers are dependent: what it learned from one half of the items it
-applies to the other half, and vice versa. Its accuracy therefore varies more than that of as many coin flips; by how
-much depends on what the captions have in common. So the null distribution is simulated: roles are flipped at random,
+A learned attacker answers out of fold, but its answers are dependent: each item is judged by a model that learned from
+the other folds, and itself helps to judge them. So its accuracy varies more than that of as many coin flips; by how
+much depends on what the captions have in common. The null distribution is simulated: true and false are exchanged,
 cluster by cluster, and ridge regression on the same features is refitted, out of fold, for all draws at once (its
 answers are linear in the roles). research/attacker_nulls.py compares the result with refitted learned attackers.
 """

@@ -71,7 +71,7 @@ def load(spec: BenchmarkSpec, *, images: str | Path | None = None, roles: Roles)
             raise UsageError("there is no such file or folder", where=text)
     elif roles != Roles():
         raise UsageError(
-            "columns are named, but this is not a table",
+            "column names were given, but this is not a table",
             where=text,
             hint=f"give a file that ends with {', '.join(TABLE_ENDINGS)}",
         )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def exclude(study: str, annotator: str | None, why: str, rules: bool, dry_run: bool, db: Database) -> CommandResult:
     """Leave the answers of ANNOTATOR out of all results, and give their questions to others."""
     if bool(annotator) == rules:
-        raise UsageError("nobody to exclude", hint="give an annotator, or --rules")
+        raise UsageError("expected an annotator or --rules", hint="give one of the two")
     from creperie.annotation import exclude as leave_out
     from creperie.annotation import exclude_by_rules
 

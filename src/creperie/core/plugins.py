@@ -78,18 +78,18 @@ def _register(group: str, plugin: Any, name: str) -> Any:
 
 
 def register_model(plugin: Any = None, name: str = "") -> Any:
-    """Add a kind of model URI: a function of (uri, options, place) that returns what `score` takes. Also a
+    """Register a function of (uri, options, place) that returns what `score` takes, as a kind of model URI. Also a
     decorator."""
     return _register("creperie.models", plugin, name)
 
 
 def register_maker(plugin: Any = None, name: str = "") -> Any:
-    """Add a maker: a function of (name, options, captions) that returns a maker. Also a decorator."""
+    """Register a function of (name, options, captions) that returns a maker. Also a decorator."""
     return _register("creperie.makers", plugin, name)
 
 
 def register_attacker(plugin: Any = None, name: str = "") -> Any:
-    """Add an attacker: a function of `AttackerModels` that returns an attacker. Also a decorator."""
+    """Register a function of `AttackerModels` that returns an attacker. Also a decorator."""
     return _register("creperie.attackers", plugin, name)
 
 

@@ -36,7 +36,7 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
     path, options = split_spec(spec)
     files = listed(path)
     if not files:
-        raise UsageError("names no file", where=path, hint="check the pattern")
+        raise UsageError("names no file", where=path, hint="check the pattern or the folder")
     kind = kind_of(files[0])
     if kind is None:
         known = ", ".join(s for suffixes, _ in KINDS.values() for s in suffixes)

@@ -126,8 +126,8 @@ def _refers(token: Any, noun: Any) -> bool:
 
 
 def _is_inseparable(noun: Any) -> bool:
-    """Return True if a noun cannot be replaced on its own: it is a measure, part of a name or joined by `of`, or a word
-    such as `another` or its usual colour (`green grass`) belongs to it.
+    """Return True if a noun cannot be replaced on its own: it is a measure, part of a name, joined by `of`, or preceded
+    by its usual colour (`green grass`) or by a word such as `another`.
     """
     of = has_of(noun) or (
         noun.head.lower_ == "of" and noun.head.head.lower_ not in vague_nouns()

@@ -84,5 +84,5 @@ def is_name(words: str) -> bool:
 
 @cache
 def _topics(noun: str) -> tuple[int, ...]:
-    """Return the WordNet files of a noun's senses, the most frequent first."""
+    """Return the number of the WordNet file (5: animals, 6: artefacts …) of each sense, the most frequent first."""
     return tuple(s.topic for s in open_wordnet().senses(noun, "n"))

@@ -59,7 +59,10 @@ def _connected(above: dict[int, set[int]]) -> list[dict[int, set[int]]]:
 
 
 def _agreeing(above: dict[int, set[int]]) -> float:
-    """Return the share of all orders of the cells in which each loser is below its winners; NaN if not countable."""
+    """Return the share of the rankings of all cells that put every loser below its winners (`above`: loser → winners).
+
+    NaN if a cell is both winner and loser, or if there are too many cells to count.
+    """
     winners = set().union(*above.values())
     if winners & above.keys():
         return math.nan

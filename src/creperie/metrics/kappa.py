@@ -5,9 +5,10 @@ independently: P(k, k) = π_k (κ + (1 − κ) π_k) and P(k, l) = 2 π_k π_l (
 items with an answer other than the commonest one say something about kappa, so Student's quantile has three degrees of
 freedom per such item. `agreement` gives no interval with fewer than two such items, or if the lower end reaches −1.
 
-If nobody disagrees, the interval extends at least to the kappa whose likelihood is (1 − level) / 2 of the highest:
-Student's quantile alone would give too short an interval. Each tail gets half of the error probability; at a kappa at
-which full agreement is likelier than that, the upper end uses up to the whole, as in `clustered_ends` (likely.py).
+If nobody disagrees, the lower end is at least as low as the kappa whose likelihood is (1 − level) / 2 of the highest:
+Student's quantile alone would give too short an interval. Each tail gets half of the error probability 1 − level. Where
+full agreement is likelier than that half, the upper tail gets the probability of full agreement instead, at most
+1 − level (as in `clustered_ends`, likely.py).
 """
 
 from __future__ import annotations

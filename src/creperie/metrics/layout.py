@@ -43,7 +43,7 @@ class Layout:
     def __post_init__(self) -> None:
         if self.rows.shape != self.columns.shape or self.rows.ndim != 1:
             raise UsageError(
-                f"rows and columns have shapes {self.rows.shape} and {self.columns.shape}, not one per item"
+                f"rows and columns have shapes {self.rows.shape} and {self.columns.shape}; expected a number per item"
             )
         cells = int((self.rows * self.columns).sum())
         if len(self.match) != cells:

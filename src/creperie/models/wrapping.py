@@ -120,7 +120,7 @@ def from_plugin(model: Any, uri: str) -> WrappedModel:
 
 
 def adapted(model: Any, uri: str, place: Place) -> Model:
-    """Return a model unchanged, or the adapter around an object from a plug-in, at a place."""
+    """Return a `Model` unchanged; move any other object of a plug-in to the place and return an adapter around it."""
     if isinstance(model, Model):
         return model
     wrapped = from_plugin(model, uri)

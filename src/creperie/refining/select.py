@@ -134,7 +134,11 @@ def by_gaps(
     settings: ChoiceSettings,
     balanced: Callable[[np.ndarray, float], tuple[np.ndarray, Selection | None]],
 ) -> Choice:
-    """Return the choice of a method that balances gaps, with a curve of the items left as attackers are added."""
+    """Return the items that `balanced` keeps, and how many it keeps for the first attacker, the first two, and so on.
+
+    `balanced(gaps, time_limit)` returns a mask of the items to keep and, if it has one, a `Selection`. A gap (items ×
+    attackers) is positive where the attacker prefers the true caption.
+    """
     keep, chosen = balanced(pool.gaps, settings.time_limit)
     curve = [("all", len(keep))]
     for k in range(1, pool.gaps.shape[1]):

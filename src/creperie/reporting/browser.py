@@ -115,7 +115,7 @@ def _task(run: Run, name: str) -> dict[str, Any]:
 
 
 def _seen(run: Run, needs: Input) -> np.ndarray:
-    """Return the scores that the task rules use: of captions × captions only the part above the diagonal."""
+    """Return the scores that the task rules use; of those between captions, only the ones above the diagonal."""
     scores = run.scores(needs)
     return upper(run.layout, scores) if needs == "text_text" else scores
 

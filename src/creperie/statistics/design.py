@@ -249,7 +249,8 @@ def _coded(table: pa.Table, part: str, analysis: Analysis) -> Coded:
         raise DataError(f"the factor {name!r} has one level only{only}", hint="leave it out of the fixed effects")
     if len(levels) > MOST_LEVELS:
         raise UsageError(
-            f"the factor {name!r} has {len(levels):,} levels", hint=f"make it a random effect: `random=` {name}"
+            f"the factor {name!r} has {len(levels):,} levels, more than {MOST_LEVELS}",
+            hint=f"make it a random effect: `random=` {name}",
         )
     contrast = analysis.contrasts.get(name, analysis.contrast)
     matrix, labels = columns_of(contrast, levels)

@@ -78,7 +78,7 @@ def half_truth_accuracy(run: Run, bench: Benchmark, settings: MetricSettings | N
     The task is `itt`, or `blind` for a model without images; chance level and tie rule are those of the task.
     """
     if not run.fits(bench):
-        hint = f"pass the scored {run.benchmark!r}"
+        hint = f"pass the {run.benchmark!r} with the hash {run.hash[:12]}"
         raise UsageError("is not the benchmark that was scored", where=bench.name, hint=hint)
     some = np.flatnonzero(half_truths(_captions(bench_of(run, [bench])), run.layout))
     task = "itt" if "image_text" in run.inputs else "blind"

@@ -89,8 +89,9 @@ class Graph:
         return spatial(relation, self.places[a][b], self.gaps[a][b], self.things[a], self.things[b])
 
     def _gives(self, action: str, args: tuple[int, ...]) -> Verdict:
-        """Return whether the things, as giver, gift and taker, take part in this action; None if the scene shows the
-        other way of giving, or the first only holds the second.
+        """Return whether the scene shows this action (`hands` or `throws`) with giver, gift and taker as given.
+
+        None (undecided) if it shows the other of the two actions, or if the giver holds the gift.
         """
         if self.action == "holds" and self.roles == args[:2]:
             return None

@@ -194,7 +194,7 @@ def withdraw_now(request: Request, site: SiteHere, who: AnnotatorHere) -> Respon
 
 @router.get("/my-data")
 def my_data(site: SiteHere, who: AnnotatorHere) -> Response:
-    """Return everything that is stored about the caller, described as their pages showed it."""
+    """Return everything that is stored about the annotator, each answer with its question as the page showed it."""
     with site.db.read() as session:
         document = own_data(session, who.study, session.get_one(Annotator, who.annotator.id))
     return JSONResponse(document, headers={"Content-Disposition": 'attachment; filename="my-data.json"'})

@@ -48,7 +48,7 @@ class PartialDownload:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def recall(self) -> None:
-        """Read the validator that an earlier run stored; it stays empty if there is none for this address."""
+        """Set `validator` to the ETag or date that an earlier run stored for this URL; to "" if there is none."""
         try:
             left = json.loads(self.note.read_text(encoding="utf-8"))
             self.validator = str(left["validator"]) if left["url"] == self.url else ""

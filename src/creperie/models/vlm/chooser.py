@@ -117,7 +117,8 @@ class VlmGenerator:
         shows = prompt.shows or (len(prompt.images),)
         if roles != ("user", *("assistant", "user") * (len(roles) // 2)) or max(shows) > 1 or shows[-1:] != (1,):
             raise UsageError(
-                "expected at most one image per turn, and one with the question", where=self.fingerprint.uri
+                "expected user and assistant in turn, at most one image each, and one with the last question",
+                where=self.fingerprint.uri,
             )
         images = iter(prompt.images)
         return [

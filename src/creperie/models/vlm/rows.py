@@ -86,7 +86,7 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> torch.Tensor:
 
 
 def read_first(last: torch.Tensor, rests: Sequence[Rest]) -> np.ndarray:
-    """Return the log-probability of each line's first token under the logits at the end of its prefix."""
+    """Return, for each line, the log-probability of the first token after the prefix (`last`: the logits there)."""
     return picked(last, [[rest.owner for rest in rests]], [int(rest.ids[0]) for rest in rests])
 
 
