@@ -55,7 +55,7 @@ class MakeOutput:
 
 @click.command(cls=MakeCommand)
 @click.argument("maker")
-@click.option("--captions", required=True, metavar="FILE|BENCH", help="A text, TSV, Parquet or tar file; a benchmark.")
+@click.option("--captions", required=True, metavar="FILE|BENCH", help="A text, CSV, TSV or Parquet file; a benchmark.")
 @options_of("output", MakeOutput)
 @options_of("job", JobOptions)
 @options_of("options", MakerOptions)

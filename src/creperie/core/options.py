@@ -73,9 +73,9 @@ class OptionField:
         if value is None and self.optional:
             return None
         typed = self._typed(value)
-        limits = {"at least": self.minimum, "at most": self.maximum}
-        limited = " and ".join(f"{word} {limit:g}" for word, limit in limits.items() if limit is not None)
         if typed is None or not self._within(typed):
+            limits = {"at least": self.minimum, "at most": self.maximum}
+            limited = " and ".join(f"{word} {limit:g}" for word, limit in limits.items() if limit is not None)
             what = _TYPES[self.kind][0] + (f" of {limited}" if limited else "")
             raise UsageError(f"`{self.name}={value!r}`: expected {what}", where=where)
         for name in typed if self.kind is tuple else (typed,):

@@ -54,7 +54,7 @@ class Ray:
                 try:
                     answer = ray.get(done)
                 except ray.exceptions.RayActorError:  # it died, alone or with its node
-                    deaths[number] += 1
+                    deaths[number] += 1  # None: before its first piece, perhaps with a whole node of workers
                     if deaths[number] == (LIVES * self.workers if number is None else LIVES):
                         raise WorkerLostError from None
                     actor, answer = worker.remote(job), None

@@ -1,31 +1,26 @@
-"""Captions from files larger than memory (text, TSV, Parquet), and from CSV files.
+"""Captions from files larger than memory: text, TSV and Parquet.
 
 captions.txt                          one caption per line
 cc3m.tsv?text=0&image=1               columns by tabs
 shards/*.parquet?text=TEXT&image=URL  columns by name
-mine.csv?text=caption&image=file      columns by name
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl
-
-import pyarrow as pa
 
 from creperie.bench import is_file_name
 from creperie.core import UsageError, unknown
 from creperie.engine.columns import open_columnar
 from creperie.engine.files import listed
 from creperie.engine.lines import open_lines
-from creperie.engine.pieces import ROWS, Held, Pieces
+from creperie.engine.pieces import ROWS, Pieces
 
 #: kind → (suffixes, options)
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "parquet": ((".parquet",), ("text", "id", "image")),
-    "csv": ((".csv",), ("text", "id", "image")),
     "tsv": ((".tsv",), ("text", "image")),
     "lines": ((".txt",), ()),
 }
@@ -52,32 +47,14 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
         return open_columnar(files, size=size, **options)
     if len(files) > 1:
         raise UsageError(f"names {len(files)} text files", where=path, hint="name one, or Parquet files")
-    if kind == "csv":
-        return _open_csv(files[0], size, **options)
     if kind == "lines":
         return open_lines(files[0], size=size)
     columns = {name: _column(value, name, spec) for name, value in options.items()}
     return open_lines(files[0], size=size, text=columns.get("text", 0), image=columns.get("image"))
 
 
-def _open_csv(path: str, size: int, text: str = "caption", id: str = "", image: str = "") -> Held:
-    """Return a CSV file, whose first line names its columns, as a source of captions."""
-    with Path(path).open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        rows, names = list(reader), list(reader.fieldnames or ())
-    for name in filter(None, (text, id, image)):
-        if name not in names:
-            raise unknown("column", name, names, where=path)
-    columns = {
-        "id": [row[id] if id else str(line) for line, row in enumerate(rows, 2)],
-        "text": [row[text] or "" for row in rows],
-        "image": [row[image] if image else None for row in rows],
-    }
-    return Held(pa.table({name: pa.array(column, pa.string()) for name, column in columns.items()}), size)
-
-
 def kind_of(path: str) -> str | None:
-    """Return the kind of a file by its suffix (lines, csv, tsv or parquet); None if it is another.
+    """Return the kind of a file by its suffix (lines, tsv or parquet); None if it is another.
 
     >>> kind_of("cc3m.tsv"), kind_of("notes.doc")
     ('tsv', None)

@@ -13,13 +13,15 @@ from random import Random
 from typing import TYPE_CHECKING, Any, overload
 
 from creperie.bench import MANIFEST_FILE, NO_IMAGES, Benchmark, ImageStore, Item, Tag, load
-from creperie.core import UsageError
+from creperie.core import UsageError, unknown
 
 if TYPE_CHECKING:
     from creperie.engine import Pieces
 
 #: Maximum captions that are held in memory; larger sources are streamed.
 HELD = 50_000
+#: Options of a table of captions → the role of the column in a benchmark.
+_COLUMNS = {"text": "positive", "id": "id", "image": "image"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,8 @@ class Streamed(Sequence[SourceCaption]):
 
 
 def read_captions(spec: str | Path, *, images: str | Path | None = None) -> Captions:
-    """Return captions from a text file (one per line), from any source of `engine.sources` (TSV, Parquet, tars, gzip,
-    object stores), or from a benchmark spec (its true captions, each once per image).
+    """Return captions from a text file (one per line), a TSV, CSV, JSON-lines or Parquet file, or from a benchmark spec
+    (its true captions, each once per image).
     """
     try:
         return replace(_read(str(spec), images), spec=str(spec))
@@ -132,7 +134,13 @@ def _read(spec: str, images: str | Path | None) -> Captions:
     if _is_streamed(spec):
         name = Path(split_spec(spec)[0]).name.split(".")[0].strip("*?[]") or "captions"
         return Captions(name, _of_pieces(open_captions(spec)))
-    if path.suffix in (".json", ".jsonl") and path.is_file():
+    place, options = split_spec(spec)
+    if Path(place).suffix.lower() in (".csv", ".jsonl"):  # a table: its columns are those of a benchmark
+        for name in options:
+            if name not in _COLUMNS:
+                raise unknown("option of a table of captions", name, _COLUMNS, where=spec)
+        return captions_of(load(place, images=images, **{_COLUMNS[name]: column for name, column in options.items()}))
+    if path.suffix == ".json" and path.is_file():
         raise UsageError("is JSON, not one caption per line", where=spec, hint=f"name its format: coco-captions:{spec}")
     if path.is_file():  # one caption per line, unchanged, with the line number as its id
         return Captions(path.stem, _of_pieces(open_lines(spec)))

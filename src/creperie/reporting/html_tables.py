@@ -67,7 +67,8 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan) -> Ht
         return HtmlCell("–")
     value, low, high = value_and_interval(result)
     if task(result["task"]).is_rank:
-        return HtmlCell(part("bold", f"{value:.2f}", f"{low:.2f} to {high:.2f}"), value)
+        shown = task(result["task"]).text
+        return HtmlCell(part("bold", shown(value), f"{shown(low)} to {shown(high)}"), value)
     ties = f", {result['ties']:,} ties" if result["ties"] else ""
     about = f"{result['hits']:,} of {result['n']:,} {result['unit']}{ties}"
     return HtmlCell(part("accuracy", about, value, low, high, result["chance"], human), value, "result")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.core import WIDE, UsageError, check_options, csv_text, option, percent
-from creperie.metrics import task, unit_of
+from creperie.core import WIDE, UsageError, check_options, csv_text, option
+from creperie.metrics import Task, task, unit_of
 from creperie.reporting.gather import distinct, model_tail, value_and_interval
 from creperie.reporting.written import TableCell, render_rows
 from creperie.scoring import Run
@@ -46,16 +46,16 @@ class TableValue:
     high: float
     n: int
     ties: int
-    ranks: bool = False  #: lower is better
+    task: Task
 
     def text(self, digits: int) -> str:
-        return _figure(self.value, self.ranks, digits)
+        return self.task.text(self.value, digits)
 
     def span(self, digits: int) -> str:
         """Return the interval as text; empty if there is none."""
         if math.isnan(self.low):
             return ""
-        return f"[{_figure(self.low, self.ranks, digits)}, {_figure(self.high, self.ranks, digits)}]"
+        return f"[{self.task.text(self.low, digits)}, {self.task.text(self.high, digits)}]"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class RunTable:
             own = {row: cell for row in self.rows if (cell := self.cells.get((row, column)))}
             shown = {row: float(cell.text(self.choice.digits)) for row, cell in own.items() if cell.value == cell.value}
             if len(shown) > 1:
-                top = (min if next(iter(own.values())).ranks else max)(shown.values())
+                top = (min if next(iter(own.values())).task.is_rank else max)(shown.values())
                 leaders |= {(row, column) for row, value in shown.items() if value == top}
         return leaders
 
@@ -112,7 +112,7 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     cells: dict[tuple[tuple[str, ...], tuple[str, ...]], TableValue] = {}
     for labels, r in records:
         row, column = (tuple(labels[d] for d in side) for side in (choice.rows, choice.columns))
-        figure = TableValue(*value_and_interval(r), int(r["n"]), int(r["ties"]), task(r["task"]).is_rank)
+        figure = TableValue(*value_and_interval(r), int(r["n"]), int(r["ties"]), task(r["task"]))
         if cells.setdefault((row, column), figure) != figure:
             hint = "give one run per model; name models in memory with `creperie.wrap(model, name=…)`"
             raise UsageError(f"several runs have a result for {', '.join((*row, *column))}", hint=hint)
@@ -124,10 +124,6 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     kind = unit_of(r["task"] for _, r in records)
     caption = f"{kind.capitalize()}{f' ({scope})' if scope else ''}; a tie counts as {' or '.join(ties)}."
     return RunTable(choice, rows, columns, cells, caption)
-
-
-def _figure(value: float, ranks: bool, digits: int) -> str:
-    return f"{value:.{max(2, digits)}f}" if ranks and value == value else percent(value, digits)
 
 
 # -- formats ---------------------------------------------------------------------------------------------------------

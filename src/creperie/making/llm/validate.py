@@ -55,7 +55,7 @@ class CaptionPair:
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict on a pair. An empty code means that the pair is as it should be."""
+    """The verdict on a pair. An empty code: the pair is as it should be; `UNDECIDED`: the truth layer does not know."""
 
     pair: CaptionPair
     code: str = ""
@@ -63,6 +63,11 @@ class PairVerdict:
     correction: str = ""  #: the validator's proposal for the second caption
     answer: str = ""  #: an answer that could not be parsed
     calls: int = 0
+
+    @property
+    def is_fault(self) -> bool:
+        """True if the pair is not as it should be, or the answer about it could not be read."""
+        return self.code not in ("", UNDECIDED)
 
     @property
     def finding(self) -> dict[str, Any]:
@@ -90,7 +95,7 @@ class Validation:
     @property
     def failed(self) -> set[tuple[str, str]]:
         """The items with a pair that is not as it should be, as (subset, item)."""
-        return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.code not in ("", UNDECIDED)}
+        return {(v.pair.subset, v.pair.item) for v in self.verdicts if v.is_fault}
 
     @property
     def undecided(self) -> set[tuple[str, str]]:
@@ -112,7 +117,7 @@ class Validation:
             "codes": dict(Counter(v.code for v in self.verdicts if v.code)),
             "subsets": {name: {"items": n, "failed": of_failed[name]} for name, n in of_all.items()},
             "calls": sum(v.calls for v in self.verdicts),
-            "findings": [v.finding for v in self.verdicts if v.code not in ("", UNDECIDED)],
+            "findings": [v.finding for v in self.verdicts if v.is_fault],
         }
         return document | ({"ledger": self.ledger} if self.ledger else {})
 
@@ -270,7 +275,7 @@ def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
     """Write `validation.json`, `verdicts.parquet` with one row per pair, and `weighed/`: the benchmark with updated
     evidence, for twins.
     """
-    rows = [{**asdict(v), **asdict(v.pair), "valid": v.code in ("", UNDECIDED)} for v in validation.verdicts]
+    rows = [{**asdict(v), **asdict(v.pair), "valid": not v.is_fault} for v in validation.verdicts]
     schema = pa.schema([(name, pa.bool_() if name == "valid" else pa.string()) for name in COLUMNS])
     with new_folder(folder) as draft:
         write_json(draft / "validation.json", validation.document)
