@@ -23,7 +23,7 @@ NOT_CHOSEN, TOO_OFTEN = "another foil of the caption was chosen", "its edit is m
 MANY, MOST_OF_ALL, TOP, MOST_OF_TOP, OF_RELATIONS = 1000, 0.02, 20, 0.25, 0.40
 #: With fewer, one edit is used three times, or for at most this share of them.
 MOST_OF_FEW = 0.20
-#: With fewer foils of a kind, no limit applies.
+#: With fewer foils of a kind, unlikely foils and the most frequent relations are not limited.
 FEW = 100
 #: Maximum share of foils that a language model finds less likely than their captions.
 LESS_LIKELY = 0.55

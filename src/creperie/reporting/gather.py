@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from creperie.bench import NO_IMAGES, Benchmark, as_benchmark, load, open_store
 from creperie.core import CreperieError, UsageError
 from creperie.scoring import RUN_FILE, Run, load_run, people_note
+from creperie.statistics import bench_of
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path |
     if bench is None:
         note = "the benchmark was not found, so captions and images are not shown: name the benchmark to see them"
         return RunGroup(first.benchmark, tuple(runs), short_labels(runs), None, (note,))
-    bench = _with_images(aligned(bench, first), first, images)
+    bench = _with_images(bench_of(first, [bench]), first, images)
     return RunGroup(first.benchmark, tuple(runs), short_labels(runs), bench)
 
 
@@ -117,21 +116,6 @@ def _places(run: Run) -> Iterator[str]:
     yield str(about["name"])
     words = shlex.split(str(run.document.get("command", "")))
     yield from (w for w in words[2:] if not w.startswith("-"))
-
-
-def aligned(bench: Benchmark, run: Run) -> Benchmark:
-    """Return the benchmark restricted to the run's items, in the run's order."""
-    if bench.hash == run.hash:
-        return bench
-    columns = (bench.column("subset").to_pylist(), bench.column("id").to_pylist())
-    rows = {key: row for row, key in enumerate(zip(*columns, strict=True))}
-    wanted = zip(run.subsets, run.table.column("id").to_pylist(), strict=True)
-    try:
-        taken = pa.array([rows[key] for key in wanted])
-    except KeyError as e:
-        subset, id_ = e.args[0]
-        raise UsageError(f"has no item {subset}/{id_}, which the run has", where=bench.name) from None
-    return replace(bench, source=bench.table.take(taken))
 
 
 def _with_images(bench: Benchmark, run: Run, images: str | Path | None) -> Benchmark:

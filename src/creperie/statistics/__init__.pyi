@@ -31,6 +31,7 @@ from creperie.statistics.response import ResponseFit as ResponseFit
 from creperie.statistics.response import fit_responses as fit_responses
 from creperie.statistics.table import LongTable as LongTable
 from creperie.statistics.table import TableReading as TableReading
+from creperie.statistics.table import bench_of as bench_of
 from creperie.statistics.table import judged as judged
 from creperie.statistics.table import long_table as long_table
 from creperie.statistics.table import read_table as read_table
