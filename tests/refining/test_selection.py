@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -206,3 +208,21 @@ print([m for m in ("sklearn", "scipy", "transformers", "torch", "spacy") if m in
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("[] Refined('frame' by grid: ")
     assert done.stdout.endswith("items; not run: no audit was run)\n")
+
+
+def test_a_refinement_by_named_attackers_and_a_report_load_no_model_that_nobody_named(tmp_path: Path) -> None:
+    """With packaged models installed, 24 items took 23 s of processor time before the first sign of life."""
+    code = f"""
+import sys
+import creperie as cr
+rows = [{{"caption": f"a dog {{'runs ' * (i % 2)}}", "foil": f"a cat {{'runs ' * (i // 2 % 2)}}"}} for i in range(24)]
+refined = cr.refine(rows, attackers=["length-words"])
+cr.report(cr.score(rows, "blind:length"), {str(tmp_path / "report.html")!r})
+print([m for m in ("transformers", "torch", "sentence_transformers") if m in sys.modules], repr(refined))
+"""
+    installed = {**os.environ, "CREPERIE_AUDIT_MODELS": "installed", "CREPERIE_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=installed)
+    assert done.stdout.startswith("[] Refined('frame' by grid: ")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "not run: " in page
+    assert "lm-mean" in page

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from creperie.auditing.attackers import Attacker, OddOneOut, ScoreTexts, TextAttacker, by_embedding, scored
 from creperie.auditing.corpus import Corpus
@@ -60,6 +60,14 @@ class AttackerModels:
         """The model used by each family of attackers, by the last part of its URI."""
         uris = {"language model": self.lm_uri, "embeddings": self.encoder_uri, "images": self.image_encoder}
         return {family: uri.rstrip("/").replace(":", "/").rpartition("/")[2] for family, uri in uris.items() if uri}
+
+    def asked_for(self, attackers: Iterable[str]) -> AttackerModels:
+        """Return these models without the installed ones that neither the user nor one of the attackers asks for."""
+        needed = {entry_of(name).model for name in attackers}
+        unasked: dict[str, Any] = {
+            which: NONE for which in INSTALLED if which not in needed and not getattr(self, which)
+        }
+        return replace(self, **unasked)
 
     @cached_property
     def language_model(self) -> CachedScorer:

@@ -92,3 +92,7 @@ class RefinePlan:
             return tuple(dict.fromkeys((*seen, *self.held_out)))
         battery = sendable((), models)[0]
         return tuple(f"+{name}" for name in seen if name not in battery)
+
+    def audit_models(self, models: AttackerModels) -> AttackerModels:
+        """Return the models for the final audit: those asked for, if the user names the attackers to select against."""
+        return models.asked_for((*self.attackers, *self.held_out)) if self.attackers else models

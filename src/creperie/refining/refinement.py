@@ -140,9 +140,10 @@ def refine(
         chosen = _Choosing(start, pairs, plan, models.seed, progress).by_halves(seen, halves)
     result = _kept(start, chosen.keep, plan, selection, models.seed, chosen.removed)
     audited, after = None, dict[str, dict[str, Measure]]()
-    final = AuditOptions(plan.audited_by(models) if plan.audit else ())
+    judges = plan.audit_models(models)
+    final = AuditOptions(plan.audited_by(judges) if plan.audit else ())
     if chosen.keep.any() and plan.audit:
-        audited = run_audit(result, options=final, models=models, progress=progress)
+        audited = run_audit(result, options=final, models=judges, progress=progress)
         after = figures_in(audited)
     elif chosen.keep.any():
         stays = replace(pairs.of_items(chosen.keep), fold=halves[chosen.keep])
@@ -161,7 +162,7 @@ def refine(
         for name in dict.fromkeys((*before, *after))
     ]
     parts = chosen.removed, chosen.outcomes, tuple(standings)
-    return Refined(result, bench, plan, models.seed, *parts, audited, changed_options(final, models))
+    return Refined(result, bench, plan, models.seed, *parts, audited, changed_options(final, judges))
 
 
 @dataclass(frozen=True)

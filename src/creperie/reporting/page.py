@@ -35,6 +35,8 @@ from creperie.statistics import robustness
 
 #: with more runs than this on one benchmark, runs are ranked, not compared pair by pair
 MOST_COMPARED = 6
+#: the options of the audit that a report makes where there is none
+QUICK_AUDIT = {"attackers": "quick"}
 #: with more benchmarks than this, the report makes no audits: they would take longer than everything else
 MOST_AUDITED = 2
 
@@ -210,11 +212,14 @@ def inlined(value: Any) -> str:
 def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str, Any]:
     """Return an audit of a benchmark as a document, so that a report gives the same verdict as `creperie audit`.
 
-    It is the audit recorded beside the benchmark, else one in the cache, else a new one, which is then cached.
+    It is the audit recorded beside the benchmark, else one in the cache, else a quick one, which is then cached: a
+    report loads no language model that nobody asked for.
     """
-    document = recorded_audit(bench) or kept_audit(bench.name, bench.hash, {})
+    document = recorded_audit(bench)
+    for options in ({}, QUICK_AUDIT):
+        document = document or kept_audit(bench.name, bench.hash, options)
     if document is None:
-        document = audit_document(audit(bench, progress=progress))
+        document = audit_document(audit(bench, **QUICK_AUDIT, progress=progress), options=QUICK_AUDIT)
         keep_audit(document)
     return document
 
