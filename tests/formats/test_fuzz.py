@@ -46,6 +46,7 @@ NAMES = {
     "mmvp-vlm": "Questions.csv",
     "vismin": "object.csv",
     "coco-counterfactuals": "x.jsonl",
+    "vitatecs": "x.jsonl",
 }
 FORMATS = sorted(f.name for f in list_formats() if f.name != "hard-positives")
 SEEDS = {
@@ -72,6 +73,7 @@ SEEDS = {
     "coco-counterfactuals": '{"id": "7", "image_0": "1", "image_1": "2", "caption_0": "a", "caption_1": "b"}\n',
     "foil-it": '{"annotations": [{"id": 1, "foil_id": 1, "image_id": 7, "caption": "a", "foil": false}, '
     '{"id": 1, "foil_id": 2, "image_id": 7, "caption": "b", "foil": true}]}',
+    "vitatecs": '{"src_dataset": "S", "video_name": "7.mp4", "caption": "a", "counterfactual": "b", "aspect": "T"}\n',
 }
 
 

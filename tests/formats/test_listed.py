@@ -37,6 +37,10 @@ CODE = {"shore_1": {"1": "the crab waves", "0": "the crab sleeps"}}
 COUNTER = (
     '{"id": "7_0", "image_0": "7_0_img_0", "image_1": "7_0_img_1", "caption_0": "a crab", "caption_1": "a gull"}\n'
 )
+VIDEO = (
+    '{"src_dataset": "SHORE", "video_name": "crab7.mp4", "caption": "a crab opens", '
+    '"counterfactual": "a crab shuts", "aspect": "Direction"}\n'
+)
 FOIL = {
     "annotations": [
         {"id": 5, "foil_id": 9, "image_id": 42, "caption": "a crab waves", "foil": False, "target_word": "ORIG"},
@@ -113,6 +117,10 @@ EXAMPLES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
     "foil-it": (
         {"foilv1.0_test_2017.json": FOIL},
         [("test", "10", ("COCO_val2014_000000000042.jpg",), ("a crab waves", "a gull waves"), PAIR)],
+    ),
+    "vitatecs": (
+        {"Direction.jsonl": VIDEO},
+        [("Direction", "0", ("SHORE/crab7.mp4",), ("a crab opens", "a crab shuts"), PAIR)],
     ),
 }
 

@@ -216,6 +216,24 @@ def _learned(name: str, models: AttackerModels) -> Attacker:
     return LearnedAttacker(name, models.captions, more, less, directed=False)
 
 
+def tuned_lm(models: AttackerModels) -> Attacker:
+    from creperie.auditing.tuned import TunedLanguageModel
+
+    if not models.lm_uri:
+        raise UsageError("the attacker 'tuned-lm' needs a language model", hint="pass `lm='lm:MODEL'`")
+
+    def load() -> Any:
+        model = models.language_model.model
+        if not hasattr(getattr(model, "model", None), "base_model"):
+            raise UsageError("this model cannot be tuned", where=models.lm_uri, hint="pass `lm='lm:MODEL'`")
+        return model
+
+    if models.lm:  # as for the likelihood attackers
+        load()
+    prefers = "the caption that a language model tuned on the other folds prefers"
+    return LearnedAttacker("tuned-lm", TunedLanguageModel(load, seed=models.seed), prefers)
+
+
 def learned_embedding(models: AttackerModels) -> Attacker:
     if not models.encoder_uri:
         raise UsageError("the attacker 'learned-embedding' needs a text encoder", hint="pass `encoder='st:MODEL'`")
@@ -236,6 +254,7 @@ MAKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
     **{name: partial(_learned, name) for name in ("learned", "learned-linear", "learned-boosted")},
     **{name: partial(_learned, name) for name, entry in REGISTRY.items() if entry.family == "corpus"},
     "learned-embedding": learned_embedding,
+    "tuned-lm": tuned_lm,
 }
 #: Attackers that are made from the other attackers of the same audit.
 ENSEMBLE = "ensemble"
