@@ -23,9 +23,9 @@ FOLDS = 3
 #: Most pairs that one model learns from, by device: beyond that, a processor takes minutes more per fold.
 MOST = {"cuda": 20_000, "cpu": 300}
 #: Most epochs; large sets are learned from for at least two, and for no more than `STEPS` steps if that is more.
-EPOCHS, STEPS = 6, 600
+EPOCHS, STEPS = 6, 200
 #: Pairs per step, and captions per batch when captions are scored.
-BATCH, ASKED = 16, 128
+BATCH, ASKED = 32, 256
 RATE, HEAD_RATE, WARMUP = 1e-4, 1e-3, 0.1
 #: The share of the layers that is trained, from the last one downwards.
 TRAINED = 1 / 2
