@@ -1,3 +1,6 @@
+from creperie.core.digests import digest_of as digest_of
+from creperie.core.digests import file_state as file_state
+from creperie.core.digests import remembered_sha256 as remembered_sha256
 from creperie.core.doors import front_door as front_door
 from creperie.core.errors import CreperieError as CreperieError
 from creperie.core.errors import DataError as DataError
