@@ -93,9 +93,13 @@ def one_pixel(place: Path) -> None:
 
 
 def one_weight(place: Path) -> None:
+    one_weight_of(place / "clip")
+
+
+def one_weight_of(folder: Path) -> None:
     from safetensors.numpy import load_file, save_file
 
-    (file,) = (place / "clip").glob("*.safetensors")
+    (file,) = folder.glob("*.safetensors")
     weights = load_file(file)
     name = sorted(k for k, v in weights.items() if v.dtype == np.float32 and v.ndim == 2)[0]
     weights[name] = weights[name].copy()
@@ -250,3 +254,74 @@ def test_benchmark_folder_with_other_items_than_its_manifest_states_is_not_score
 
     with pytest.raises(CreperieError):
         by_score(load(place / "mine"), f"hf:{place / 'clip'}", OPTIONS)
+
+
+# -- audits ----------------------------------------------------------------------------------------------------------
+
+
+def atlas(command: Any, place: Path, *words: object) -> tuple[dict[str, Any], int]:
+    """The audit that `atlas --keep` gives, and how many it has stored."""
+    how = ("--attackers", "length-words,learned-embedding", "--encoder", f"st:{place / 'st'}", "--keep", place / "kept")
+    code, *_ = command("atlas", place / "mine", *how, *words, "--out", place / "atlas.md", "--json")
+    assert code == 0
+    files = sorted((place / "kept").iterdir(), key=lambda p: p.stat().st_mtime_ns)
+    return json.loads(files[-1].read_text(encoding="utf-8")), len(files)
+
+
+def test_audit_takes_no_results_of_other_captions_options_or_weights(tmp_path: Path, command: Any) -> None:
+    from creperie.testing.tiny import tiny_sentence_encoder
+
+    tiny_sentence_encoder(tmp_path / "st")
+    items = [Item(str(k), "a", (), (f"a dog {k}", f"a dog {k} ran"), choice(1, 1)) for k in range(30)]
+    save(from_items("mine", items), tmp_path / "mine")
+    first, stored = atlas(command, tmp_path)
+    assert stored == 1
+    assert atlas(command, tmp_path)[1] == 1  # the stored one
+    assert atlas(command, tmp_path, "--threshold", "0.6")[1] == 2
+    one_weight_of(tmp_path / "st")
+    changed, stored = atlas(command, tmp_path)
+    assert stored == 3
+    assert changed["computed_from"]["attackers"] != first["computed_from"]["attackers"]
+    items[3] = replace(items[3], captions=("a dog 3 ", "a dog 3 ran"))
+    save(from_items("mine", items), tmp_path / "mine", force=True)
+    assert atlas(command, tmp_path)[1] == 4
+
+
+def test_audit_takes_no_results_of_a_battery_that_lacked_attackers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package that is installed later adds attackers: the stored audit, which lacks them, is not used."""
+    from creperie.auditing import AttackerModels, AuditOptions, audit_origin, battery, keep_audit, kept_audit
+
+    bench = from_items("mine", [Item("0", "a", (), ("a dog", "a cat"), choice(1, 1))])
+    models = AttackerModels(lm="none", encoder="none")
+    with monkeypatch.context() as missing:
+        missing.setattr(battery, "find_spec", lambda name: None)
+        poor = audit_origin(bench, AuditOptions(), models, {})
+    keep_audit({"benchmark": "mine"}, poor)
+    assert kept_audit("mine", poor) is not None
+    assert kept_audit("mine", audit_origin(bench, AuditOptions(), models, {})) is None
+
+
+# -- recipes ---------------------------------------------------------------------------------------------------------
+
+RECIPE = """
+recipe: stale
+stages:
+  - {name: load, does: load, with: {source: "PLACE/mine"}}
+  - {name: score, does: score, with: {models: ["hf:PLACE/clip"], tasks: [itt], device: cpu}}
+"""
+
+
+@pytest.mark.parametrize("changed", ["one pixel", "one weight"])
+def test_cook_takes_no_stage_of_other_images_or_weights(place: Path, changed: str) -> None:
+    from creperie.recipes.kitchen import run_stages
+    from creperie.recipes.recipe import read_recipe
+
+    save(bench_of(place / "pictures"), place / "mine")
+    (place / "stale.yaml").write_text(RECIPE.replace("PLACE", str(place)), encoding="utf-8")
+    states = [{s.name: s.state for s in run_stages(read_recipe(place / "stale.yaml"), place / "out")} for _ in "ab"]
+    assert [s["score"] for s in states] == ["cooked", "unchanged"]
+    CHANGES[changed][0](place)
+    third = {s.name: s.state for s in run_stages(read_recipe(place / "stale.yaml"), place / "out")}
+    assert third["score"] == "cooked"

@@ -62,3 +62,11 @@ def remembered_sha256(file: Path) -> str:
             return digest
         write_text(memo, digest)
     return memo.read_text()
+
+
+def path_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the names and contents of all files in a folder."""
+    if not path.is_dir():
+        return remembered_sha256(path)
+    files = (p for p in sorted(path.rglob("*")) if p.is_file())
+    return digest_of({p.relative_to(path).as_posix(): remembered_sha256(p) for p in files})

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import Benchmark
-from creperie.core import digest_of
+from creperie.core import Progress, digest_of, silent
 from creperie.metrics import MetricSettings
 from creperie.models import Fingerprint
+from creperie.scoring.plan import image_contents
 from creperie.scoring.run import Run
 from creperie.scoring.tasks import columns_needed
 
@@ -60,6 +61,11 @@ def read_origin(document: Mapping[str, Any]) -> RunOrigin | None:
     """Return the origin that a run states; None for a run of an earlier version, which states none."""
     stated = {key: value for key, value in document.get("computed_from", {}).items() if key != "digest"}
     return RunOrigin(**stated | {"tasks": tuple(stated["tasks"])}) if stated else None
+
+
+def benchmark_digest(bench: Benchmark, progress: Progress = silent) -> str:
+    """Return a digest of a benchmark with the contents of its images, for results that may depend on both."""
+    return digest_of({"items": bench.checked_hash, "images": images_digest(image_contents(bench, progress=progress))})
 
 
 def images_digest(keys: np.ndarray) -> str:
