@@ -189,10 +189,12 @@ def test_large_weights_are_hashed_once(tmp_path: Path, monkeypatch: pytest.Monke
     import hashlib
     import os
 
+    from creperie.core import digests
     from creperie.models import weights
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(weights, "LARGE", 8)
+    monkeypatch.setattr(digests, "LARGE", 8)
+    monkeypatch.setattr(digests, "RACY_SECONDS", 0)
     file = tmp_path / "model.gguf"
     file.write_bytes(b"GGUF one")
     os.utime(file, (1, 1))
@@ -204,8 +206,9 @@ def test_large_weights_are_hashed_once(tmp_path: Path, monkeypatch: pytest.Monke
         patch.setattr(hashlib, "file_digest", lambda *_: pytest.fail("hashed again"))
         assert weights.hash_files([file]) == wanted
     file.write_bytes(b"GGUF two")
-    os.utime(file, (2, 2))
+    os.utime(file, (1, 1))  # the time of modification proves nothing
     assert weights.hash_files([file]) == other
+    monkeypatch.setattr(digests, "RACY_SECONDS", 60)
     file.write_bytes(b"GGUF six")  # changed a moment ago: nothing is remembered
     assert weights.hash_files([file]) not in (wanted, other)
     assert len(list((tmp_path / "cache" / "digests").iterdir())) == 2

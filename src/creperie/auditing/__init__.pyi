@@ -20,8 +20,11 @@ from creperie.auditing.features import pair_features as pair_features
 from creperie.auditing.folds import FOLDS as FOLDS
 from creperie.auditing.folds import fold_count as fold_count
 from creperie.auditing.folds import grouped_folds as grouped_folds
+from creperie.auditing.kept import attackers_origin as attackers_origin
+from creperie.auditing.kept import audit_origin as audit_origin
 from creperie.auditing.kept import keep_audit as keep_audit
 from creperie.auditing.kept import kept_audit as kept_audit
+from creperie.auditing.kept import kept_audits as kept_audits
 from creperie.auditing.learned import INNER_FOLDS as INNER_FOLDS
 from creperie.auditing.learned import LearnedAttacker as LearnedAttacker
 from creperie.auditing.learned import stacked as stacked

@@ -1,39 +1,85 @@
-"""A cache of audits, keyed by the content of the benchmark, the options, and the version of creperie."""
+"""A cache of audits, by a digest of everything that an audit is computed from."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from creperie.core import __version__, cache_home, read_json, write_json
+from creperie.auditing.battery import ENSEMBLE, INSTALLED, MAKERS, AttackerModels, sendable
+from creperie.auditing.options import AuditOptions
+from creperie.auditing.registry import entry_of
+from creperie.bench import Benchmark
+from creperie.core import __version__, cache_home, digest_of, plugins_digest, read_json, write_json
+from creperie.models import named_content
+from creperie.scoring import benchmark_digest
+
+#: digits of the digest in the name of a stored audit
+SHOWN = 16
 
 
-def keep_audit(document: Mapping[str, Any], folder: Path | None = None) -> None:
+def audit_origin(
+    bench: Benchmark, options: AuditOptions, models: AttackerModels, changed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what an audit is computed from, with its digest. `changed` are all options that are not the defaults.
+
+    That is the content of the items (and of the images, for an attacker that sees them), the options, the attackers
+    that can be run here, the files of their models, plug-ins, and the version of creperie.
+    """
+    origin = {
+        "items": benchmark_digest(bench) if models.image_encoder else bench.checked_hash,
+        "options": dict(changed),
+        "attackers": attackers_origin(options.attackers, models),
+        "parser": named_content(options.parser),
+        "version": __version__,
+    }
+    return {"digest": digest_of(origin), **origin}
+
+
+def attackers_origin(asked: Sequence[str], models: AttackerModels) -> dict[str, Any]:
+    """Return what attackers depend on besides the captions: which can be run, and the files of their models."""
+    names, not_run = sendable(asked, models)
+    needed = {entry_of(name).model for name in names if name in MAKERS}
+    uris = {models.plausibility, models.grammar, models.image_encoder, models.corpus}
+    uris |= {getattr(models, f"{which}_uri") for which in INSTALLED if which in needed or getattr(models, which)}
+    if ENSEMBLE not in not_run:
+        names = [*names, ENSEMBLE]
+    files = {uri: named_content(uri) for uri in sorted(uris) if uri}
+    return {"run": names, "not_run": sorted(not_run), "models": files, "plugins": plugins_digest()}
+
+
+def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: Path | None = None) -> None:
     """Store an audit's document in a folder, or in the cache; a cache that cannot be written is not an error."""
-    path = _place(document["benchmark"], document["hash"], document["options"], document["version"], folder)
+    path = _place(document["benchmark"], origin, folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, document)
+        write_json(path, {**document, "computed_from": dict(origin)})
     except OSError:
         if folder is not None:
             raise
 
 
-def kept_audit(
-    name: str, content: str, options: Mapping[str, Any], folder: Path | None = None
-) -> dict[str, Any] | None:
-    """Return the stored audit of this content, with these options, by this version; None if there is none."""
-    path = _place(name, content, options, __version__, folder)
+def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any] | None:
+    """Return the stored audit that was computed from the same; None if there is none."""
+    path = _place(name, origin, folder)
     document = read_json(path) if path.is_file() else None
-    return document if isinstance(document, dict) and document.get("hash") == content else None
+    stated = document.get("computed_from", {}) if isinstance(document, dict) else {}
+    return document if stated.get("digest") == origin["digest"] else None
 
 
-def _place(name: str, content: str, options: Mapping[str, Any], version: str, folder: Path | None) -> Path:
-    key = json.dumps([content, version, dict(options)], sort_keys=True, default=str)
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
-    place = folder if folder is not None else cache_home() / "audits"
-    return place / f"{plain}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+def kept_audits(name: str, folder: Path | None = None) -> list[Path]:
+    """Return the files of all stored audits of benchmarks of this name, whatever they were computed from."""
+    return sorted(_folder(folder).glob(f"{_plain(name)}-{'[0-9a-f]' * SHOWN}.json"))
+
+
+def _place(name: str, origin: Mapping[str, Any], folder: Path | None) -> Path:
+    return _folder(folder) / f"{_plain(name)}-{origin['digest'][:SHOWN]}.json"
+
+
+def _folder(folder: Path | None) -> Path:
+    return folder if folder is not None else cache_home() / "audits"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")

@@ -47,6 +47,7 @@ from creperie.bench.hashing import ContentHash as ContentHash
 from creperie.bench.image_check import ERROR as ERROR
 from creperie.bench.image_check import Finding as Finding
 from creperie.bench.images import NO_IMAGES as NO_IMAGES
+from creperie.bench.images import Box as Box
 from creperie.bench.images import ImageError as ImageError
 from creperie.bench.images import ImageStore as ImageStore
 from creperie.bench.images import decode_image as decode_image

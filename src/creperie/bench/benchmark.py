@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from creperie.bench.hashing import content_hash
+from creperie.bench.hashing import content_hash, hash_pieces
 from creperie.bench.images import NO_IMAGES, REFERENCE_ENDING, ImageStore, open_image
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, table_of
 from creperie.bench.parquet import reading_parquet
@@ -149,6 +149,18 @@ class Benchmark(Framed):
     def hash(self) -> str:
         """The content hash of the items, which runs record to state what they were computed on."""
         return self.source.digest if isinstance(self.source, Parquet) else content_hash(self.source)
+
+    @cached_property
+    def checked_hash(self) -> str:
+        """The content hash of the items as they are read; raise a DataError if the manifest states another one."""
+        names = list(self.columns)
+        if not isinstance(self.source, Parquet):
+            return self.hash
+        if hash_pieces(names, self.pieces(names)) != self.hash:
+            place = self.source.files[0].parent.parent
+            hint = "save the benchmark again"
+            raise DataError("the items do not match the hash in the manifest", where=place, hint=hint)
+        return self.hash
 
     @cached_property
     def subsets(self) -> dict[str, int]:

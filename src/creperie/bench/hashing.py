@@ -20,9 +20,23 @@ def content_hash(table: pa.Table) -> str:
     The order of the items matters, and every byte of a caption. Chunking, compression and the order of tag columns do
     not.
     """
-    hashing = ContentHash(table.column_names)
-    for start in range(0, table.num_rows, HASH_CHUNK):
-        hashing.feed(table.slice(start, HASH_CHUNK))
+    return hash_pieces(table.column_names, [table])
+
+
+def hash_pieces(columns: Iterable[str], pieces: Iterable[pa.Table]) -> str:
+    """Return the content hash of a table that is read in pieces, however it is divided."""
+    names = list(columns)
+    hashing = ContentHash(names)
+    waiting: list[pa.Table] = []
+    for piece in pieces:
+        whole = pa.concat_tables([*waiting, piece.select(names)], promote_options="default")
+        full = whole.num_rows - whole.num_rows % HASH_CHUNK
+        for start in range(0, full, HASH_CHUNK):
+            hashing.feed(whole.slice(start, HASH_CHUNK))
+        waiting = [whole.slice(full)]
+    for rest in waiting:
+        if rest.num_rows:
+            hashing.feed(rest)
     return hashing.hexdigest()
 
 

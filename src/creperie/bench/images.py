@@ -165,11 +165,13 @@ def safe_path(folder: Path, key: str) -> Path:
 # -- opening ---------------------------------------------------------------------------------------------------------
 
 
-def open_image(store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
-    """Return the image of a reference: decoded, upright, RGB and cropped."""
+def open_image(
+    store: ImageStore, reference: str, *, max_pixels: int = MAX_PIXELS, data: bytes | None = None
+) -> Image.Image:
+    """Return the image of a reference: decoded, upright, RGB and cropped. `data` are its bytes, if they were read."""
     key, box = split_reference(reference)
     try:
-        picture = decode_image(store.read(key), max_pixels=max_pixels)
+        picture = decode_image(store.read(key) if data is None else data, max_pixels=max_pixels)
         return picture if box is None else crop(picture, box)
     except ImageError as e:
         if e.where:

@@ -18,6 +18,7 @@ from creperie.auditing import (
     atlas_markdown,
     atlas_page,
     audit_document,
+    audit_origin,
     changed_options,
     compare_pairwise,
     keep_audit,
@@ -124,10 +125,11 @@ def audit(
         return _compare(parts[0], parts[1], options.attackers, models)
     blind_audit = _run(parts[0], options, models, engine)
     blind_audit = replace(blind_audit, whole=replace(blind_audit.whole, spec=bench[0], part=part.typed))
-    document = audit_document(blind_audit, options=changed_options(options, part, models)) | _ceilings(parts[0])
+    changed = changed_options(options, part, models)
+    document = audit_document(blind_audit, options=changed) | _ceilings(parts[0])
     if html:
         write_audit_page(document, html)
-    keep_audit(document)
+    keep_audit(document, audit_origin(parts[0], options, models, changed))
     record_audit(Path(bench[0]), document)
     shown = document | ({"html": str(html)} if html else {})
     return with_ci(CommandResult(shown, lambda: show_audit(blind_audit, html), code=blind_audit.code), ci, bench[0])
@@ -187,11 +189,12 @@ def atlas(
 def _audited(spec: str, keep: Path | None, options: AuditOptions, part: PartOptions, models: AttackerModels) -> Any:
     """Return the audit of a benchmark: the stored one from `keep`, or a new one."""
     bench, changed = load_part(spec, part, models.seed), changed_options(options, part, models)
-    if keep and (kept := kept_audit(bench.name, bench.hash, changed, keep)):
+    origin = audit_origin(bench, options, models, changed)
+    if keep and (kept := kept_audit(bench.name, origin, keep)):
         return kept
     document = audit_document(_run(bench, options, models), spec, changed) | _ceilings(bench)
     if keep:
-        keep_audit(document, keep)
+        keep_audit(document, origin, keep)
     return document
 
 

@@ -1,3 +1,7 @@
+from creperie.core.digests import digest_of as digest_of
+from creperie.core.digests import file_state as file_state
+from creperie.core.digests import path_digest as path_digest
+from creperie.core.digests import remembered_sha256 as remembered_sha256
 from creperie.core.doors import front_door as front_door
 from creperie.core.errors import CreperieError as CreperieError
 from creperie.core.errors import DataError as DataError
@@ -55,6 +59,7 @@ from creperie.core.pages import render as render
 from creperie.core.plugins import RegisteredPlugin as RegisteredPlugin
 from creperie.core.plugins import installed_plugins as installed_plugins
 from creperie.core.plugins import load_plugin as load_plugin
+from creperie.core.plugins import plugins_digest as plugins_digest
 from creperie.core.plugins import register_attacker as register_attacker
 from creperie.core.plugins import register_format as register_format
 from creperie.core.plugins import register_maker as register_maker

@@ -7,8 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
+from creperie.core.digests import digest_of, path_digest
 from creperie.core.errors import EXTRAS, UsageError, missing_module, unknown
 from creperie.core.files import packaged_toml
 
@@ -121,3 +124,23 @@ def load_plugin(group: str, kind: str, name: str, own: Iterable[str]) -> Any:
         raise UsageError(what, where=points[name].value, hint="update or remove the package that provides it") from e
     _check_plugin(group, name, plugin)
     return plugin
+
+
+def plugins_digest() -> str:
+    """Return a digest of the code of all plug-ins, on which results may depend; empty if there are none.
+
+    The code is the file that defines a plug-in. One without a file, as in a notebook, gives a new digest every time.
+    """
+    found = [(group, *plugin) for group in _GROUPS for plugin in installed_plugins(group).items()]
+    code = {f"{group} {name}": [point.value, _code_of(point.value)] for group, name, point in found}
+    return digest_of(code) if code else ""
+
+
+def _code_of(value: str) -> str:
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(value.partition(":")[0])
+        return path_digest(Path(str(spec and spec.origin)))
+    except (ImportError, ValueError, OSError):
+        return uuid4().hex

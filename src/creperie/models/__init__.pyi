@@ -48,6 +48,7 @@ from creperie.models.kinds import ModelKind as ModelKind
 from creperie.models.lm.likelihood import LanguageModel as LanguageModel
 from creperie.models.lm.likelihood import MaskedLM as MaskedLM
 from creperie.models.lm.likelihood import batches_by_length as batches_by_length
+from creperie.models.named_files import named_content as named_content
 from creperie.models.openclip import OPENCLIP_PLACES as OPENCLIP_PLACES
 from creperie.models.openclip import OPENCLIP_RANDOM as OPENCLIP_RANDOM
 from creperie.models.pixels import DirectPixels as DirectPixels

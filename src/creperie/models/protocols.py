@@ -7,11 +7,11 @@ batches only to their longest; if a model has them, `encode_*` must be their com
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from creperie.core import digest_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ class Fingerprint:
         """A hash of everything but the URI, so that two names of one model share their cache."""
         content = asdict(self)
         content.pop("uri")
-        return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:32]
+        return digest_of(content)[:32]
 
 
 @runtime_checkable

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from creperie.core import ModelError, cache_home, sha256_of, write_text
+from creperie.core import ModelError, remembered_sha256
 
 if TYPE_CHECKING:
     import torch
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
 SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
 #: other formats of the same weights, and training leftovers
 OTHER = re.compile(r"(^|/)(onnx|openvino|coreml|checkpoint-\d+)/|optimizer|scheduler|training_args|rng_state")
-LARGE = 2**24  #: files of at least this many bytes have their hash cached
-RACY_SECONDS = 2.0  #: a file changed more recently than this could change again with the same timestamp
-_BLOB = re.compile(r"[0-9a-f]{64}")
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -41,29 +37,8 @@ def hash_files(paths: Iterable[Path]) -> str:
     """Return one SHA-256 over the contents of files; their names do not count."""
     total = hashlib.sha256()
     for path in paths:
-        total.update(_hash_file(path).encode())
+        total.update(remembered_sha256(path).encode())
     return total.hexdigest()
-
-
-def _hash_file(path: Path) -> str:
-    blob = path.resolve()
-    if path.is_symlink() and blob.parent.name == "blobs" and _BLOB.fullmatch(blob.name):
-        return blob.name  # the hub's cache names large files by their SHA-256
-    return remembered_sha256(path)
-
-
-def remembered_sha256(file: Path) -> str:
-    """Return the SHA-256 of a file's content. For large files it is cached by path, inode, size and modification time,
-    since hashing gigabytes takes longer than mapping them.
-    """
-    state = file.stat()
-    if state.st_size < LARGE or time.time() - state.st_mtime < RACY_SECONDS:
-        return sha256_of(file)
-    name = f"{file.resolve()}|{state.st_ino}|{state.st_size}|{state.st_mtime_ns}"
-    memo = cache_home() / "digests" / hashlib.sha256(name.encode()).hexdigest()
-    if not memo.is_file():
-        write_text(memo, sha256_of(file))
-    return memo.read_text()
 
 
 def hash_state(state: Mapping[str, torch.Tensor]) -> str:

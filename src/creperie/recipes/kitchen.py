@@ -4,7 +4,7 @@ OUT/
   01-captions/ 02-make/ …    one folder per stage: its output, and stage.json: its key, options, inputs, summary
   .work/                     partial results of an interrupted stage
 
-The key of a stage is a hash of its options, of the content of its inputs and files, and of creperie's version.
+The key of a stage is a digest of all it depends on: its options, the contents of inputs, images, models and files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,23 +28,29 @@ from creperie.core import (
     Progress,
     UsageError,
     __version__,
+    digest_of,
     locked,
+    options_from,
+    options_in,
+    plugins_digest,
     read_json,
+    remembered_sha256,
     silent,
     unknown,
     write_json,
 )
 from creperie.engine import Engine, session
+from creperie.models import named_content
 from creperie.recipes.recipe import Recipe, RecipeStage
-from creperie.recipes.steps import StageJob, work_of
-from creperie.scoring import RUN_FILE
+from creperie.recipes.steps import CONTENT_OPTIONS, StageJob, models_of, work_of
+from creperie.scoring import RUN_FILE, benchmark_digest
 
 RECORD = "stage.json"
 TIME = "time.json"  #: apart from the record, which does not depend on when and where a stage is run
 WORK = ".work"
 LOCK = ".lock"
 CARD = "recipe.json"
-#: files above this size are identified by size and modification time, not by content
+#: larger files hold no paths of the run's folder, and their digests are remembered
 LARGE = 256 * 1024 * 1024
 
 #: keys of a run's document that depend on the time and the machine; they are not part of the run's identity
@@ -191,7 +197,7 @@ class _Stove:
             "does": stage.does,
             "key": key,
             "options": dict(stage.options),
-            "inputs": [{"place": self._from_out(place), "digest": digest_of(place)} for place in inputs],
+            "inputs": [{"place": self._from_out(place), "digest": output_digest(place)} for place in inputs],
             "summary": summary,
         }
         spent = {"seconds": time.monotonic() - start, "processor": time.process_time() - worked}
@@ -251,29 +257,59 @@ def seconds_of(folder: Path) -> float:
 
 
 def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
-    """Return a hash of a stage: its step, options, the content of its inputs and files, and creperie's version."""
-    files = {name: _file_digest(str(stage.options[name])) for name in stage.step.files}
+    """Return a digest of what a stage depends on: its step, its options and the files that they name (models, captions,
+    prompts), the content of its inputs with their images, attackers, plug-ins, and creperie's version.
+    """
+    named = [*_texts(stage.options[name] for name in stage.step.files), *models_of(stage.options)]
+    named += _texts(stage.options.get(name, "") for name in CONTENT_OPTIONS)
     content = {
         "does": stage.does,
         "options": dict(stage.options),
-        "inputs": [digest_of(place) for place in inputs],
-        "files": files,
+        "inputs": [output_digest(place) for place in inputs],
+        "files": {spec: named_content(spec) for spec in dict.fromkeys(named) if spec},
+        "images": _images_digest(stage, inputs),
+        "attackers": _attackers(stage),
+        "plugins": plugins_digest(),
         "creperie": __version__,
     }
-    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+    return digest_of(content)
 
 
-def digest_of(place: str, places: Sequence[str] = ()) -> str:
-    """Return a hash of a stage's output: that of the benchmark, or of all files except the stage's records.
+def _attackers(stage: RecipeStage) -> dict[str, Any]:
+    """Return what the attackers of a stage depend on: which can be run here, and the files of their models."""
+    from creperie.auditing import AttackerModels, attackers_origin
+
+    if "auditing:AttackerModels" not in stage.step.settings:
+        return {}
+    own = {name: stage.options[name] for name in options_in(AttackerModels)}
+    models = options_from(AttackerModels, own, where=f"stage {stage.name}")
+    return attackers_origin(tuple(stage.options.get("attackers", ())), models)
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        yield from [value] if isinstance(value, str) else map(str, value or ())
+
+
+def _images_digest(stage: RecipeStage, inputs: Sequence[str]) -> str:
+    """Return a digest of a benchmark with the images that the stage's option names; empty if it names none."""
+    if not (images := stage.options.get("images")):
+        return ""
+    try:
+        return benchmark_digest(load(stage.options.get("source") or inputs[0], images=images))
+    except (CreperieError, IndexError):  # captions in a text file, or something missing, which the stage will report
+        return named_content(str(images))
+
+
+def output_digest(place: str, places: Sequence[str] = ()) -> str:
+    """Return a digest of a stage's output: of the benchmark with its images, or of all files but the stage's records.
 
     If a file contains the path of the run's folder, in one of the spellings in `places`, that path is ignored.
     """
     path = Path(place)
-    if (path / MANIFEST_FILE).is_file():
-        return str(read_json(path / MANIFEST_FILE)["hash"])
-    if path.is_dir():
+    if path.is_dir() and not (path / MANIFEST_FILE).is_file():
         return _folder_digest(path, places)
-    return load(place).hash
+    return benchmark_digest(load(place))
 
 
 def _folder_digest(folder: Path, places: Sequence[str] = ()) -> str:
@@ -294,21 +330,9 @@ def without_folder(content: bytes, places: Sequence[str]) -> bytes:
     return content
 
 
-def _file_digest(spec: str) -> str:
-    """Return a hash of the content of a path or `format:path`; empty for anything else (a catalog name)."""
-    for text in (spec, re.sub(r"^[\w+.-]{2,}:", "", spec)):
-        path = Path(text)
-        if text and path.is_file():
-            return _one(path)
-        if text and path.is_dir():
-            return _folder_digest(path)
-    return ""
-
-
 def _one(path: Path, places: Sequence[str] = ()) -> str:
-    stat = path.stat()
-    if stat.st_size > LARGE:
-        return f"{stat.st_size} {stat.st_mtime_ns}"
+    if path.stat().st_size > LARGE:
+        return remembered_sha256(path)
     content = path.read_bytes()
     if path.name == RUN_FILE:  # scoring again gives the same run
         document = read_json(path)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MODEL_OPTIONS = ("models", "model", "lm", "encoder", "plausibility", "grammar", "fluency", "nli")
+#: options that name models, captions or parsers by URI or path, besides `MODEL_OPTIONS` and the files of a step
+CONTENT_OPTIONS = ("image_encoder", "captioner", "corpus", "others", "parser", "against")
 
 
 @dataclass(frozen=True)

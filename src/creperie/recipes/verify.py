@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.core import UsageError, read_json
-from creperie.recipes.kitchen import RECORD, digest_of, read_card, without_folder
+from creperie.recipes.kitchen import RECORD, output_digest, read_card, without_folder
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def _match(name: str, runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> StageMa
     digests, summaries = [], []
     for folder, card in runs:
         places = [str(folder), str(folder.absolute()), *card.get("places", ())]
-        digests.append(digest_of(str(folder / name), places))
+        digests.append(output_digest(str(folder / name), places))
         text = json.dumps(read_json(folder / name / RECORD)["summary"], ensure_ascii=False)
         summaries.append(json.loads(without_folder(text.encode(), places)))
     if digests[0] != digests[1]:

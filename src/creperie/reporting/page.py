@@ -14,7 +14,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from creperie.auditing import audit, audit_document, blind_rows, keep_audit, kept_audit, read_audit
+from creperie.auditing import (
+    AttackerModels,
+    AuditOptions,
+    audit,
+    audit_document,
+    audit_origin,
+    blind_rows,
+    keep_audit,
+    kept_audit,
+    kept_audits,
+    read_audit,
+)
 from creperie.bench import Benchmark, recorded_audit
 from creperie.core import DataError, Progress, UsageError, render, silent, write_text
 from creperie.metrics import task
@@ -215,12 +226,14 @@ def standing_audit(bench: Benchmark, *, progress: Progress = silent) -> dict[str
     It is the audit recorded beside the benchmark, else one in the cache, else a quick one, which is then cached: a
     report loads no language model that nobody asked for.
     """
-    document = recorded_audit(bench)
-    for options in ({}, QUICK_AUDIT):
-        document = document or kept_audit(bench.name, bench.hash, options)
-    if document is None:
-        document = audit_document(audit(bench, **QUICK_AUDIT, progress=progress), options=QUICK_AUDIT)
-        keep_audit(document)
+    if recorded := recorded_audit(bench):
+        return recorded
+    models, quick = AttackerModels(), AuditOptions(attackers=(QUICK_AUDIT["attackers"],))
+    for options, changed in ((AuditOptions(), {}), (quick, QUICK_AUDIT)) if kept_audits(bench.name) else ():
+        if kept := kept_audit(bench.name, audit_origin(bench, options, models, changed)):
+            return kept
+    document = audit_document(audit(bench, **QUICK_AUDIT, progress=progress), options=QUICK_AUDIT)
+    keep_audit(document, audit_origin(bench, quick, models, QUICK_AUDIT))
     return document
 
 

@@ -26,6 +26,7 @@ from creperie.scoring.matrix import MatrixRow as MatrixRow
 from creperie.scoring.options import ScoreOptions as ScoreOptions
 from creperie.scoring.order_sensitivity import Sensitivity as Sensitivity
 from creperie.scoring.order_sensitivity import sensitivity as sensitivity
+from creperie.scoring.origin import benchmark_digest as benchmark_digest
 from creperie.scoring.plan import layout_of_bench as layout_of_bench
 from creperie.scoring.replies import import_answers as import_answers
 from creperie.scoring.replies import import_replies as import_replies

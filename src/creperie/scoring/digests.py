@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from creperie.bench import ImageError, ImageStore, split_reference
-from creperie.core import Progress, silent
+from creperie.bench import Box, ImageError, ImageStore, split_reference
+from creperie.core import Progress, file_state, silent
 from creperie.scoring.segments import KEY, SegmentFolder
 from creperie.scoring.sheet import Fault
 from creperie.scoring.store import text_keys
@@ -23,8 +22,6 @@ DECODING = "1"
 PREFIX = f"{DECODING}|".encode()
 #: images that a thread reads per task
 READ = 16
-#: a file changed more recently than this could change again with the same timestamp
-RACY_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -49,12 +46,20 @@ def digest_images(
         file = number[key]
         if file in faults:
             broken.append(Fault(row, *faults[file]))
-        elif box is None:
-            keys[row] = digests[file]
         else:
-            named = f"{DECODING}#xywh={','.join(map(repr, box))}".encode()
-            keys[row] = np.frombuffer(hashlib.sha256(digests[file].tobytes() + named).digest(), np.uint8)
+            keys[row] = np.frombuffer(_cropped(digests[file].tobytes(), box), np.uint8)
     return Digests(keys, broken)
+
+
+def content_key(data: bytes, box: Box | None = None) -> bytes:
+    """Return the key of an image from its encoded bytes and its crop box."""
+    return _cropped(hashlib.sha256(PREFIX + data).digest(), box)
+
+
+def _cropped(digest: bytes, box: Box | None) -> bytes:
+    if box is None:
+        return digest
+    return hashlib.sha256(digest + f"{DECODING}#xywh={','.join(map(repr, box))}".encode()).digest()
 
 
 def _digest_files(
@@ -82,7 +87,7 @@ def _digest_files(
             except ImageError as e:
                 faults[int(i)] = e.code, str(e)
                 continue
-            digests[i] = np.frombuffer(hashlib.sha256(PREFIX + data).digest(), np.uint8)
+            digests[i] = np.frombuffer(content_key(data), np.uint8)
             have[i] = True
 
     workers = max(2, min(16, os.cpu_count() or 1))
@@ -101,7 +106,7 @@ def _digest_files(
 
 
 def _state(store: ImageStore, key: str, folders: dict[Path, Path]) -> str:
-    """Return a file's path, size and modification time as a cache key; empty if it cannot be cached."""
+    """Return a file's state as a cache key; empty if its digest cannot be remembered."""
     resolve = getattr(store, "resolve", None)
     try:
         name = resolve(key) if resolve else key
@@ -118,6 +123,5 @@ def _state(store: ImageStore, key: str, folders: dict[Path, Path]) -> str:
         real = file.resolve() if file.is_symlink() else folders[folder] / file.name
     except (ImageError, OSError, ValueError):
         return ""
-    if time.time() - stat.st_mtime < RACY_SECONDS:
-        return ""
-    return f"{DECODING}|{real}|{inside}|{stat.st_size}|{stat.st_mtime_ns}"
+    state = file_state(real, stat)
+    return f"{DECODING}|{inside}|{state}" if state else ""

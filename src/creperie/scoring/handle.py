@@ -1,7 +1,7 @@
 """A handle to a model that is loaded only when something must be computed.
 
-The fingerprint alone decides which scores are in the store. So the fingerprint of a model in files is cached by the
-files' sizes and modification times, and a run that finds everything in the store loads neither the weights nor the
+The fingerprint alone decides which scores are in the store. So the fingerprint of a model in files is cached as long as
+the state of no file changes, and a run that finds everything in the store loads neither the weights nor the
 libraries for them.
 """
 
@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, ModelError, __version__, cache_home, write_text
+from creperie.core import CreperieError, ModelError, __version__, cache_home, file_state, write_text
 from creperie.metrics import Input
 from creperie.models import (
     ABILITIES,
@@ -101,13 +101,15 @@ def open_model(model: Any, *, device: str = "auto", dtype: str = "auto", cache: 
 
 
 def _open_uri(model: str, device: str, dtype: str, cache: bool | str) -> Handle:
-    remembered = _recall(model, dtype)
+    files = _file_states(model)
+    remembered = _recall(model, dtype, files)
     if remembered is None:
         loaded = load_plain(model, find_place(device, dtype))
         if not isinstance(loaded, Model):
             return _open_object(from_plugin(loaded, model), device, dtype, cache)
         handle = handle_of(loaded)
-        _remember(model, dtype, handle)
+        if files == _file_states(model):  # nothing changed while it was loaded
+            _remember(model, dtype, files, handle)
         return handle
     fingerprint, abilities, parameters = remembered
 
@@ -177,19 +179,18 @@ def _memo_path(uri: str, dtype: str) -> Path:
     return cache_home() / "models" / f"{name}.json"
 
 
-def _recall(uri: str, dtype: str) -> tuple[Fingerprint, frozenset[str], int | None] | None:
+def _recall(uri: str, dtype: str, files: list[str]) -> tuple[Fingerprint, frozenset[str], int | None] | None:
     """Return the cached fingerprint, abilities and parameter count; None if the model's files or the code changed."""
     try:
         document = json.loads(_memo_path(uri, dtype).read_text(encoding="utf-8"))
-        if document["code"] != _code_state() or document["files"] != _file_states(uri):
+        if not files or document["code"] != _code_state() or document["files"] != files:
             return None
         return Fingerprint(**document["fingerprint"]), frozenset(document["abilities"]), document["parameters"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _remember(uri: str, dtype: str, handle: Handle) -> None:
-    files = _file_states(uri)
+def _remember(uri: str, dtype: str, files: list[str], handle: Handle) -> None:
     if not files:
         return
     known = {"abilities": sorted(handle.abilities), "parameters": handle.parameters, "files": files}
@@ -203,16 +204,16 @@ def _remember(uri: str, dtype: str, handle: Handle) -> None:
         return  # without the cache the next run is slower, but nothing is wrong
 
 
-def _file_states(uri: str) -> dict[str, Any]:
-    """Return every file of a model with size and modification time; empty if the model is not a single folder."""
+def _file_states(uri: str) -> list[str]:
+    """Return the states of a model's files; empty if the model is not a single folder, or has just been changed."""
     try:
         folder = _folder_of(uri)
     except CreperieError:
-        return {}
+        return []
     if folder is None:
-        return {}
-    files = sorted(p for p in folder.rglob("*") if p.is_file())
-    return {str(p): [(s := p.stat()).st_size, s.st_mtime_ns] for p in files}
+        return []
+    states = [file_state(p) for p in sorted(folder.rglob("*")) if p.is_file()]
+    return states if all(states) else []
 
 
 def _folder_of(uri: str) -> Path | None:

@@ -8,13 +8,16 @@ zoo files and workers all create a matrix, if only of one cell.
 
 from __future__ import annotations
 
+import glob
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from creperie.bench import Benchmark
@@ -24,9 +27,10 @@ from creperie.scoring.fill import fill
 from creperie.scoring.forecast import Forecast, forecast
 from creperie.scoring.handle import Handle, name_of, open_model
 from creperie.scoring.options import ScoreOptions
+from creperie.scoring.origin import completes, is_usable, origin_of, run_name
 from creperie.scoring.plan import ScoringPlan, plan
-from creperie.scoring.record import ModelPass, run_name
-from creperie.scoring.run import Run, load_run
+from creperie.scoring.record import ModelPass
+from creperie.scoring.run import RUN_FILE, Run, load_run
 from creperie.scoring.shards import merged_run, share
 from creperie.scoring.store import ResultStore
 from creperie.scoring.tasks import choose_tasks, columns_needed, needs_images
@@ -125,7 +129,7 @@ class Matrix:
             tasks = self._tasks(column, handle, row.options)
             if isinstance(tasks, str):
                 yield self._failed(number, k, tasks)
-            elif (run := self._earlier(column.bench, handle, tasks, row.options)) is not None:
+            elif (run := self._earlier(k, handle, tasks, row.options)) is not None:
                 yield self._done(number, k, run, resumed=True)
             else:
                 pending[k] = tasks
@@ -167,7 +171,7 @@ class Matrix:
         runs = self._try(lambda: work(self.rows[number], handle, pending, start))
         if not isinstance(runs, str):
             for k, run in zip(pending, runs, strict=True):
-                yield self._done(number, k, run if self.out is None else run.save(self.out))
+                yield self._done(number, k, run if self.out is None else self._saved(k, run, handle))
         elif len(pending) == 1:
             yield self._failed(number, next(iter(pending)), runs)
         else:
@@ -182,7 +186,7 @@ class Matrix:
         size = row.options.batch_size
         filled = fill(planned, handle, needed, store=self.store, batch_size=size, progress=self.progress)
         filled.timings.seconds["plan"] = planning
-        done = ModelPass(handle, row.options, filled, start)
+        done = ModelPass(handle, row.options, planned, filled, start)
         return [
             done.run(i, part, pending[k], self.columns[k].bench)
             for i, (k, part) in enumerate(zip(pending, planned.parts, strict=True))
@@ -214,15 +218,42 @@ class Matrix:
     def _tasks(self, column: MatrixColumn, handle: Handle, options: ScoreOptions) -> list[str] | str:
         return self._try(lambda: choose_tasks(column.bench, handle, column.tasks or options.tasks))
 
-    def _earlier(self, bench: Benchmark, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
-        """Return the earlier run of this cell if it is in the folder with the same settings; else None."""
-        if not self.resume or self.out is None:
+    def _earlier(self, k: int, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
+        """Return the run of this cell if the folder has one that was computed from the same and has no gaps.
+
+        The run of a model that its fingerprint does not identify is never used again.
+        """
+        if not self.resume or self.out is None or not handle.stored or not any(self.out.glob(f"*/{RUN_FILE}")):
             return None
+        bench = self.columns[k].bench
+        origin = origin_of(bench, self._image_keys(k, handle, tasks), handle.fingerprint, tasks, options.settings)
         try:
-            run = load_run(self.out / run_name(bench, handle, tasks))
+            run = load_run(self.out / run_name(bench.name, handle.uri, origin.digest))
         except CreperieError:
             return None
-        return run if run.settings == options.settings else None
+        return run if is_usable(run, origin) else None
+
+    def _image_keys(self, k: int, handle: Handle, tasks: list[str]) -> np.ndarray:
+        """Return the content keys of a benchmark's images, item by item; empty if the model does not see them."""
+        planned = self._plan(handle, {k: tasks}, None)
+        return planned.image_keys[planned.parts[0].images]
+
+    def _saved(self, k: int, run: Run, handle: Handle) -> Run:
+        """Save a run in the folder; it takes the place of runs that it completes."""
+        assert self.out is not None
+        saved = run.save(self.out)
+        if "shard" in run.document:
+            return saved
+        for place in sorted(self.out.glob(f"{glob.escape(run.name.rpartition('.')[0])}.*")):
+            if place.name == run.name:
+                continue
+            try:
+                other = load_run(place)
+            except CreperieError:
+                continue
+            if completes(run, self._image_keys(k, handle, list(run.tasks)), other):
+                shutil.rmtree(place)
+        return saved
 
     def _try(self, work: Callable[[], T]) -> T | str:
         """Return the result of the work, or its error message; with `fail_fast`, raise instead."""

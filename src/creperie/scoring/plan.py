@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from creperie.bench import NO_IMAGES, Benchmark, ImageStore, open_image
+from creperie.bench import NO_IMAGES, Benchmark, ImageError, ImageStore, open_image, split_reference
 from creperie.core import Progress, silent
 from creperie.lang import character_similarity
 from creperie.metrics import Layout, second_is_nearer
-from creperie.scoring.digests import digest_images
+from creperie.scoring.digests import content_key, digest_images
 from creperie.scoring.segments import KEY
 from creperie.scoring.sheet import Fault
 from creperie.scoring.store import ResultStore, text_keys
@@ -88,8 +88,15 @@ class ScoringPlan:
         return sum(len(p.layout) for p in self.parts)
 
     def open(self, row: int) -> Image.Image:
-        """Return the decoded image with this index."""
-        return open_image(self.images[row].store, self.images[row].reference)
+        """Return the decoded image with this index; raise an ImageError if it is not the one that was planned."""
+        store, reference = self.images[row].store, self.images[row].reference
+        key, box = split_reference(reference)
+        data = store.read(key)
+        if content_key(data, box) != self.image_keys[row].tobytes():
+            raise ImageError(
+                "changed-image", "changed while it was scored", where=f"{store.location}/{key}", hint="score it again"
+            )
+        return open_image(store, reference, data=data)
 
 
 def plan(
@@ -136,6 +143,13 @@ def _references(bench: Benchmark) -> _References:
     starts, flat = bench.ragged("images")
     (codes,), unique = _unique([flat])
     return _References(starts, codes, unique)
+
+
+def image_contents(bench: Benchmark, store: ResultStore | None = None, progress: Progress = silent) -> np.ndarray:
+    """Return the content keys of a benchmark's images, item by item; zeros for images that cannot be read."""
+    refs = _references(bench)
+    memo = (store or ResultStore()).memo("image")
+    return digest_images(bench.images, refs.unique, memo, progress).keys[refs.codes]
 
 
 def _unique(parts: Sequence[pa.Array]) -> tuple[list[np.ndarray], list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import re
 import sys
@@ -17,9 +16,10 @@ from creperie.core import ModelError, __version__
 from creperie.metrics import task
 from creperie.scoring.filler import FilledScores
 from creperie.scoring.handle import Handle
-from creperie.scoring.header import benchmark_header, run_header
+from creperie.scoring.header import run_header
 from creperie.scoring.options import ScoreOptions
-from creperie.scoring.plan import BenchmarkPart, swaps
+from creperie.scoring.origin import RunOrigin, gaps_of, origin_of, run_name
+from creperie.scoring.plan import BenchmarkPart, ScoringPlan, swaps
 from creperie.scoring.run import Run, score_table
 from creperie.scoring.shards import marked
 from creperie.scoring.tasks import columns_needed
@@ -33,6 +33,7 @@ class ModelPass:
 
     handle: Handle
     options: ScoreOptions
+    plan: ScoringPlan
     filled: FilledScores
     start: float
 
@@ -46,13 +47,16 @@ class ModelPass:
             table.column(needs).null_count == len(table) for needs in used
         ):
             raise ModelError("every score is NaN or infinite", where=self.handle.uri)
-        document = _document(part.bench, self.handle, tasks, self.options)
+        keys = self.plan.image_keys[part.images]
+        origin = origin_of(part.bench, keys, self.handle.fingerprint, tasks, self.options.settings)
+        document = _document(part.bench, self.handle, origin, self.options)
         began = time.perf_counter()
         document["results"] = _results(Run(document, table), self.options)
         now = time.perf_counter()
         scored = {k: len(part.layout) - table.column(k).null_count for k in sorted(used)}
         document["coverage"] = {"items": len(part.layout), **scored}
         document |= self.filled.findings[number].document()
+        document["gaps"] = gaps_of(self.filled.findings[number].counts, table, tasks, keys)
         document["notes"] = self.filled.notes
         document["work"] = {k: asdict(s) | {"computed": s.computed} for k, s in self.filled.work.items()}
         seconds = self.filled.timings.seconds | {"statistics": now - began, "total": now - self.start}
@@ -60,7 +64,7 @@ class ModelPass:
         run = Run(document, table, bench=part.bench)
         if self.options.shard is None:
             return run
-        return marked(run, self.options.shard, run_name(whole, self.handle, tasks), benchmark_header(whole))
+        return marked(run, self.options.shard, whole, keys)
 
 
 def _results(run: Run, options: ScoreOptions) -> list[dict[str, Any]]:
@@ -69,25 +73,12 @@ def _results(run: Run, options: ScoreOptions) -> list[dict[str, Any]]:
     return [r.as_dict() for r in run.evaluate(tasks)] if tasks else []
 
 
-def _document(bench: Benchmark, handle: Handle, tasks: Sequence[str], options: ScoreOptions) -> dict[str, Any]:
-    header = run_header(run_name(bench, handle, tasks), bench, handle.fingerprint, options.settings)
+def _document(bench: Benchmark, handle: Handle, origin: RunOrigin, options: ScoreOptions) -> dict[str, Any]:
+    name = run_name(bench.name, handle.uri, origin.digest)
+    header = run_header(name, bench, handle.fingerprint, options.settings)
     header["model"]["parameters"] = handle.parameters
     own = {"command": options.command, "device": options.device, "versions": versions()}
-    return {**header, **own, "tasks": list(tasks)}
-
-
-def run_name(bench: Benchmark, handle: Handle, tasks: Sequence[str]) -> str:
-    """Return a readable, reproducible name: benchmark, model, and a hash of both and the tasks."""
-    content = "\n".join([bench.hash, handle.fingerprint.key, *tasks])
-    short = hashlib.sha256(content.encode()).hexdigest()[:8]
-    model = handle.uri.split("?")[0].rstrip("/")
-    tail = re.split(r"[/:]", model)[-1] or model
-    kind = model.partition(":")[0]
-    return f"{_slug(bench.name)}.{_slug(kind)}-{_slug(tail)}.{short}"
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^\w+-]+", "-", text).strip("-")[:60] or "x"
+    return {**header, **own, "tasks": list(origin.tasks), "computed_from": origin.document()}
 
 
 def versions() -> dict[str, str]:

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from creperie.bench import Benchmark
 from creperie.core import DataError, UsageError
 from creperie.engine import Shard, check_complete, parse_shard
 from creperie.metrics import INPUTS
 from creperie.scoring.findings import LISTED
+from creperie.scoring.header import benchmark_header
+from creperie.scoring.origin import gaps_of, images_digest, read_origin, run_name
 from creperie.scoring.run import Run, load_run
+from creperie.scoring.segments import KEY
 
-#: the fields of the document that all shards of a run must share
-SAME = ("model", "tasks", "settings")
+#: fields of the document that all shards of a run must share, besides the model's key
+SAME = ("tasks", "settings")
+#: the column of a shard with the content keys of its images
+IMAGE_KEYS = "image_keys"
 
 
 def share(bench: Benchmark, shard: Shard) -> Benchmark:
@@ -27,10 +35,18 @@ def share(bench: Benchmark, shard: Shard) -> Benchmark:
     return bench.with_table(bench.table.slice(own[0], len(own)), "shard", shard=str(shard))
 
 
-def marked(run: Run, shard: Shard, whole: str, benchmark: Mapping[str, Any]) -> Run:
-    """Return the run with a mark in its document: which shard it is, and of which run and benchmark."""
-    mark = {"shard": str(shard), "name": whole, "benchmark": dict(benchmark)}
-    return Run({**run.document, "shard": mark}, run.table, run.path)
+def marked(run: Run, shard: Shard, whole: Benchmark, keys: np.ndarray) -> Run:
+    """Return the run with a mark in its document: which shard it is, and of which benchmark.
+
+    The content keys of its images, item by item, become a column, so that the merged run knows its origin.
+    """
+    mark = {"shard": str(shard), "benchmark": benchmark_header(whole) | {"hash": whole.checked_hash}}
+    images = run.table.column("images")
+    sizes = pc.list_value_length(images).to_numpy() if len(keys) else np.zeros(len(run), np.int64)
+    offsets = pa.array(np.append(0, np.cumsum(sizes)), pa.int32())
+    cells = pa.array([key.tobytes() for key in keys], pa.binary(KEY))
+    table = run.table.append_column(IMAGE_KEYS, pa.ListArray.from_arrays(offsets, cells))
+    return Run({**run.document, "shard": mark}, table, run.path)
 
 
 def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Run:
@@ -57,6 +73,10 @@ def merged_run(runs: Sequence[Run]) -> Run:
         raise DataError("an item is in two shards", where=first.path, hint="score the shards again")
     document = _document(ordered)
     document["coverage"] = {"items": table.num_rows, **_covered(table, first)}
+    if IMAGE_KEYS in table.column_names:
+        keys = _image_keys(table, first)
+        table = table.drop_columns([IMAGE_KEYS])
+        document |= _origin(document, table, keys)
     document["results"] = [r.as_dict() for r in Run(document, table).evaluate()]
     return Run(document, table)
 
@@ -65,7 +85,7 @@ def _shard(run: Run) -> Shard:
     try:
         mark = run.document["shard"]
         shard = parse_shard(mark["shard"])
-        _ = mark["name"], mark["benchmark"]["items"], mark["benchmark"]["hash"]
+        _ = mark["benchmark"]["items"], mark["benchmark"]["hash"]
     except (KeyError, TypeError, AttributeError):
         raise UsageError(
             "is not a shard of a run", where=run.path, hint="name runs that were scored with `shard=`"
@@ -74,8 +94,10 @@ def _shard(run: Run) -> Shard:
 
 
 def _job(run: Run) -> dict[str, Any]:
-    """Return the fields that all shards of a run must share."""
-    return {"benchmark": run.document["shard"]["benchmark"]["hash"]} | {key: run.document.get(key) for key in SAME}
+    """Return what all shards of a run must share."""
+    document = run.document
+    same = {key: document.get(key) for key in SAME}
+    return {"benchmark": document["shard"]["benchmark"]["hash"], "model": document["model"]["key"], **same}
 
 
 def _document(runs: Sequence[Run]) -> dict[str, Any]:
@@ -92,7 +114,7 @@ def _document(runs: Sequence[Run]) -> dict[str, Any]:
     for run in runs:
         counts.update(run.document["finding_counts"])
     return document | {
-        "name": mark["name"],
+        "name": mark.get("name", ""),  # of shards of earlier versions
         "benchmark": mark["benchmark"],
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "findings": findings,
@@ -101,6 +123,30 @@ def _document(runs: Sequence[Run]) -> dict[str, Any]:
         "work": _added([run.document["work"] for run in runs]),
         "timings": _added_numbers([run.document["timings"] for run in runs]),
         "merged": [{"shard": run.document["shard"]["shard"], "run": run.name} for run in runs],
+    }
+
+
+def _image_keys(table: pa.Table, first: Run) -> np.ndarray:
+    """Return the content keys of all images, item by item; raise a DataError if shards saw different contents."""
+    columns = [pc.list_flatten(table.column(name)).to_pylist() for name in ("images", IMAGE_KEYS)]
+    seen: dict[str, bytes] = {}
+    for reference, key in zip(*columns, strict=False):  # no keys if the model sees no images
+        if seen.setdefault(reference, key) != key:
+            raise DataError(
+                f"the image {reference!r} changed between two shards", where=first.path, hint="score the shards again"
+            )
+    return np.frombuffer(b"".join(columns[1]), np.uint8).reshape(-1, KEY)
+
+
+def _origin(document: Mapping[str, Any], table: pa.Table, keys: np.ndarray) -> dict[str, Any]:
+    """Return the fields of the merged run that say what it was computed from: those of an unsharded run."""
+    stated = read_origin(document)
+    assert stated is not None
+    origin = replace(stated, items=document["benchmark"]["hash"], images=images_digest(keys))
+    return {
+        "name": run_name(document["benchmark"]["name"], document["model"]["uri"], origin.digest),
+        "computed_from": origin.document(),
+        "gaps": gaps_of(document["finding_counts"], table, origin.tasks, keys),
     }
 
 

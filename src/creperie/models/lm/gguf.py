@@ -10,10 +10,9 @@ from contextlib import redirect_stderr
 from importlib.util import find_spec
 from pathlib import Path
 
-from creperie.core import ModelError, UsageError, cache_home
+from creperie.core import ModelError, UsageError, cache_home, remembered_sha256
 from creperie.models.hf.folder import quiet_libraries
 from creperie.models.hub import model_folder
-from creperie.models.weights import remembered_sha256
 
 
 def language_model_folder(name: str, *, uri: str, revision: str | None = None) -> Path:

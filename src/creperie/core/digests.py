@@ -1,0 +1,72 @@
+"""Digests that decide whether a stored result may be used: of values, and of files that are not read twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from creperie.core.files import cache_home, sha256_of, write_text
+
+#: a file changed more recently than this could change again with the same timestamps
+RACY_SECONDS = 2.0
+#: files of at least this many bytes have their digest remembered
+LARGE = 2**24
+
+
+def digest_of(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of named values. It does not depend on the order of the names; arrays count in full.
+
+    >>> digest_of({"a": 1, "b": [2]}) == digest_of({"b": (2,), "a": 1}) != digest_of({"a": "1", "b": [2]})
+    True
+    """
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=_as_json).encode()).hexdigest()
+
+
+def _as_json(value: Any) -> Any:
+    if hasattr(value, "tobytes") and hasattr(value, "dtype"):  # the text of a large array leaves values out
+        return [str(value.dtype), list(getattr(value, "shape", ())), hashlib.sha256(value.tobytes()).hexdigest()]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(str, value))
+    return str(value)
+
+
+def file_state(path: Path, stat: os.stat_result | None = None) -> str:
+    """Return what changes whenever the content of a file does; empty if that cannot be relied on.
+
+    This is the path, inode, size, and the times of modification and of change of status. The last of these cannot be
+    set: it also changes when a file is replaced by one of the same size and modification time. The text is empty for a
+    file that changed in the last two seconds, since the clock of a file system may be that coarse.
+    """
+    known = stat or path.stat()
+    if time.time() - max(known.st_mtime, known.st_ctime) < RACY_SECONDS:
+        return ""
+    return f"{path}|{known.st_ino}|{known.st_size}|{known.st_mtime_ns}|{known.st_ctime_ns}"
+
+
+def remembered_sha256(file: Path) -> str:
+    """Return the SHA-256 of a file's content. For a large file it is remembered as long as the file's state is the
+    same, since hashing gigabytes takes longer than mapping them.
+    """
+    state = file_state(file.resolve()) if file.stat().st_size >= LARGE else ""
+    if not state:
+        return sha256_of(file)
+    memo = cache_home() / "digests" / hashlib.sha256(state.encode()).hexdigest()
+    if not memo.is_file():
+        digest = sha256_of(file)
+        if file_state(file.resolve()) != state:  # it changed while it was read
+            return digest
+        write_text(memo, digest)
+    return memo.read_text()
+
+
+def path_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the names and contents of all files in a folder."""
+    if not path.is_dir():
+        return remembered_sha256(path)
+    files = (p for p in sorted(path.rglob("*")) if p.is_file())
+    return digest_of({p.relative_to(path).as_posix(): remembered_sha256(p) for p in files})

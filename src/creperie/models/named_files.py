@@ -1,0 +1,57 @@
+"""The content behind the name of a model, a benchmark or a file, without loading it: part of what results depend on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from creperie.core import CreperieError, digest_of, path_digest
+from creperie.models.hub import package_folder
+
+_KIND = re.compile(r"^[\w+.-]{2,}:")
+
+
+def named_content(spec: str) -> str:
+    """Return a digest of all files that a path, a `format:path` or a model URI names, also in the URI's options.
+
+    It is empty if the text names no files: a rule, a model behind a server, a benchmark of the catalog.
+    """
+    place, _, query = spec.partition("?")
+    options = [value for _, value in parse_qsl(query)]
+    named = {text: path_digest(path) for text in (place, *options) for path in _places(text)}
+    return digest_of(named) if named else ""
+
+
+def _places(text: str) -> Iterator[Path]:
+    """Yield the file or folder that a text names, if any: a path, KIND:PATH, an installed package, a hub's model."""
+    name = _KIND.sub("", text)
+    for spelling in dict.fromkeys((text, name)):
+        if _exists(file := spelling.partition("#")[0]):
+            yield Path(file).expanduser()
+            return
+    if name.startswith("pkg:"):
+        try:
+            yield package_folder(name.removeprefix("pkg:"), uri=text)
+        except CreperieError:
+            return  # whoever uses the model says that it is not installed
+    elif name != text and re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        yield from _snapshot(name)
+
+
+def _exists(file: str) -> bool:
+    try:
+        return bool(file) and Path(file).expanduser().exists()
+    except (OSError, RuntimeError):  # too long for a name, or ~ of nobody: a prompt, not a path
+        return False
+
+
+def _snapshot(name: str) -> Iterator[Path]:
+    """Yield the folder of a hub's model that was downloaded before."""
+    try:
+        from huggingface_hub import snapshot_download
+
+        yield Path(snapshot_download(name, local_files_only=True))
+    except (ImportError, OSError, ValueError):
+        return
