@@ -60,10 +60,11 @@ class StudyPlan:
 
 @dataclass(frozen=True)
 class ApplyPlan:
-    """The options of applying a study: undecided items, how verdicts are reached, where the result is written."""
+    """The options of applying a study: undecided items, whose answers count, where the result is written."""
 
     undecided: Literal["keep", "drop"] = option("keep", "What becomes of undecided items.")
     verdict: Literal["majority", "weighted"] = option("majority", "weighted: by the competence of the annotators.")
+    as_is: bool = option(False, "Apply the answers of people who break the study's rules, too, and say so.")
     out: Path | None = option(None, "The folder of the new version.")
     runs: Path = option(Path("runs"), "The folder for human runs.")
     force: bool = option(False, "Replace the folder if it exists.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -244,20 +245,33 @@ def go(study: str, db: Database) -> CommandResult:
 def apply(
     study: str, bench: str | None, images: str | None, record: Path | None, place: str | None, plan: ApplyPlan
 ) -> CommandResult:
-    """Write the result of the answers: a new version of the benchmark, human runs, or a table of ratings."""
-    from creperie.annotation import apply_record, apply_study, bench_of, read_export, write_applied
-    from creperie.bench import load
-    from creperie.cli.annotate_text import show_applied
+    """Write the result of the answers: a new version of the benchmark, human runs, or a table of ratings.
 
-    if record is not None:
-        if bench is None:
-            raise UsageError("an exported file does not say where the benchmark is", hint="pass --bench BENCH")
-        done = apply_record(read_export(record), load(bench, images=images), plan)
-        document = write_applied(None, done, plan)
-    else:
-        db = open_place(place)
-        done = apply_study(db, study, bench_of(db, study, bench, images), plan)
-        document = write_applied(db, done, plan)
+    Exits with 3 and writes nothing if people break the study's rules, unless --as-is.
+    """
+    from creperie.annotation import (
+        BrokenRulesError,
+        apply_record,
+        apply_study,
+        bench_of,
+        read_export,
+        write_applied,
+    )
+    from creperie.bench import load
+    from creperie.cli.annotate_text import show_applied, show_not_applied
+
+    if record is not None and bench is None:
+        raise UsageError("an exported file does not say where the benchmark is", hint="pass --bench BENCH")
+    db = open_place(place) if record is None else None
+    try:
+        if db is not None:
+            done = apply_study(db, study, bench_of(db, study, bench, images), plan)
+        else:
+            done = apply_record(read_export(record), load(bench, images=images), plan)
+    except BrokenRulesError as e:
+        refused = {**e.document, "applied": False}
+        return CommandResult(refused, functools.partial(show_not_applied, refused, e.next_step), code=3)
+    document = {**write_applied(db, done, plan), "applied": True}
     return CommandResult(document, lambda: show_applied(document))
 
 
