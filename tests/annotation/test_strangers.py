@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -21,6 +22,7 @@ from creperie.annotation.links import invite
 from creperie.annotation.plans import Address, StudyPlan
 from creperie.annotation.schema import ATTENTION, MAIN, PRACTICE, Annotator, Answer, Question, Slot
 from creperie.annotation.server import limited_protocol
+from creperie.annotation.state import StateError
 from creperie.annotation.study import store_study
 from creperie.annotation.tasks import TASKS
 from creperie.annotation.web.app import create_app
@@ -205,6 +207,46 @@ def test_a_form_that_is_sent_again_invites_nobody_again(browser: Callable[..., A
     with db.read() as session:
         assert len(session.scalars(select(Annotator)).all()) == 3
     assert pages[0].count("/join/") == pages[1].count("/join/") > 0
+
+
+def test_a_form_that_is_sent_eight_times_at_once_invites_once(
+    browser: Callable[..., Any], study: Any, db: Database, site: Site
+) -> None:
+    study(people=1)
+    owners, form = [browser().log_in(f"owner{n}") for n in range(8)], {"count": "2", "once": "cd" * 16}
+    gate, pages = threading.Barrier(8), []
+    for owner in owners:
+        owner.get("/owner/studies/s")
+
+    def send(owner: Any) -> None:
+        gate.wait(20)
+        pages.append(owner.post("/owner/studies/s/invitations", form).text)
+
+    threads = [threading.Thread(target=send, args=(owner,)) for owner in owners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    links = {tuple(sorted(set(re.findall(r"/join/[\w-]{43}", text)))) for text in pages}
+    assert (len(pages), len(links), len(next(iter(links)))) == (8, 1, 2)
+    site.shown_links.clear()  # as after a restart
+    text = owners[0].post("/owner/studies/s/invitations", form).text
+    assert "cannot be shown again" in text
+    with db.read() as session:
+        assert len(session.scalars(select(Annotator)).all()) == 3
+
+
+def test_nobody_is_invited_to_a_closed_study(browser: Callable[..., Any], study: Any, db: Database) -> None:
+    study(people=1)
+    set_state(db, "s", "closed")
+    with pytest.raises(StateError, match="the study is closed"):
+        invite(db, "s", 1)
+    owner = browser().log_in()
+    assert "/invitations" not in owner.get("/owner/studies/s").text
+    reply = owner.post("/owner/studies/s/invitations", {"count": "2", "once": "ef" * 16})
+    assert (reply.status_code, "the study is closed" in reply.text.lower()) == (409, True)
+    with db.read() as session:
+        assert len(session.scalars(select(Annotator)).all()) == 1
 
 
 # -- being overwhelmed -----------------------------------------------------------------------------------------------

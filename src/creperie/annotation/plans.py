@@ -33,8 +33,8 @@ class StudyPlan:
     subsets: tuple[str, ...] = option((), "Only these subsets.", flags="--subset")
     sample: int | None = option(None, "Only that many items, drawn at random.", minimum=1)
     practice: int | None = option(None, "Questions with feedback at the start [up to 3].", minimum=0)
-    attention: int = option(0, "Checks with a known answer, at random places.", minimum=0)
-    attention_every: int = option(10, "One check in each block of this many questions.", minimum=1)
+    attention: int = option(0, "Checks with a known answer for each annotator, at random places.", minimum=0)
+    attention_every: int = option(10, "One check in each block of at most this many questions.", minimum=1)
     skips: int | None = option(None, "Skips per annotator [5, plus 1 per 5 answers].", minimum=0)
     with_image: bool = option(
         True, "--no-image: find-negative from the captions alone (TOT).", flags="--with-image/--no-image"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from time import gmtime, strftime
 from typing import Annotated, Any
 
@@ -41,6 +42,7 @@ class Site:
     #: counts attempts by network address, in memory
     limiter: MovingWindowRateLimiter = field(default_factory=lambda: MovingWindowRateLimiter(MemoryStorage()))
     shown_links: Json = field(default_factory=dict)  #: new links by form, so that a reload shows them again
+    inviting: Lock = field(default_factory=Lock)  #: held while `shown_links` is read and written
 
 
 async def site_of(request: Request) -> Site:  # as a coroutine it needs no thread
