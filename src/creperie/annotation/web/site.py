@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 from time import gmtime, strftime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, HTTPException, Request
 from fastapi import Path as PathParameter
@@ -19,6 +19,7 @@ from pydantic import AfterValidator
 from sqlalchemy import select
 from starlette.responses import Response
 
+from creperie.annotation.connections import WELCOME
 from creperie.annotation.database import Database
 from creperie.annotation.links import Participant, Visitor, csrf_token, visitor, visitor_named
 from creperie.annotation.schema import ADJUDICATOR, OWNER, StudyRow
@@ -166,7 +167,18 @@ def current_visitor(request: Request, area: str) -> Visitor | None:
     if not token and not name:
         return None
     with site.db.read() as session:
-        return visitor_named(session, name) if name else visitor(session, token)
+        return recognised(request, visitor_named(session, name) if name else visitor(session, token))
+
+
+Known = TypeVar("Known", bound=Visitor | None)
+
+
+def recognised(request: Request, who: Known) -> Known:
+    """Return the visitor, and tell the server that their address may keep its places; see `connections`."""
+    welcome = request.scope.get("state", {}).get(WELCOME)
+    if who is not None and welcome is not None:
+        welcome()
+    return who
 
 
 def the_annotator(request: Request) -> Participant:
