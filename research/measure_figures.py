@@ -1,6 +1,6 @@
 """The figures of docs/measure.md, drawn by the commands that the page names.
 
-    python research/measure_figures.py --data ../shared/data/sugarcrepe
+python research/measure_figures.py --data ../shared/data/sugarcrepe
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ import numpy as np
 
 from creperie.annotation.assignment import CANDIDATES, depth, pair_cap, preferred
 from creperie.annotation.outcome import judged, settle
-from creperie.annotation.quality import evidence_of, measured, ruled_out
-from creperie.annotation.settings import StudySettings
+from creperie.annotation.quality import rule_breakers
 from creperie.annotation.tasks import task_named
 
 
@@ -189,7 +188,7 @@ class Simulated:
             {"annotator": str(n), "excluded": 1.0 if n in self.gone else None, **person}
             for n in range(len(self.people))
         ]
-        about = {"task": TASK, "plan": {"overlap": self.overlap}, "decisions": []}
+        about = {"task": TASK, "plan": {"overlap": self.overlap}, "decisions": [], "revisions": [{"settings": {}}]}
         return {**about, "questions": questions, "people": people, "answers": self.given}
 
     def wrong(self) -> int:
@@ -212,9 +211,7 @@ def judge(study: Simulated, rounds: int = 3) -> None:
     """Exclude by the default rules and let others answer instead, as an owner does now and then."""
     study.work()
     for _ in range(rounds):
-        record = study.record()
-        rows = measured(record, evidence_of(record))
-        out = {int(one["annotator"]) for one in ruled_out(StudySettings(), rows)}
+        out = {int(one["annotator"]) for one in rule_breakers(study.record())}
         if not out:
             return
         study.exclude(out)

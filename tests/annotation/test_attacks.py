@@ -277,6 +277,7 @@ def test_what_may_happen_in_every_state(db: Database, bench: Benchmark, state: s
         "answer": lambda: act("answer"),
         "undo": lambda: act("undo"),
         "settings": lambda: change_settings(db, "s", pay=1.0),
+        "invite": lambda: invite(db, "s", 1),
         "exclude": lambda: exclude(db, "s", name),
     }
     for action, do in actions.items():

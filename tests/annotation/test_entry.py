@@ -41,6 +41,29 @@ def test_a_link_lets_in_and_a_wrong_one_does_not(browser: Browsers, study: Studi
     assert stranger.api("next").status_code in (401, 403)
 
 
+def test_a_badly_cut_link_gives_a_page_in_plain_words(browser: Browsers, study: Studies) -> None:
+    (token, _) = study()
+    cut = (
+        f"/join/{token[:5]}",
+        f"/join/{token[:20]}",
+        "/join/",
+        "/join",
+        f"/join/{token}).",
+        f"/join/{token}/x",
+        "/crowd/ab",
+    )
+    for path in cut:
+        reply = browser().get(path)
+        assert (path, reply.status_code, reply.headers["content-type"]) == (path, 404, "text/html; charset=utf-8")
+        assert "incomplete" in reply.text
+        assert "{" not in reply.text.partition("<main")[2]
+    owner = browser().log_in()
+    owner.get("/owner/studies/s")
+    reply = owner.post("/owner/studies/s/invitations", {"count": "many", "once": "ab" * 16})
+    assert (reply.status_code, "not valid: count" in reply.text) == (422, True)
+    assert browser().get("/join/ab", accept="application/json").json()["detail"][0]["loc"] == ["path", "token"]
+
+
 def test_tokens_and_passwords_are_not_in_the_database(
     browser: Browsers, study: Studies, db: Database, tmp_path: Path
 ) -> None:

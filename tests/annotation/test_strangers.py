@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,12 @@ from tests.annotation.acting import begin, desk_for, seen_in, set_state, work
 
 from creperie.annotation.answers import WorkError, answer, skip
 from creperie.annotation.apply import apply_study
+from creperie.annotation.connections import ConnectionLimits, Places, limited_protocol
 from creperie.annotation.database import BusyError, Database, open_database
 from creperie.annotation.links import invite
 from creperie.annotation.plans import Address, StudyPlan
 from creperie.annotation.schema import ATTENTION, MAIN, PRACTICE, Annotator, Answer, Question, Slot
-from creperie.annotation.server import limited_protocol
+from creperie.annotation.state import StateError
 from creperie.annotation.study import store_study
 from creperie.annotation.tasks import TASKS
 from creperie.annotation.web.app import create_app
@@ -207,6 +210,46 @@ def test_a_form_that_is_sent_again_invites_nobody_again(browser: Callable[..., A
     assert pages[0].count("/join/") == pages[1].count("/join/") > 0
 
 
+def test_a_form_that_is_sent_eight_times_at_once_invites_once(
+    browser: Callable[..., Any], study: Any, db: Database, site: Site
+) -> None:
+    study(people=1)
+    owners, form = [browser().log_in(f"owner{n}") for n in range(8)], {"count": "2", "once": "cd" * 16}
+    gate, pages = threading.Barrier(8), []
+    for owner in owners:
+        owner.get("/owner/studies/s")
+
+    def send(owner: Any) -> None:
+        gate.wait(20)
+        pages.append(owner.post("/owner/studies/s/invitations", form).text)
+
+    threads = [threading.Thread(target=send, args=(owner,)) for owner in owners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    links = {tuple(sorted(set(re.findall(r"/join/[\w-]{43}", text)))) for text in pages}
+    assert (len(pages), len(links), len(next(iter(links)))) == (8, 1, 2)
+    site.shown_links.clear()  # as after a restart
+    text = owners[0].post("/owner/studies/s/invitations", form).text
+    assert "cannot be shown again" in text
+    with db.read() as session:
+        assert len(session.scalars(select(Annotator)).all()) == 3
+
+
+def test_nobody_is_invited_to_a_closed_study(browser: Callable[..., Any], study: Any, db: Database) -> None:
+    study(people=1)
+    set_state(db, "s", "closed")
+    with pytest.raises(StateError, match="the study is closed"):
+        invite(db, "s", 1)
+    owner = browser().log_in()
+    assert "/invitations" not in owner.get("/owner/studies/s").text
+    reply = owner.post("/owner/studies/s/invitations", {"count": "2", "once": "ef" * 16})
+    assert (reply.status_code, "the study is closed" in reply.text.lower()) == (409, True)
+    with db.read() as session:
+        assert len(session.scalars(select(Annotator)).all()) == 1
+
+
 # -- being overwhelmed -----------------------------------------------------------------------------------------------
 
 
@@ -261,30 +304,161 @@ def test_a_locked_database_gives_503_and_static_files_still_come(
     assert who.get("/static/work.js").status_code == 200
 
 
-def test_half_open_connections_are_limited_and_closed(site: Site) -> None:
+@contextmanager
+def serving(site: Site, **limits: Any) -> Iterator[tuple[str, int]]:
+    """A server with these limits on connections; where it listens."""
     import uvicorn
 
-    protocol = limited_protocol((), per_address=20, header_seconds=0.5)
-    server = uvicorn.Server(uvicorn.Config(create_app(site), log_level="critical", http=protocol))
+    protocol = limited_protocol((), ConnectionLimits(**limits))
+    server = uvicorn.Server(uvicorn.Config(create_app(site), log_level="critical", http=protocol, backlog=512))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        address = listener.getsockname()
         while not server.started:
             time.sleep(0.02)
+        yield listener.getsockname()
+        server.should_exit = True
+        thread.join(20)
+
+
+def ask(address: tuple[str, int], path: str, source: str = "127.0.0.1", keep: bool = False) -> Any:
+    """The status of a request from a loopback address of one's own, 0 if the connection is closed; or, with `keep`, the
+    socket that is still open.
+    """
+    one = socket.create_connection(address, timeout=10, source_address=(source, 0))
+    try:
+        one.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/html\r\n\r\n".encode())
+        head = one.recv(4096)
+    except ConnectionError:
+        head = b""
+    if keep:
+        return one
+    one.close()
+    return int(head.split(b" ", 2)[1]) if head else 0
+
+
+def test_half_open_connections_are_limited_and_closed(site: Site) -> None:
+    with serving(site, per_network=20, header_seconds=0.5) as address:
         opened = [socket.create_connection(address) for _ in range(30)]
         for half in opened:
             half.settimeout(5)
-        for half in opened[:20]:
+        for half in opened[10:]:  # the first ten had to go
             half.sendall(b"POST /api/next HTTP/1.1\r\nHost: ")
         assert [_ended(half) for half in opened] == [True] * 30
-        with socket.create_connection(address) as fine:
-            fine.settimeout(5)
-            fine.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
-            assert b"200 OK" in fine.recv(4096)
-        server.should_exit = True
-        thread.join(20)
+        assert ask(address, "/health") == 200
+
+
+def test_four_addresses_with_idle_connections_keep_nobody_out(site: Site, study: Any) -> None:
+    """Four addresses hold more idle connections than there are places, and go on opening more; people from four other
+    networks, and from the networks of those four, open their links all the same.
+    """
+    tokens = study(people=8)
+    with serving(site, total=80, strangers=40, per_network=19) as address:
+        idle = [_idle(address, f"127.{n % 4 + 1}.0.1") for n in range(100)]
+        for n, token in enumerate(tokens):
+            source = f"127.{n % 4 + 1}.0.9" if n < 4 else f"127.9.{n}.1"
+            assert ask(address, f"/join/{token}", source) == 200
+            idle += [_idle(address, f"127.{k % 4 + 1}.0.1") for k in range(25)]
+        kept = ask(address, f"/join/{tokens[0]}", "127.9.0.1", keep=True)
+        idle += [_idle(address, f"127.{k % 4 + 1}.0.1") for k in range(100)]
+        kept.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert b"200 OK" in kept.recv(4096) + kept.recv(4096)  # who has shown a link is not closed for strangers
+        for one in (kept, *idle):
+            one.close()
+
+
+def _idle(address: tuple[str, int], source: str) -> socket.socket:
+    return socket.create_connection(address, timeout=10, source_address=(source, 0))
+
+
+def test_a_class_of_sixty_behind_one_address_works(site: Site, study: Any) -> None:
+    """Sixty browsers with six connections each, all at once from one address, beside four addresses that hold idle
+    connections: everybody gets the page of their link and its static files.
+    """
+    tokens, replies = study(people=60, overlap=1), []
+    parts = ("/static/people.css", "/static/theme.js", "/static/icon.svg", "/static/work.js", "/static/owner.js")
+
+    def browse(address: tuple[str, int], token: str) -> None:
+        opened = [ask(address, f"/join/{token}", "127.0.5.1", keep=True)]
+        opened += [ask(address, part, "127.0.5.1", keep=True) for part in parts]
+        for one in opened:  # all six are open now, and each is used again
+            _drain(one, 0.1)
+            one.sendall(b"GET /static/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            replies.append(b"200 OK" in _drain(one))
+            one.close()
+
+    with serving(site) as address:
+        idle = [_idle(address, f"127.{n % 4 + 1}.0.1") for n in range(480)]
+        threads = [threading.Thread(target=browse, args=(address, token)) for token in tokens]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        for one in idle:
+            one.close()
+    assert replies == [True] * 360
+
+
+def _drain(one: socket.socket, seconds: float = 20) -> bytes:
+    """What comes until the other side closes, or until nothing comes for so long."""
+    data = b""
+    one.settimeout(seconds)
+    with suppress(TimeoutError, ConnectionError):
+        while more := one.recv(65536):
+            data += more
+    return data
+
+
+class Held:
+    """A connection as `Places` sees it."""
+
+    def __init__(self, address: str, since: float, waiting: bool = True) -> None:
+        self.address, self.network, self.silent_since, self.waiting = address, address[:2], since, waiting
+        self.aborted = False
+
+    def waits(self) -> bool:
+        return self.waiting
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def test_who_goes_when_there_are_too_many_connections() -> None:
+    """Strangers before people with a link, the largest network first, and in it the one that was silent for longest;
+    never one for which the server is working.
+    """
+    places = Places(ConnectionLimits(total=6, strangers=4, per_network=3, per_address=5))
+    gone = []
+
+    def enter(address: str, since: float, waiting: bool = True) -> Held:
+        one = Held(address, since, waiting)
+        places.enter(one)
+        gone.extend(other for other in [*places_seen, one] if other.aborted and other not in gone)
+        places_seen.append(one)
+        return one
+
+    places_seen: list[Held] = []
+    a1, a2, b1 = enter("a.1", 2), enter("a.2", 1), enter("b.1", 0)
+    a3 = enter("a.3", 3)
+    assert gone == []
+    a4 = enter("a.4", 4)  # the fourth of its network
+    assert gone == [a2]
+    b2 = enter("b.2", 5)  # the fifth stranger: the largest network has three
+    assert gone == [a2, a1]
+    places.welcome("c.1")
+    enter("c.1", 0)
+    enter("c.1", 0)
+    assert (len(places.open), len(gone)) == (6, 2)
+    enter("c.1", 0)  # the seventh in all: a stranger goes, however long the others are silent
+    assert gone[2:] == [b1]
+    for one in (a3, a4, b2):
+        one.waiting = False
+    late = enter("d.1", 9)  # it may be a person: the address with most places gives one up
+    assert (late.aborted, gone[3].address) == (False, "c.1")
+    for one in places.open:
+        one.waiting = False
+    assert enter("e.1", 9).aborted
 
 
 def _ended(half: socket.socket) -> bool:

@@ -18,7 +18,7 @@ from creperie.annotation.answers import WorkError, answer, skip, undo
 from creperie.annotation.database import Database
 from creperie.annotation.links import invite
 from creperie.annotation.plans import StudyPlan
-from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Answer, Question, SchemaTable, Slot
+from creperie.annotation.schema import ATTENTION, DONE, MAIN, PRACTICE, Annotator, Answer, Question, SchemaTable, Slot
 from creperie.annotation.state import StateError
 from creperie.annotation.study import store_study
 from creperie.annotation.tasks.form import AnswerError
@@ -231,6 +231,34 @@ def test_practice_comes_first_and_attention_checks_come_in_between(db: Database,
     assert (standing.done, standing.total) == (len(kinds) - 2, 10)
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"per_annotator": 6, "attention": 1},
+        {"per_annotator": 5, "attention": 5},
+        {"per_annotator": 7, "attention": 3},
+        {"attention": 3, "overlap": 2},  # about ten questions for each of three people
+        {"attention": 3, "overlap": 1},  # the questions run out before the second check is due
+    ],
+    ids=str,
+)
+def test_everybody_gets_the_promised_checks(db: Database, bench: Benchmark, plan: dict[str, Any]) -> None:
+    people = begin(db, bench, people=3, **plan)
+    for turn in range(3):  # one after the other, and again for what opened meanwhile
+        for who in people:
+            _answer_all(db, who, f"{turn}-")
+    with db.read() as session:
+        own = select(Slot.annotator_id, func.count()).where(Slot.kind == ATTENTION, Slot.state == DONE)
+        assert dict(session.execute(own.group_by(Slot.annotator_id)).all()) == dict.fromkeys(people, plan["attention"])
+        assert all(one.outcome for one in session.scalars(select(Annotator)))
+
+
+def test_more_checks_than_questions_are_refused(db: Database, bench: Benchmark) -> None:
+    for plan in ({"per_annotator": 2, "attention": 3}, {"attention": 7}):
+        with pytest.raises(UsageError, match="too few for attention"):
+            begin(db, bench, **plan)
+
+
 def test_checks_go_on_for_those_who_began_under_an_earlier_version(db: Database, bench: Benchmark) -> None:
     (who,) = begin(db, bench, people=1, overlap=1, attention=4, attention_every=2)
     for n in range(4):
@@ -255,11 +283,11 @@ def test_practice_items_are_not_asked_for_results(db: Database, bench: Benchmark
     assert not by_kind[PRACTICE] & by_kind[MAIN]
 
 
-def _answer_all(db: Database, who: int) -> int:
+def _answer_all(db: Database, who: int, key: str = "a") -> int:
     n = 0
     while (ticket := take(db, who)) is not None:
         n += 1
-        reply(db, who, ticket, f"a{n}")
+        reply(db, who, ticket, f"{key}{n}")
     return n
 
 

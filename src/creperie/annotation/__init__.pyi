@@ -1,3 +1,4 @@
+from creperie.annotation.apply import BrokenRulesError as BrokenRulesError
 from creperie.annotation.apply import apply_record as apply_record
 from creperie.annotation.apply import apply_study as apply_study
 from creperie.annotation.apply import bench_of as bench_of
@@ -30,6 +31,7 @@ from creperie.annotation.plans import Address as Address
 from creperie.annotation.plans import ApplyPlan as ApplyPlan
 from creperie.annotation.plans import StudyPlan as StudyPlan
 from creperie.annotation.quality import agreement as agreement
+from creperie.annotation.quality import answers_missing as answers_missing
 from creperie.annotation.quality import overview as overview
 from creperie.annotation.server import serve as serve
 from creperie.annotation.settings import WORKER_PARAMETER as WORKER_PARAMETER

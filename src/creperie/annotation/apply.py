@@ -18,14 +18,15 @@ from creperie.annotation.export import exported, study_record
 from creperie.annotation.humanruns import human_runs
 from creperie.annotation.outcome import UNANSWERED, WEIGHTED, Judged, Settled, StudyRecord, judged, settle
 from creperie.annotation.plans import ApplyPlan
-from creperie.annotation.quality import agreement_of, weights_of
+from creperie.annotation.quality import agreement_of, answers_missing, rule_breakers, weights_of
+from creperie.annotation.schema import CLOSED
 from creperie.annotation.state import log, study_named
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.checks import FOIL
 from creperie.annotation.tasks.form import Json
 from creperie.annotation.tasks.preference import BIAS, FOILS, TIE
 from creperie.bench import Benchmark, Item, items_of, load, save, table_of
-from creperie.core import UsageError, write_json
+from creperie.core import CreperieError, UsageError, write_json
 from creperie.scoring import Run
 
 ALL = "all"  #: the name of the rows over all subsets
@@ -36,6 +37,25 @@ AGAINST = {"foil-check": "true", "positive-check": "reject", "triplet-check": "i
 
 
 DEFAULT_PLAN = ApplyPlan()
+
+
+class BrokenRulesError(CreperieError):
+    """Raised when people break rules of a study. `document` says who, why, and how many answers it lacks without
+    them.
+    """
+
+    def __init__(self, record: StudyRecord, breakers: Sequence[Json]) -> None:
+        study, missing = record["study"], answers_missing(record, breakers)
+        self.document = {"study": study, "rule_breakers": breakers, "missing_without_them": missing}
+        self.next_step = f"creperie annotate exclude {study} --rules"
+        if record["state"] == CLOSED:
+            self.next_step = f"creperie annotate stop {study}, then {self.next_step}"
+        people = ", ".join(f"{one['annotator']} ({one['why']})" for one in breakers)
+        super().__init__(
+            f"not applied: people break the study's rules: {people}; without them {missing} answers are missing",
+            where=study,
+            hint=f"exclude them ({self.next_step}) and let others answer, or pass `as_is=True`",
+        )
 
 
 @dataclass(frozen=True)
@@ -49,7 +69,10 @@ class Applied:
 
 
 def apply_study(db: Database, name: str, bench: Benchmark, plan: ApplyPlan = DEFAULT_PLAN) -> Applied:
-    """Return the result of a study, as its task defines it. Nothing is written."""
+    """Return the result of a study, as its task defines it. Nothing is written.
+
+    If people break the study's rules, a BrokenRulesError says who, unless `plan.as_is`.
+    """
     with db.read() as session:
         return apply_record(exported(study_record(session, study_named(session, name))), bench, plan)
 
@@ -66,6 +89,9 @@ def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFA
     if not any(one.answers or one.decision for one in questions):
         hint = "run `creperie annotate serve` and send the links of `annotate invite`"
         raise UsageError(f"study {name!r} has no answers yet", hint=hint)
+    breakers = rule_breakers(document)
+    if breakers and not plan.as_is:
+        raise BrokenRulesError(document, breakers)
     task = task_named(document["task"])
     names, answers, alpha = agreement_of(task, questions)
     about = {
@@ -77,8 +103,10 @@ def apply_record(document: StudyRecord, bench: Benchmark, plan: ApplyPlan = DEFA
         "questions": len(questions),
         "too_few_answers": sum(not one.complete for one in questions),
     }
+    if breakers:
+        about["rule_breakers"] = {one["annotator"]: one["why"] for one in breakers}
     if task.makes == "run":
-        runs = human_runs(bench, document, questions)
+        runs = human_runs(bench, document, questions, len(breakers))
         results = [{"run": run.name, "model": run.model, **result} for run in runs for result in run.results]
         return Applied(about | {"runs": [r.name for r in runs], "results": results}, document, runs=tuple(runs))
     if task.makes == "rate":

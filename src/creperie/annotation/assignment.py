@@ -132,9 +132,9 @@ class Desk:
         """
         if self.study.state != OPEN:
             return None
-        if not self.figures.slots or self.figures.checks < self._checks(self.me.quota):
+        if not self.figures.slots or self.figures.checks < self.plan.attention:
             self._begin()
-        slot = self.mine() or self._next()
+        slot = self.mine() or self._next() or self._last_check()
         if slot is None:
             if not self.waiting and not self.me.outcome:
                 self.me.outcome, self.me.finished = COMPLETED, self.now
@@ -147,6 +147,21 @@ class Desk:
         """Return the slot that the annotator holds, or their next practice question or check that is due."""
         return self.locked(Slot.id == self.figures.next) if self.figures.next else None
 
+    def _last_check(self) -> Slot | None:
+        """Return a check that is still to come when the questions have run out before it was due."""
+        if self.waiting or self.figures.checked >= self.figures.checks:
+            return None
+        own = (Slot.annotator_id == self.me.id, Slot.kind == ATTENTION, Slot.state == FREE)
+        return self.locked(*own)
+
+    def _block(self) -> int:
+        """Return in how many questions one check comes: `attention_every`, or fewer if the annotator is expected to
+        answer too few questions for all checks.
+        """
+        share = min(1.0, self.plan.overlap / self._people()[1])  # of the questions, if everybody answers equally many
+        total = self.me.quota or int(share * self.figures.questions)
+        return max(1, min(self.plan.attention_every, total // max(1, self.plan.attention)))
+
     def _begin(self) -> None:
         """Create the annotator's slots for practice, which comes first, and for attention checks: one at a random place
         in each block of questions.
@@ -158,14 +173,14 @@ class Desk:
         asked = select(Question).where(Question.study_id == self.study.id, Question.kind != MAIN)
         asked = asked.where(Question.id.not_in(select(_MINE.question_id).where(_MINE.annotator_id == self.me.id)))
         questions = self.session.scalars(asked.order_by(Question.ordinal)).all()
-        dice, every = secrets.SystemRandom(), self.plan.attention_every
+        dice, every = secrets.SystemRandom(), self._block()
         by_answer: dict[str, list[Question]] = defaultdict(list)
         for question in dice.sample(questions, len(questions)):
             if question.kind == ATTENTION:
                 by_answer[json.dumps(question.expected)].append(question)
         turns = [[q for q in turn if q] for turn in itertools.zip_longest(*by_answer.values())]
         checks = [q for turn in turns for q in dice.sample(turn, len(turn))]
-        checks = checks[: self._checks(self.me.quota) - self.figures.checks]
+        checks = checks[: self.plan.attention - self.figures.checks]
         ranked = [(q, 0) for q in questions if q.kind == PRACTICE]
         block = self.figures.answered // every
         ranked += [(q, n * every + 1 + dice.randrange(every)) for n, q in enumerate(checks, block)]
@@ -253,13 +268,8 @@ class Desk:
         if total is None and self._people()[1] <= self.plan.overlap:
             total = self.figures.questions  # everybody answers everything
         if total is not None:
-            total += self._checks(total)
+            total += self.plan.attention
         return AnnotatorProgress(self.answered(), total, self.study.state != OPEN, self.waiting)
-
-    def _checks(self, total: int | None) -> int:
-        """Return how many checks there are among this many questions."""
-        most = self.plan.attention
-        return most if total is None else min(most, total // self.plan.attention_every)
 
     def ending(self) -> str | None:
         """Return the URL to which an annotator is sent when done; None for one who is not done."""

@@ -22,14 +22,15 @@ from creperie.scoring import Run, layout_of_bench, nothing_computed, run_header,
 EVERYBODY = "everybody"
 
 
-def human_runs(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged]) -> list[Run]:
+def human_runs(bench: Benchmark, study: StudyRecord, questions: Sequence[Judged], breakers: int = 0) -> list[Run]:
     """Return one run of the combined votes, and one run per annotator.
 
-    Reports show the number of people behind a run, and how far they agree, beside the accuracy.
+    Reports show the number of people behind a run, and how far they agree, beside the accuracy. `breakers` is the
+    number of those who break the study's rules.
     """
     names, _, alpha = agreement_of(task_named(study["task"]), questions)
     makers = [EVERYBODY, *names] if len(names) > 1 else names
-    about = {"study": study["study"], "alpha": alpha}
+    about = {"study": study["study"], "alpha": alpha, **({"rule_breakers": breakers} if breakers else {})}
     number = {EVERYBODY: len(names)}
     return [_run(bench, study, questions, who, about | {"number": number.get(who, 1)}) for who in makers]
 

@@ -203,16 +203,22 @@ def revoke(db: Database, name: str, study: str = "", actor: str = "cli") -> int:
 
 
 def invite(
-    db: Database, name: str, count: int = 1, *, days: float = DAYS, note: str = "", actor: str = "cli"
+    db: Database, name: str, count: int = 1, *, days: float = DAYS, note: str = "", form: str = "", actor: str = "cli"
 ) -> list[Invitation]:
-    """Create new annotators of a study, each with a personal link."""
+    """Create new annotators of a study, each with a personal link.
+
+    `form` is the one-time code of a form: if it was used before, nobody is invited, and the list is empty.
+    """
     if not 1 <= count <= 1000:
         raise UsageError(f"cannot invite {count} annotators at once", hint="choose 1 to 1000")
     with db.write() as session:
-        study = study_named(session, name)
+        study = study_named(session, name)  # locked: a second request with the same form waits here
+        sent = select(Event.id).where(Event.study_id == study.id, Event.detail["form"].as_string() == form)
+        if form and session.scalar(sent) is not None:
+            return []
         people = [new_annotator(session, study, days, note=note) for _ in range(count)]
         made = [Invitation(one.pseudonym, token) for one, token in people]
-        log(session, actor, "invite", study, annotators=[one.pseudonym for one in made], days=days)
+        log(session, actor, "invite", study, annotators=[one.pseudonym for one in made], days=days, form=form)
     return made
 
 

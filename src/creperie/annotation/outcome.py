@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,14 +66,24 @@ class Settled:
     how: str
 
 
+def counting(record: StudyRecord) -> set[str]:
+    """Return the people whose answers count: invited or vouched for, and neither excluded nor withdrawn."""
+    return {p["annotator"] for p in record["people"] if not p["excluded"] and p["entry"] != UNVERIFIED}
+
+
+def without(record: StudyRecord, names: Collection[str]) -> StudyRecord:
+    """Return a record in which these people are excluded."""
+    people = [{**p, "excluded": True} if p["annotator"] in names else p for p in record["people"]]
+    return {**record, "people": people}
+
+
 def judged(record: StudyRecord, kind: str = MAIN, *, everyone: bool = False) -> list[Judged]:
     """Return all questions of a kind with their answers, in the order of the benchmark.
 
-    Only answers of people who count are included: invited or vouched for, and neither excluded nor withdrawn. With
-    `everyone`, those of the others are included, too. Erased and withdrawn answers never are.
+    Only answers of people who count are included; with `everyone`, those of the others, too. Erased and withdrawn
+    answers never are.
     """
-    people = [p for p in record["people"] if everyone or (not p["excluded"] and p["entry"] != UNVERIFIED)]
-    names = {p["annotator"] for p in people}
+    names = {p["annotator"] for p in record["people"]} if everyone else counting(record)
     decisions = {one["question"]: one for one in record["decisions"]}
     needed = record["plan"]["overlap"] if kind == MAIN else 1
     asked = [q for q in record["questions"] if q["kind"] == kind]

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from creperie.annotation.database import Database
 from creperie.annotation.export import study_record
 from creperie.annotation.links import annotator_named, end_links
-from creperie.annotation.quality import evidence_of, measured, ruled_out
+from creperie.annotation.quality import rule_breakers
 from creperie.annotation.schema import (
     DONE,
     FREE,
@@ -23,7 +23,6 @@ from creperie.annotation.schema import (
     Slot,
     StudyRow,
 )
-from creperie.annotation.settings import settings_of
 from creperie.annotation.state import PERMITTED, log, study_named
 from creperie.annotation.tasks.form import Json
 from creperie.core import UsageError
@@ -35,13 +34,16 @@ def exclude(db: Database, name: str, pseudonym: str, why: str = "", actor: str =
     The answers stay on record, and `include` reverses the exclusion.
     """
     with db.write() as session:
-        study = study_named(session, name)
-        annotator = annotator_named(session, study, pseudonym)
-        if annotator.excluded is not None:
-            raise UsageError(f"{pseudonym} is already excluded", where=name)
-        annotator.excluded, annotator.excluded_why = time.time(), why
-        given = _release(session, study, annotator)
-        log(session, actor, "exclude", study, annotator=pseudonym, why=why, given_out_again=given)
+        return _exclude(session, study_named(session, name), pseudonym, why, actor)
+
+
+def _exclude(session: Session, study: StudyRow, pseudonym: str, why: str, actor: str) -> int:
+    annotator = annotator_named(session, study, pseudonym)
+    if annotator.excluded is not None:
+        raise UsageError(f"{pseudonym} is already excluded", where=study.name)
+    annotator.excluded, annotator.excluded_why = time.time(), why
+    given = _release(session, study, annotator)
+    log(session, actor, "exclude", study, annotator=pseudonym, why=why, given_out_again=given)
     return given
 
 
@@ -61,14 +63,16 @@ def include(db: Database, name: str, pseudonym: str, actor: str = "cli") -> None
 
 
 def exclude_by_rules(db: Database, name: str, actor: str = "cli", *, dry_run: bool = False) -> list[Json]:
-    """Exclude everybody whose answers carry no information or who breaks a rule; return who, and why."""
-    with db.read() as session:
+    """Exclude the people who break a rule, again and again until nobody is left who does; return who, and why.
+
+    It is one transaction: either all of them are excluded or, after an error, nobody is.
+    """
+    with db.read() if dry_run else db.write() as session:
         study = study_named(session, name)
-        answers = study_record(session, study)
-        out = ruled_out(settings_of(study.settings), measured(answers, evidence_of(answers)))
-    for one in () if dry_run else out:
-        exclude(db, name, one["annotator"], one["why"], actor)
-    return out
+        breakers = rule_breakers(study_record(session, study))
+        for one in () if dry_run else breakers:
+            one["given_out_again"] = _exclude(session, study, one["annotator"], one["why"], actor)
+    return breakers
 
 
 def _release(session: Session, study: StudyRow, annotator: Annotator) -> int:

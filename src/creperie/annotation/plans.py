@@ -33,8 +33,8 @@ class StudyPlan:
     subsets: tuple[str, ...] = option((), "Only these subsets.", flags="--subset")
     sample: int | None = option(None, "Only that many items, drawn at random.", minimum=1)
     practice: int | None = option(None, "Questions with feedback at the start [up to 3].", minimum=0)
-    attention: int = option(0, "Checks with a known answer, at random places.", minimum=0)
-    attention_every: int = option(10, "One check in each block of this many questions.", minimum=1)
+    attention: int = option(0, "Checks with a known answer for each annotator, at random places.", minimum=0)
+    attention_every: int = option(10, "One check in each block of at most this many questions.", minimum=1)
     skips: int | None = option(None, "Skips per annotator [5, plus 1 per 5 answers].", minimum=0)
     with_image: bool = option(
         True, "--no-image: find-negative from the captions alone (TOT).", flags="--with-image/--no-image"
@@ -60,10 +60,11 @@ class StudyPlan:
 
 @dataclass(frozen=True)
 class ApplyPlan:
-    """The options of applying a study: undecided items, how verdicts are reached, where the result is written."""
+    """The options of applying a study: undecided items, whose answers count, where the result is written."""
 
     undecided: Literal["keep", "drop"] = option("keep", "What becomes of undecided items.")
     verdict: Literal["majority", "weighted"] = option("majority", "weighted: by the competence of the annotators.")
+    as_is: bool = option(False, "Apply the answers of people who break the study's rules, too, and say so.")
     out: Path | None = option(None, "The folder of the new version.")
     runs: Path = option(Path("runs"), "The folder for human runs.")
     force: bool = option(False, "Replace the folder if it exists.")

@@ -16,7 +16,16 @@ from sqlalchemy.orm import Session
 
 from creperie.annotation.assignment import arrivals
 from creperie.annotation.export import study_record
-from creperie.annotation.outcome import Judged, LastAnswer, StudyRecord, disagreements, judged, settle
+from creperie.annotation.outcome import (
+    Judged,
+    LastAnswer,
+    StudyRecord,
+    counting,
+    disagreements,
+    judged,
+    settle,
+    without,
+)
 from creperie.annotation.schema import (
     ATTENTION,
     DONE,
@@ -50,10 +59,14 @@ from creperie.metrics import (
 
 #: Cohen's kappa is for two raters: every pair of annotators is listed if there are at most this many.
 PAIRS_UP_TO = 6
-#: Fewest attention checks to which an exclusion rule applies.
-FEWEST_CHECKS = 2
+#: Fewest attention checks to which an exclusion rule applies. Whoever fails all of `ALL_FAILED` or more is excluded
+#: whatever the settings say.
+FEWEST_CHECKS, ALL_FAILED = 2, 3
 #: An annotator is excluded if the odds of answering by habit, not by the questions, exceed this.
 ODDS = 5.0
+#: Where opinions are asked for, that rule needs people who agree: for half of them the odds of honest work must exceed
+#: `ODDS` to this power. Simulated ratings without any agreement exclude nobody; without it, 3 in 10.
+OPINIONS = 3
 #: Answers are too regular if their times vary by less than this share, over at least this many answers.
 REGULAR, FEWEST_TIMES = 0.05, 10
 #: Two accounts keep the same pace if this many common answers lie a nearly constant number of seconds apart.
@@ -167,7 +180,7 @@ def weights_of(record: StudyRecord) -> dict[int, dict[float, float]]:
 def measured(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
     """Return, per annotator, answers, skips, speed, checks passed, competence, and log-odds of answering by habit."""
     task = task_named(record["task"])
-    odds = habit_odds(evidence.votes, evidence.estimate).tolist()
+    odds = _odds_of_habit(task, evidence)
     estimates = dict(zip(evidence.names, zip(evidence.estimate.accuracy.tolist(), odds)))
     own, checks = (_by_annotator(judged(record, kind, everyone=True)) for kind in (MAIN, ATTENTION))
     skips = _skips(record)
@@ -193,6 +206,14 @@ def measured(record: StudyRecord, evidence: AnswerEvidence) -> list[Json]:
             }
         )
     return rows
+
+
+def _odds_of_habit(task: StudyTask, evidence: AnswerEvidence) -> list[float]:
+    """Return everybody's log-odds of answering by habit; NaN if opinions differ so much that habits cannot be told."""
+    odds: list[float] = habit_odds(evidence.votes, evidence.estimate).tolist()
+    if task.makes == "rate" and odds and statistics.median(odds) > -OPINIONS * math.log(ODDS):
+        return [math.nan] * len(odds)
+    return odds
 
 
 def _by_annotator(questions: Sequence[Judged]) -> dict[str, list[tuple[Judged, LastAnswer]]]:
@@ -240,20 +261,39 @@ def _same_pace(pairs: Sequence[tuple[float, float]]) -> bool:
     return len(pairs) >= COMMON and in_order and max(gaps) - min(gaps) < PACE_SECONDS
 
 
-def ruled_out(settings: StudySettings, rows: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """Return the annotators whom the rules exclude, and why, without those who are already excluded or withdrew."""
-    reasons = {row["annotator"]: "; ".join(_reasons(settings, row)) for row in rows if not row["excluded"]}
-    return [{"annotator": name, "why": why} for name, why in reasons.items() if why]
+def rule_breakers(record: StudyRecord) -> list[Json]:
+    """Return the people whose answers count but who break a rule of the study, with the reason and the round.
+
+    The others are judged again without the answers of those found, until nobody is left who breaks a rule.
+    """
+    settings = settings_of(record["revisions"][-1]["settings"])
+    breakers: list[Json] = []
+    while True:
+        left = without(record, {one["annotator"] for one in breakers})
+        names, rows = counting(left), measured(left, evidence_of(left))
+        reasons = {row["annotator"]: _reasons(settings, row) for row in rows if row["annotator"] in names}
+        broken = {name: "; ".join(why) for name, why in reasons.items() if why}
+        if not broken:
+            return breakers
+        turn = breakers[-1]["round"] + 1 if breakers else 1
+        breakers += [{"annotator": name, "why": why, "round": turn} for name, why in broken.items()]
+
+
+def answers_missing(record: StudyRecord, breakers: Sequence[Mapping[str, Any]] = ()) -> int:
+    """Return how many answers the questions still need without those of the given people."""
+    questions = judged(without(record, {one["annotator"] for one in breakers}))
+    return sum(max(0, one.asked - len(one.answers)) for one in questions if one.decision is None)
 
 
 def _reasons(settings: StudySettings, row: Mapping[str, Any]) -> list[str]:
     reasons = []
     if row["odds_of_habit"] > math.log(ODDS):
         odds = math.exp(min(20, row["odds_of_habit"]))
-        reasons.append(f"answers do not depend on the questions (odds {odds:.0f} to 1)")
+        reasons.append(f"answers do not depend on the questions (odds {odds:,.0f} to 1)")
     asked, failed = row["attention_asked"], row["attention_asked"] - row["attention_passed"]
     most = settings.max_attention_failures
-    if most is not None and asked >= FEWEST_CHECKS and failed / asked > most:
+    too_many = most is not None and asked >= FEWEST_CHECKS and failed / asked > most
+    if too_many or failed == asked >= ALL_FAILED:
         reasons.append(f"failed {failed} of {asked} checks")
     median, least = row["median_seconds"], settings.min_median_seconds
     if least is not None and row["answers"] and median < least:
@@ -284,7 +324,7 @@ def overview(session: Session, study: StudyRow) -> Json:
     record = study_record(session, study)
     task, subsets, questions = task_named(study.task), progress(session, study), judged(record)
     arrived, expected = arrivals(session, study, settings_of(study.settings))
-    differ = disagreements(task, questions)
+    differ, breakers = disagreements(task, questions), rule_breakers(record)
     return {
         "study": study.name,
         **study.part("task", "state", "bench", "plan", "revision"),
@@ -297,11 +337,15 @@ def overview(session: Session, study: StudyRow) -> Json:
         "disagreements": len(differ),
         "to_adjudicate": sum(one.decision is None for one in differ),
         "agreement": agreement(record),
-        "annotators": annotator_rows(session, study, record),
+        "rule_breakers": breakers,
+        "missing_without_them": answers_missing(record, breakers),
+        "annotators": annotator_rows(session, study, record, breakers),
     }
 
 
-def annotator_rows(session: Session, study: StudyRow, record: StudyRecord) -> list[Json]:
+def annotator_rows(
+    session: Session, study: StudyRow, record: StudyRecord, breakers: Sequence[Mapping[str, Any]]
+) -> list[Json]:
     """Return the measurements of each annotator, with quota, note, entry and links from the tables."""
     last = select(Link.annotator_id, func.max(Link.expires)).where(Link.revoked.is_(None)).group_by(Link.annotator_id)
     open_links: dict[int | None, float] = dict(session.execute(last).all())
@@ -313,5 +357,7 @@ def annotator_rows(session: Session, study: StudyRow, record: StudyRecord) -> li
     }
     evidence = evidence_of(record)
     flags = _flags(judged(record, everyone=True), evidence)
+    for one in breakers:
+        flags[one["annotator"]].insert(0, f"breaks a rule: {one['why']}")
     rows = measured(record, evidence)
     return [{**row, **stored[row["annotator"]], "flags": flags[row["annotator"]]} for row in rows]

@@ -1,8 +1,8 @@
 """The states of studies, slots and answers: tables of allowed transitions, enforced when rows are flushed.
 
-A study is open, paused or closed. Closed means frozen: nothing is answered, taken back, adjudicated, excluded or set;
-only erasing a person's answers at their request is still possible. `GuardedSession` refuses every row that the tables
-do not allow, whoever writes it: a page, the API, the command line or Python.
+A study is open, paused or closed. Closed means frozen: nobody is invited, nothing is answered, taken back, adjudicated,
+excluded or set; only erasing a person's answers at their request is still possible. `GuardedSession` refuses every row
+that the tables do not allow, whoever writes it: a page, the API, the command line or Python.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from creperie.core import CreperieError, json_value, unknown
 
 #: Allowed changes of a study's state.
 STUDY_MOVES = {OPEN: (PAUSED, CLOSED), PAUSED: (OPEN, CLOSED), CLOSED: (PAUSED,)}
-_OWNERS = ("adjudicate", "exclude", "include", "settings", "release", "void", "erase")
+_OWNERS = ("invite", "adjudicate", "exclude", "include", "settings", "release", "void", "erase")
 #: Allowed actions by state of the study. A paused study still accepts answers to questions already given out.
 PERMITTED = {
     OPEN: frozenset(("take", ANSWER, SKIP, UNDO, *_OWNERS)),
@@ -93,6 +93,8 @@ def _check_new(session: Session, row: Any) -> None:
         last = session.scalar(own.order_by(Answer.turn.desc()).limit(1))
         if row.kind not in ANSWER_MOVES[last]:
             raise StateError(f"the action {row.kind!r} is not possible after {last or 'no action'!r}")
+    elif isinstance(row, Annotator):
+        _permit(session, row.study_id, "invite")
     elif isinstance(row, Decision):
         _permit(session, session.get_one(Question, row.question_id).study_id, "adjudicate")
 

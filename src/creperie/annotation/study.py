@@ -173,8 +173,12 @@ def _set_apart(
         )
     used = {draft.key for _, drafts_used in made for draft in drafts_used}
     main = [draft for draft in drafts if draft.key not in used]
-    if not main:
-        raise UsageError("no question is left besides practice and checks", hint="pass smaller numbers")
+    asked = min(len(main), plan.per_annotator or len(main))
+    if asked < max(1, plan.attention):
+        raise UsageError(
+            f"each annotator has {asked} questions besides practice={wanted}, too few for attention={plan.attention}",
+            hint="pass smaller numbers",
+        )
     kinds = [PRACTICE] * wanted + [ATTENTION] * plan.attention
     return main + [replace(one, kind=kind) for (one, _), kind in zip(made, kinds, strict=True)]
 

@@ -150,6 +150,7 @@ def readme(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape
 
 def _filled(template: str, bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape], **more: Any) -> str:
     values = {"bench": bench, "info": bench.info, "manifest": manifest, "kinds": kinds, "levels": match_chance(bench)}
+    values["steps"] = _all_steps(bench.provenance)
     functions = {"step_text": step_text, "shape_text": _shape_text, "cell": _cell, "line": _line, "tag": _tag_name}
     return render("bench", template, title=_line(bench.info.title or bench.name), **values, **functions, **more)
 
@@ -217,11 +218,10 @@ def _cell(text: str) -> str:
 
 def datasheet(bench: Benchmark, manifest: Mapping[str, Any], kinds: list[MatchShape]) -> str:
     """Return the text of DATASHEET.md: a datasheet that leaves open the questions that creperie cannot answer."""
-    steps = _all_steps(bench.provenance)
     types = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "yes or no"}
     tags = {_tag_name(f.name): types.get(f.type, str(f.type)) for f in bench.schema if f.name not in CORE_COLUMNS.names}
     skipped = Counter(record.reason for record in bench.skipped).most_common()
-    return _filled("DATASHEET.md", bench, manifest, kinds, tags=tags, skipped=skipped, steps=steps, short=_short)
+    return _filled("DATASHEET.md", bench, manifest, kinds, tags=tags, skipped=skipped, short=_short)
 
 
 def _all_steps(steps: Iterable[ProvenanceStep]) -> list[ProvenanceStep]:

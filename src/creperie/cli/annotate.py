@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +14,14 @@ from creperie.cli.annotate_people import COMMANDS
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import EXISTING, FILE, database, open_place, options_of, study_command
 from creperie.cli.output import CommandResult, answers, echo, say
-from creperie.core import UsageError, read_text
+from creperie.core import UsageError, counted, read_text
 
 if TYPE_CHECKING:
     from creperie.annotation import Database
 
 ROLES = ("owner", "adjudicator")
+#: The kinds of questions with a known answer, in words.
+KNOWN = {"practice": "practice question", "attention": "attention check"}
 
 
 @click.group(cls=CommandGroup)
@@ -81,7 +84,8 @@ def new(
 
     def show() -> None:
         say(f"[bold]{study}[/]: {counts['main']} questions, {plan.overlap} answers each")
-        say(f"{counts['practice']} practice questions, {counts['attention']} attention checks")
+        practice, checks = (counted(counts[kind], noun) for kind, noun in KNOWN.items())
+        say(f"{practice} and {checks} for each annotator")
         say(f"next: creperie annotate invite {study} --count 2, then creperie annotate serve")
 
     return CommandResult(document, show)
@@ -244,20 +248,33 @@ def go(study: str, db: Database) -> CommandResult:
 def apply(
     study: str, bench: str | None, images: str | None, record: Path | None, place: str | None, plan: ApplyPlan
 ) -> CommandResult:
-    """Write the result of the answers: a new version of the benchmark, human runs, or a table of ratings."""
-    from creperie.annotation import apply_record, apply_study, bench_of, read_export, write_applied
-    from creperie.bench import load
-    from creperie.cli.annotate_text import show_applied
+    """Write the result of the answers: a new version of the benchmark, human runs, or a table of ratings.
 
-    if record is not None:
-        if bench is None:
+    Exits with 3 and writes nothing if people break the study's rules, unless --as-is.
+    """
+    from creperie.annotation import (
+        BrokenRulesError,
+        apply_record,
+        apply_study,
+        bench_of,
+        read_export,
+        write_applied,
+    )
+    from creperie.bench import load
+    from creperie.cli.annotate_text import show_applied, show_not_applied
+
+    db = open_place(place) if record is None else None
+    try:
+        if db is not None:
+            done = apply_study(db, study, bench_of(db, study, bench, images), plan)
+        elif record is not None and bench is not None:
+            done = apply_record(read_export(record), load(bench, images=images), plan)
+        else:
             raise UsageError("an exported file does not say where the benchmark is", hint="pass --bench BENCH")
-        done = apply_record(read_export(record), load(bench, images=images), plan)
-        document = write_applied(None, done, plan)
-    else:
-        db = open_place(place)
-        done = apply_study(db, study, bench_of(db, study, bench, images), plan)
-        document = write_applied(db, done, plan)
+    except BrokenRulesError as e:
+        refused = {**e.document, "applied": False}
+        return CommandResult(refused, functools.partial(show_not_applied, refused, e.next_step), code=3)
+    document = {**write_applied(db, done, plan), "applied": True}
     return CommandResult(document, lambda: show_applied(document))
 
 

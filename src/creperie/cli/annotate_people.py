@@ -9,7 +9,17 @@ import click
 
 from creperie.cli.options import EXISTING, FILE, study_command
 from creperie.cli.output import CommandResult, echo, print_table, say
-from creperie.core import DataError, UsageError, csv_text, one_line, parse_json, read_json, read_text, write_text
+from creperie.core import (
+    DataError,
+    UsageError,
+    counted,
+    csv_text,
+    one_line,
+    parse_json,
+    read_json,
+    read_text,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from creperie.annotation import Database
@@ -18,30 +28,34 @@ if TYPE_CHECKING:
 @study_command
 @click.argument("annotator", required=False)
 @click.option("--why", default="", help="The reason, which is recorded.")
-@click.option(
-    "--rules", is_flag=True, help="Exclude everybody whose answers carry no information or who breaks a rule."
-)
+@click.option("--rules", is_flag=True, help="Exclude all who break a rule, until nobody is left who does.")
 @click.option("--dry-run", is_flag=True, help="With --rules: only show who would be excluded.")
 def exclude(study: str, annotator: str | None, why: str, rules: bool, dry_run: bool, db: Database) -> CommandResult:
     """Leave the answers of ANNOTATOR out of all results, and give their questions to others."""
     if bool(annotator) == rules:
         raise UsageError("expected an annotator or --rules", hint="give one of the two")
+    if dry_run and not rules:
+        raise UsageError("--dry-run shows whom the rules exclude", hint="pass --rules, too")
+    from creperie.annotation import answers_missing, exclude_by_rules, study_named, study_record
     from creperie.annotation import exclude as leave_out
-    from creperie.annotation import exclude_by_rules
 
     if rules:
         excluded = exclude_by_rules(db, study, dry_run=dry_run)
     else:
         given = leave_out(db, study, str(annotator), why)
         excluded = [{"annotator": annotator, "why": why, "given_out_again": given}]
+    with db.read() as session:
+        missing = answers_missing(study_record(session, study_named(session, study)), excluded)
 
     def show() -> None:
         for one in excluded:
             say(f"{one['annotator']}: {'would be ' if dry_run else ''}excluded ({one['why'] or 'no reason given'})")
         if not excluded:
             say("nobody breaks a rule")
+        say(f"{counted(missing, 'answer')} {'would be' if dry_run and excluded else 'are'} missing")
 
-    return CommandResult({"study": study, "excluded": excluded, "dry_run": dry_run}, show)
+    document = {"study": study, "excluded": excluded, "missing": missing, "dry_run": dry_run}
+    return CommandResult(document, show)
 
 
 @study_command

@@ -33,6 +33,10 @@ def show_overview(seen: dict[str, Any]) -> None:
     columns = ["annotator", "answers", "skipped", "median s", "attention", "accuracy", "flags"]
     print_table(columns, people, right=columns[1:-1])
     show_agreement(seen["agreement"], seen["disagreements"])
+    if seen["rule_breakers"]:
+        say("people who break the study's rules, so that `annotate apply` refuses:")
+        show_breakers(seen["rule_breakers"], seen["missing_without_them"])
+        say(f"next: creperie annotate exclude {seen['study']} --rules")
 
 
 def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
@@ -55,7 +59,23 @@ def show_agreement(rows: Sequence[dict[str, Any]], disagreements: int) -> None:
     say(f"{counted(disagreements, 'question')} with different answers")
 
 
+def show_breakers(breakers: Sequence[dict[str, Any]], missing: int) -> None:
+    """Print who breaks the rules of a study, and what it lacks without them."""
+    for one in breakers:
+        say("  {}: {}", one["annotator"], one["why"])
+    say(f"without them {counted(missing, 'answer')} would be missing")
+
+
+def show_not_applied(document: dict[str, Any], next_step: str) -> None:
+    say("[bold]not applied[/]: the answers of people who break the study's rules would count")
+    show_breakers(document["rule_breakers"], document["missing_without_them"])
+    say(f"next: {next_step}, then let others answer; or apply all the same with --as-is")
+
+
 def show_applied(document: dict[str, Any]) -> None:
+    if breakers := document.get("rule_breakers"):
+        names = ", ".join(breakers)
+        say("[bold]applied as is[/]: the answers of {}, who break the study's rules, count", names)
     if "kept" in document:
         say(f"{document['kept']} items kept, {document['removed']} removed")
         for fate, n in document["fates"].items():

@@ -16,6 +16,8 @@ import numpy as np
 
 #: Honest people are assumed to exceed chance by at least this share of the usual excess.
 NEARLY = 0.9
+#: The highest accuracy of honest people, and how many values below it are tried.
+BEST, STEPS = 0.999, 12
 #: People with fewer answers are left out of the usual accuracy.
 FEWEST_ANSWERS = 5
 #: Prior counts of right and wrong answers per person, which shrink estimates from a few answers.
@@ -97,8 +99,9 @@ def _with_known(posterior: np.ndarray, votes: Votes) -> np.ndarray:
 def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
     """Return, for each person, the log-odds that they answer by habit, ignoring the questions, against honest work.
 
-    Honest work gives the right answer with nearly the usual accuracy; the right answer is inferred from the known
-    answers and from the other people.
+    Honest work gives the right answer with nearly the usual accuracy or a higher one, whichever fits best: where all
+    agree, a habit explains the answers no better than honest work. The right answer is inferred from the known answers
+    and from the other people.
     """
     logs = np.log(np.maximum(estimate.posterior[votes.question], 1e-12)) - _likelihood(votes, estimate.accuracy)
     others = _softmax(logs)
@@ -111,9 +114,11 @@ def habit_odds(votes: Votes, estimate: Competence) -> np.ndarray:
     measured = accuracy[answers >= FEWEST_ANSWERS]
     usual = float(np.median(measured)) if len(measured) else chance
     expected = chance + NEARLY * max(0.0, min(usual, 0.99) - chance)
-    wrong = (1 - expected) / max(1, votes.labels - 1)
-    honest = np.bincount(votes.person, np.log(right * expected + (1 - right) * wrong), votes.people)
-    odds: np.ndarray = _habit_evidence(votes) - honest
+    likelihoods = []
+    for own in np.linspace(expected, BEST, STEPS):
+        wrong = (1 - own) / max(1, votes.labels - 1)
+        likelihoods.append(np.bincount(votes.person, np.log(right * own + (1 - right) * wrong), votes.people))
+    odds: np.ndarray = _habit_evidence(votes) - np.max(likelihoods, axis=0)
     return odds
 
 

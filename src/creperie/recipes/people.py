@@ -197,11 +197,14 @@ def _prepare(bench: Benchmark, other: Benchmark | None, job: StageJob, database:
 
 
 def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database: Path) -> dict[str, Any]:
-    from creperie.annotation import apply_study, open_database
+    from creperie.annotation import ApplyPlan, BrokenRulesError, apply_study, open_database
 
     db = open_database(database)
     try:
-        done = apply_study(db, STUDY, bench)
+        done = apply_study(db, STUDY, bench, ApplyPlan(as_is=job.option("scripted")))  # scripts may break rules
+    except BrokenRulesError as e:
+        hint = f"exclude them with `creperie annotate exclude {STUDY} --rules --db {database}` and let others answer"
+        raise UsageError(e.what, where=f"stage {job.name}", hint=hint) from None
     except UsageError as e:
         raise UsageError(
             f"people have not answered: {e.what}",
@@ -235,6 +238,6 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
 
 def _by_scripts(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document of a scripted study without what differs from run to run: pseudonyms, digest and date."""
-    lasting = {name: value for name, value in about.items() if name not in ("export", "when")}
+    lasting = {name: value for name, value in about.items() if name not in ("export", "when", "rule_breakers")}
     names = [f"script-{n}" for n, _ in enumerate(about["annotators"], 1)]
     return {**lasting, "annotators": names, "scripted": True}

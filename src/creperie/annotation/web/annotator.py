@@ -17,7 +17,7 @@ from creperie.annotation.schema import DONE, HELD, Slot
 from creperie.annotation.tasks.form import Json
 from creperie.annotation.view import SlotView, picture_at, view_of
 from creperie.annotation.web.entry import TOKEN, Token
-from creperie.annotation.web.site import CSRF, SESSION, AnnotatorHere, SiteHere, Text, cookie
+from creperie.annotation.web.site import CSRF, SESSION, AnnotatorHere, SiteHere, Text, cookie, recognised
 from creperie.bench import ImageError
 from creperie.core import DataError, UsageError
 
@@ -61,7 +61,7 @@ def _state(request: Request, act: Callable[[Desk], Receipt | None]) -> StateOut:
     """Perform an action and take the next slot, in one transaction; return after it is committed."""
     db = request.app.state.site.db
     with db.write() as session:
-        who = visitor(session, cookie(request, SESSION), lock=True)
+        who = recognised(request, visitor(session, cookie(request, SESSION), lock=True))
         if not isinstance(who, Participant):
             raise HTTPException(401, "open your invitation link first")
         desk = Desk(session, who)

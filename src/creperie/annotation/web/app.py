@@ -44,6 +44,10 @@ def create_app(site: Site, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
     return app
 
 
+NO_PAGE = (
+    "There is no page at this address. If you followed a link, it may be incomplete: copy all of it, or ask the person "
+    "who sent it for a new one."
+)
 #: The HTTP status of each error class; the first class that matches counts.
 STATUS: dict[type[CreperieError], int] = {
     WorkError: 409,
@@ -79,11 +83,21 @@ def _explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(StarletteHTTPException)
     def http(request: Request, error: StarletteHTTPException) -> Response:
-        return _say(request, error.status_code, str(error.detail), error.headers)
+        unknown = error.status_code == 404 and error.detail == "Not Found"  # no route, or no static file
+        text = NO_PAGE if unknown and _wants_page(request) else str(error.detail)
+        return _say(request, error.status_code, text, error.headers)
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:
-        detail = [{k: e[k] for k in ("loc", "msg", "type")} for e in error.errors()]
+        wrong = error.errors()
+        if _wants_page(request):
+            if any(e["loc"][0] == "path" for e in wrong):
+                return _say(request, 404, NO_PAGE)
+            names = ", ".join(str(e["loc"][-1]) for e in wrong)
+            return _say(
+                request, 422, f"Something in the form is missing or not valid: {names}. Go back and correct it."
+            )
+        detail = [{k: e[k] for k in ("loc", "msg", "type")} for e in wrong]
         return JSONResponse({"detail": detail}, 422)  # without the input, which may itself be the problem
 
 

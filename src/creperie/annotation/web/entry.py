@@ -38,6 +38,7 @@ from creperie.annotation.web.site import (
     current_visitor,
     message,
     page,
+    recognised,
     set_cookie,
     to,
 )
@@ -55,7 +56,7 @@ Consent = Annotated[str, Form(max_length=16)]
 def _linked(request: Request, site: SiteHere, token: str) -> Visitor:
     """Return the visitor to whom a link belongs. Attempts with unknown links are counted and limited."""
     with site.db.read() as session:
-        who = link_of(session, token)
+        who = recognised(request, link_of(session, token))
     if who is None:
         if not site.limiter.hit(WRONG_LINKS, client_address(request)):
             raise HTTPException(429, "Too many attempts; please try again later.")

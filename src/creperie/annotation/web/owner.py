@@ -115,13 +115,21 @@ def make_invitations(
     days: Annotated[float, Form(gt=0, le=3650, allow_inf_nan=False)] = DAYS,
     note: Annotated[Text, Form(max_length=200)] = "",
 ) -> Response:
-    """Create new links. Only their hashes are stored; a form that is sent twice shows the same links."""
+    """Create new links. Only their hashes are stored.
+
+    A form that is sent again, even at the same time, invites nobody again and shows the same links while the server
+    remembers them.
+    """
     shown = here.site.shown_links
-    if once not in shown:
-        shown[once] = invite(here.site.db, here.name, count, days=days, note=note, actor=here.who.actor)
+    with here.site.inviting:
+        if once not in shown:
+            about = {"days": days, "note": note, "form": once, "actor": here.who.actor}
+            shown[once] = invite(here.site.db, here.name, count, **about)
         while len(shown) > 20:
             shown.pop(next(iter(shown)))
-    return _dashboard(here, shown[once])
+        links = shown[once]
+    gone = "This form was sent before, and its links cannot be shown again. Use “New link” beside a name."
+    return _dashboard(here, links, "" if links else gone)
 
 
 @router.post("/studies/{name}/annotator")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from time import gmtime, strftime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, HTTPException, Request
 from fastapi import Path as PathParameter
@@ -18,6 +19,7 @@ from pydantic import AfterValidator
 from sqlalchemy import select
 from starlette.responses import Response
 
+from creperie.annotation.connections import WELCOME
 from creperie.annotation.database import Database
 from creperie.annotation.links import Participant, Visitor, csrf_token, visitor, visitor_named
 from creperie.annotation.schema import ADJUDICATOR, OWNER, StudyRow
@@ -41,6 +43,7 @@ class Site:
     #: counts attempts by network address, in memory
     limiter: MovingWindowRateLimiter = field(default_factory=lambda: MovingWindowRateLimiter(MemoryStorage()))
     shown_links: Json = field(default_factory=dict)  #: new links by form, so that a reload shows them again
+    inviting: Lock = field(default_factory=Lock)  #: held while `shown_links` is read and written
 
 
 async def site_of(request: Request) -> Site:  # as a coroutine it needs no thread
@@ -164,7 +167,18 @@ def current_visitor(request: Request, area: str) -> Visitor | None:
     if not token and not name:
         return None
     with site.db.read() as session:
-        return visitor_named(session, name) if name else visitor(session, token)
+        return recognised(request, visitor_named(session, name) if name else visitor(session, token))
+
+
+Known = TypeVar("Known", bound=Visitor | None)
+
+
+def recognised(request: Request, who: Known) -> Known:
+    """Return the visitor, and tell the server that their address may keep its places; see `connections`."""
+    welcome = request.scope.get("state", {}).get(WELCOME)
+    if who is not None and welcome is not None:
+        welcome()
+    return who
 
 
 def the_annotator(request: Request) -> Participant:
