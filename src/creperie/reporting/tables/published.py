@@ -83,6 +83,7 @@ class PublishedTable:
     notes: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()  #: for tables about generative models: the allowed ways of scoring (`?score=`)
     groups: Mapping[str, str] = field(default_factory=dict)  #: pattern of `SCORE on BENCHMARK` → the rows' group
+    about: tuple[str, ...] = ()  #: the benchmarks of a table without measured columns, if not the paper's own
 
     @property
     def key(self) -> str:
@@ -100,6 +101,16 @@ class PublishedTable:
 
     def benchmarks(self) -> list[str]:
         return list(dict.fromkeys(c.benchmark for c in self.columns if c.measured))
+
+    def item_names(self, column: Column | None = None) -> set[str]:
+        """Return the names under which the published items go that a column, or the whole table, is about.
+
+        A table about images of noise has the items with such images too.
+        """
+        wanted = [column.benchmark] if column else self.benchmarks() or self.about or [self.paper]
+        names = {name for bench in wanted for name in benchmark_names(bench)}
+        blinded = [pattern.rpartition("~")[2] for pattern in self.groups if "~" in pattern]
+        return names | {f"{name}~{kind}" for name in names for kind in blinded}
 
 
 def published_table(key: str) -> PublishedTable:
@@ -148,6 +159,7 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
         notes=tuple(entry.get("notes", ())),
         scores=tuple(entry.get("scores", ())),
         groups=entry.get("groups", {}),
+        about=tuple(entry.get("about", ())),
     )
 
 
