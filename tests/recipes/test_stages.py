@@ -310,13 +310,20 @@ FIGURES = """
 role = "You are a poet."
 ["sugarcrepe++ figure 3".paraphrase]
 rules = ["It must rhyme."]
-["sugarcrepe++ figure 7".odd-forced]
+["sugarcrepe++ figure 7".odd-which]
 text = "Which is odd: {options}?"
+["sugarcrepe++ table 17".match-1]
+text = "True: {caption}?"
+[odd-few-shot]
+text = "And now: {options}?"
 """
 
 
-def test_prompts_of_a_paper_are_given_figure_by_figure(tmp_path: Path, own_cache: None) -> None:
-    """Parts that a figure gives replace those of the shipped prompt; the ledger no longer calls them ours."""
+def test_prompts_of_a_paper_are_given_by_name_figure_or_table(tmp_path: Path, own_cache: None) -> None:
+    """Parts that a figure gives replace those of the shipped prompt; the ledger no longer calls them ours.
+
+    The wordings of SugarCrepe++'s Table 17 and Prompts 1 to 3 of its Table 8 are in no figure and could not be given.
+    """
     file = tmp_path / "figures.toml"
     file.write_text(FIGURES, encoding="utf-8")
     recipe = chosen_recipe("sugarcrepe++", CookOptions(prompts=str(file), profile="paper"))
@@ -327,14 +334,20 @@ def test_prompts_of_a_paper_are_given_figure_by_figure(tmp_path: Path, own_cache
     assert question["text"].startswith("You are a poet.")
     assert "1. It must rhyme." in question["text"]
     assert "A barber trims" in question["text"]  # what no figure gives is as it was
-    assert find_prompt(f"{folder}/#odd-forced", "").text == "Which is odd: {options}?"
-    write_json(tmp_path / "run" / "recipe.json", {"recipe": recipe.name, "figures": recipe.figures, "stages": []})
+    assert find_prompt(f"{folder}/#odd-which", "").text == "Which is odd: {options}?"
+    assert find_prompt(f"{folder}/#match-1", "").text == "True: {caption}?"
+    given = ("paraphrase", "odd-which", "match-1", "odd-few-shot")
+    assert recipe.prompts == given
+    write_json(tmp_path / "run" / "recipe.json", {"recipe": recipe.name, "prompts": recipe.prompts, "stages": []})
     parts = {(p.kind, p.number): p for p in paper_status([tmp_path / "run"]) if p.paper == "sugarcrepe++"}
-    assert parts["figure", "2"].prompts == parts["table", "18"].prompts == ()
+    assert parts["figure", "2"].prompts == parts["table", "18"].prompts == parts["figure", "7"].prompts == ()
     assert parts["figure", "4"].prompts == ("validate",)
-    assert parts["table", "8"].prompts == ("odd-or-none", "odd-or-none-reworded")
+    assert parts["table", "8"].prompts == ("odd-or-none", "odd-or-none-reworded", "odd-forced")
+    assert parts["table", "14"].prompts == ("odd-forced",)
+    assert parts["table", "17"].prompts == ("match-2", "match-3", "describe-1", "describe-2")
     for text, says in (
-        ("[x]", "unknown figure 'x'"),
+        ("[x]", "unknown figure, table or prompt 'x'"),
+        ('odd-which = "a"', "is not a prompt"),
         ('["visla figure 5".swap]', "unknown prompt"),
         ("a", "not TOML"),
     ):

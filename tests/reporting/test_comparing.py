@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from creperie.bench import Item, choice, from_items
+from creperie.core.errors import UsageError
 from creperie.metrics import MetricSettings
+from creperie.models import prompts_of
 from creperie.reporting import RecipeFindings, fact_rows, fill_table, published_table, published_tables, render_table
 from creperie.reporting.tables.filled import misplaced
 from creperie.reporting.tables.published import PublishedTable
@@ -187,3 +189,49 @@ def test_rows_of_recipes_are_compared_only_if_they_are_the_papers() -> None:
         study = RecipeFindings(trainings={"t": real | {"model": model}})
         (row,) = fill_table(published_table("sugarcrepe/5"), rows=fact_rows("sugarcrepe/5", study)).ours
         assert row.difference("replace") == (None if difference is None else pytest.approx(difference))
+
+
+# -- prompts ---------------------------------------------------------------------------------------------------------
+
+
+def asked(way: str) -> Run:
+    return run_of("sugarcrepe++", way, {name: [RIGHT, WRONG] for name in FIVE})
+
+
+def test_every_table_about_prompts_has_its_own() -> None:
+    """SugarCrepe++: Prompts 1 to 3 (section 3.3, Table 8), five wordings (Table 17), Figure 7 (Table 18), and the query
+    of Table 14, whose zero-shot row is Prompt 3. One prompt served three of these tables.
+    """
+    own = {number: published_table(f"sugarcrepe++/{number}").prompts for number in ("8", "14", "17", "18")}
+    assert [len(names) for names in own.values()] == [3, 2, 5, 1]
+    assert set(own["8"]) & set(own["14"]) == {"odd-forced"}
+    assert not set(own["18"]) & {*own["8"], *own["14"], *own["17"]}
+    shipped = {prompt.id: prompt.text for prompt in prompts_of("")}
+    used = [name for names in own.values() for name in names]
+    assert len({shipped[name] for name in used}) == len(set(used)) == 10  # no two share their words
+    tiny = "vlm:/out/15-random-asked/model?score=choice&prompt={}&order=NPP"
+    for number, prompt, fits in (("8", "odd-forced", True), ("8", "odd-which", False), ("18", "odd-which", True)):
+        table, run = published_table(f"sugarcrepe++/{number}"), asked(tiny.format(prompt))
+        if fits:
+            assert len(fill_table(table, [run]).ours) == 1
+        else:
+            with pytest.raises(UsageError, match="the table is about the prompts odd-or-none, odd-or-none-reworded"):
+                fill_table(table, [run])
+
+
+def test_a_table_says_whose_words_a_prompt_had_and_compares_the_users_alone() -> None:
+    """The papers' prompts are not shipped: creperie's words are not Prompt 3 of Table 8, which gave 67.61 %."""
+    ours, theirs = "odd-forced", "%2Fmy%2F%23odd-forced"
+    for prompt, says, difference in (
+        (ours, "asked in creperie's words, not the paper's", None),
+        (theirs, "asked in the words given with --prompts", 50 - 67.61),
+    ):
+        filled = fill_table(
+            published_table("sugarcrepe++/8"), [asked(f"api:gpt-4o?score=choice&prompt={prompt}&order=NPP")]
+        )
+        (row,) = filled.ours
+        assert row.row is not None
+        assert row.row.model == "GPT-4o, prompt-3"
+        assert row.label == "api:gpt-4o?score=choice&prompt=odd-forced&order=NPP"
+        assert row.difference("swap_obj") == (None if difference is None else pytest.approx(difference))
+        assert any(says in note for note in filled.notes)

@@ -56,6 +56,7 @@ from creperie.models.pixels import pixels_of as pixels_of
 from creperie.models.prompts import PromptText as PromptText
 from creperie.models.prompts import find_prompt as find_prompt
 from creperie.models.prompts import prompt_files as prompt_files
+from creperie.models.prompts import prompt_name as prompt_name
 from creperie.models.prompts import prompts_of as prompts_of
 from creperie.models.prompts import with_prompts as with_prompts
 from creperie.models.protocols import Fingerprint as Fingerprint

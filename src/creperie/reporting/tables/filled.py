@@ -10,7 +10,7 @@ from typing import Any
 
 from creperie.core import UsageError, unknown
 from creperie.metrics import task
-from creperie.models import parse_uri
+from creperie.models import parse_uri, prompt_name, prompts_of
 from creperie.reporting.tables.facts import FactRow
 from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, figure
 from creperie.reporting.tables.published import (
@@ -26,6 +26,7 @@ from creperie.scoring import Run, load_run
 NO_INTERVAL = (math.nan, math.nan)
 AVERAGE = "the mean of each one's share, as the papers report it; n counts answers, the interval is over items"
 VOTES = "the caption with most votes is taken and a tie is wrong, which is not what the papers report; not compared"
+OUR_WORDS = "creperie's words, not the paper's (cook takes these with --prompts FILE)"
 HUMAN = "human:"  #: the kind of the model URI of annotators
 COMBINED = "/everybody"  #: how the URI of a study's combined votes ends
 GENERATIVE = ("vlm", "api")  #: kinds of models that only belong in tables about ways of scoring
@@ -196,7 +197,7 @@ def _our_row(
             raise UsageError(f"this run fills no column: {why}", where=str(run.path or run.name), hint=hint)
     benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if i in used))
     group = table.group_of(_score_of(model), benchmarks[0])
-    who, stands_in = _who(model, runs, figures)
+    who, stands_in = _who(table, model, runs, figures)
     label = _with_items(table, who, benchmarks)
     return OurRow(
         model, figures, _printed_row(table, model, same, group), benchmarks, label, group or "", stands_in=stands_in
@@ -213,10 +214,14 @@ def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]
     return own[0][1]
 
 
-def _who(model: str, runs: Sequence[Run], figures: Mapping[str, MeasuredCell]) -> tuple[str, bool]:
-    """Return the name of a run's row, and whether it never counts as the printed row's model: scripts, votes."""
+def _who(
+    table: PublishedTable, model: str, runs: Sequence[Run], figures: Mapping[str, MeasuredCell]
+) -> tuple[str, bool]:
+    """Return the name of a run's row, and whether it never counts as the printed row's model: scripts, combined votes,
+    and a model that was asked in other words than the paper's.
+    """
     if not model.startswith(HUMAN):
-        return model_label(model), False
+        return model_label(model), _wording(table, model) == OUR_WORDS
     about = runs[0].document.get("people", {})
     combined = model.endswith(COMBINED)
     n = about.get("number") if combined else max((cell.people for cell in figures.values()), default=0)
@@ -236,10 +241,21 @@ def _score_of(model: str) -> str:
 
 
 def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
-    """Return an Unfit if the table is about ways of scoring generative models and the run used another, else None."""
-    if not table.scores or _score_of(run.model) in table.scores:
+    """Return an Unfit if the table is about ways of asking generative models and the run used another, else None."""
+    if not table.scores or run.model.startswith(HUMAN):
         return None
-    return Unfit(f"the table is about models scored by ?score={' or '.join(table.scores)}")
+    if _score_of(run.model) not in table.scores:
+        return Unfit(f"the table is about models scored by ?score={' or '.join(table.scores)}")
+    name, _ = prompt_name(parse_uri(run.model))
+    other = table.prompts and name not in table.prompts and name in {p.id for p in prompts_of("")}
+    return Unfit(f"the table is about the prompts {', '.join(table.prompts)}") if other else None
+
+
+def _wording(table: PublishedTable, model: str) -> str:
+    """Return whose words a row's prompt has; empty if the table is not about prompts."""
+    if not table.prompts or model.startswith(HUMAN):
+        return ""
+    return "the words given with --prompts" if prompt_name(parse_uri(model))[1] else OUR_WORDS
 
 
 def _fact_row(table: PublishedTable, fact: FactRow) -> OurRow:
@@ -305,6 +321,8 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
         ]
         if sizes:
             notes.append(f"{name}: other numbers of items than the paper's: {', '.join(sizes)}.")
+        if row.figures and (words := _wording(table, row.model) if ":" in row.model else ""):
+            notes.append(f"{name}: asked in {words}.")
         if row.model.startswith(HUMAN):
             notes.append(f"{name}: {VOTES if row.model.endswith(COMBINED) else AVERAGE}.")
         ties = {c.title: row.figures[c.name].ties for c in table.columns if c.name in row.figures}
