@@ -235,3 +235,15 @@ def test_a_table_says_whose_words_a_prompt_had_and_compares_the_users_alone() ->
         assert row.label == "api:gpt-4o?score=choice&prompt=odd-forced&order=NPP"
         assert row.difference("swap_obj") == (None if difference is None else pytest.approx(difference))
         assert any(says in note for note in filled.notes)
+
+
+def test_a_share_below_chance_is_explained_by_its_ties() -> None:
+    """SugarCrepe's code counts a tie as wrong (score of the positive > score of the negative): a rule of length that
+    sees two captions of one length has 1.2 % of two choices, and the table did not say why.
+    """
+    same = [0.5, 0.5, 0.5]
+    run = run_of("sugarcrepe", "blind:length", {"swap_obj": [RIGHT] + [same] * 79 + [WRONG] * 5})
+    filled = fill_table(published_table("sugarcrepe/6"), [run])
+    assert round(filled.ours[0].figures["swap_obj"].value, 1) == 1.2
+    says = "equal scores are counted as wrong, so that a model which often gives them can be far below chance"
+    assert f"blind:length: {says}: Swap obj 79 of 85." in filled.notes

@@ -75,6 +75,7 @@ from creperie.models.protocols import Tokens as Tokens
 from creperie.models.registry import check_uri as check_uri
 from creperie.models.registry import load_model as load_model
 from creperie.models.registry import load_plain as load_plain
+from creperie.models.registry import missing_packages as missing_packages
 from creperie.models.registry import model_plugins as model_plugins
 from creperie.models.tokens import CaptionTokenizer as CaptionTokenizer
 from creperie.models.tokens import fitting_context as fitting_context

@@ -32,6 +32,15 @@ def papers() -> list[dict[str, Any]]:
     return packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]
 
 
+def main_tables(recipe: str) -> list[str]:
+    """Return the keys of the main tables of a recipe's paper, in the paper's order; none for a recipe of one's own.
+
+    >>> main_tables("sugarcrepe")
+    ['sugarcrepe/4', 'sugarcrepe/5', 'sugarcrepe/6']
+    """
+    return [f"{paper['name']}/{number}" for paper in papers() if paper["recipe"] == recipe for number in paper["main"]]
+
+
 def prompt_places() -> dict[str, tuple[str, ...]]:
     """Return the figures and tables of the papers that depend on prompts, each with their names in creperie."""
     places = {

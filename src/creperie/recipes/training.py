@@ -90,7 +90,9 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
     how: dict[str, Any] = {"seeds": tuple(range(options.seeds)), "arms": options.arms, "device": options.device}
     study = study_of(question, job.work / "study", progress=job.progress, **how)
     document = write_study(study, job.out)
-    about = {"model": model, "data": data.name, "benchmarks": [biased.name, clean.name]}
+    tests = {"biased": biased, "clean": clean}
+    sizes = {f"{which} {name}": n for which, bench in tests.items() for name, n in bench.subsets.items()}
+    about = {"model": model, "data": data.name, "benchmarks": [biased.name, clean.name], "sizes": sizes}
     write_json(job.out / STUDY_FILE, without_seconds(document) | about)
     return {"trainings": len(study.sat), "arms": list(study.done), "finished": document["finished"]}
 

@@ -24,6 +24,13 @@ from creperie.reporting.tables.published import (
 from creperie.scoring import Run, load_run
 
 NO_INTERVAL = (math.nan, math.nan)
+#: rule for ties → what a note says of them
+TIES = {
+    "wrong": "equal scores are counted as wrong, so that a model which often gives them can be far below chance",
+    "half": "equal scores are counted as half right",
+    "right": "equal scores are counted as right",
+    "": "equal scores",
+}
 AVERAGE = "the mean of each one's share, as the papers report it; n counts answers, the interval is over items"
 VOTES = "the caption with most votes is taken and a tie is wrong, which is not what the papers report; not compared"
 OUR_WORDS = "creperie's words, not the paper's (cook takes these with --prompts FILE)"
@@ -325,8 +332,8 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
             notes.append(f"{name}: asked in {words}.")
         if row.model.startswith(HUMAN):
             notes.append(f"{name}: {VOTES if row.model.endswith(COMBINED) else AVERAGE}.")
-        ties = {c.title: row.figures[c.name].ties for c in table.columns if c.name in row.figures}
-        tied = [f"{title} {n}" for title, n in ties.items() if n]
+        tied = {c.title: cell for c in table.columns if (cell := row.figures.get(c.name)) and cell.ties}
         if tied:
-            notes.append(f"{name}: ties, counted by the run's rule: {', '.join(tied)}.")
+            counts = ", ".join(f"{title} {cell.ties:,} of {cell.n:,}" for title, cell in tied.items())
+            notes.append(f"{name}: {TIES[next(iter(tied.values())).tie_rule]}: {counts}.")
     return notes

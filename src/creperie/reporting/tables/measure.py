@@ -27,6 +27,7 @@ class MeasuredCell:
     run: str
     level: float = 0.95
     published: bool = False  #: computed on the published items that the column is about
+    tie_rule: str = ""  #: how ties were counted: wrong, half or right
     people: int = 0  #: how many people's shares it is the mean of
 
 
@@ -131,6 +132,5 @@ def _deviation(run: Run, measured: Measured, labels: np.ndarray, wanted: Sequenc
 
 
 def _figure_of(run: Run, result: Result, value: float, low: float, high: float) -> MeasuredCell:
-    return MeasuredCell(
-        value, low, high, result.n, result.ties, result.task, str(run.path or run.name), run.settings.level
-    )
+    place, level = str(run.path or run.name), run.settings.level
+    return MeasuredCell(value, low, high, result.n, result.ties, result.task, place, level, tie_rule=result.tie_rule)
