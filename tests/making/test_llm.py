@@ -161,9 +161,27 @@ def test_second_positive_guards_and_validator(chat: Any) -> None:
     assert made.items[0].captions == (DOG, better)
     assert made.items[0].match == ((True, True),)
     steps = [(q.step, q.body["temperature"]) for q in chat.asked]
-    # Algorithms 1 and 2 ask M{P1} again, never another prompt; only the temperature differs.
     assert steps == [("write", 0), ("write", 0.4), ("write", 0.4), ("validate", 0), ("write", 1.0), ("validate", 0)]
-    assert len({json.dumps(q.body["messages"]) for q in chat.asked if q.step == "write"}) == 1
+
+
+@pytest.mark.parametrize("way", ["context", "again"])
+def test_a_repeated_caption_is_asked_for_again_with_the_answer_in_the_context(chat: Any, way: str) -> None:
+    """SugarCrepe++, Algorithm 1: line 5, after a duplicate, is LLM(M{P1; P2}); line 7, after superfluous output,
+    LLM(M{P1}); Algorithm 2 asks M{P1} again.
+
+    The first question was asked in all cases; that is `duplicates="again"` now.
+    """
+    chat.script = paraphraser(DOG, "Certainly!", GOOD, GOOD + " ", verdicts=("no", "yes"))
+    made_by("llm:paraphrase", chat.uri, DOG, duplicates=way)
+    first, duplicate, superfluous, refused = [q.body["messages"] for q in chat.asked if q.step == "write"]
+    assert superfluous == refused == first
+    if way == "again":
+        assert duplicate == first
+    else:
+        assert duplicate[:-2] == first
+        assert json.loads(duplicate[-2]["content"])["paraphrase"] == DOG
+        assert (duplicate[-2]["role"], duplicate[-1]["role"]) == ("assistant", "user")
+        assert duplicate[-1]["content"].startswith("That is the caption itself.")
 
 
 def test_second_positive_gives_up_after_its_rounds(chat: Any) -> None:

@@ -20,7 +20,15 @@ from creperie.models import load_model
 from creperie.models.api.adapter import messages_of
 from creperie.models.choice import ChoiceQuestion, Chooser, order_pattern, orders_of, read_demonstrations, read_form
 from creperie.models.generated_choice import GeneratedChooser, GeneratedYesNo
-from creperie.models.prompts import PromptText, built_in, find_prompt, prompts_of, read_prompts, with_prompts
+from creperie.models.prompts import (
+    PromptText,
+    built_in,
+    find_prompt,
+    prompt_name,
+    prompts_of,
+    read_prompts,
+    with_prompts,
+)
 from creperie.models.protocols import Fingerprint, PairScorer, Prompt
 from creperie.models.uri import parse_uri
 
@@ -52,7 +60,7 @@ def test_built_in_prompts_are_complete() -> None:
     families = [p.family for p in prompts_of("yesno")]
     assert (families.count("match"), families.count("describe")) == (3, 2)
     odd = prompts_of("choice", "odd")
-    assert [bool(p.none) for p in odd] == [True, True, False]
+    assert [bool(p.none) for p in odd] == [True, True, False, False, False]
     assert odd[0].family == odd[1].family != odd[2].family
     assert len({p.text for p in built_in().values()}) == len(built_in())
 
@@ -116,8 +124,17 @@ def test_a_folder_of_ones_own_replaces_shipped_prompts_and_changes_the_fingerpri
     assert len(keys) == 2
     uri = with_prompts("api:gpt-4o?score=yesno", folder)
     assert parse_uri(uri).options["prompt"] == f"{folder}/"
-    assert parse_uri(with_prompts("vlm:x?prompt=one-sentence", folder)).options["prompt"] == f"{folder}/#one-sentence"
-    for other in ("st:x", "api:gpt-4o", "api:m?score=likelihood", "vlm:x?prompt=mine.toml%23a"):
+    mine = parse_uri(with_prompts("vlm:x?score=yesno&prompt=match-1", folder))
+    assert mine.options["prompt"] == f"{folder}/#match-1"
+    assert prompt_name(mine) == ("match-1", True)
+    assert prompt_name(parse_uri("vlm:x?score=yesno&prompt=match-2")) == ("match-2", False)
+    for other in (
+        "vlm:x?score=yesno&prompt=match-2",
+        "st:x",
+        "api:gpt-4o",
+        "api:m?score=likelihood",
+        "vlm:x?prompt=mine.toml%23a",
+    ):
         assert with_prompts(other, folder) == other
 
 

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ import creperie
 from creperie.bench import load, save
 from creperie.core import locked
 from creperie.core.errors import DataError, UnknownNameError, UsageError
-from creperie.recipes import kitchen
+from creperie.models import registry
+from creperie.recipes import kitchen, preflight
 from creperie.recipes.forecast import plan_recipe
 from creperie.recipes.judging import scoring_of
 from creperie.recipes.kitchen import StageResult
@@ -351,6 +353,24 @@ def test_what_is_missing_is_said_before_anything_is_spent(
         changes={"captions.source": str(tmp_path / "c.txt"), "make.skip": True, "score.skip": True},
     )
     assert [s.state for s in served] == ["cooked", "skipped", "skipped"]
+
+
+PACKAGES = {"fastapi", "sqlalchemy", "matplotlib", "peft", "accelerate", "transformers", "pocketsphinx", "scipy"}
+
+
+@pytest.mark.parametrize("name", ["sugarcrepe", "sugarcrepe++"])
+def test_every_missing_package_is_named_before_the_first_stage(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without any of these, a cook named four requirements, or failed after minutes at the first page for people."""
+    for module in (preflight, registry):
+        monkeypatch.setattr(module, "find_spec", lambda name: None if name in PACKAGES else find_spec(name))
+    wanted = PACKAGES - ({"peft"} if name == "sugarcrepe" else {"scipy"})  # LoRA there, refinement here
+    with pytest.raises(UsageError) as caught:
+        creperie.cook(name, tmp_path / "out")
+    assert {word for word in PACKAGES if f"'{word}'" in caught.value.what} == wanted
+    assert "pip install" in caught.value.hint
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_papers_own_names_are_taken() -> None:

@@ -17,13 +17,14 @@ from creperie.making import MakerOptions, build_maker, captions_of, written_prom
 from creperie.models import find_prompt
 from creperie.recipes import CookOptions, chosen_recipe, directions, paper_status, status_page, totals, verify_runs
 from creperie.recipes.forecast import plan_recipe
-from creperie.recipes.judging import decided
+from creperie.recipes.judging import decided, runs_in
 from creperie.recipes.kitchen import run_stages
 from creperie.recipes.making import one_image_folder
-from creperie.recipes.people import _fields
+from creperie.recipes.people import PEOPLE, _fields, run_people
 from creperie.recipes.recipe import find_recipe, read_recipe
 from creperie.recipes.steps import STEPS, StageJob, work_of
 from creperie.reporting import RecipeFindings, fact_rows, fill_table, published_table
+from creperie.world import World, make_world
 
 
 def test_a_validator_is_planned_with_every_pair_that_it_is_asked_about(tmp_path: Path) -> None:
@@ -100,7 +101,7 @@ def test_granularity_is_compared_on_the_same_items(tmp_path: Path) -> None:
 
 
 def test_released_answers_give_the_printed_cells_of_gpt_4v(tmp_path: Path) -> None:
-    """SugarCrepe's Table 6: 93.53 and 83.13 are the means of both orders of the captions."""
+    """SugarCrepe's Table 6: 96.31, 93.53, 90.26, 83.13, 90.09, 91.59, 91.76 and their mean 90.95, from both orders."""
     source = Path(__file__).parents[3] / "shared" / "data" / "sugarcrepe" / "gpt-4v-results"
     if not source.is_dir():
         pytest.skip("the released answers of GPT-4V are not here")
@@ -111,7 +112,12 @@ def test_released_answers_give_the_printed_cells_of_gpt_4v(tmp_path: Path) -> No
     (row,) = fill_table(published_table("sugarcrepe/6"), rows=fact_rows("sugarcrepe/6", found)).ours
     assert row.row is not None
     assert row.row.model == "GPT-4V"
-    assert {name: row.equal(name) for name in row.figures} == {"replace_att": True, "swap_obj": True}
+    printed = {name: float(cell) for name, cell in row.row.cells.items() if cell}
+    assert len(printed) == 8
+    assert {name: round(figure.value, 2) for name, figure in row.figures.items()} == printed
+    assert all(row.equal(name) for name in printed)
+    assert row.figures["average"].low < 90.95 < row.figures["average"].high
+    assert row.figures["average"].n == 7512  # with the withdrawn record, which was asked
 
 
 def test_items_whose_pictures_are_here_do_not_go_by_the_name_of_the_whole(tmp_path: Path) -> None:
@@ -177,7 +183,7 @@ stages:
     assert served["refine"].place == served["people"].place
     assert served["score"].place == ""
     rows = [r["model"] for r in json.loads((tmp_path / "out/04-table/sugarcrepe-2.json").read_text())["rows"]]
-    assert rows == ["negative captions", "people"]
+    assert rows == ["negative captions", "people on world-test"]
 
 
 def test_items_that_text_can_decide_are_counted_beside_text_only_scores() -> None:
@@ -304,13 +310,20 @@ FIGURES = """
 role = "You are a poet."
 ["sugarcrepe++ figure 3".paraphrase]
 rules = ["It must rhyme."]
-["sugarcrepe++ figure 7".odd-forced]
+["sugarcrepe++ figure 7".odd-which]
 text = "Which is odd: {options}?"
+["sugarcrepe++ table 17".match-1]
+text = "True: {caption}?"
+[odd-few-shot]
+text = "And now: {options}?"
 """
 
 
-def test_prompts_of_a_paper_are_given_figure_by_figure(tmp_path: Path, own_cache: None) -> None:
-    """Parts that a figure gives replace those of the shipped prompt; the ledger no longer calls them ours."""
+def test_prompts_of_a_paper_are_given_by_name_figure_or_table(tmp_path: Path, own_cache: None) -> None:
+    """Parts that a figure gives replace those of the shipped prompt; the ledger no longer calls them ours.
+
+    The wordings of SugarCrepe++'s Table 17 and Prompts 1 to 3 of its Table 8 are in no figure and could not be given.
+    """
     file = tmp_path / "figures.toml"
     file.write_text(FIGURES, encoding="utf-8")
     recipe = chosen_recipe("sugarcrepe++", CookOptions(prompts=str(file), profile="paper"))
@@ -321,14 +334,20 @@ def test_prompts_of_a_paper_are_given_figure_by_figure(tmp_path: Path, own_cache
     assert question["text"].startswith("You are a poet.")
     assert "1. It must rhyme." in question["text"]
     assert "A barber trims" in question["text"]  # what no figure gives is as it was
-    assert find_prompt(f"{folder}/#odd-forced", "").text == "Which is odd: {options}?"
-    write_json(tmp_path / "run" / "recipe.json", {"recipe": recipe.name, "figures": recipe.figures, "stages": []})
+    assert find_prompt(f"{folder}/#odd-which", "").text == "Which is odd: {options}?"
+    assert find_prompt(f"{folder}/#match-1", "").text == "True: {caption}?"
+    given = ("paraphrase", "odd-which", "match-1", "odd-few-shot")
+    assert recipe.prompts == given
+    write_json(tmp_path / "run" / "recipe.json", {"recipe": recipe.name, "prompts": recipe.prompts, "stages": []})
     parts = {(p.kind, p.number): p for p in paper_status([tmp_path / "run"]) if p.paper == "sugarcrepe++"}
-    assert parts["figure", "2"].prompts == parts["table", "18"].prompts == ()
+    assert parts["figure", "2"].prompts == parts["table", "18"].prompts == parts["figure", "7"].prompts == ()
     assert parts["figure", "4"].prompts == ("validate",)
-    assert parts["table", "8"].prompts == ("odd-or-none", "odd-or-none-reworded")
+    assert parts["table", "8"].prompts == ("odd-or-none", "odd-or-none-reworded", "odd-forced")
+    assert parts["table", "14"].prompts == ("odd-forced",)
+    assert parts["table", "17"].prompts == ("match-2", "match-3", "describe-1", "describe-2")
     for text, says in (
-        ("[x]", "unknown figure 'x'"),
+        ("[x]", "unknown figure, table or prompt 'x'"),
+        ('odd-which = "a"', "is not a prompt"),
         ('["visla figure 5".swap]', "unknown prompt"),
         ("a", "not TOML"),
     ):
@@ -386,3 +405,19 @@ def test_two_runs_are_compared_stage_by_stage(tmp_path: Path) -> None:
     assert [m.same for m in verify_runs(*map(Path, places))] == [False, True]
     with pytest.raises(CreperieError, match="not the folder of a recipe run"):
         verify_runs(tmp_path / "a", tmp_path / "none")
+
+
+def test_scripted_annotators_have_runs_under_lasting_names(tmp_path: Path) -> None:
+    """The Human row is the mean over annotators; the runs of scripts were left out, because their names are drawn."""
+    save(make_world(World(kinds=("swap_obj",), items=5, size=32)), tmp_path / "world", copy_images=True)
+    options = {**STEPS["people"].options, "task": "choose-caption", "per_subset": 5, "scripted": True, "apply": False}
+    found = []
+    for again in ("one", "two"):
+        job = StageJob("human", "r", options, (str(tmp_path / "world"),), tmp_path / again, tmp_path / f"{again}-work")
+        run_people(job)
+        runs = runs_in(tmp_path / again)
+        found.append({run.model: (run.name, run.document["model"]["fingerprint"]["weights"]) for run in runs})
+        told = json.loads((tmp_path / again / PEOPLE).read_text(encoding="utf-8"))
+        assert set(told["runs"]) == {run.name for run in runs}
+    assert set(found[0]) == {"human:study/everybody", "human:study/script-1", "human:study/script-2"}
+    assert found[0] == found[1]

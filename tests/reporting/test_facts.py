@@ -53,10 +53,11 @@ def test_pairs_of_foils_fill_table_4() -> None:
         row | {"attacker": "grammar", "first": 0.6, "second": 0.9},
         row | {"attacker": "lm-mean", "first": -5.0, "second": -4.0},
     ]
-    got = rows("sugarcrepe/4", RecipeFindings(pairwise={"compare": {"results": results}}))
+    document = {"first": "aro+crepe-rebuilt", "second": "sugarcrepe-small", "results": results}
+    got = rows("sugarcrepe/4", RecipeFindings(pairwise={"compare": document}))
     assert got["Negate / Add", "Grammar"] == {"aro_crepe": 60.0, "sugarcrepe": 90.0, "better": 75.0}
     assert got["Negate / Add", "Commonsense"] == {"better": 75.0}
-    (first, _) = fact_rows("sugarcrepe/4", RecipeFindings(pairwise={"compare": {"results": results}}))
+    (first, _) = fact_rows("sugarcrepe/4", RecipeFindings(pairwise={"compare": document}))
     assert first.intervals["better"] == pytest.approx((53.13, 88.81), abs=0.005)  # Wilson's of 15 in 20, by hand
 
 
@@ -100,10 +101,11 @@ def test_trainings_and_effects() -> None:
         {"arm": arm, "values": {"biased negate": b, "clean swap": c}}
         for arm, b, c in (("none", 50, 60), ("negate", 99, 61))
     ]
+    about = {"model": "small:/out/14-student/model", "data": "world-train", "benchmarks": ["biased", "clean"]}
     found = RecipeFindings(
         trainings={
-            "trainings": {"preset": "demo", "base": [sat[0] | {"arm": "base"}], "sat": sat},
-            "scratch": {"preset": "scratch", "base": [], "sat": sat, "scratch": True},
+            "trainings": about | {"base": [sat[0] | {"arm": "base"}], "sat": sat},
+            "scratch": about | {"base": [], "sat": sat, "scratch": True},
         },
         fits={
             "stats": {
@@ -125,11 +127,11 @@ def test_trainings_and_effects() -> None:
         assert got[model] == {"aro_negate": 99.0, "swap": 61.0}
     assert got["ViT-B/32", "CLIP pretrained"] == {"aro_negate": 50.0, "swap": 60.0}
     assert [row.label for row in fact_rows("sugarcrepe/10", found)] == [
-        "scratch: none, preset scratch",  # the paper refined foils for the trainings from scratch
-        "scratch: negate, preset scratch",
+        "scratch: none, small: student of this run trained on world-train",  # the paper refined foils for these
+        "scratch: negate, small: student of this run trained on world-train",
     ]
     again = [{"arm": "negate", "values": {"biased negate": b, "clean swap": 61}} for b in (95, 97)]  # further seeds
-    seeds = RecipeFindings(trainings={"t": {"preset": "demo", "base": [], "sat": sat + again}})
+    seeds = RecipeFindings(trainings={"t": about | {"base": [], "sat": sat + again}})
     (row,) = (row for row in fact_rows("sugarcrepe/5", seeds) if row.intervals)
     assert row.intervals["aro_negate"] == pytest.approx((92.03, 100.0), abs=0.01)  # 97 ± 4.303 · 2 / √3
     assert rows("hit-or-be-hit/C", found) == {("first model", "grammaticality foil"): {"beta": -0.1, "t": -2.0}}
@@ -204,14 +206,15 @@ def test_a_row_of_table_20_names_who_stands_in_for_whom() -> None:
         ("hf:two", "b", [row("itt", "swap_att", 8, 2)]),  # no CLIP of Table 12
     )
     replaced, swapped = fact_rows("sugarcrepe++/20", RecipeFindings(runs=runs))  # type: ignore[arg-type]
-    assert (replaced.label, dict(replaced.values)) == ("replace on b by lm:x", {"vera": 30.0})
+    assert (replaced.label, dict(replaced.values)) == ("replace by lm:x", {"vera": 30.0})
     # Wilson's intervals of 12 in 30 and 2 in 10, [24.59, 57.68] and [5.67, 50.98], joined by hand (MOVER).
     assert replaced.intervals["vera"] == pytest.approx((19.48, 47.84), abs=0.01)
-    assert swapped.label == "swap on b by blind:grammar, small: student of this run"
+    assert swapped.label == "swap by blind:grammar, small: student of this run"
     assert dict(swapped.values) == {"grammar": 25.0, "clip": 75.0}
     assert swapped.stands_in
     (*_, told) = fill_table(published_table("sugarcrepe++/20"), rows=[swapped]).document()["rows"]
     assert told["difference"]["clip"] is None
+    assert told["model"].endswith("student of this run on b")
 
 
 def test_a_tuned_stand_in_is_named_with_its_interval_and_not_compared() -> None:
@@ -228,6 +231,7 @@ def test_a_tuned_stand_in_is_named_with_its_interval_and_not_compared() -> None:
         "tune-flava": {"model": "hf:/out/21-random-flava/model", "sizes": sizes, "rows": rows},
         "tune-xlm": {
             "model": "open_clip:xlm-roberta-base-ViT-B-32/laion5b_s13b_b90k",
+            "benchmark": "sugarcrepe++",
             "sizes": sizes,
             "rows": rows,
         },

@@ -15,6 +15,7 @@ from creperie.bench.stores import open_store
 from creperie.core.errors import CreperieError
 from creperie.models.choice import read_form
 from creperie.models.generated_choice import GeneratedChooser
+from creperie.models.prompts import prompts_of
 from creperie.models.protocols import Fingerprint, Prompt
 from creperie.scoring.choice import draw_shots
 from creperie.scoring.handle import handle_of
@@ -143,7 +144,7 @@ def test_sensitivity_of_a_habit(bench: Benchmark, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(module, "open_model", lambda *_, **__: Opened)
     found = sensitivity(bench.only(["triple"]), "vlm:x?score=choice")
-    assert {r.prompt for r in found.rows} == {"odd-or-none", "odd-or-none-reworded", "odd-forced"}
+    assert {r.prompt for r in found.rows} == {p.id for p in prompts_of("choice", "odd")}
     by_order = {r.order: r.accuracy for r in found.rows if r.prompt == "odd-forced" and r.subset == "triple"}
     assert by_order == {"NPP": 1, "PNP": 0, "PPN": 0}
     assert found.spread() == {"prompts": 0, "orders": 1, "all": 1}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from creperie.recipes import PlanLine, Recipe, Shortfall, StageResult
 
 
-SHOWN = 2  #: most tables of a stage that are printed in full; others stay in their folder
+SHOWN = 2  #: of a recipe that is no paper's, most tables of a stage that are printed in full
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def cook(
 
     With --engine and --workers, making, validating, auditing and scoring run there.
     """
-    from creperie.recipes import chosen_recipe, default_folder, directions, plan_recipe
+    from creperie.recipes import chosen_recipe, default_folder, directions, main_tables, plan_recipe
     from creperie.recipes import cook as cook_recipe
 
     if recipe == "list":
@@ -77,7 +77,7 @@ def cook(
     }
 
     def show() -> None:
-        show_stages(f"{read.title}, profile {read.profile}", folder, served)
+        show_stages(f"{read.title}, profile {read.profile}", folder, served, main_tables(read.name))
         if claims:
             rows = [[claim.claim, claim.who, claim.numbers, claim.holds] for claim in claims]
             print_table(["what the papers say", "model", "this run", "holds"], rows)
@@ -206,15 +206,18 @@ def _span(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"
 
 
-def show_stages(title: str, folder: Path, served: list[StageResult]) -> None:
+def show_stages(title: str, folder: Path, served: list[StageResult], main: list[str]) -> None:
+    """Print what came of every stage, and the paper's main tables in full; others stay in their folders."""
     say(f"[bold]{title}[/bold]\n")
     rows = [[s.name, s.does, s.state, _span(s.seconds) if s.state == "cooked" else "", _numbers_of(s)] for s in served]
     print_table(["stage", "does", "", "time", "what came of it"], rows, right=["time"])
-    for s in served:
-        if s.does == "table" and s.state in ("cooked", "unchanged") and len(s.summary.get("tables", ())) <= SHOWN:
-            for name in sorted(Path(s.place).glob("*.txt")):
+    written = [s for s in served if s.does == "table" and s.state in ("cooked", "unchanged")]
+    few = [key for s in written for key in s.summary["tables"] if len(s.summary["tables"]) <= SHOWN]
+    for key in main or few:
+        for s in written:
+            if key in s.summary["tables"]:
                 echo()
-                sys.stdout.write(name.read_text(encoding="utf-8"))
+                sys.stdout.write((Path(s.place) / f"{key.replace('/', '-')}.txt").read_text(encoding="utf-8"))
     say(f"\nEverything is in {folder}.")
 
 

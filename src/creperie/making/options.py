@@ -45,6 +45,12 @@ class MakerOptions:
     prompts: str = option(
         "", "llm: makers: prompt files of your own, in place of those of the same name.", metavar="DIR"
     )
+    duplicates: str = option(
+        "context",
+        "llm:paraphrase, when the model repeats the caption: ask again with the answer in the context (SugarCrepe++), "
+        "or ask the first question again.",
+        choices=("context", "again"),
+    )
     evidence: str = option(
         "likely",
         "mine:twins, mine:scenes: the evidence required that a caption is false of the other image.",

@@ -57,6 +57,7 @@ from creperie.models.pixels import pixels_of as pixels_of
 from creperie.models.prompts import PromptText as PromptText
 from creperie.models.prompts import find_prompt as find_prompt
 from creperie.models.prompts import prompt_files as prompt_files
+from creperie.models.prompts import prompt_name as prompt_name
 from creperie.models.prompts import prompts_of as prompts_of
 from creperie.models.prompts import with_prompts as with_prompts
 from creperie.models.protocols import Fingerprint as Fingerprint
@@ -75,6 +76,7 @@ from creperie.models.protocols import Tokens as Tokens
 from creperie.models.registry import check_uri as check_uri
 from creperie.models.registry import load_model as load_model
 from creperie.models.registry import load_plain as load_plain
+from creperie.models.registry import missing_packages as missing_packages
 from creperie.models.registry import model_plugins as model_plugins
 from creperie.models.tokens import CaptionTokenizer as CaptionTokenizer
 from creperie.models.tokens import fitting_context as fitting_context

@@ -111,7 +111,8 @@ def check_uri(uri: str) -> None:
         read_options(parsed.options, kind.options, where=uri)
     elif parsed.kind not in OWN_KINDS and parsed.kind not in model_plugins():
         raise unknown("model kind", parsed.kind, [*KINDS, *model_plugins()], where=uri)
-    _check_packages(parsed, kind.extra if kind else "models")
+    for package, extra in missing_packages(parsed):
+        raise missing_extra(package, extra)
     _check_place(parsed, uri)
 
 
@@ -120,17 +121,15 @@ def _packages(name: str) -> Sequence[str]:
     return kind.packages if kind else ()
 
 
-def _check_packages(uri: ModelURI, extra: str) -> None:
+def missing_packages(uri: ModelURI) -> list[tuple[str, str]]:
+    """Return the Python packages that a model needs and that are not installed, with the extra that installs each."""
+    kind = KINDS.get(uri.kind)
+    wanted, extra = _packages(uri.kind), kind.extra if kind else "models"
     if uri.name == "pkg:pocketsphinx":
-        wanted: Sequence[str] = ["pocketsphinx"]
-        extra = "lang"
+        wanted, extra = ["pocketsphinx"], "lang"
     elif uri.kind == "st" and uri.options.get("backend") == "onnx":
         wanted, extra = ["onnxruntime", "transformers"], "onnx"
-    else:
-        wanted = _packages(uri.kind)
-    for package in wanted:
-        if find_spec(package) is None:
-            raise missing_extra(package, extra)
+    return [(package, extra) for package in wanted if find_spec(package) is None]
 
 
 def _check_place(uri: ModelURI, text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,10 +14,14 @@ from creperie.metrics import wilson
 from creperie.recipes.figure_prompts import papers
 from creperie.recipes.kitchen import RECORD, read_card
 from creperie.reporting import model_label
+from creperie.training import STUDY_FILE, seed_interval
 
 ORDER = "order.json"  #: the file that the probe of word order writes
 SHUFFLED = "shuffled captions score below true ones"
 LOWERED = "refinement lowers what its attackers get"
+SHRINK = "gains from foils in training shrink on honest foils"
+MATCHED = {"replace": "replace", "swap": "swap", "negate": "add"}  #: foils in training → the honest ones of their form
+BLIND = ("blind:", "lm:")  #: kinds of models that see no image
 
 
 Holds = Literal["yes", "no", "not shown"]  #: "not shown": the intervals allow both
@@ -44,9 +48,16 @@ def directions(folder: Path) -> list[Direction]:
     claims = [
         Direction(card["recipe"], card["profile"], stage.name.partition("-")[2], claim, who, numbers, holds)
         for stage in stages
-        for claim, who, numbers, holds in (*_orders(stage), *_refinements(stage), *_columns(stage, card["recipe"]))
+        for claim, who, numbers, holds in _claims(stage, card["recipe"])
     ]
     return list({(c.claim, c.who, c.numbers): c for c in claims}.values())  # two stages may fill the same table
+
+
+def _claims(stage: Path, recipe: str) -> Iterator[Claim]:
+    yield from _orders(stage)
+    yield from _refinements(stage)
+    yield from _gains(stage)
+    yield from _columns(stage, recipe)
 
 
 def _orders(stage: Path) -> Iterator[Claim]:
@@ -79,13 +90,90 @@ def _refinements(stage: Path) -> Iterator[Claim]:
             yield LOWERED, name, f"mean of subsets {percent(before)} % → {percent(after)} %", "yes" if nearer else "no"
 
 
+def _gains(stage: Path) -> Iterator[Claim]:
+    """Yield one claim per type of foils in training (SugarCrepe, Table 5): what they gain over the training without
+    foils, on rule-made foils of the same type and on honest ones.
+    """
+    document = read_json(stage / STUDY_FILE) if (stage / STUDY_FILE).is_file() else {}
+    for arm, honest in MATCHED.items() if "sizes" in document else ():
+        columns = (f"biased {arm}", f"clean {honest}")
+        if not {*columns} <= set(document["columns"]) or not any(exam["arm"] == arm for exam in document["sat"]):
+            continue
+        gains = [[exam["values"][c] - plain["values"][c] for c in columns] for exam, plain in _paired(document, arm)]
+        shares = [exam["values"][c] for pair in _paired(document, arm)[:1] for exam in pair for c in columns]
+        sizes = [document["sizes"][c] for c in columns] * 2
+        apart, low, high = seed_interval([biased - clean for biased, clean in gains])
+        seeds = max(apart - low, high - apart) if len(gains) > 2 else 0.0
+        spread = math.sqrt(sum(plain_variance(share / 100, n) for share, n in zip(shares, sizes, strict=True)))
+        half = math.hypot(seeds, 196 * spread)
+        means = [sum(own) / len(own) for own in zip(*gains, strict=True)]
+        names = [f"{name} {column.split()[1]}" for name, column in zip(document["benchmarks"], columns, strict=True)]
+        told = " and ".join(f"{mean:+.1f} on {name}" for mean, name in zip(means, names, strict=True))
+        numbers = f"{told.replace('-', '−')}; {apart:.1f} [{apart - half:.1f}, {apart + half:.1f}] apart"
+        who = f"{model_label(document['model'])}, trained with {arm} foils"
+        yield SHRINK, who, numbers, "yes" if apart > half else "no" if apart < -half else "not shown"
+
+
+def _paired(document: Mapping[str, Any], arm: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Return the exams of an arm, each with that of the same seed without foils."""
+    plain = {exam["seed"]: exam for exam in document["sat"] if exam["arm"] == "none"}
+    return [(exam, plain[exam["seed"]]) for exam in document["sat"] if exam["arm"] == arm and exam["seed"] in plain]
+
+
+def plain_variance(share: float, n: int) -> float:
+    """Return the variance of a share of n items, after Agresti and Coull, so that none of n is not certain.
+
+    >>> plain_variance(0.5, 96), plain_variance(1.0, 96) > 0
+    (0.0025, True)
+    """
+    nearer = (share * n + 2) / (n + 4)
+    return nearer * (1 - nearer) / (n + 4)
+
+
+def _blind(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[Claim]:
+    """Yield one claim about all columns of a table: whether the best blind model is ahead of the best one that sees."""
+    ahead, clear, behind, both = 0, 0, 0, 0
+    for column in columns:
+        cells = {True: [row for row in rows if _is_blind(row)], False: [row for row in rows if not _is_blind(row)]}
+        own = [[row for row in some if row.get(column) is not None] for some in cells.values()]
+        if not all(own):
+            continue
+        blind, seeing = (max(some, key=lambda row: float(row[column])) for some in own)
+        both += 1
+        ahead += blind[column] > seeing[column]
+        clear += _end(blind, "low", column) > _end(seeing, "high", column)
+        behind += _end(blind, "high", column) < _end(seeing, "low", column)
+    who = "the best blind model against the best that sees"
+    if both:
+        numbers = (
+            f"ahead in {ahead} of {both} columns, beyond both intervals in {clear}, behind beyond them in {behind}"
+        )
+        yield claim["says"], who, numbers, "yes" if 2 * clear > both else "no" if 2 * behind > both else "not shown"
+    elif any(map(_is_blind, rows)):
+        yield claim["says"], who, "no image-text model was scored on these benchmarks", "not shown"
+
+
+def _is_blind(row: Mapping[str, Any]) -> bool:
+    return str(row["uri"]).startswith(BLIND)
+
+
+def _end(row: Mapping[str, Any], end: str, column: str) -> float:
+    """Return the end of a cell's interval; the value itself if it has none."""
+    value = row[end].get(column)
+    return float(row[column] if value is None or math.isnan(value) else value)
+
+
 def _columns(stage: Path, recipe: str) -> Iterator[Claim]:
     """Yield, for each table row from a run, whether one column is below another as it is in the paper."""
     claims = [(p["name"], claim) for p in papers() if p["recipe"] == recipe for claim in p.get("claims", ())]
     for name, claim in claims:
         file = stage / f"{name}-{claim['table']}.json"
-        rows = read_json(file)["rows"] if file.is_file() else ()
-        for row in (row for row in rows if row["source"] == "run"):
+        document = read_json(file) if file.is_file() else {"rows": (), "columns": ()}
+        rows = [row for row in document["rows"] if row["source"] == "run"]
+        if claim.get("blind"):
+            yield from _blind(claim, rows, [column["name"] for column in document["columns"]])
+            continue
+        for row in rows:
             lower, higher = _cell(row, claim["lower"]), _cell(row, claim["higher"])
             if lower and higher:
                 below, above = lower[2] < higher[1], higher[2] < lower[1]

@@ -1,12 +1,15 @@
-"""The papers' own prompts, which are not part of creperie: the user gives them in one TOML file, by figure.
+"""The papers' own prompts, which are not part of creperie: the user gives them in one TOML file, by figure or table.
 
     ["sugarcrepe++ figure 3".paraphrase]
     rules = ["…"]
 
-    ["sugarcrepe++ figure 7".odd-forced]
+    ["sugarcrepe++ table 17".match-1]
+    text = "… {caption} …"
+
+    [odd-which]
     text = "… {options} …"
 
-The keys of a figure's prompt replace the same keys of the prompt of this name that comes with creperie.
+The keys of a prompt replace the same keys of the prompt of this name that comes with creperie. The name alone will do.
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from creperie.core import cache_home, packaged_toml, parse_toml, read_text, unknown, write_text
+from creperie.core import DataError, cache_home, packaged_toml, parse_toml, read_text, unknown, write_text
 from creperie.making import template_names
 from creperie.models import find_prompt
+from creperie.reporting import published_tables
 
 
 def papers() -> list[dict[str, Any]]:
@@ -28,24 +32,44 @@ def papers() -> list[dict[str, Any]]:
     return packaged_toml("creperie.recipes", "cookbook", "papers.toml")["paper"]
 
 
-def prompt_figures() -> dict[str, tuple[str, ...]]:
-    """Return the figures that print prompts, each with the names of these prompts in creperie."""
-    entries = ((paper["name"], entry) for paper in papers() for entry in paper["figures"])
-    return {f"{name} figure {e['number']}": tuple(e["prompts"]) for name, e in entries if "prompts" in e}
+def main_tables(recipe: str) -> list[str]:
+    """Return the keys of the main tables of a recipe's paper, in the paper's order; none for a recipe of one's own.
+
+    >>> main_tables("sugarcrepe")
+    ['sugarcrepe/4', 'sugarcrepe/5', 'sugarcrepe/6']
+    """
+    return [f"{paper['name']}/{number}" for paper in papers() if paper["recipe"] == recipe for number in paper["main"]]
 
 
-def read_figures(file: Path) -> tuple[Path, tuple[str, ...]]:
-    """Write prompt files from a file of figures; return their folder and the names of the figures in the file."""
+def prompt_places() -> dict[str, tuple[str, ...]]:
+    """Return the figures and tables of the papers that depend on prompts, each with their names in creperie."""
+    places = {
+        f"{paper['name']} {kind} {entry['number']}": tuple(entry["prompts"])
+        for paper in papers()
+        for kind in ("figure", "table")
+        for entry in paper[f"{kind}s"]
+        if "prompts" in entry
+    }
+    return places | {f"{t.paper} table {t.number}": t.prompts for t in published_tables() if t.prompts}
+
+
+def read_prompt_file(file: Path) -> tuple[Path, tuple[str, ...]]:
+    """Write prompt files from a file of the papers' prompts; return their folder and the names of the prompts in it."""
     text = read_text(file)
-    document = parse_toml(text, file)
-    known = prompt_figures()
+    known = prompt_places()
+    names = {name for own in known.values() for name in own}
     given: dict[str, dict[str, Any]] = {}
-    for figure, prompts in document.items():
-        if figure not in known:
-            raise unknown("figure", figure, known, where=file)
-        for name, parts in prompts.items() if isinstance(prompts, dict) else ():
-            if name not in known[figure]:
-                raise unknown("prompt", name, known[figure], where=f"{file}: {figure}")
+    for place, prompts in parse_toml(text, file).items():
+        if place not in known and place not in names:
+            raise unknown("figure, table or prompt", place, [*known, *names], where=file)
+        own = {place: prompts} if place in names else prompts
+        for name, parts in own.items() if isinstance(own, dict) else ():
+            if name not in names or name not in known.get(place, names):
+                raise unknown("prompt", name, known[place], where=f"{file}: {place}")
+            if not isinstance(parts, dict):
+                raise DataError(
+                    "is not a prompt: its keys are missing", where=f"{file}: {name}", hint='write text = "…"'
+                )
             given.setdefault(name, {}).update(parts)
     folder = cache_home() / "prompts" / hashlib.sha256(text.encode()).hexdigest()[:16]
     asked: dict[str, list[dict[str, Any]]] = {}
@@ -58,7 +82,7 @@ def read_figures(file: Path) -> tuple[Path, tuple[str, ...]]:
             asked.setdefault(prompt.kind, []).append({k: v for k, v in asdict(prompt).items() if v} | parts)
     for kind, records in asked.items():
         write_text(folder / f"{kind}.toml", _toml_lines({"prompt": records}))
-    return folder, tuple(document)
+    return folder, tuple(given)
 
 
 def _toml_lines(document: Mapping[str, Any]) -> str:

@@ -140,7 +140,7 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 
 def _claim(out: Path, recipe: Recipe) -> None:
-    mine = {"recipe": recipe.name, "profile": recipe.profile, "title": recipe.title, "figures": recipe.figures}
+    mine = {"recipe": recipe.name, "profile": recipe.profile, "title": recipe.title, "prompts": recipe.prompts}
     stages = [folder_of(out, number, stage).name for number, stage in enumerate(recipe.stages, 1)]
     earlier = read_json(out / CARD).get("places", ()) if (out / CARD).is_file() else ()
     places = sorted({str(out), str(out.absolute()), *earlier})  # as the folder may be spelled in files of this run

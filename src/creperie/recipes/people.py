@@ -225,8 +225,10 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
     document = {**done.document, "scripted": job.option("scripted"), "sources": names}
     runs = list(done.runs)
     if job.option("scripted"):
+        runs = _renamed(runs, document["annotators"])
         document = _by_scripts(document)
-        runs = [run for run in runs if run.model.endswith("/everybody")]
+        results = [{"run": run.name, "model": run.model, **result} for run in runs for result in run.results]
+        document |= {"runs": [run.name for run in runs], "results": results} if runs else {}
     write_json(job.out / PEOPLE, document)
     for run in runs:
         people = {**run.document["people"], "scripted": job.option("scripted")}
@@ -234,6 +236,20 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
     counts = {"items": len(judged), "removed": len(bench) - len(judged), "subsets": judged.subsets}
     shown = ("task", "annotators", "answers", "alpha", "fates", "scripted")
     return counts | {name: document[name] for name in shown if name in document}
+
+
+def _renamed(runs: Sequence[Run], annotators: Sequence[str]) -> list[Run]:
+    """Return the runs of scripted annotators, numbered by their answers: pseudonyms differ from run to run."""
+    own = {name: run for name in annotators for run in runs if run.model.endswith(f"/{name}")}
+    renamed = [run for run in runs if run not in own.values()]
+    for n, name in enumerate(sorted(own, key=lambda name: own[name].document["model"]["fingerprint"]["weights"]), 1):
+        document, script = own[name].document, f"script-{n}"
+        uri = own[name].model.removesuffix(name) + script
+        fingerprint = {**document["model"]["fingerprint"], "uri": uri}
+        model = {**document["model"], "uri": uri, "fingerprint": fingerprint}
+        changed = {"name": document["name"].replace(f"-{name}.", f"-{script}."), "model": model}
+        renamed.append(Run({**document, **changed}, own[name].table))
+    return renamed
 
 
 def _by_scripts(about: Mapping[str, Any]) -> dict[str, Any]:

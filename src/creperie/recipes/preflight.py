@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,11 +15,10 @@ from creperie.core import CreperieError, MissingExtraError, Progress, UsageError
 from creperie.engine import Engine
 from creperie.recipes.forecast import PlanLine, plan_recipe
 from creperie.recipes.kitchen import StageResult, Tell, run_stages
-from creperie.recipes.recipe import Recipe, find_recipe, read_recipe
+from creperie.recipes.recipe import Recipe, RecipeStage, find_recipe, read_recipe
 from creperie.recipes.steps import models_of
 
-PARSING = ("rules", "grammar", "content")  #: families of makers that parse captions
-INSTALL = "pip install 'creperie[all]'"
+PARSING = ("spacy", "lemminflect", "wordfreq", "rapidfuzz")  #: packages of makers that parse captions
 ITEM_BYTES = 4_000  #: bytes on disk per item, with its scores and candidates
 SMALL = 64 << 20  #: bytes below which disk space is not checked
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -53,23 +52,73 @@ def _of_stage(line: PlanLine) -> Iterator[Shortfall]:
         yield Shortfall(stage.name, "data", f"{images}: there is no such images folder or file", hint)
     for uri in models_of(stage.options):
         yield from _of_model(stage.name, uri)
-    parsed = any(maker.startswith(PARSING) for maker in stage.options.get("makers", ()))
-    for module in (*stage.step.packages, *(("spacy",) if parsed else ())):
+    for module in _modules(stage):
         if find_spec(module) is None:
-            yield Shortfall(stage.name, "package", f"the Python package {module!r} is not installed", INSTALL)
+            yield _absent(stage.name, module)
+    for work in _tools(stage):
+        try:
+            work()
+        except CreperieError as e:
+            yield Shortfall(stage.name, "package", e.what, e.hint)
+
+
+def _absent(stage: str, module: str, extra: str = "all") -> Shortfall:
+    return Shortfall(
+        stage, "package", f"the Python package {module!r} is not installed", f"pip install 'creperie[{extra}]'"
+    )
+
+
+def _modules(stage: RecipeStage) -> Iterator[str]:
+    """Yield the Python packages that a stage imports, besides those of its models."""
+    from creperie.auditing import entry_of
+
+    yield from stage.step.packages
+    if any("parser" in needs for needs in _makers_need(stage)):
+        yield from PARSING
+    if stage.options.get("scripted"):
+        yield "httpx"
+    if "lora" in stage.options.get("ways", ()):
+        yield "peft"
+    for name in (*stage.options.get("attackers", ()), *stage.options.get("held_out", ())):
+        entry = entry_of(name)
+        if entry.needs and not entry.model:  # a model of its own is checked as a model
+            yield entry.needs.partition("|")[0]
+
+
+def _makers_need(stage: RecipeStage) -> list[str]:
+    from creperie.making import MAKERS
+
+    return [MAKERS[maker].needs for maker in stage.options.get("makers", ()) if maker in MAKERS]
+
+
+def _tools(stage: RecipeStage) -> Iterator[Callable[[], object]]:
+    """Yield functions that open what a stage needs besides Python packages, and raise an error if it is missing."""
+    from creperie.lang import default_parser, open_wordnet, parse_linkage
+
+    needs = " ".join(_makers_need(stage))
+    if "parser" in needs and not stage.options.get("parser") and find_spec("spacy"):
+        yield default_parser
+    if "WordNet" in needs:
+        yield open_wordnet
+    checked = (*stage.options.get("attackers", ()), *stage.options.get("held_out", ()))
+    if "blind:grammar" in models_of(stage.options) or ("grammar" in checked and not stage.options.get("grammar")):
+        yield lambda: parse_linkage("")
 
 
 def _of_model(stage: str, uri: str) -> Iterator[Shortfall]:
     """Yield what is missing for a model: a valid name, packages, API key or weights. The model is not loaded."""
-    from creperie.models import check_uri, parse_uri
+    from creperie.models import check_uri, missing_packages, parse_uri
 
     try:
         check_uri(uri)
-    except CreperieError as e:
-        absent = isinstance(e, MissingExtraError)
-        yield Shortfall(stage, "package" if absent else "model", str(e))
+    except MissingExtraError as e:
+        absent = missing_packages(parse_uri(uri))
+        yield from (_absent(stage, package, extra) for package, extra in absent)
         if not absent:
-            return
+            yield Shortfall(stage, "package", e.what, e.hint)
+    except CreperieError as e:
+        yield Shortfall(stage, "model", str(e))
+        return
     parsed = parse_uri(uri)
     if parsed.name.startswith("pkg:"):
         return
@@ -104,7 +153,7 @@ def _of_machine(lines: Sequence[PlanLine], out: Path) -> Iterator[Shortfall]:
         yield Shortfall("", "disk", text, "choose another --out")
 
 
-NAMED = 4  #: number of missing requirements that an error names before it counts the rest
+NAMED = 4  #: number of missing requirements, besides packages, that an error names before it counts the rest
 
 
 def cook(
@@ -138,8 +187,10 @@ def refuse_gaps(shortfalls: list[Shortfall], recipe: Recipe) -> None:
     gaps = [short for short in shortfalls if short.blocks]
     if not gaps:
         return
-    named = [f"{s.stage + ': ' if s.stage else ''}{s.message}" for s in gaps[:NAMED]]
-    more = f"; and {len(gaps) - NAMED} more (--plan lists them)" if len(gaps) > NAMED else ""
+    packages = [short for short in gaps if short.kind == "package"]  # all of them are named
+    others = [short for short in gaps if short.kind != "package"]
+    named = [f"{s.stage + ': ' if s.stage else ''}{s.message}" for s in (*packages, *others[:NAMED])]
+    more = f"; and {len(others) - NAMED} more (--plan lists them)" if len(others) > NAMED else ""
     what = f"{len(gaps)} {'requirement is' if len(gaps) == 1 else 'requirements are'} missing: {'; '.join(named)}{more}"
-    hint = gaps[0].hint or "see `creperie cook RECIPE --plan`"
+    hint = (packages or gaps)[0].hint or "see `creperie cook RECIPE --plan`"
     raise UsageError(what, where=f"{recipe.name}, profile {recipe.profile}", hint=hint)

@@ -36,7 +36,7 @@ class CookOptions:
         (), "Take a stage's output from a folder or BENCH.", metavar="STAGE=PLACE", whole=True
     )
     prompts: str = option(
-        "", "Prompts of your own: a folder of prompt files, or one file by figures of the papers.", metavar="DIR|FILE"
+        "", "Prompts of your own: a folder of prompt files, or one file of the papers' prompts.", metavar="DIR|FILE"
     )
 
 
@@ -66,7 +66,7 @@ class Recipe:
     file: str
     stages: tuple[RecipeStage, ...]
     about: str = ""
-    figures: tuple[str, ...] = ()  #: figures of the papers whose prompts the user gave
+    prompts: tuple[str, ...] = ()  #: names of the papers' prompts whose wording the user gave
 
 
 def list_recipes() -> dict[str, Path]:
@@ -97,15 +97,15 @@ def chosen_recipe(name: str, options: CookOptions) -> Recipe:
     recipe = read_recipe(file, options.profile, changes, data)
     if not options.prompts:
         return recipe
-    folder, figures = Path(options.prompts), tuple[str, ...]()
+    folder, given = Path(options.prompts), tuple[str, ...]()
     if folder.is_file():
-        from creperie.recipes.figure_prompts import read_figures
+        from creperie.recipes.figure_prompts import read_prompt_file
 
-        folder, figures = read_figures(folder)
+        folder, given = read_prompt_file(folder)
     elif not folder.is_dir():
         raise UsageError("expected a folder or a file of prompts", where=f"--prompts {options.prompts}")
     own = {f"{s.name}.prompts": str(folder.absolute()) for s in recipe.stages if "prompts" in s.options}
-    return replace(read_recipe(file, options.profile, own | changes, data), figures=figures)
+    return replace(read_recipe(file, options.profile, own | changes, data), prompts=given)
 
 
 def read_recipe(

@@ -17,7 +17,7 @@ from typing import Any
 
 from creperie.core import DataError, __version__, read_json
 from creperie.recipes.claims import Direction
-from creperie.recipes.figure_prompts import papers, prompt_figures
+from creperie.recipes.figure_prompts import papers
 from creperie.recipes.kitchen import RECORD, read_card
 from creperie.reporting import PublishedTable, published_tables
 
@@ -65,7 +65,7 @@ class _RunOutput:
     tables: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     figures: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
-    worded: set[str] = field(default_factory=set)  #: figures whose prompts were given in the paper's wording
+    worded: set[str] = field(default_factory=set)  #: prompts that were given in the paper's wording
 
 
 def paper_status(folders: Sequence[Path]) -> list[PaperPart]:
@@ -91,7 +91,7 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
     for folder in folders:
         card = read_card(folder)
         own = made.setdefault(card["recipe"], _RunOutput())
-        own.worded |= set(card.get("figures", ()))
+        own.worded |= set(card.get("prompts", ()))
         for stage in sorted(folder.glob(f"*/{RECORD}")):
             if stage.parent.name not in card.get("stages", [stage.parent.name]):
                 continue  # from an earlier version of the recipe
@@ -120,14 +120,13 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
         needs=entry.get("needs", ""),
         printed=printed,
         missing=tuple(model for model in absent if model not in ANSWERED and not model.endswith("-shot")),
-        prompts=_own_words(entry, own),
+        prompts=_own_words(table.prompts or entry.get("prompts", ()), own),
     )
 
 
-def _own_words(entry: Mapping[str, Any], own: _RunOutput) -> tuple[str, ...]:
+def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
     """Return the prompts of a table or figure that were used in creperie's wording."""
-    given = {name for figure, names in prompt_figures().items() if figure in own.worded for name in names}
-    return tuple(name for name in entry.get("prompts", ()) if name not in given)
+    return tuple(name for name in prompts if name not in own.worded)
 
 
 def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
@@ -162,7 +161,7 @@ def _described(paper: Mapping[str, Any], kind: str, entry: Mapping[str, Any], ow
     prompts = entry.get("prompts", ())
     command = f"creperie prompts show {prompts[0]}" if prompts else entry.get("shown_by", "")
     about = (paper["name"], kind, entry["number"], entry["what"], SHOWN if command else NOTHING, command)
-    return PaperPart(*about, why=entry.get("none", ""), prompts=_own_words(entry, own))
+    return PaperPart(*about, why=entry.get("none", ""), prompts=_own_words(prompts, own))
 
 
 def run_shown(parts: Sequence[PaperPart]) -> list[str]:
@@ -206,7 +205,7 @@ def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command
         "`creperie cook RECIPE` makes the tables; `--profile local --data DIR` computes on the published items.",
         "*Computed* counts the numbers of the paper's model on its items; *stand-ins* are rows of other models or",
         "items, named and not compared; *missing* are models that no URI loads; *our prompts* are rows in creperie's",
-        "words (`--prompts FILE` takes the paper's, by figure). `creperie cook status --json` has every row and cell.",
+        "words (`--prompts FILE` takes the paper's, by name). `creperie cook status --json` has every row and cell.",
         "",
     ]
     for paper in dict.fromkeys(p.paper for p in parts):

@@ -85,11 +85,15 @@ def run_trainings(job: StageJob) -> dict[str, Any]:
     attackers, bins = tuple(job.option("attackers")), job.option("bins") or None
     refinement = FoilRefinement(attackers, bins, job.settings(AttackerModels))
     data, biased, clean = (load(place) for place in job.inputs[:3])
-    question = StudyQuestion(_model(job, 3), data, biased, clean, settings, refinement=refinement)
+    model = _model(job, 3)
+    question = StudyQuestion(model, data, biased, clean, settings, refinement=refinement)
     how: dict[str, Any] = {"seeds": tuple(range(options.seeds)), "arms": options.arms, "device": options.device}
     study = study_of(question, job.work / "study", progress=job.progress, **how)
     document = write_study(study, job.out)
-    write_json(job.out / STUDY_FILE, without_seconds(document))
+    tests = {"biased": biased, "clean": clean}
+    sizes = {f"{which} {name}": n for which, bench in tests.items() for name, n in bench.subsets.items()}
+    about = {"model": model, "data": data.name, "benchmarks": [biased.name, clean.name], "sizes": sizes}
+    write_json(job.out / STUDY_FILE, without_seconds(document) | about)
     return {"trainings": len(study.sat), "arms": list(study.done), "finished": document["finished"]}
 
 

@@ -5,6 +5,7 @@ from creperie.training.findings import GRID as GRID
 from creperie.training.findings import ExamResult as ExamResult
 from creperie.training.findings import TrainingStudy as TrainingStudy
 from creperie.training.findings import read_study as read_study
+from creperie.training.findings import seed_interval as seed_interval
 from creperie.training.findings import seed_share_interval as seed_share_interval
 from creperie.training.fit import train as train
 from creperie.training.loop import Trained as Trained

@@ -30,6 +30,7 @@ class Ask:
     seed: int = 0
     temperature: float | None = None  #: if not the step's temperature
     objection: Callable[[Given, Fields], str] | None = None
+    context: tuple[tuple[str, str], ...] = ()  #: (role, text) of what was said after the question, before it is asked
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class PendingQuestion:
 
     def prompt(self) -> Prompt:
         step = self.ask.step
-        messages: list[tuple[str, str]] = [("user", step.text(self.ask.given))]
+        messages: list[tuple[str, str]] = [("user", step.text(self.ask.given)), *self.ask.context]
         if self.tries:
             quoted = self.text[:MOST_QUOTED] if self.text.strip() else "(nothing)"
             messages += [("assistant", quoted), ("user", _note(self.why, step))]

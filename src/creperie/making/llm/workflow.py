@@ -107,6 +107,7 @@ def _lacks_the_new(given: Given, fields: Fields) -> str:
 LEAST_SHARED = 3  #: minimum number of words shared with the first positive; below, the output is superfluous
 #: temperatures as published: greedy first, 0.4 after a guard, 1.0 after the validator
 AFTER_GUARD, AFTER_VALIDATOR = 0.4, 1.0
+AGAIN = "That is the caption itself. Word it differently."  #: for prompt files that do not say it
 
 
 def is_duplicate(first: str, second: str) -> bool:
@@ -139,6 +140,9 @@ def guard(first: str, second: str) -> str:
 def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Proposal]:
     """Run SugarCrepe++'s Algorithms 1 and 2, for a bounded number of rounds, and return the proposal. It contains every
     refused attempt with the reason, and the validator's corrections as alternatives.
+
+    After a duplicate, Algorithm 1 asks M{P1; P2}: the first question with the answer behind it. With
+    `duplicates="again"` it asks M{P1} there too, as after superfluous output and after the validator's no.
     """
     rng = dice_for(maker.options.seed, maker.name, source.id)
     kept: list[Candidate] = []
@@ -161,7 +165,9 @@ def second_positive(maker: LLMMaker, source: SourceCaption) -> Conversation[Prop
             kept.append(maker.candidate(source, text, "positive", plan))
             break
         kept.append(maker.candidate(source, text, "positive", plan, refused=reason))
-        ask = replace(ask, seed=rng.randrange(2**31), temperature=temperature)  # ask M{P1} again, as published
+        repeated = is_duplicate(source.text, text) and maker.options.duplicates == "context"
+        said = (("assistant", reply.text), ("user", maker.template.again or AGAIN)) if repeated else ()
+        ask = replace(ask, seed=rng.randrange(2**31), temperature=temperature, context=said)
     return Proposal(kept, calls=calls)
 
 

@@ -88,12 +88,12 @@ def built_in() -> Mapping[str, PromptText]:
 
 
 def prompts_of(kind: str, asks: str = "") -> list[PromptText]:
-    """Return the built-in prompts of a kind, in the order of their files.
+    """Return the built-in prompts of a kind, or of all if it is empty, in the order of their files.
 
     >>> [p.id for p in prompts_of("choice", "odd")]
-    ['odd-or-none', 'odd-or-none-reworded', 'odd-forced']
+    ['odd-or-none', 'odd-or-none-reworded', 'odd-forced', 'odd-few-shot', 'odd-which']
     """
-    return [p for p in built_in().values() if p.kind == kind and asks in ("", p.asks)]
+    return [p for p in built_in().values() if kind in ("", p.kind) and asks in ("", p.asks)]
 
 
 def find_prompt(name: str | None, kind: str, *, default: str = "", where: str = "") -> PromptText:
@@ -130,18 +130,29 @@ def prompt_files(folder: str | Path) -> list[Path]:
 
 
 def with_prompts(uri: str, folder: str | Path) -> str:
-    """Return a model URI that takes its prompts from a folder; unchanged if it uses no prompt, or one from a file.
-
-    >>> with_prompts("vlm:x?score=choice&prompt=odd-forced", "/my"), with_prompts("hf:x", "/my")
-    ('vlm:x?score=choice&prompt=%2Fmy%2F%23odd-forced', 'hf:x')
+    """Return a model URI that takes its prompt from a folder; unchanged if it uses no prompt, one from a file, or one
+    that the folder does not have. `prompt_name` finds the name again.
     """
     parsed = parse_uri(uri)
     way = parsed.options.get("score", "visualgpt" if parsed.kind == "vlm" else "")
     prompt = parsed.options.get("prompt", "")
     if parsed.kind not in ("vlm", "api") or way in ("", "likelihood") or "/" in prompt or ".toml" in prompt:
         return uri
+    if prompt and not any(prompt in read_prompts(file) for file in prompt_files(folder)):
+        return uri
     place = f"{Path(folder).expanduser().absolute()}/" + (f"#{prompt}" if prompt else "")
     return str(ModelURI(parsed.kind, parsed.name, {**parsed.options, "prompt": place}))
+
+
+def prompt_name(uri: ModelURI) -> tuple[str, bool]:
+    """Return the name of a model's prompt, empty if the URI names none, and whether its text is the user's.
+
+    >>> prompt_name(parse_uri("vlm:x?score=choice&prompt=%2Fmy%2F%23odd-forced"))
+    ('odd-forced', True)
+    """
+    place, mark, name = uri.options.get("prompt", "").partition("#")
+    own = bool(mark) or "/" in place or place.endswith(".toml")
+    return (name if mark else place), own
 
 
 def read_prompts(path: str | Path) -> dict[str, PromptText]:

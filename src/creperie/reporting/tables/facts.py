@@ -31,6 +31,8 @@ KINDS = {"replace": "Replace", "swap": "Swap", "negate / add": "Negate / Add"}
 BRANCHES: dict[str, str] = _NAMES["branches"]
 ARM_ROWS: dict[str, dict[str, str]] = _NAMES["arm_rows"]  #: by the paper's model: from scratch RN50, tuned ViT-B/32
 REFINED_ROWS: dict[str, str] = _NAMES["refined_rows"]
+#: what the paper's trainings of Tables 5 and 10 start from
+STARTS = {"RN50": ("open_clip:RN50/random",), "ViT-B/32": model_uris("CLIP pretrained", "ViT-B/32")}
 WAYS = {"frozen": "frozen", "full": "fine-tuned", "lora": "LoRA"}
 TUNED = {"flava": "FLAVA", "xlm": "XLM-RoBERTa-ViT-B/32"}  #: part of a model's name → its group in the table
 ANALYSES = {"active or passive": "first model", "alike or different": "second model"}
@@ -45,9 +47,9 @@ class FactRow:
     group: str
     values: Mapping[str, float]
     n: Mapping[str, int] = field(default_factory=dict)
-    benchmarks: tuple[str, ...] = ()  #: whose items were counted
+    benchmarks: tuple[str, ...] = ()  #: whose items were used; the row is compared only if all are the paper's
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    stands_in: bool = False  #: another model or other items than the printed row's: never compared with it
+    stands_in: bool = False  #: another model than the printed row's, or a script: never compared with it
 
 
 @dataclass(frozen=True)
@@ -94,24 +96,32 @@ def _sugarcrepe_4(findings: RecipeFindings) -> list[FactRow]:
                 n = dict.fromkeys(values, int(row["n"]))
                 intervals = _share_intervals({"better": values["better"]}, n)
                 group = KINDS[row["kind"]]
-                rows.append(FactRow(label, SCORES[row["attacker"]], group, values, n, intervals=intervals))
+                benches = (document["first"], document["second"])
+                rows.append(FactRow(label, SCORES[row["attacker"]], group, values, n, benches, intervals))
     return rows
 
 
 def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
-    """Return GPT-4V's rows from the answers that SugarCrepe's authors released: means of both caption orders."""
-    return [
-        FactRow(
-            f"{stage}: released answers",
-            d["model"],
-            "OpenAI",
-            d["values"],
-            d["n"],
-            ("sugarcrepe",),
-            _share_intervals(d["values"], d["n"]),
-        )
-        for stage, d in findings.answers.items()
-    ]
+    """Return GPT-4V's rows from the answers that SugarCrepe's authors released: means of both caption orders, and their
+    mean over the subsets if all are there.
+    """
+    rows = []
+    subsets = {s for c in published_table("sugarcrepe/6").columns for s in c.subsets if c.measured}
+    for stage, document in findings.answers.items():
+        values, n = dict(document["values"]), dict(document["n"])
+        intervals = _share_intervals(values, n)
+        if set(values) == subsets:
+            ends = {name: [end / 100 for end in intervals[name]] for name in values}
+            parts = [
+                {"hits": values[name] * n[name] / 100, "n": n[name], "low": low, "high": high}
+                for name, (low, high) in ends.items()
+            ]
+            mean = sum(values.values()) / len(values)
+            intervals |= {"average": joined} if (joined := _joined(mean, parts)) else {}
+            values["average"], n["average"] = mean, sum(n.values())
+        label = f"{stage}: released answers"
+        rows.append(FactRow(label, document["model"], "OpenAI", values, n, ("sugarcrepe",), intervals))
+    return rows
 
 
 def _share_intervals(values: Mapping[str, float], n: Mapping[str, int]) -> dict[str, tuple[float, float]]:
@@ -136,7 +146,10 @@ def _sugarcrepe_9(findings: RecipeFindings) -> list[FactRow]:
         for (kind, evaluation), values in piles.items():
             if kind in KINDS:
                 label = f"{stage}: {_answered_by(document)}"
-                rows.append(FactRow(label, EVALUATIONS[evaluation], KINDS[kind], values))
+                scripted = bool(document.get("scripted"))
+                rows.append(
+                    FactRow(label, EVALUATIONS[evaluation], KINDS[kind], values, {}, tuple(sources), stands_in=scripted)
+                )
     return rows
 
 
@@ -165,14 +178,16 @@ def _trained(
                 for ours, theirs in columns.items()
                 if exams and theirs in exams[0]["values"]
             }
-            label = f"{stage}: {arm}, preset {document['preset']}"
+            label = f"{stage}: {arm}, {model_label(document['model'])} trained on {document['data']}"
             n = dict.fromkeys(values, len(exams))
             intervals = {
                 ours: seed_share_interval([exam["values"][columns[ours]] for exam in exams])[1:]
                 for ours in values
                 if len(exams) > 2
             }
-            made.append(FactRow(label, model, groups.get(arm, of), values, n, intervals=intervals))
+            stands_in = not any(same_model(document["model"], uri) for uri in STARTS[of])
+            benches = tuple(document["benchmarks"])
+            made.append(FactRow(label, model, groups.get(arm, of), values, n, benches, intervals, stands_in))
     return made
 
 
@@ -245,10 +260,7 @@ def _scpp_20(findings: RecipeFindings) -> list[FactRow]:
                 intervals |= {column: alone} if alone else {}
             others += [] if own else map(model_label, used)
         instead = f" by {', '.join(others)}" if others else ""
-        real_items = bench in (*benchmark_names("sugarcrepe"), *benchmark_names("sugarcrepe++"))
-        label = f"{kind} on {bench}{instead}"
-        stands_in = bool(others) or not real_items
-        rows.append(FactRow(label, kind.capitalize(), group, values, n, (bench,), intervals, stands_in))
+        rows.append(FactRow(f"{kind}{instead}", kind.capitalize(), group, values, n, (bench,), intervals, bool(others)))
     return rows
 
 
@@ -293,17 +305,21 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
         chance |= {own[column]: 1 / 6 for column, part in parts.items() if all(i.match == PAIRED for i in part)}
         images = {column: float(len(image_keys(part)) or len(part)) for column, part in parts.items()}
         texts = {column: float(sum(len(item.captions) for item in part)) for column, part in parts.items()}
-        rows.append(FactRow(stage, "images", "size", images))
-        rows.append(FactRow(stage, "references", "size", texts))
         levels = {column: round(100 * chance[name], 1) for column, name in own.items()}
-        rows.append(FactRow(stage, "random results", "chance, %", levels))
+        for model, group, values in (
+            ("images", "size", images),
+            ("references", "size", texts),
+            ("random results", "chance, %", levels),
+        ):
+            rows.append(FactRow(stage, model, group, values, benchmarks=(bench.name,)))
     for stage, document in findings.people.items():
         if document.get("task") == "bias-rating":
             for source, model in zip(document["sources"], ("original references", "SADE references")):
                 rated = {r["subset"]: r for r in document["table"] if r["source"] == source}
                 values = {c: rated[name]["mean"] for c, name in BRANCHES.items() if name in rated}
                 n = {c: int(rated[BRANCHES[c]]["n"]) for c in values}
-                rows.append(FactRow(f"{stage}: {_answered_by(document)}", model, "bias rated by people", values, n))
+                label, scripted = f"{stage}: {_answered_by(document)}", bool(document.get("scripted"))
+                rows.append(FactRow(label, model, "bias rated by people", values, n, (source,), stands_in=scripted))
     return rows
 
 
@@ -319,7 +335,8 @@ def _hit_2(findings: RecipeFindings) -> list[FactRow]:
                 for tag, n in tags.items():
                     values |= {_source(tag): values.get(_source(tag), 0.0) + n} if tag else {}
                 label = f"{stage}: {', '.join(sorted(tags))}" if any(tags) else stage
-                rows.append(FactRow(label, model, group, values, stands_in=any("-as-" in tag for tag in tags)))
+                other = any("-as-" in tag for tag in tags)
+                rows.append(FactRow(label, model, group, values, benchmarks=(bench.name,), stands_in=other))
     return rows
 
 

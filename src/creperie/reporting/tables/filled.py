@@ -10,13 +10,13 @@ from typing import Any
 
 from creperie.core import UsageError, unknown
 from creperie.metrics import task
-from creperie.models import parse_uri
+from creperie.models import parse_uri, prompt_name, prompts_of
 from creperie.reporting.tables.facts import FactRow
-from creperie.reporting.tables.measure import MeasuredCell, Unfit, figure
+from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, figure
 from creperie.reporting.tables.published import (
+    Column,
     PublishedRow,
     PublishedTable,
-    benchmark_names,
     known_model,
     model_label,
     same_model,
@@ -24,6 +24,18 @@ from creperie.reporting.tables.published import (
 from creperie.scoring import Run, load_run
 
 NO_INTERVAL = (math.nan, math.nan)
+#: rule for ties → what a note says of them
+TIES = {
+    "wrong": "equal scores are counted as wrong, so that a model which often gives them can be far below chance",
+    "half": "equal scores are counted as half right",
+    "right": "equal scores are counted as right",
+    "": "equal scores",
+}
+AVERAGE = "the mean of each one's share, as the papers report it; n counts answers, the interval is over items"
+VOTES = "the caption with most votes is taken and a tie is wrong, which is not what the papers report; not compared"
+OUR_WORDS = "creperie's words, not the paper's (cook takes these with --prompts FILE)"
+HUMAN = "human:"  #: the kind of the model URI of annotators
+COMBINED = "/everybody"  #: how the URI of a study's combined votes ends
 GENERATIVE = ("vlm", "api")  #: kinds of models that only belong in tables about ways of scoring
 
 
@@ -31,8 +43,8 @@ GENERATIVE = ("vlm", "api")  #: kinds of models that only belong in tables about
 class OurRow:
     """A model's figures by column, and the printed row of the same model, if there is one.
 
-    `label` names the model, and the benchmark if it is not the table's. A row with `stands_in` is shown below the
-    printed row that it stands in for, but not compared with it.
+    `label` names the model, and the benchmark if it is not the table's. A row with `stands_in` (another model, a script
+    in the place of people) is shown below the printed row that it stands in for, but not compared with it.
     """
 
     model: str
@@ -61,9 +73,18 @@ class OurRow:
         apart = self.difference(name)
         return None if apart is None else abs(apart) <= self._half_a_digit(name) + 1e-9
 
+    def compared(self, name: str) -> bool:
+        """Return whether a figure may be compared with the printed one; no other place decides this.
+
+        It needs the printed row's own model (people, or a count) and the published items that the column is about.
+        """
+        cell = self.figures.get(name)
+        return self.row is not None and not self.stands_in and cell is not None and cell.published
+
     def printed(self, name: str) -> float | None:
-        cell = self.row.cells.get(name, "") if self.row and not self.stands_in else ""
-        return float(cell) if cell and name in self.figures else None
+        """Return the printed figure that ours is compared with; None if there is none or they are not comparable."""
+        cell = self.row.cells.get(name, "") if self.row and self.compared(name) else ""
+        return float(cell) if cell else None
 
     def _half_a_digit(self, name: str) -> float:
         assert self.row is not None
@@ -109,7 +130,7 @@ def _our_document(row: OurRow, table: PublishedTable) -> dict[str, Any]:
         "stands_in": row.stands_in,
         "group": row.row.group if row.row else row.group,
         "benchmarks": list(row.benchmarks),
-        "released": bool(row.benchmarks) and set(row.benchmarks) <= _meant(table),
+        "released": bool(row.benchmarks) and set(row.benchmarks) <= table.item_names(),
         "runs": sorted({cell.run for cell in cells.values()}),
         **{part: {k: getattr(cell, part) for k, cell in cells.items()} for part in ("n", "ties", "low", "high")},
         **{part: {k: getattr(row, part)(k) for k in cells} for part in ("difference", "within", "equal")},
@@ -142,84 +163,132 @@ def fill_table(
         raise UsageError(f"table {table.key} holds {table.rows_are}, which no run can give", hint="leave out the runs")
     by_model: dict[tuple[str, str, str | None], list[Run]] = {}
     for run in loaded:
-        group = table.group_of(_score_of(run.model), run.benchmark)
-        by_model.setdefault((run.model, str(run.document["model"].get("key", "")), group), []).append(run)
+        by_model.setdefault(_row_key(table, run), []).append(run)
     ours = tuple(_our_row(table, model, own, same or {}, any_benchmark) for (model, *_), own in by_model.items())
     ours += tuple(_fact_row(table, row) for row in rows)
     return FilledTable(table, ours, tuple(_notes(table, ours)))
+
+
+def _row_key(table: PublishedTable, run: Run) -> tuple[str, str, str | None]:
+    """Return what the runs of one row have in common: the model, or the study whose annotators are averaged."""
+    if run.model.startswith(HUMAN):
+        return run.model if run.model.endswith(COMBINED) else run.model.rpartition("/")[0], "", None
+    group = table.group_of(_score_of(run.model), run.benchmark)
+    return run.model, str(run.document["model"].get("key", "")), group
 
 
 def _our_row(
     table: PublishedTable, model: str, runs: Sequence[Run], same: Mapping[str, str], any_benchmark: bool
 ) -> OurRow:
     figures: dict[str, MeasuredCell] = {}
-    used: dict[int, list[str]] = {i: [] for i in range(len(runs))}
+    used: set[int] = set()
     reasons: dict[int, str] = {}
-    for column in table.columns:
-        if not column.measured:
-            continue
+    for column in (column for column in table.columns if column.measured):
+        fitting: dict[int, MeasuredCell] = {}
         for i, run in enumerate(runs):
-            cell = _asked_otherwise(table, run) or figure(run, column, any_benchmark=any_benchmark)
+            free = any_benchmark and run.benchmark not in table.item_names()  # a published set fills its own columns
+            cell = _asked_otherwise(table, run) or figure(run, column, table.item_names(column), free)
             if isinstance(cell, Unfit):
                 reasons.setdefault(i, cell.reason)
-                continue
-            if column.name in figures:
-                raise UsageError(
-                    f"two runs of {model} fill column {column.title!r}: {figures[column.name].run} and {cell.run}",
-                    hint="give one of them",
-                )
-            figures[column.name] = cell
-            used[i].append(column.name)
+            else:
+                fitting[i] = cell
+        if any(cell.published for cell in fitting.values()):  # runs on the published items go before others
+            fitting = {i: cell for i, cell in fitting.items() if cell.published}
+        if fitting:
+            figures[column.name] = _one_cell(model, column, [(runs[i], cell) for i, cell in fitting.items()])
+            used |= set(fitting)
     for i, run in enumerate(runs):
-        if not used[i]:
-            needed = ", ".join(table.benchmarks())
-            hint = f"table {table.key} is filled by runs on {needed}"
-            raise UsageError(f"this run fills no column: {reasons[i]}", where=str(run.path or run.name), hint=hint)
-    ordered = {c.name: figures[c.name] for c in table.columns if c.name in figures}
-    benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if used[i]))
+        if i not in used:
+            why = reasons.get(i, "other runs of this model are on the published items")
+            hint = f"table {table.key} is filled by runs on {', '.join(table.benchmarks())}"
+            raise UsageError(f"this run fills no column: {why}", where=str(run.path or run.name), hint=hint)
+    benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if i in used))
     group = table.group_of(_score_of(model), benchmarks[0])
-    others = [b for b in benchmarks if b not in _meant(table)]
-    people = runs[0].document.get("people", {})
-    script = f"{people.get('number')} scripted annotators, not people" if people.get("scripted") else ""
-    label = (script or model_label(model)) + (f" on {', '.join(others)}" if others else "")
-    printed = _printed_row(table, model, same, group)
-    return OurRow(model, ordered, printed, benchmarks, label, group or "", stands_in=bool(script))
+    who, stands_in = _who(table, model, runs, figures)
+    label = _with_items(table, who, benchmarks)
+    return OurRow(
+        model, figures, _printed_row(table, model, same, group), benchmarks, label, group or "", stands_in=stands_in
+    )
 
 
-def _meant(table: PublishedTable) -> set[str]:
-    """Return the names of the table's benchmarks, with their variants of replaced images if the table has any."""
-    names = {name for bench in table.benchmarks() or [table.paper] for name in benchmark_names(bench)}
-    blinded = [pattern.rpartition("~")[2] for pattern in table.groups if "~" in pattern]
-    return names | {f"{name}~{kind}" for name in names for kind in blinded}
+def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]]) -> MeasuredCell:
+    """Return the figure of a column: people are averaged, as the papers do; a model may have one run."""
+    if model.startswith(HUMAN) and not model.endswith(COMBINED):
+        return average(own, column)
+    if len(own) > 1:
+        places = " and ".join(cell.run for _, cell in own)
+        raise UsageError(f"two runs of {model} fill column {column.title!r}: {places}", hint="give one of them")
+    return own[0][1]
+
+
+def _who(
+    table: PublishedTable, model: str, runs: Sequence[Run], figures: Mapping[str, MeasuredCell]
+) -> tuple[str, bool]:
+    """Return the name of a run's row, and whether it never counts as the printed row's model: scripts, combined votes,
+    and a model that was asked in other words than the paper's.
+    """
+    if not model.startswith(HUMAN):
+        return model_label(model), _wording(table, model) == OUR_WORDS
+    about = runs[0].document.get("people", {})
+    combined = model.endswith(COMBINED)
+    n = about.get("number") if combined else max((cell.people for cell in figures.values()), default=0)
+    scripted = bool(about.get("scripted"))
+    who = f"{n} scripted annotators, not people" if scripted else "1 person" if n == 1 else f"{n} people"
+    return f"{who}, {'combined votes' if combined else 'average'}", scripted or combined
+
+
+def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> str:
+    """Return a row's name with the items that it was computed on, if these are not the table's."""
+    others = [b for b in benchmarks if b not in table.item_names()]
+    return who + (f" on {', '.join(others)}" if others else "")
 
 
 def _score_of(model: str) -> str:
-    return str(parse_uri(model).options.get("score", ""))
+    return "" if model.startswith(HUMAN) else str(parse_uri(model).options.get("score", ""))
 
 
 def _asked_otherwise(table: PublishedTable, run: Run) -> Unfit | None:
-    """Return an Unfit if the table is about ways of scoring generative models and the run used another, else None."""
-    if not table.scores or _score_of(run.model) in table.scores:
+    """Return an Unfit if the table is about ways of asking generative models and the run used another, else None."""
+    if not table.scores or run.model.startswith(HUMAN):
         return None
-    return Unfit(f"the table is about models scored by ?score={' or '.join(table.scores)}")
+    if _score_of(run.model) not in table.scores:
+        return Unfit(f"the table is about models scored by ?score={' or '.join(table.scores)}")
+    name, _ = prompt_name(parse_uri(run.model))
+    other = table.prompts and name not in table.prompts and name in {p.id for p in prompts_of("")}
+    return Unfit(f"the table is about the prompts {', '.join(table.prompts)}") if other else None
+
+
+def _wording(table: PublishedTable, model: str) -> str:
+    """Return whose words a row's prompt has; empty if the table is not about prompts."""
+    if not table.prompts or model.startswith(HUMAN):
+        return ""
+    return "the words given with --prompts" if prompt_name(parse_uri(model))[1] else OUR_WORDS
 
 
 def _fact_row(table: PublishedTable, fact: FactRow) -> OurRow:
+    own = bool(fact.benchmarks) and set(fact.benchmarks) <= table.item_names()
     cells = {
         c.name: MeasuredCell(
-            fact.values[c.name], *fact.intervals.get(c.name, NO_INTERVAL), fact.n.get(c.name, 0), 0, "", fact.label
+            fact.values[c.name],
+            *fact.intervals.get(c.name, NO_INTERVAL),
+            fact.n.get(c.name, 0),
+            0,
+            "",
+            fact.label,
+            published=own,
         )
         for c in table.columns
         if c.name in fact.values
     }
     printed = next((r for r in table.rows if (r.model, r.group) == (fact.model, fact.group)), None)
-    return OurRow(fact.label, cells, printed, fact.benchmarks, group=fact.group, stands_in=fact.stands_in)
+    label = _with_items(table, fact.label, fact.benchmarks)
+    return OurRow(fact.label, cells, printed, fact.benchmarks, label, fact.group, fact.stands_in)
 
 
 def _printed_row(
     table: PublishedTable, model: str, same: Mapping[str, str], group: str | None = None
 ) -> PublishedRow | None:
-    if model.startswith("human:"):
+    if model.startswith(HUMAN):
         return next((row for row in table.rows if row.model == "Human"), None)
     if model in same:
         names = {row.model: row for row in table.rows}
@@ -232,9 +301,8 @@ def _printed_row(
 
 def misplaced(table: PublishedTable, run: Run) -> str:
     """Return why a run does not belong in a table whose columns it could fill; empty if it does."""
-    if run.model.startswith("human:"):
-        ours = run.model.endswith("/everybody") and any(row.model == "Human" for row in table.rows)
-        return "" if ours else "the table has no row for this person"
+    if run.model.startswith(HUMAN):
+        return "" if any(row.model == "Human" for row in table.rows) else "the table has no row for people"
     images = [c for c in table.columns if c.measured and task(c.tasks[0]).needs == "image_text"]
     if images and not any(task(name).needs in run.inputs for c in images for name in c.tasks):
         return "the table is about models that see the image"
@@ -250,7 +318,7 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
     notes = []
     for row in ours:
         name = row.label or row.model
-        others = [b for b in row.benchmarks if table.benchmarks() and b not in _meant(table)]
+        others = [b for b in row.benchmarks if table.benchmarks() and b not in table.item_names()]
         if others:
             notes.append(f"{name}: a run on {', '.join(others)}, not on {', '.join(table.benchmarks())}.")
         sizes = [
@@ -260,8 +328,12 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
         ]
         if sizes:
             notes.append(f"{name}: other numbers of items than the paper's: {', '.join(sizes)}.")
-        ties = {c.title: row.figures[c.name].ties for c in table.columns if c.name in row.figures}
-        tied = [f"{title} {n}" for title, n in ties.items() if n]
+        if row.figures and (words := _wording(table, row.model) if ":" in row.model else ""):
+            notes.append(f"{name}: asked in {words}.")
+        if row.model.startswith(HUMAN):
+            notes.append(f"{name}: {VOTES if row.model.endswith(COMBINED) else AVERAGE}.")
+        tied = {c.title: cell for c in table.columns if (cell := row.figures.get(c.name)) and cell.ties}
         if tied:
-            notes.append(f"{name}: ties, counted by the run's rule: {', '.join(tied)}.")
+            counts = ", ".join(f"{title} {cell.ties:,} of {cell.n:,}" for title, cell in tied.items())
+            notes.append(f"{name}: {TIES[next(iter(tied.values())).tie_rule]}: {counts}.")
     return notes

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
 
-from creperie.metrics import MacroRule, Measured, Result, macro, measure, summarise, task
-from creperie.reporting.tables.published import Column, benchmark_names
+from creperie.metrics import MacroRule, Measured, Result, macro, measure, of_outcomes, summarise, task
+from creperie.reporting.tables.published import Column
 from creperie.scoring import Run
 
 
@@ -26,6 +26,9 @@ class MeasuredCell:
     task: str
     run: str
     level: float = 0.95
+    published: bool = False  #: computed on the published items that the column is about
+    tie_rule: str = ""  #: how ties were counted: wrong, half or right
+    people: int = 0  #: how many people's shares it is the mean of
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,12 @@ class Unfit:
     reason: str
 
 
-def figure(run: Run, column: Column, *, any_benchmark: bool = False) -> MeasuredCell | Unfit:
-    """Return the column's figure from this run, or the reason why there is none."""
-    own = run.benchmark in benchmark_names(column.benchmark)
+def figure(run: Run, column: Column, published: Collection[str], any_benchmark: bool = False) -> MeasuredCell | Unfit:
+    """Return the column's figure from this run, or the reason why there is none.
+
+    `published` are the names of the items that the column is about; runs on others count with `any_benchmark`.
+    """
+    own = run.benchmark in published
     if not own and not column.subsets:  # a stand-in benchmark: use the subset with the column's name
         column = replace(column, subsets=(column.name,))
     if not own and not (any_benchmark and _subsets(run, column)):
@@ -51,7 +57,30 @@ def figure(run: Run, column: Column, *, any_benchmark: bool = False) -> Measured
     measured = _measured(run, column)
     if isinstance(measured, Unfit):
         return measured
-    return _figure(run, column, measured, wanted)
+    cell = _figure(run, column, measured, wanted)
+    return cell if isinstance(cell, Unfit) else replace(cell, published=own)
+
+
+def average(own: Sequence[tuple[Run, MeasuredCell]], column: Column) -> MeasuredCell:
+    """Return the unweighted mean of several people's shares in a column, from their runs and figures.
+
+    `n` counts answers. The interval is over items: it holds for these people, whose answers to an item are dependent.
+    """
+    judged: list[np.ndarray] = []
+    labels: list[tuple[int, str] | None] = []  # one group per person, or per person and subset; None: not asked for
+    numbers: dict[tuple[str, int], int] = {}
+    clusters: list[int] = []
+    for person, (run, cell) in enumerate(own):
+        wanted = _subsets(run, column)
+        judged.append(run.outcomes(cell.task))
+        labels += [(person, s if column.over == "subsets" else "") if s in wanted else None for s in run.subsets]
+        clusters += [numbers.setdefault((run.hash, int(c)), len(numbers)) for c in run.clusters]
+    run, cell = own[0]
+    measured = of_outcomes(np.concatenate(judged), cell.task, how=run.settings)
+    rule = MacroRule(exclude=frozenset([None]))
+    result = macro(measured, labels, rule=rule, clusters=np.array(clusters), settings=run.settings)
+    mean = _figure_of(run, result, *(100 * part for part in (result.accuracy, result.low, result.high)))
+    return replace(mean, published=all(cell.published for _, cell in own), people=len(own))
 
 
 def _subsets(run: Run, column: Column) -> list[str]:
@@ -103,6 +132,5 @@ def _deviation(run: Run, measured: Measured, labels: np.ndarray, wanted: Sequenc
 
 
 def _figure_of(run: Run, result: Result, value: float, low: float, high: float) -> MeasuredCell:
-    return MeasuredCell(
-        value, low, high, result.n, result.ties, result.task, str(run.path or run.name), run.settings.level
-    )
+    place, level = str(run.path or run.name), run.settings.level
+    return MeasuredCell(value, low, high, result.n, result.ties, result.task, place, level, tie_rule=result.tie_rule)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 from creperie.core import packaged, packaged_toml, unknown
-from creperie.models import parse_uri
+from creperie.models import parse_uri, prompt_name
 
 _HERE = ("creperie.reporting", "published")
 #: name of a paper on the command line → stem of its files
@@ -82,7 +82,9 @@ class PublishedTable:
     rows: tuple[PublishedRow, ...]
     notes: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()  #: for tables about generative models: the allowed ways of scoring (`?score=`)
+    prompts: tuple[str, ...] = ()  #: for tables about prompts: their names in creperie
     groups: Mapping[str, str] = field(default_factory=dict)  #: pattern of `SCORE on BENCHMARK` → the rows' group
+    about: tuple[str, ...] = ()  #: the benchmarks of a table without measured columns, if not the paper's own
 
     @property
     def key(self) -> str:
@@ -100,6 +102,16 @@ class PublishedTable:
 
     def benchmarks(self) -> list[str]:
         return list(dict.fromkeys(c.benchmark for c in self.columns if c.measured))
+
+    def item_names(self, column: Column | None = None) -> set[str]:
+        """Return the names under which the published items go that a column, or the whole table, is about.
+
+        A table about images of noise has the items with such images too.
+        """
+        wanted = [column.benchmark] if column else self.benchmarks() or self.about or [self.paper]
+        names = {name for bench in wanted for name in benchmark_names(bench)}
+        blinded = [pattern.rpartition("~")[2] for pattern in self.groups if "~" in pattern]
+        return names | {f"{name}~{kind}" for name in names for kind in blinded}
 
 
 def published_table(key: str) -> PublishedTable:
@@ -147,7 +159,9 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
         rows=tuple(_row(r, columns, models=entry["rows"] == "models") for r in rows),
         notes=tuple(entry.get("notes", ())),
         scores=tuple(entry.get("scores", ())),
+        prompts=tuple(entry.get("prompts", ())),
         groups=entry.get("groups", {}),
+        about=tuple(entry.get("about", ())),
     )
 
 
@@ -179,13 +193,15 @@ NEUTRAL = {"revision", "trust_remote_code", "backend", "file"}
 
 
 def same_model(one: str, other: str) -> bool:
-    """Return whether two URIs name the same model; its source and revision do not matter.
+    """Return whether two URIs name the same model; its source and revision, and whose words a named prompt has, do not
+    matter.
 
     >>> same_model("st:BAAI/bge-small-en-v1.5?revision=main", "st:BAAI/bge-small-en-v1.5")
     True
     """
     a, b = parse_uri(one), parse_uri(other)
     options = [{k: v for k, v in uri.options.items() if k not in NEUTRAL} for uri in (a, b)]
+    options = [own | ({"prompt": prompt_name(uri)[0]} if "prompt" in own else {}) for own, uri in zip(options, (a, b))]
     return (a.kind, a.name, options[0]) == (b.kind, b.name, options[1])
 
 
@@ -195,10 +211,12 @@ def model_label(model: str) -> str:
     >>> model_label("small:/t/08-student/model"), model_label("vlm:/t/09-tiny/model?score=vqa&shots=/t/4-x/s.toml")
     ('small: student of this run', 'vlm: tiny of this run, score=vqa&shots=x')
     """
-    path, _, query = re.sub(r"shots=(?:[^&]*/)?(?:\d+-)?([^/&]+)/[^/&]*", r"shots=\1", unquote(model)).partition("?")
+    model = unquote(model)
+    path, _, query = re.sub(r"shots=(?:[^&]*/)?(?:\d+-)?([^/&]+)/[^/&]*", r"shots=\1", model).partition("?")
+    query = re.sub(r"prompt=[^&#]*#", "prompt=", query)
     kind, _, place = path.partition(":")
     if not place.endswith("/model"):
-        return model
+        return f"{path}?{query}" if query else path
     stage = Path(place).parent.name.partition("-")[2]
     return f"{kind}: {stage} of this run" + (f", {query}" if query else "")
 

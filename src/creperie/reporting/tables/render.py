@@ -17,10 +17,12 @@ MARK = "▶"
 #: kind of line → format of its label
 MARKS: dict[Kind, str] = {"group": "{}:", "published": "{}", "run": f"{MARK} {{}}"}
 MARKS |= {"interval": "↳ {}", "n": "↳ {}", "difference": "↳ {}"}
-LEGEND = (
-    f"{MARK} marks our runs. Differences are ours minus the printed figure: = the same to the last printed digit, "
+OURS = f"{MARK} marks our rows."
+DIFFERENCES = (
+    "Differences are ours minus the printed figure: = the same to the last printed digit, "
     "✓ the printed figure lies in our interval, ✗ it does not."
 )
+STAND_INS = "Our rows without differences have another model or other items than the paper's and are not compared."
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,9 @@ def grid(filled: FilledTable) -> Grid:
     lines += [line for ours in others for line in _our_lines(ours, table.columns)]
     notes = [*table.notes, *filled.notes]
     if filled.ours:
-        notes.append(LEGEND)
+        compared = [any(ours.compared(name) for name in ours.figures) for ours in filled.ours]
+        legend = [OURS, DIFFERENCES if any(compared) else "", STAND_INS if not all(compared) else ""]
+        notes.append(" ".join(filter(None, legend)))
     heads = tuple(c.title for c in table.columns)
     return Grid(_title(table), heads, tuple(c.unit for c in table.columns), tuple(lines), tuple(notes), bool(group))
 

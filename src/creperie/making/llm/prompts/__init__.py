@@ -163,11 +163,14 @@ class PromptStep:
 
 @dataclass(frozen=True)
 class Template:
-    """The steps of one workflow by name, and a hash of the prompt file."""
+    """The steps of one workflow by name, and a hash of the prompt file. `again` is said after an answer that only
+    repeats the caption.
+    """
 
     id: str
     steps: Mapping[str, PromptStep]
     digest: str
+    again: str = ""
 
     def __getitem__(self, name: str) -> PromptStep:
         if name not in self.steps:
@@ -213,7 +216,7 @@ def parse_template(name: str, text: str, where: str = "") -> Template:
         raise DataError(f"is not TOML: {e}", where=where) from None
     except KeyError as e:
         raise DataError(f"lacks {e.args[0]!r}", where=where, hint="see docs/llm-making.md") from None
-    return Template(name, steps, hashlib.sha256(text.encode()).hexdigest()[:16])
+    return Template(name, steps, hashlib.sha256(text.encode()).hexdigest()[:16], str(document.get("again", "")))
 
 
 def _step(step: Mapping[str, Any], document: Mapping[str, Any], where: str) -> PromptStep:

@@ -1,0 +1,98 @@
+"""SugarCrepe's two main claims: checked on the paper's own figures, and honest about runs too small to show them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creperie.core import write_json
+from creperie.recipes import directions, main_tables
+from creperie.reporting import published_table
+from creperie.reporting.tables.facts import ARM_ROWS
+
+COLUMNS = {
+    **{f"biased {name}": f"aro_{name}" for name in ("replace", "swap", "negate", "shuffle")},
+    **{f"clean {name}": name for name in ("replace", "swap", "add")},
+}
+
+
+def folder_of(tmp_path: Path, file: str, document: dict[str, Any]) -> Path:
+    write_json(tmp_path / "recipe.json", {"recipe": "sugarcrepe", "profile": "paper", "stages": ["01-x"]})
+    write_json(tmp_path / "01-x" / "stage.json", {"does": "x", "summary": {}})
+    write_json(tmp_path / "01-x" / file, document)
+    return tmp_path
+
+
+def study(of: str, size: int, **more: Any) -> dict[str, Any]:
+    """The printed rows of Table 5 as a study of trainings."""
+    printed = {row.model: row for row in published_table("sugarcrepe/5").rows}
+    sat = [
+        {"arm": arm, "seed": 0, "values": {ours: float(printed[model].cells[c]) for ours, c in COLUMNS.items()}}
+        for arm, model in ARM_ROWS[of].items()
+        if arm != "base"
+    ]
+    about = {"model": "open_clip:x/y", "benchmarks": ["aro+crepe", "sugarcrepe"], "sizes": dict.fromkeys(COLUMNS, size)}
+    return {"sat": sat, "base": [], "columns": list(COLUMNS), **about, **more}
+
+
+@pytest.mark.parametrize(
+    ("of", "gains"),
+    [
+        ("ViT-B/32", "+25.7 on aro+crepe swap and +5.4 on sugarcrepe swap"),
+        ("RN50", "+32.3 on aro+crepe swap and +8.0 on sugarcrepe swap"),
+    ],
+)
+def test_gains_shrink_on_honest_foils_in_the_papers_table_5(tmp_path: Path, of: str, gains: str) -> None:
+    """SugarCrepe, section 5.2: "the improvements on existing benchmarks are hugely overestimated", by type of foil."""
+    claims = directions(folder_of(tmp_path, "study.json", study(of, 900)))
+    assert [(c.claim, c.holds) for c in claims] == [("gains from foils in training shrink on honest foils", "yes")] * 3
+    assert claims[1].numbers.startswith(gains)
+    assert "sugarcrepe add" in claims[2].numbers  # the paper has no negated captions there
+
+
+def test_a_gain_on_few_items_shows_nothing(tmp_path: Path) -> None:
+    """The same figures on 20 items: the intervals of four shares add up; and the other way round is a no."""
+    claims = directions(folder_of(tmp_path, "study.json", study("ViT-B/32", 20)))
+    assert [c.holds for c in claims] == ["not shown", "not shown", "yes"]
+    turned = study("ViT-B/32", 900)
+    for exam in turned["sat"]:
+        exam["values"] |= {
+            f"clean {b}": exam["values"][f"biased {a}"] for a, b in (("swap", "swap"), ("negate", "add"))
+        }
+        exam["values"] |= {"biased swap": 60.0, "biased negate": 60.0}
+    assert [c.holds for c in directions(folder_of(tmp_path, "study.json", turned))] == ["yes", "no", "no"]
+
+
+def table_8(models: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The printed rows of Table 8 as rows of a run, without intervals."""
+    table = published_table("sugarcrepe/8")
+    rows = [
+        {
+            **{"source": "run", "model": row.model, "uri": row.uris[0], "low": {}, "high": {}},
+            **{name: float(cell) for name, cell in row.cells.items() if cell},
+        }
+        for row in table.rows
+        if row.uris and (not models or row.model in models)
+    ]
+    return {"rows": rows, "columns": [{"name": column.name} for column in table.columns]}
+
+
+def test_blind_models_are_ahead_in_nine_of_ten_columns_of_the_papers_table_8(tmp_path: Path) -> None:
+    """SugarCrepe, section 3: "Blind models achieves state-of-the-art performances on 9 out of 10" tasks."""
+    (claim,) = directions(folder_of(tmp_path, "sugarcrepe-8.json", table_8()))
+    assert claim.claim == "models that see no image beat image-text models on earlier benchmarks"
+    assert claim.numbers.startswith("ahead in 9 of 10 columns")
+    assert claim.holds == "yes"
+    (claim,) = directions(folder_of(tmp_path, "sugarcrepe-8.json", table_8(("Vera", "Grammar"))))
+    assert (claim.numbers, claim.holds) == ("no image-text model was scored on these benchmarks", "not shown")
+
+
+def test_a_run_ends_with_the_main_tables_of_its_paper() -> None:
+    """Those of sections 5.1 to 5.3 of SugarCrepe and of section 3.1 of SugarCrepe++; appendices came last."""
+    assert main_tables("sugarcrepe") == ["sugarcrepe/4", "sugarcrepe/5", "sugarcrepe/6"]
+    assert main_tables("sugarcrepe-pp") == ["sugarcrepe++/2", "sugarcrepe++/3"]
+    for recipe in ("sugarcrepe", "sugarcrepe-pp", "visla", "sade", "hit-or-be-hit"):
+        assert all(not published_table(key).where.startswith("appendix") for key in main_tables(recipe))
+    assert main_tables("twins") == []
