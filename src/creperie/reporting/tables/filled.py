@@ -47,6 +47,7 @@ class OurRow:
     label: str = ""
     group: str = ""
     stands_in: bool = False
+    by: str = "model"  #: what gave the figures (`BY`)
 
     def difference(self, name: str) -> float | None:
         """Return our figure minus the printed one; None if there is no printed one."""
@@ -121,6 +122,7 @@ def _our_document(row: OurRow, table: PublishedTable) -> dict[str, Any]:
         "source": "run",
         "published": row.row.model if row.row else None,
         "stands_in": row.stands_in,
+        "by": row.by,
         "group": row.row.group if row.row else row.group,
         "benchmarks": list(row.benchmarks),
         "released": bool(row.benchmarks) and set(row.benchmarks) <= table.item_names(),
@@ -275,7 +277,7 @@ def _fact_row(table: PublishedTable, fact: FactRow) -> OurRow:
     }
     printed = next((r for r in table.rows if (r.model, r.group) == (fact.model, fact.group)), None)
     label = _with_items(table, fact.label, fact.benchmarks)
-    return OurRow(fact.label, cells, printed, fact.benchmarks, label, fact.group, fact.stands_in)
+    return OurRow(fact.label, cells, printed, fact.benchmarks, label, fact.group, fact.stands_in, fact.by)
 
 
 def _printed_row(
