@@ -310,6 +310,23 @@ def test_real_minilm_stands_beside_its_published_rows(
     assert (row.equal("generic_p1"), row.equal("generic_p2")) == (True, True)
 
 
+def test_granularity_has_its_paired_change() -> None:
+    """SADE's Table 3 prints the change beside the enriched references: 8.51 (−3.55) after 12.06."""
+    llava, other = (f"vlm:{name}?score=visualgpt" for name in ("llava-hf/llava-1.5-7b-hf", "someone/other"))
+    runs = [
+        hand_run("winoground", {"comprehensive": 4}, llava, needs="image_text"),
+        hand_run("winoground-enriched", {"comprehensive": 7}, llava, needs="image_text"),
+        hand_run("winoground-enriched", {"comprehensive": 1}, other, needs="image_text"),
+    ]
+    rows = fill_table(published_table("sade/3"), runs, any_benchmark=True).ours
+    changes = [row.figures.get("text_change") for row in rows]
+    assert (changes[0], changes[2]) == (None, None)  # nothing to compare with
+    assert changes[1] is not None
+    assert (changes[1].value, changes[1].n) == (pytest.approx(30.0), 10)  # three items of ten, all in one direction
+    apart = [rows[k].figures["text"] for k in (0, 1)]
+    assert changes[1].high - changes[1].low < apart[1].high - apart[0].low  # paired, not two intervals
+
+
 def test_table_17_asks_for_yes_yes_and_no() -> None:
     """The rule is not a ranking: 0.9 and 0.8 against 0.7 ranks right, and says yes to the false caption."""
     items = [Item(str(i), "swap_obj", (f"{i}.jpg",), ("p", "q", "n"), choice(2, 1)) for i in range(4)]

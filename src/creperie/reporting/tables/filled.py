@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from creperie.core import UsageError, unknown
 from creperie.metrics import task
 from creperie.models import parse_uri, prompt_name, prompts_of
 from creperie.reporting.tables.facts import FactRow
-from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, figure
+from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, change, figure
 from creperie.reporting.tables.published import (
     Column,
     PublishedRow,
@@ -159,7 +159,8 @@ def fill_table(
     by_model: dict[tuple[str, str, str | None], list[Run]] = {}
     for run in loaded:
         by_model.setdefault(_row_key(table, run), []).append(run)
-    ours = tuple(_our_row(table, model, own, same or {}, any_benchmark) for (model, *_), own in by_model.items())
+    made = [(_our_row(table, model, own, same or {}, any_benchmark), own) for (model, *_), own in by_model.items()]
+    ours = tuple(_with_changes(table, row, own, made) for row, own in made)
     ours += tuple(_fact_row(table, row) for row in rows)
     return FilledTable(table, ours, tuple(_notes(table, ours)))
 
@@ -204,6 +205,20 @@ def _our_row(
     return OurRow(
         model, figures, _printed_row(table, model, same, group), benchmarks, label, group or "", stands_in=stands_in
     )
+
+
+def _with_changes(
+    table: PublishedTable, row: OurRow, runs: Sequence[Run], made: Sequence[tuple[OurRow, Sequence[Run]]]
+) -> OurRow:
+    """Return the row with its differences from the same model's row of another group, paired by item."""
+    changes = {
+        c.name: change(row.figures[c.change_of], runs[0], theirs[0])
+        for c in table.columns
+        for base, theirs in made
+        if c.since == base.group != row.group and base.model == row.model
+        if c.change_of in row.figures and c.change_of in base.figures
+    }
+    return replace(row, figures={**row.figures, **changes}) if changes else row
 
 
 def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]]) -> MeasuredCell:

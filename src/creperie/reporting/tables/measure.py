@@ -11,7 +11,7 @@ import numpy as np
 
 from creperie.metrics import MacroRule, Measured, Result, macro, measure, of_outcomes, summarise, task
 from creperie.reporting.tables.published import Column
-from creperie.scoring import Run
+from creperie.scoring import Run, compare
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,13 @@ def average(own: Sequence[tuple[Run, MeasuredCell]], column: Column) -> Measured
     result = macro(measured, labels, rule=rule, clusters=np.array(clusters), settings=run.settings)
     mean = _figure_of(run, result, *(100 * part for part in (result.accuracy, result.low, result.high)))
     return replace(mean, published=all(cell.published for _, cell in own), people=len(own))
+
+
+def change(cell: MeasuredCell, run: Run, base: Run) -> MeasuredCell:
+    """Return how much more a run has in a column than another run of its model, on the items that both have."""
+    (row,) = [r for r in compare(run, base, tasks=(cell.task,), common=True).rows if r.subset == "all"]
+    gap = row.comparison
+    return replace(cell, value=100 * gap.difference, low=100 * gap.low, high=100 * gap.high, n=gap.n, ties=0, task="")
 
 
 def _subsets(run: Run, column: Column) -> list[str]:

@@ -50,6 +50,8 @@ class Column:
     over: Over = "items"
     n: int | None = None
     how: str = ""
+    change_of: str = ""  #: the column whose paired difference from the same model's row of group `since` it shows
+    since: str = ""
 
     @property
     def measured(self) -> bool:
