@@ -23,6 +23,7 @@ from creperie.recipes.making import one_image_folder
 from creperie.recipes.people import PEOPLE, _fields, run_people
 from creperie.recipes.recipe import find_recipe, read_recipe
 from creperie.recipes.steps import STEPS, StageJob, work_of
+from creperie.recipes.training import one_thread, run_train, run_trainings, run_tune
 from creperie.reporting import RecipeFindings, fact_rows, fill_table, published_table
 from creperie.world import World, make_world
 
@@ -59,6 +60,41 @@ def test_scripted_annotators_answer_alike_in_whatever_order_they_are_asked() -> 
         for one in asked:
             one["fields"][0]["name"] = "foil"
         assert len({_fields(one, "triplet-check", who)["foil"] for one in asked}) == 1
+
+
+def test_scripted_experts_choose_a_foil_about_the_same_things() -> None:
+    """VISLA, section 3.3: the negative contradicts the arrangement "of the objects considered in the positives"."""
+    true = ["The cat is on the bed.", "The bed is under the cat."]
+    near, far, other = "The cat is under the bed.", "The car is under the bed.", "A dog sleeps."
+    said = []
+    for n in range(40):
+        asked = question([*true, far, near, other], [("0", far), ("1", near), ("2", other)], quote=True)
+        asked["fields"][0]["name"] = "foil"
+        verdicts = [{"value": v, "label": v} for v in ("edit", "invalid", "unsure", "valid")]
+        asked["fields"].append({"name": "verdict", "kind": "choice", "options": verdicts, "when": None})
+        said.append(_fields(asked, "triplet-check", f"0/{n}"))
+    assert sum(answer["foil"] == "1" for answer in said) >= 34
+    assert sum(answer["verdict"] == "valid" for answer in said) >= 34
+    none = question([*true, far, other], [("0", far), ("2", other)], quote=True)
+    none["fields"] = [{**none["fields"][0], "name": "foil"}, asked["fields"][1]]
+    answers = [_fields(none, "triplet-check", f"0/{n}")["verdict"] for n in range(40)]
+    assert answers.count("invalid") >= 34  # no foil about these things: the item is dropped
+
+
+def test_training_in_a_recipe_does_not_depend_on_the_number_of_threads() -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("it trains on the GPU")
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with one_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    for stage in (run_train, run_trainings, run_tune):
+        assert stage.__wrapped__.__name__ == stage.__name__  # type: ignore[attr-defined]
 
 
 def test_a_rating_is_drawn_branch_by_branch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
