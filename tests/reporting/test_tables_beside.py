@@ -8,6 +8,7 @@ import io
 import json
 import re
 import statistics
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from creperie.core.errors import UnknownNameError, UsageError
 from creperie.metrics import MetricSettings
 from creperie.metrics.layout import Input
 from creperie.reporting.tables import fill_table, published_table
-from creperie.reporting.tables.filled import misplaced
+from creperie.reporting.tables.filled import _notes, misplaced
 from creperie.reporting.tables.render import render_table
 from creperie.reporting.written import TABLE_FORMS as FORMS
 from creperie.scoring.plan import layout_of_bench
@@ -308,6 +309,21 @@ def test_real_minilm_stands_beside_its_published_rows(
     assert {name: row.equal(name) for name in row.figures} == {"generic": True, "spatial": False}
     (row,) = fill_table(published_table("visla/3"), [visla]).ours
     assert (row.equal("generic_p1"), row.equal("generic_p2")) == (True, True)
+
+
+def test_a_row_says_that_scripts_checked_its_items_and_that_items_share_images() -> None:
+    """VISLA's experts are people (section 3.3), and its items share images: the interval is wider than a binomial's."""
+    run = hand_run("visla-rebuilt", {"generic": 6, "spatial": 5}, size=10)
+    checked = {"op": "annotate", "args": {"task": "triplet-check", "scripted": True}}
+    run.document["benchmark"]["provenance"] = [{"op": "concatenate", "args": {"history": [[checked]]}}]
+    filled = fill_table(published_table("visla/2"), [run], any_benchmark=True)
+    assert filled.ours[0].label == f"{MINILM} on visla-rebuilt, items checked by scripts"
+    assert not any("share images" in note for note in filled.notes)  # ten items, ten images
+    assert filled.ours[0].figures["spatial"].clusters == 10
+    few = replace(filled.ours[0].figures["spatial"], n=60, clusters=26)
+    row = replace(filled.ours[0], figures={"spatial": few})
+    (said,) = [note for note in _notes(published_table("visla/2"), [row]) if "share images" in note]
+    assert said.endswith("Spatial 60 items of 26 images.")
 
 
 def test_granularity_has_its_paired_change() -> None:

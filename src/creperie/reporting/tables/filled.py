@@ -201,7 +201,8 @@ def _our_row(
     benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if i in used))
     group = table.group_of(_score_of(model), benchmarks[0])
     who, stands_in = _who(table, model, runs, figures)
-    label = _with_items(table, who, benchmarks)
+    scripts = any(by_scripts(run.document["benchmark"]) for i, run in enumerate(runs) if i in used)
+    label = _with_items(table, who, benchmarks) + ", items checked by scripts" * scripts
     return OurRow(
         model, figures, _printed_row(table, model, same, group), benchmarks, label, group or "", stands_in=stands_in
     )
@@ -251,6 +252,17 @@ def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> s
     """Return a row's name with the items that it was computed on, if these are not the table's."""
     others = [b for b in benchmarks if b not in table.item_names()]
     return who + (f" on {', '.join(others)}" if others else "")
+
+
+def by_scripts(history: Any) -> bool:
+    """Return whether scripts answered in the place of people, anywhere in a benchmark's history.
+
+    >>> by_scripts({"provenance": [{"op": "concatenate", "args": {"history": [[{"args": {"scripted": True}}]]}}]})
+    True
+    """
+    if isinstance(history, Mapping):
+        return history.get("scripted") is True or any(map(by_scripts, history.values()))
+    return isinstance(history, list) and any(map(by_scripts, history))
 
 
 def _score_of(model: str) -> str:
@@ -346,4 +358,11 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
         tied = [f"{title} {n}" for title, n in ties.items() if n]
         if tied:
             notes.append(f"{name}: ties, counted by the run's rule: {', '.join(tied)}.")
+        shared = [
+            f"{c.title} {cell.n:,} items of {cell.clusters:,} images"
+            for c in table.columns
+            if (cell := row.figures.get(c.name)) and 0 < cell.clusters < cell.n and not math.isnan(cell.low)
+        ]
+        if shared:
+            notes.append(f"{name}: items share images, which intervals take into account: {', '.join(shared)}.")
     return notes

@@ -28,6 +28,7 @@ class MeasuredCell:
     level: float = 0.95
     published: bool = False  #: computed on the published items that the column is about
     people: int = 0  #: how many people's shares it is the mean of
+    clusters: int = 0  #: how many images (or groups of items that share images) the interval is over
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,5 @@ def _deviation(run: Run, measured: Measured, labels: np.ndarray, wanted: Sequenc
 
 
 def _figure_of(run: Run, result: Result, value: float, low: float, high: float) -> MeasuredCell:
-    return MeasuredCell(
-        value, low, high, result.n, result.ties, result.task, str(run.path or run.name), run.settings.level
-    )
+    about = (result.task, str(run.path or run.name), run.settings.level)
+    return MeasuredCell(value, low, high, result.n, result.ties, *about, clusters=result.clusters)
