@@ -182,6 +182,38 @@ def test_fluent_captions_come_from_elsewhere(bench: Benchmark, tmp_path: Path) -
     assert {"A ship sails away.", "Two planes land at night."} & heard
 
 
+def test_the_first_case_shuffles_as_the_paper_shows(tmp_path: Path) -> None:
+    """SADE's Figure 2: nouns and adjectives, then words within their trigrams ("elderly an asian / wearing a woman").
+
+    The text of section 4.2 can be read as moving the trigrams: `shuffles` takes that too.
+    """
+    caption = "an old tall man holding a big wooden box stands outside near a bus while a small dog is sleeping soundly"
+    words = caption.split()
+    threes = [words[k : k + 3] for k in range(0, len(words), 3)]
+    one = from_items("one", [Item("0", "s", (), (caption, "not that"), ((True, False),))])
+    (tmp_path / "others.txt").write_text("A ship sails away.\nTwo planes land at night.\nA king rules.\n")
+
+    def shuffled(**how: Any) -> list[str]:
+        heard: list[str] = []
+
+        def listen(text: str) -> float:
+            heard.append(text)
+            return 0.0
+
+        probe_cases(one, [Habit(f"listen {how}", listen)], others=str(tmp_path / "others.txt"), **how)  # type: ignore[list-item]
+        return [text for text in heard if sorted(text.split()) == sorted(words) and text != caption]
+
+    within = shuffled()
+    assert [[sorted(w) for w in _threes(text)] == [sorted(w) for w in threes] for text in within].count(True) == 1
+    moved = shuffled(shuffles=("shuffle-nouns-adjectives", "shuffle-trigrams"))
+    assert [sorted(_threes(text)) == sorted(threes) for text in moved].count(True) == 1
+
+
+def _threes(text: str) -> list[list[str]]:
+    words = text.split()
+    return [words[k : k + 3] for k in range(0, len(words), 3)]
+
+
 class Brightness:
     """Looks at the image: bright pixels times the caption's length."""
 

@@ -61,6 +61,21 @@ def test_a_balanced_filter_has_balanced_wins_not_only_a_balanced_mean() -> None:
     assert not prefers_foils.balanced
 
 
+def test_the_papers_p_value_decides_the_threshold() -> None:
+    """SADE, section 6.2: p < 1e-5. Of 600 wins and 400 losses, 600 have p = 1e-10; scipy says how many may stay."""
+    rng = np.random.default_rng(1)
+    gaps = np.r_[rng.uniform(0.01, 1, 600), -rng.uniform(0.01, 1, 400)]
+    found = syntaxbias(gaps, p_value=1e-5)
+    wins = int((gaps[found.keep] > 0).sum())
+    tail = [stats.binomtest(w, w + 400, alternative="greater").pvalue for w in (wins, wins + 1)]
+    assert tail[0] >= 1e-5 > tail[1]
+    assert (found.test, found.limit, int((gaps[found.keep] < 0).sum())) == ("one-sided sign test", 1e-5, 400)
+    assert found.p_value == pytest.approx(tail[0])
+    assert syntaxbias(gaps[:-390], p_value=1e-5).keep.sum() > 10  # ten losses: some wins stay
+    assert syntaxbias(-gaps, p_value=1e-5).keep.all()  # it prefers the foils: nothing to take from the true captions
+    assert not syntaxbias(np.array([0.0, 0.0]), p_value=1e-5).keep.sum() - 2
+
+
 def test_a_given_threshold_is_used_as_it_is() -> None:
     found = syntaxbias(np.array([4.0, 1.0, -2.0]), threshold=0.3)
     assert found.keep.tolist() == [False, True, True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 
 import pytest
@@ -16,12 +17,55 @@ from creperie.reporting.tables import PublishedTable, published_table, published
 ROWS = {
     "sugarcrepe": {"2": 1, "4": 6, "5": 12, "6": 22, "8": 19, "9": 6, "10": 7},
     "sugarcrepe++": {
-        **{"1": 1, "2": 14, "3": 5, "4": 6, "5": 7, "6": 5, "7": 10, "8": 4, "12": 15, "13": 9},
+        **{"1": 1, "2": 14, "3": 5, "4": 6, "5": 7, "6": 5, "7": 10, "8": 4, "9": 9, "12": 15, "13": 9},
         **{"14": 3, "15": 5, "16": 17, "17": 5, "18": 3, "19": 15, "20": 11},
     },
     "visla": {"2": 20, "3": 20, "4": 21, "5": 20, "7": 15, "8": 34, "9": 34},
     "sade": {"1": 5, "2": 7, "3": 4},
     "hit-or-be-hit": {"2": 4, "3": 3, "4": 3, "C": 24},
+}
+#: results of every table: numbers that the paper measured, counted in the papers' text (rows × columns)
+RESULTS = {
+    "sugarcrepe": {
+        "2": 7,
+        "4": 6 * 3,
+        "5": 12 * 7,
+        "6": 7 + (2 + 18 + 1) * 8,  # people have no average; 18 models, 2 without images, GPT-4V; no model sizes
+        "8": 19 * 10,
+        "9": 6 * 3,
+        "10": 7 * 3,
+    },
+    "sugarcrepe++": {
+        "1": 5 + 1,
+        "2": 14 * 10 - 5,  # ViLT has no text encoder
+        "3": 5 * 10 - 2 * 5 - 1,  # nor ViLT-ITR-COCO; one cell of XVLM-16M is empty
+        "4": 6 * 10 - 5,  # BLIP-SGVL
+        "5": 7 * 10,  # without 7 model and 7 data sizes
+        "6": 5 * 10,
+        "7": 10 * 6,
+        "8": 4 * 5,
+        "9": 9 * 3,
+        "12": 15 * 10,
+        "13": 5 * 9,
+        "14": 3 * 4,
+        "15": 5 * 15,
+        "16": 17 * (5 + 2),  # five subsets, their mean and its deviation
+        "17": 5 * 5,
+        "18": 3 * 5,
+        "19": 15 * 12,
+        "20": 11 * 3,  # without chance
+    },
+    "visla": {
+        "2": 20 * 2,
+        "3": 20 * 4,
+        "4": 21 * 4 - 4 * 2,  # four models without a text encoder
+        "5": 20 * 4,
+        "7": 15 * 4,
+        "8": 34 * 4 - 4,
+        "9": 34 * 4 - 4,
+    },
+    "sade": {"1": 9 + 9 + 6 + 6, "2": 7 * 6, "3": 4 * 3 + 2 * 3},  # 1: images, references, two ratings; 3: changes
+    "hit-or-be-hit": {"2": 4 * 3, "3": 10 * 3, "4": 20 * 3, "C": (8 + 8 + 3 + 5) * 2},  # C: β and t
 }
 TABLES = published_tables()
 
@@ -40,6 +84,20 @@ def test_every_table_is_there_with_all_its_rows() -> None:
     for table in TABLES:
         found.setdefault(table.paper, {})[table.number] = len(table.rows)
     assert found == ROWS
+
+
+def test_the_results_of_every_table_are_counted_by_one_definition() -> None:
+    """A number that the paper measured: no dimension, size of a model or of its training data, and no chance."""
+    assert {paper: sum(RESULTS[paper].values()) for paper in RESULTS} == {
+        **{"sugarcrepe": 513, "sugarcrepe++": 1116, "visla": 743 - 143, "sade": 90, "hit-or-be-hit": 150}
+    }
+    found: dict[str, dict[str, int]] = {}
+    for table in TABLES:
+        found.setdefault(table.paper, {})[table.number] = len(table.results)
+        assert all(math.isfinite(float(cell)) for cell in table.results)
+        named = {column.name for column in table.columns} | {row.group for row in table.rows}
+        assert set(table.given) <= named, table.key
+    assert found == RESULTS
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.key)

@@ -15,7 +15,7 @@ import numpy as np
 
 from creperie.auditing.measure import mean_of
 from creperie.bench import Benchmark, Item, from_items, open_image
-from creperie.core import Progress, UsageError, silent
+from creperie.core import Progress, UsageError, silent, unknown
 from creperie.lang import parse
 from creperie.making import (
     SHUFFLES,
@@ -33,8 +33,8 @@ from creperie.scoring import Run, ScoreOptions, blind_twin, score_all
 
 #: The shuffles of Figure 1: all but the full shuffle.
 ORDERS = tuple(name for name in SHUFFLES if name != "shuffle-all")
-#: The shuffles that serve as foils in the first case.
-CASE_ONE = ("shuffle-nouns-adjectives", "shuffle-trigrams")
+#: The shuffles that serve as foils in the first case, as in Figure 2: nouns and adjectives, words within trigrams.
+CASE_ONE = ("shuffle-nouns-adjectives", "shuffle-within-trigrams")
 CASES = ("shuffled", "fluent", "content-only")
 TOGETHER = 64  #: images in memory at once
 SCORES: tuple[Input, ...] = ("image_text", "text", "text_text")
@@ -196,26 +196,31 @@ def probe_cases(
     options: ScoreOptions | None = None,
     *,
     others: str = "",
+    shuffles: Sequence[str] = CASE_ONE,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Probed:
     """Return accuracies in the three cases (Figure 3), on the same captions, and how often fluency beats content.
 
-    Fluent captions come from `others` (a file or a benchmark), or are captions of other images.
+    Fluent captions come from `others` (a file or a benchmark), or are captions of other images. `shuffles` are the
+    foils of the first case. The text of SADE (section 4.2) can also be read as shuffle-trigrams, which moves trigrams.
     """
+    for name in shuffles:
+        if name not in SHUFFLES:
+            raise unknown("shuffle", name, SHUFFLES)
     captions = captions_of(bench)
     maker = content_maker("content", MakeOptions(seed=seed, others=others), captions)
     proposals = maker.propose(captions.sources)
     items: list[Item] = []
     left_out: dict[str, int] = {}
-    for (source, shuffles), proposal in zip(_shuffled(captions.sources, CASE_ONE, seed), proposals, strict=True):
-        why = proposal.skipped or ("shuffles are alike" if source.text in shuffles else "")
+    for (source, foils), proposal in zip(_shuffled(captions.sources, shuffles, seed), proposals, strict=True):
+        why = proposal.skipped or ("shuffles are alike" if source.text in foils else "")
         if why:
             left_out[why] = left_out.get(why, 0) + 1
             continue
         bare, *fluent = (c.text for c in proposal.candidates)
         items += [
-            _item(source, CASES[0], (source.text, *shuffles)),
+            _item(source, CASES[0], (source.text, *foils)),
             _item(source, CASES[1], (source.text, *fluent)),
             _item(source, CASES[2], (bare, *fluent)),
         ]

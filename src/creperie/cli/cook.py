@@ -248,5 +248,5 @@ def _numbers_of(s: StageResult) -> str:
         fits = ", ".join(f"{label}: {n:,} rows" for label, n in fitted["rows"].items())
         parts.append(f"{name} ({fits}; {'converged' if fitted['converged'] else 'not converged'})")
     for key, rows in summary.get("tables", {}).items():
-        parts.append(f"{key} with {rows['rows']} rows of ours")
+        parts.append(f"{key} with {rows['rows']} row{'s' * (rows['rows'] != 1)} of ours")
     return "; ".join(parts)

@@ -145,7 +145,7 @@ def _photographs(photos: Path, out: Path, items: int, seed: int, models: Sequenc
     document = {"stages": [s.document() for s in served], "report": str(out / "report.html"), "seconds": seconds}
 
     def show() -> None:
-        show_stages("From photographs and captions to a checked benchmark", out, served)
+        show_stages("From photographs and captions to a checked benchmark", out, served, [])
         say(f"The report with every item, for a browser: [bold]{out / 'report.html'}[/bold]")
 
     return CommandResult(document, show)

@@ -106,7 +106,7 @@ def _reasons(refined: Refined) -> None:
             say(
                 f"{escape(outcome.name)}: threshold {f.threshold:.4f}, mean of what stays {f.mean:+.4f}, "
                 f"accuracy {100 * f.accuracy:.1f} % [{100 * f.low:.1f}, {100 * f.high:.1f}], "
-                f"p = {f.p_value:.3g} ({f.test})"
+                f"p = {f.p_value:.3g} ({f.test}, a preference below {f.limit:g})"
             )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -34,6 +34,11 @@ class ProbeOptions:
     prompts: tuple[str, ...] = option((), "Prompts by id or file#id, comma-separated; by default all of the kind.")
     captioner: str = option("", "order: the model that describes the images; else the first vlm:.", metavar="URI")
     others: str = option("", "cases: where the fluent captions come from.", metavar="FILE|BENCH")
+    shuffles: tuple[str, ...] = option(
+        (),
+        "cases: how foils of the first case are shuffled; by default nouns and adjectives, and within trigrams.",
+        metavar="NAMES",
+    )
     seed: int = option(0, "Seed of shuffles, foils and noise.")
 
 
@@ -60,7 +65,8 @@ def sensitivity(
     if probe.what != "prompts":
         from creperie.auditing import PROBES
 
-        more = {"order": {"captioner": probe.captioner}, "cases": {"others": probe.others}}.get(probe.what, {})
+        cases: dict[str, Any] = {"others": probe.others} | ({"shuffles": probe.shuffles} if probe.shuffles else {})
+        more: dict[str, Any] = {"order": {"captioner": probe.captioner}, "cases": cases}.get(probe.what, {})
         probed = PROBES[probe.what](bench, models, options, seed=probe.seed, progress=bar, **more)
         return CommandResult(probed.document(), lambda: _show_probe(probed))
     if len(models) > 1:

@@ -79,15 +79,17 @@ def _orders(stage: Path) -> Iterator[Claim]:
 
 
 def _refinements(stage: Path) -> Iterator[Claim]:
-    """Yield one claim per attacker: its accuracy before and after refinement, as an unweighted mean over subsets, so
-    that the number of items a subset loses does not matter.
+    """Yield one claim per attacker: its accuracy before and after refinement, on all items and as an unweighted mean
+    over subsets, for which the number of items a subset loses does not matter. It holds if both come nearer to chance.
     """
     record = read_json(stage / RECORD)
     for name, figures in record["summary"].get("attackers", {}).items() if record["does"] == "refine" else ():
         if not figures["held_out"]:
-            before, after = figures["mean_before"], figures["mean_after"]
-            nearer = abs(after - 0.5) < abs(before - 0.5) or before == after == 0.5
-            yield LOWERED, name, f"mean of subsets {percent(before)} % → {percent(after)} %", "yes" if nearer else "no"
+            pairs = {"all items": ("before", "after"), "mean of subsets": ("mean_before", "mean_after")}
+            spans = {what: (figures[old], figures[new]) for what, (old, new) in pairs.items()}
+            numbers = ", ".join(f"{what} {percent(old)} % → {percent(new)} %" for what, (old, new) in spans.items())
+            nearer = {abs(new - 0.5) < abs(old - 0.5) or old == new == 0.5 for old, new in spans.values()}
+            yield LOWERED, name, numbers, "not shown" if len(nearer) > 1 else "yes" if nearer == {True} else "no"
 
 
 def _gains(stage: Path) -> Iterator[Claim]:

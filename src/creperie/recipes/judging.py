@@ -18,7 +18,8 @@ from creperie.scoring import RUN_FILE, SHOTS_FILE, Run, ScoreOptions, blind_twin
 
 PAIRWISE = "pairwise.json"
 ANSWERS = "answers.json"
-ALONE = {"captioner": "order", "references": "order", "others": "cases"}  #: option → the only probe that takes it
+#: option → the only probe that takes it
+ALONE = {"captioner": "order", "references": "order", "others": "cases", "shuffles": "cases"}
 FIGURES = {"construction": "1", "argument-order": "2"}  #: analysis → number of its figure in Hit or Be Hit
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ import numpy as np
 
 from creperie.bench import ERROR, Benchmark, ProvenanceStep, check, limited, load, save
 from creperie.core import DataError, UsageError, write_json
+from creperie.lang import words
 from creperie.recipes.steps import StageJob, engine_for
 from creperie.scoring import Run
 
@@ -84,6 +85,7 @@ def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str |
     labels = sorted(option["label"] for field in question["fields"] for option in field["options"] or ())
     dice = random.Random(repr((who, sorted(shown), labels)))
     turned = shown[-2:] != sorted(shown[-2:])
+    expected = EXPECTED.get(task, "")
     answer: dict[str, str | int] = {}
     for field in question["fields"]:
         when = field["when"]
@@ -96,11 +98,26 @@ def _fields(question: Mapping[str, Any], task: str, who: str) -> dict[str, str |
             answer[field["name"]] = f"{field['value'].rstrip('.')} here."
         else:
             options = sorted(field["options"], key=lambda option: option["label"])
+            if field["name"] == "foil":
+                missed = _words_missed(shown, [option["label"] for option in options])
+                options.sort(key=lambda option: len(missed[option["label"]]))
+                expected = expected if not missed[options[0]["label"]] else "invalid"  # all are about other things
             values: list[str] = [option["value"] for option in options]
-            usual = values[0] if field["name"] == "foil" else EXPECTED.get(task, "")
+            usual = values[0] if field["name"] == "foil" else expected
             chosen = usual if usual in values and dice.random() < CERTAIN else dice.choice(values)
             answer[field["name"]] = TURNED.get(chosen, chosen) if turned and not options[0].get("quote") else chosen
     return answer
+
+
+def _words_missed(shown: Sequence[str], foils: Sequence[str]) -> dict[str, set[str]]:
+    """Return the words that all true captions share and a foil does not have: those of the things they are about.
+
+    >>> _words_missed(["A cat is on a bed.", "A bed is under a cat."], ["A cat is under a bed.", "A cat is on a car."])
+    {'A cat is under a bed.': set(), 'A cat is on a car.': {'bed'}}
+    """
+    true = [set(words(text)) for text in shown if text not in foils]
+    shared = set.intersection(*true) if true else set()
+    return {foil: shared - set(words(foil)) for foil in foils}
 
 
 Key = tuple[str, str]
@@ -201,7 +218,8 @@ def _by_study(bench: Benchmark, other: Benchmark | None, job: StageJob, database
 
     db = open_database(database)
     try:
-        done = apply_study(db, STUDY, bench, ApplyPlan(as_is=job.option("scripted")))  # scripts may break rules
+        plan = ApplyPlan(undecided=job.option("undecided"), as_is=job.option("scripted"))  # scripts may break rules
+        done = apply_study(db, STUDY, bench, plan)
     except BrokenRulesError as e:
         hint = f"exclude them with `creperie annotate exclude {STUDY} --rules --db {database}` and let others answer"
         raise UsageError(e.what, where=f"stage {job.name}", hint=hint) from None

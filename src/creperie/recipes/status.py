@@ -5,7 +5,6 @@ The status is read from the folders of recipe runs; `creperie cook status` write
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 import sys
@@ -19,24 +18,25 @@ from creperie.core import DataError, __version__, read_json
 from creperie.recipes.claims import Direction
 from creperie.recipes.figure_prompts import papers
 from creperie.recipes.kitchen import RECORD, read_card
-from creperie.reporting import PublishedTable, published_tables
+from creperie.reporting import BY, PublishedTable, published_tables
 
 EXACT, PARTLY, FILLED, OPEN = "agrees", "agrees in part", "stand-ins", "not made"
 DRAWN, SHOWN, NOTHING = "drawn", "shown", "nothing to compute"
 #: rows of people, of released answers and of few-shot models: no model is loaded for them
 ANSWERED = ("Human", "GPT-4V")
-NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 
 
 @dataclass(frozen=True)
 class AgreedCell:
-    """A printed number, and the same number computed by a run on the published items."""
+    """A printed result, and the same computed from what the authors released."""
 
     model: str
     column: str
     printed: float
     ours: float
     equal: bool
+    by: str = "model"  #: what computed it: a model, a count of released files, or released answers (`BY`)
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class PaperPart:
     rows: tuple[str, ...] = ()  #: rows that recipe runs added
     needs: str = ""  #: what is needed to reproduce it exactly
     why: str = ""
-    printed: int = 0  #: how many numbers the paper prints in it
+    printed: int = 0  #: how many results the paper prints in it: numbers that it measured
     missing: tuple[str, ...] = ()  #: models in its rows that creperie cannot load
     prompts: tuple[str, ...] = ()  #: prompts in creperie's wording, because the paper's were not given
 
@@ -107,18 +107,18 @@ def _gather(folders: Sequence[Path]) -> dict[str, _RunOutput]:
 def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedTable, own: _RunOutput) -> PaperPart:
     """Return the status of a table. It agrees if cells were computed on the published items and all of them agree."""
     documents = own.tables.get(table.key.lower(), [])
-    cells = tuple({(c.model, c.column): c for document in documents for c in _agreed(document)}.values())
+    found = (cell for document in documents for cell in _agreed(document) if table.is_result(cell.group, cell.column))
+    cells = tuple({(c.group, c.model, c.column): c for c in found}.values())
     rows = tuple(dict.fromkeys(row for document in documents for row in _rows(document)))
     agree = sum(cell.equal for cell in cells)
     status = EXACT if cells and agree == len(cells) else PARTLY if agree else FILLED if rows else OPEN
     command = f"creperie cook {paper['recipe']}" + " --profile local --data DIR" * bool(cells)
-    printed = sum(bool(NUMBER.fullmatch(cell)) for row in table.rows for cell in row.cells.values())
     loaded = table.rows_are == "models" and not entry.get("trained")
     absent = dict.fromkeys(row.model for row in table.rows if loaded and not row.uris)
     return PaperPart(
         *(paper["name"], "table", entry["number"], table.caption, status, command, cells, rows),
         needs=entry.get("needs", ""),
-        printed=printed,
+        printed=len(table.results),
         missing=tuple(model for model in absent if model not in ANSWERED and not model.endswith("-shot")),
         prompts=_own_words(table.prompts or entry.get("prompts", ()), own),
     )
@@ -136,7 +136,8 @@ def _agreed(document: Mapping[str, Any]) -> Iterator[AgreedCell]:
         printed = published[row["group"], row["published"]]
         for name, equal in row["equal"].items():
             if equal is not None:
-                yield AgreedCell(row["published"], name, float(printed[name]), float(row[name]), equal)
+                numbers = (float(printed[name]), float(row[name]), equal)
+                yield AgreedCell(row["published"], name, *numbers, row.get("by", "model"), row["group"])
 
 
 def _is_repeated(row: Mapping[str, Any]) -> bool:
@@ -178,34 +179,58 @@ def run_shown(parts: Sequence[PaperPart]) -> list[str]:
 
 # -- the page --------------------------------------------------------------------------------------------------------
 
-HEADS = ("table", "printed", "computed", "agree", "stand-ins", "missing", "our prompts")
+HEADS = ("table", "results", "computed", "agree", "stand-ins", "missing", "our prompts")
 DIRECTION_HEADS = ("paper, profile", "claim", "model", "numbers", "holds")
 
 
 def totals(parts: Sequence[PaperPart]) -> dict[str, int]:
-    """Return how many numbers the tables print, how many were computed on the published items, and how many agree."""
+    """Return how many results the tables print, and how many were computed and agree: in all, and by what did it."""
     cells = [cell for part in parts for cell in part.agreed]
-    return {"printed": sum(p.printed for p in parts), "computed": len(cells), "agree": sum(c.equal for c in cells)}
+    whole = {"printed": sum(p.printed for p in parts)} | _computed(cells)
+    return whole | {
+        f"{name}_{by}": n for by in BY for name, n in _computed([cell for cell in cells if cell.by == by]).items()
+    }
+
+
+def _computed(cells: Sequence[AgreedCell]) -> dict[str, int]:
+    return {"computed": len(cells), "agree": sum(cell.equal for cell in cells)}
+
+
+def computed_words(whole: Mapping[str, int]) -> str:
+    """Return what was computed by what, and how much of it agrees.
+
+    >>> computed_words({"computed_model": 17, "agree_model": 12, "computed_files": 1, "agree_files": 1})
+    '17 by a model on the published items (12 agree), 1 counted from released files (it agrees)'
+    """
+    said = []
+    for by, words in BY.items():
+        if n := whole.get(f"computed_{by}", 0):
+            agree = whole[f"agree_{by}"]
+            all_agree = "it agrees" if n == 1 else "all agree"
+            said.append(f"{n:,} {words} ({all_agree if agree == n else f'{agree:,} agree'})")
+    return ", ".join(said)
 
 
 def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command: str) -> str:
     """Return the status page as Markdown."""
     counts = ", ".join(f"{n} {name}" for name, n in Counter(p.status for p in parts).most_common())
     whole = totals(parts)
-    computed = f"{whole['computed']:,} were computed on the published items; {whole['agree']:,} of these agree"
     lines = [
         "# The papers, table by table",
         "",
         f"Written by `{command}` (creperie {__version__}) from recipe runs and the transcribed tables. The lines",
         '"Needed for" are written by hand, all others are derived; every command after "Shown by" was run.',
         "",
-        f"{len(parts)} tables and figures: {counts}. The tables print {whole['printed']:,} numbers;",
-        f"{computed} to the last printed digit.",
+        f"{len(parts)} tables and figures: {counts}. The tables print {whole['printed']:,} results.",
+        f"{whole['computed']:,} of these were computed from what the authors released: {computed_words(whole)}.",
+        "To agree is to be the same to the last printed digit.",
         "",
+        "A *result* is a number that the paper measured: an accuracy, a score, a rating, an effect, a size of the set",
+        "that it made. Dimensions, numbers of weights, sizes of training data and chance are none.",
         "`creperie cook RECIPE` makes the tables; `--profile local --data DIR` computes on the published items.",
-        "*Computed* counts the numbers of the paper's model on its items; *stand-ins* are rows of other models or",
-        "items, named and not compared; *missing* are models that no URI loads; *our prompts* are rows in creperie's",
-        "words (`--prompts FILE` takes the paper's, by name). `creperie cook status --json` has every row and cell.",
+        "*Stand-ins* are rows of other models or items, named and not compared; *missing* are models that no URI",
+        "loads; *our prompts* are rows in creperie's words (`--prompts FILE` takes the paper's, by name).",
+        "`creperie cook status --json` has every row and cell.",
         "",
     ]
     for paper in dict.fromkeys(p.paper for p in parts):

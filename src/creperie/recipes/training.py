@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,20 @@ TRAINED = "trained.json"
 TUNING = "tuning.json"
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread where there is no GPU: sums over several depend on their number, and so does training."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if torch.cuda.is_available() else 1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@one_thread()
 def run_train(job: StageJob) -> dict[str, Any]:
     """Train a model with the items' foils or with makers' foils; an interrupted training resumes at its checkpoint."""
     from creperie.training import TrainingSettings, TrainOptions, train
@@ -60,6 +75,7 @@ def trained_models(places: Sequence[str]) -> list[str]:
     return uris
 
 
+@one_thread()
 def run_trainings(job: StageJob) -> dict[str, Any]:
     """Train once per type of foil and seed, as for Tables 5 and 10 of SugarCrepe, and write the study.
 
@@ -108,6 +124,7 @@ def without_seconds(value: Any) -> Any:
     return [without_seconds(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
+@one_thread()
 def run_tune(job: StageJob) -> dict[str, Any]:
     """Tune a model as for Table 13 of SugarCrepe++ (not at all, all weights, LoRA); test it on held-out items.
 

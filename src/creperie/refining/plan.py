@@ -28,6 +28,9 @@ class RefinePlan:
     repair: bool = option(False, "First give the captions of every item one surface style.")
     together: bool = option(False, "Choose from all subsets at once, not from each on its own.")
     threshold: float | None = option(None, "Score above which syntaxbias removes items, -1 to 1; searched by default.")
+    p_value: float | None = option(
+        None, "syntaxbias: search the largest threshold that leaves no preference with a p below this; SADE names 1e-5."
+    )
     time_limit: float = option(60.0, "Seconds per subset to prove the optimum.")
     audit: bool = option(True, "End with an audit of the kept items; without it the verdict is *not run*.")
 
@@ -36,6 +39,12 @@ class RefinePlan:
             raise unknown("method", self.method, METHODS)
         if self.threshold is not None and self.method != "syntaxbias":
             raise UsageError("only the method syntaxbias has a threshold", hint="leave `threshold=` out")
+        if self.p_value is not None and (self.method != "syntaxbias" or self.threshold is not None):
+            raise UsageError(
+                "`p_value` is for the method syntaxbias without a threshold", hint="leave one of the two out"
+            )
+        if self.p_value is not None and not 0 < self.p_value < 1:
+            raise UsageError(f"`p_value={self.p_value:g}` is not between 0 and 1", hint="SADE's is 1e-5")
         if self.bins is not None and not self.how.bins:
             raise UsageError(f"{self.method} has no bins", hint="leave `bins=` out")
         if self.bins is not None and not 1 <= self.bins <= 10_000:
@@ -57,7 +66,7 @@ class RefinePlan:
 
     def settings(self, seed: int) -> ChoiceSettings:
         """Return the settings that the method may use."""
-        return ChoiceSettings(self.fineness, self.threshold, self.time_limit, seed)
+        return ChoiceSettings(self.fineness, self.threshold, self.time_limit, seed, self.p_value)
 
     def selection(self, models: AttackerModels) -> tuple[str, ...]:
         """Return the names of the attackers that the selection is made against."""

@@ -243,6 +243,7 @@ def _kept(
         "bins": plan.fineness or None,
         "together": plan.together,
         "threshold": plan.threshold,
+        "p_value": plan.p_value,
         "time_limit": plan.time_limit,
     }
     table = start.table.filter(pa.array(keep))

@@ -44,6 +44,7 @@ class ChoiceSettings:
     threshold: float | None = None
     time_limit: float = 60.0
     seed: int = 0
+    p_value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Filtered:
     low: float  #: lower limit of its 90 % interval
     high: float
     test: str = "two-sided sign test"
+    limit: float = LEVEL  #: p-values below it show a preference
 
     @property
     def balanced(self) -> bool:

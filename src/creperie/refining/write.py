@@ -112,6 +112,7 @@ def _outcome(outcome: SubsetOutcome) -> dict[str, Any]:
             "mean": f.mean,
             "p": f.p_value,
             "test": f.test,
+            "p_limit": f.limit,
             "balanced": f.balanced,
             "accuracy": f.accuracy,
             "accuracy_low": f.low,

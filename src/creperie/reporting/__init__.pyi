@@ -36,6 +36,7 @@ from creperie.reporting.studio.app import make_studio as make_studio
 from creperie.reporting.study import load_study as load_study
 from creperie.reporting.study import study_in as study_in
 from creperie.reporting.study import study_page as study_page
+from creperie.reporting.tables.facts import BY as BY
 from creperie.reporting.tables.facts import FactRow as FactRow
 from creperie.reporting.tables.facts import RecipeFindings as RecipeFindings
 from creperie.reporting.tables.facts import fact_rows as fact_rows

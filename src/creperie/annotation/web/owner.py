@@ -123,7 +123,7 @@ def make_invitations(
     shown = here.site.shown_links
     with here.site.inviting:
         if once not in shown:
-            about = {"days": days, "note": note, "form": once, "actor": here.who.actor}
+            about: dict[str, Any] = {"days": days, "note": note, "form": once, "actor": here.who.actor}
             shown[once] = invite(here.site.db, here.name, count, **about)
         while len(shown) > 20:
             shown.pop(next(iter(shown)))

@@ -27,6 +27,12 @@ _NAMES: dict[str, Any] = packaged_toml("creperie.reporting.tables", "facts.toml"
 SCORES = {"plausibility": "Commonsense", "lm-mean": "Commonsense", "grammar": "Grammar"}
 EVALUATIONS = {"sense": "Commonsense", "grammar": "Grammar"}
 KINDS = {"replace": "Replace", "swap": "Swap", "negate / add": "Negate / Add"}
+#: what gave a row's values → its words in the ledger
+BY = {
+    "model": "by a model on the published items",
+    "files": "counted from released files",
+    "answers": "from released answers",
+}
 #: SADE's branches: column of Table 1 → subset
 BRANCHES: dict[str, str] = _NAMES["branches"]
 ARM_ROWS: dict[str, dict[str, str]] = _NAMES["arm_rows"]  #: by the paper's model: from scratch RN50, tuned ViT-B/32
@@ -50,6 +56,7 @@ class FactRow:
     benchmarks: tuple[str, ...] = ()  #: whose items were used; the row is compared only if all are the paper's
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     stands_in: bool = False  #: another model than the printed row's, or a script: never compared with it
+    by: str = "model"  #: what gave the values: a model, released files or released answers (`BY`)
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ def _subset_counts(table: str, findings: RecipeFindings) -> list[FactRow]:
         values = {name: float(bench.subsets[name]) for name in columns if name in bench.subsets}
         if values and "total" in columns:
             values["total"] = sum(values.values())
-        rows.append(FactRow(stage, printed.rows[0].model, "", values, benchmarks=(bench.name,)))
+        rows.append(FactRow(stage, printed.rows[0].model, "", values, benchmarks=(bench.name,), by="files"))
     return rows
 
 
@@ -120,7 +127,7 @@ def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
             intervals |= {"average": joined} if (joined := _joined(mean, parts)) else {}
             values["average"], n["average"] = mean, sum(n.values())
         label = f"{stage}: released answers"
-        rows.append(FactRow(label, document["model"], "OpenAI", values, n, ("sugarcrepe",), intervals))
+        rows.append(FactRow(label, document["model"], "OpenAI", values, n, ("sugarcrepe",), intervals, by="answers"))
     return rows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from creperie.core import UsageError, unknown
 from creperie.metrics import task
 from creperie.models import parse_uri, prompt_name, prompts_of
 from creperie.reporting.tables.facts import FactRow
-from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, figure
+from creperie.reporting.tables.measure import MeasuredCell, Unfit, average, change, figure
 from creperie.reporting.tables.published import (
     Column,
     PublishedRow,
@@ -54,6 +54,7 @@ class OurRow:
     label: str = ""
     group: str = ""
     stands_in: bool = False
+    by: str = "model"  #: what gave the figures (`BY`)
 
     def difference(self, name: str) -> float | None:
         """Return our figure minus the printed one; None if there is no printed one."""
@@ -128,6 +129,7 @@ def _our_document(row: OurRow, table: PublishedTable) -> dict[str, Any]:
         "source": "run",
         "published": row.row.model if row.row else None,
         "stands_in": row.stands_in,
+        "by": row.by,
         "group": row.row.group if row.row else row.group,
         "benchmarks": list(row.benchmarks),
         "released": bool(row.benchmarks) and set(row.benchmarks) <= table.item_names(),
@@ -164,7 +166,8 @@ def fill_table(
     by_model: dict[tuple[str, str, str | None], list[Run]] = {}
     for run in loaded:
         by_model.setdefault(_row_key(table, run), []).append(run)
-    ours = tuple(_our_row(table, model, own, same or {}, any_benchmark) for (model, *_), own in by_model.items())
+    made = [(_our_row(table, model, own, same or {}, any_benchmark), own) for (model, *_), own in by_model.items()]
+    ours = tuple(_with_changes(table, row, own, made) for row, own in made)
     ours += tuple(_fact_row(table, row) for row in rows)
     return FilledTable(table, ours, tuple(_notes(table, ours)))
 
@@ -205,10 +208,25 @@ def _our_row(
     benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if i in used))
     group = table.group_of(_score_of(model), benchmarks[0])
     who, stands_in = _who(table, model, runs, figures)
-    label = _with_items(table, who, benchmarks)
+    scripts = any(by_scripts(run.document["benchmark"]) for i, run in enumerate(runs) if i in used)
+    label = _with_items(table, who, benchmarks) + ", items checked by scripts" * scripts
     return OurRow(
         model, figures, _printed_row(table, model, same, group), benchmarks, label, group or "", stands_in=stands_in
     )
+
+
+def _with_changes(
+    table: PublishedTable, row: OurRow, runs: Sequence[Run], made: Sequence[tuple[OurRow, Sequence[Run]]]
+) -> OurRow:
+    """Return the row with its differences from the same model's row of another group, paired by item."""
+    changes = {
+        c.name: change(row.figures[c.change_of], runs[0], theirs[0])
+        for c in table.columns
+        for base, theirs in made
+        if c.since == base.group != row.group and base.model == row.model
+        if c.change_of in row.figures and c.change_of in base.figures
+    }
+    return replace(row, figures={**row.figures, **changes}) if changes else row
 
 
 def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]]) -> MeasuredCell:
@@ -241,6 +259,17 @@ def _with_items(table: PublishedTable, who: str, benchmarks: Sequence[str]) -> s
     """Return a row's name with the items that it was computed on, if these are not the table's."""
     others = [b for b in benchmarks if b not in table.item_names()]
     return who + (f" on {', '.join(others)}" if others else "")
+
+
+def by_scripts(history: Any) -> bool:
+    """Return whether scripts answered in the place of people, anywhere in a benchmark's history.
+
+    >>> by_scripts({"provenance": [{"op": "concatenate", "args": {"history": [[{"args": {"scripted": True}}]]}}]})
+    True
+    """
+    if isinstance(history, Mapping):
+        return history.get("scripted") is True or any(map(by_scripts, history.values()))
+    return isinstance(history, list) and any(map(by_scripts, history))
 
 
 def _score_of(model: str) -> str:
@@ -282,7 +311,7 @@ def _fact_row(table: PublishedTable, fact: FactRow) -> OurRow:
     }
     printed = next((r for r in table.rows if (r.model, r.group) == (fact.model, fact.group)), None)
     label = _with_items(table, fact.label, fact.benchmarks)
-    return OurRow(fact.label, cells, printed, fact.benchmarks, label, fact.group, fact.stands_in)
+    return OurRow(fact.label, cells, printed, fact.benchmarks, label, fact.group, fact.stands_in, fact.by)
 
 
 def _printed_row(
@@ -336,4 +365,11 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
         if tied:
             counts = ", ".join(f"{title} {cell.ties:,} of {cell.n:,}" for title, cell in tied.items())
             notes.append(f"{name}: {TIES[next(iter(tied.values())).tie_rule]}: {counts}.")
+        shared = [
+            f"{c.title} {cell.n:,} items of {cell.clusters:,} images"
+            for c in table.columns
+            if (cell := row.figures.get(c.name)) and 0 < cell.clusters < cell.n and not math.isnan(cell.low)
+        ]
+        if shared:
+            notes.append(f"{name}: items share images, which intervals take into account: {', '.join(shared)}.")
     return notes

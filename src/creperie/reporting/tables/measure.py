@@ -11,7 +11,7 @@ import numpy as np
 
 from creperie.metrics import MacroRule, Measured, Result, macro, measure, of_outcomes, summarise, task
 from creperie.reporting.tables.published import Column
-from creperie.scoring import Run
+from creperie.scoring import Run, compare
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class MeasuredCell:
     published: bool = False  #: computed on the published items that the column is about
     tie_rule: str = ""  #: how ties were counted: wrong, half or right
     people: int = 0  #: how many people's shares it is the mean of
+    clusters: int = 0  #: how many images (or groups of items that share images) the interval is over
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,13 @@ def average(own: Sequence[tuple[Run, MeasuredCell]], column: Column) -> Measured
     return replace(mean, published=all(cell.published for _, cell in own), people=len(own))
 
 
+def change(cell: MeasuredCell, run: Run, base: Run) -> MeasuredCell:
+    """Return how much more a run has in a column than another run of its model, on the items that both have."""
+    (row,) = [r for r in compare(run, base, tasks=(cell.task,), common=True).rows if r.subset == "all"]
+    gap = row.comparison
+    return replace(cell, value=100 * gap.difference, low=100 * gap.low, high=100 * gap.high, n=gap.n, ties=0, task="")
+
+
 def _subsets(run: Run, column: Column) -> list[str]:
     names = dict.fromkeys(run.subsets)
     if not column.subsets:
@@ -132,5 +140,6 @@ def _deviation(run: Run, measured: Measured, labels: np.ndarray, wanted: Sequenc
 
 
 def _figure_of(run: Run, result: Result, value: float, low: float, high: float) -> MeasuredCell:
-    place, level = str(run.path or run.name), run.settings.level
-    return MeasuredCell(value, low, high, result.n, result.ties, result.task, place, level, tie_rule=result.tie_rule)
+    about = (result.task, str(run.path or run.name), run.settings.level)
+    beside = (result.n, result.ties, *about)
+    return MeasuredCell(value, low, high, *beside, tie_rule=result.tie_rule, clusters=result.clusters)

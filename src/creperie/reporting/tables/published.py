@@ -50,6 +50,8 @@ class Column:
     over: Over = "items"
     n: int | None = None
     how: str = ""
+    change_of: str = ""  #: the column whose paired difference from the same model's row of group `since` it shows
+    since: str = ""
 
     @property
     def measured(self) -> bool:
@@ -85,6 +87,7 @@ class PublishedTable:
     prompts: tuple[str, ...] = ()  #: for tables about prompts: their names in creperie
     groups: Mapping[str, str] = field(default_factory=dict)  #: pattern of `SCORE on BENCHMARK` → the rows' group
     about: tuple[str, ...] = ()  #: the benchmarks of a table without measured columns, if not the paper's own
+    given: tuple[str, ...] = ()  #: columns and groups of rows that the paper did not measure: sizes of models, chance
 
     @property
     def key(self) -> str:
@@ -94,6 +97,20 @@ class PublishedTable:
     def fillable(self) -> bool:
         """Whether a run can fill one of the columns."""
         return any(c.measured for c in self.columns)
+
+    def is_result(self, group: str, column: str) -> bool:
+        """Return whether the paper measured the numbers of this column, in rows of this group.
+
+        Accuracies, scores, ratings, effects and sizes of the set that the paper made are results; dimensions, numbers
+        of weights, sizes of training data and chance are not.
+        """
+        return group not in self.given and column not in self.given
+
+    @property
+    def results(self) -> list[str]:
+        """The numbers that the paper measured, as printed."""
+        cells = ((name, row.group, cell) for row in self.rows for name, cell in row.cells.items() if cell)
+        return [cell for name, group, cell in cells if self.is_result(group, name)]
 
     def group_of(self, score: str, benchmark: str) -> str | None:
         """Return the group of a run's row, by its way of scoring and benchmark; None if the table does not say."""
@@ -162,6 +179,7 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
         prompts=tuple(entry.get("prompts", ())),
         groups=entry.get("groups", {}),
         about=tuple(entry.get("about", ())),
+        given=tuple(entry.get("given", ())),
     )
 
 
