@@ -22,7 +22,7 @@ BLIND = ("length-words", "length-chars", "surface", "negation", "frequency", "ra
 
 
 def simulated_runs(folder: Path, models: int = 40, items: int = 500) -> None:
-    """Runs of models whose abilities are known, on items of which 5 % have a wrong label."""
+    """Runs of models that know or guess, with known abilities, on items of which 5 % have a wrong label."""
     rng = np.random.default_rng(0)
     difficulty, slope, ability = rng.normal(0, 1.5, items), rng.lognormal(0.2, 0.3, items), rng.normal(0, 1, models)
     wrong = rng.random(items) < 0.05
@@ -30,7 +30,7 @@ def simulated_runs(folder: Path, models: int = 40, items: int = 500) -> None:
     layout, header = layout_of_bench(bench), {"creperie": VERSION, "tasks": ["blind"], "results": [], "findings": []}
     header |= {"benchmark": {"name": bench.name, "hash": bench.hash}, "settings": {"ties": "wrong"}}
     for m in range(models):
-        right = rng.random(items) < 1 / (1 + np.exp(-slope * (ability[m] - difficulty)))
+        right = rng.random(items) < 0.5 + 0.5 / (1 + np.exp(-slope * (ability[m] - difficulty)))
         scores = np.stack([right != wrong, right == wrong], axis=1).astype(np.float32)
         about = {"name": f"simulated.{m:02d}", "model": {"uri": f"simulated:{m:02d}"}}
         Run(header | about, score_table(bench, layout, {"text": scores.ravel()})).save(folder)

@@ -20,13 +20,16 @@ from creperie.statistics.items import item_rest, short_form
 MODELS, ITEMS = 40, 500
 
 
-def simulated(seed: int, spread: float, wrong: float = 0.0, mean: float = 0.2) -> dict[str, np.ndarray]:
-    """Answers by a two-parameter model: abilities N(0, 1), difficulties N(0, spread), discriminations log-normal."""
+def simulated(
+    seed: int, spread: float, wrong: float = 0.0, mean: float = 0.2, chance: float = 0
+) -> dict[str, np.ndarray]:
+    """Answers by a two-parameter model: abilities N(0, 1), difficulties N(0, spread), discriminations log-normal. Those
+    who do not know the answer guess, right by `chance`."""
     rng = np.random.default_rng(seed)
     theta, b = rng.normal(size=MODELS), rng.normal(0, spread, ITEMS)
     a = np.exp(rng.normal(mean, 0.2, ITEMS))
-    share = 1 / (1 + np.exp(-a[:, None] * (theta - b[:, None])))
-    right = (rng.random(share.shape) < share).astype(float)
+    known = 1 / (1 + np.exp(-a[:, None] * (theta - b[:, None])))
+    right = (rng.random(known.shape) < chance + (1 - chance) * known).astype(float)
     flipped = rng.permutation(ITEMS) < wrong * ITEMS
     right[flipped] = 1 - right[flipped]
     return {"right": right, "theta": theta, "a": a, "b": b, "flipped": flipped}
@@ -68,10 +71,54 @@ def test_discriminations_are_recovered_and_one_for_all_is_theirs() -> None:
     logit = data["a"][:, None] * (data["theta"] - data["b"][:, None])
     right = (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(float)
     two = fit_responses(right)
-    assert r(two.discrimination, data["a"]) > 0.8
+    assert r(np.log(np.maximum(two.discrimination, 0.05)), np.log(data["a"])) > 0.8
     one = fit_responses(right, "1pl")
-    assert np.ptp(one.discrimination) == 0
-    assert 0.4 < one.discrimination[0] < 2
+    sizes = np.abs(one.discrimination)  # negative where a label looks wrong
+    assert np.ptp(sizes) < 1e-9
+    assert 0.4 < sizes[0] < 2
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.25])
+def test_guessing_biases_neither_difficulty_nor_discrimination(chance: float) -> None:
+    """Without a floor, difficulties of two-choice items are 2 too low and covered in 10 to 22 % of the cases, and
+    discriminations are half of the truth."""
+    data = simulated(11, 1.0, chance=chance)
+    fit = fit_responses(data["right"], floor=chance)
+    theta = data["theta"]
+    b = (data["b"] - theta.mean()) / theta.std()  # on the scale of the models at hand
+    assert 0.91 < (np.abs(fit.difficulty - b) < 1.96 * fit.difficulty_se).mean() < 0.98
+    assert abs((fit.difficulty - b).mean()) < 0.1
+    assert fit.discrimination.mean() == pytest.approx((data["a"] * theta.std()).mean(), rel=0.1)
+
+
+def test_at_the_difficulty_half_of_the_models_know_the_answer() -> None:
+    data = simulated(4, 1.0, chance=0.5)
+    fit = fit_responses(data["right"], floor=0.5)
+    near = np.abs(fit.ability - fit.difficulty[:, None]) < 0.15
+    known = 1 / (1 + np.exp(-data["a"][:, None] * (data["theta"] - data["b"][:, None])))
+    assert known[near].mean() == pytest.approx(0.5, abs=0.03)
+    assert (0.5 + 0.5 * known)[near].mean() == pytest.approx(0.75, abs=0.015)
+
+
+def test_floors_differ_between_items_and_unanswered_cells_are_expected() -> None:
+    one, other = (simulated(6, 1.0, chance=c)["right"][:250] for c in (0.5, 0.25))
+    right = np.concatenate([one, other])
+    right[3, 4] = np.nan
+    fit = fit_responses(right, floor=np.repeat([0.5, 0.25], 250)[:, None])
+    assert fit.expected[:250].min() > 0.35
+    assert fit.expected[250:].min() < 0.3
+    assert 0.3 < fit.expected[3, 4] < 1
+
+
+def test_the_flag_does_not_tell_a_wrong_label_from_a_misleading_item() -> None:
+    """Every model is right on 10 % of the misleading items: their labels are right, and they are flagged as well."""
+    data = simulated(8, 1.0, chance=0.5)
+    rng = np.random.default_rng(0)
+    data["right"][:20] = rng.random((20, MODELS)) < 0.1
+    fit = fit_responses(data["right"], floor=0.5)
+    assert (fit.flipped[:20] > 3).mean() > 0.9
+    assert (fit.flipped[20:] > 3).mean() < 0.02
+    assert (fit.discrimination[:20] < 0).mean() > 0.9
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -116,6 +163,10 @@ def test_a_study_of_runs(make_run: Callable[..., Run], tmp_path: Path) -> None:
     assert int(study.suspicion.argmax()) == wrong
     assert study.frame().column("id")[0].as_py() == runs[0].table.column("id")[wrong].as_py()
     assert study.document()["short_form"]["n"] == 12
+    assert (study.answers.chance == 1 / 6).all()  # two captions above two foils
+    assert study.fit is not None
+    assert study.fit.difficulty == pytest.approx(fit_responses(study.answers.right, floor=1 / 6).difficulty)
+    assert any("answers alone cannot tell which" in note for note in study.document()["notes"])
     assert {pair.a for pair in study.agreement} <= {run.model for run in runs}
     few = cr.difficulty(runs[:4])
     assert few.fit is None

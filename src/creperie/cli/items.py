@@ -32,9 +32,11 @@ def items(
 ) -> CommandResult:
     """Compute difficulty, discrimination and suspicious items from the runs of many models on one benchmark.
 
-    A suspicious item is one that better models get wrong more often: probably mislabelled. The short form ranks models
-    as the whole benchmark does, with an error measured on models that had no part in choosing it. Exit code 3 when the
-    item response model did not converge.
+    A model that does not know the answer is taken to guess: right by the task's chance. At an item's difficulty half of
+    the models know the answer. A suspicious item is one that models get wrong more often than guesses would, above all
+    the better models: its label is wrong, or right and misleading. The short form ranks models as the whole benchmark
+    does, with an error measured on models that had no part in choosing it. Exit code 3 when the item response model did
+    not converge.
     """
     from creperie.reporting import item_map, runs_in, save_figure
 

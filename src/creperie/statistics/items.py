@@ -12,13 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from creperie.core import Framed, UsageError, html_table, option, with_options
-from creperie.metrics import VOID, MetricSettings, PairAgreement, pair_agreements, task
+from creperie.metrics import VOID, MetricSettings, PairAgreement, chances, pair_agreements, task
 from creperie.scoring import Run, load_run
-from creperie.statistics.response import FEWEST_MODELS, ResponseFit, fit_responses
+from creperie.statistics.response import FEWEST_MODELS, WRONG_LABELS, ResponseFit, fit_responses
 from creperie.statistics.table import item_keys
 
-#: The prior share of wrong labels; an item is suspicious if the posterior odds favour a wrong label.
-WRONG_LABELS = 0.05
+#: What a suspicious item is.
+SUSPICIOUS = (
+    "suspicious: models choose another answer more often than guesses would, above all the better models. The label may "
+    "be wrong, or right and misleading to all models alike: answers alone cannot tell which. Read the item."
+)
 #: Minimum number of models for an item–rest correlation.
 FEWEST = 3
 #: Cross-validation folds of models to evaluate a short form.
@@ -39,13 +42,14 @@ class ItemOptions:
 @dataclass(frozen=True, eq=False)
 class Answers:
     """Which model got which item right: (items, models), between 0 and 1, NaN where void. `first` is a run that gives
-    the order of the items.
+    the order of the items, `chance` the probability that a guess is right on each, 0 where unknown.
     """
 
     right: np.ndarray
     outcomes: dict[str, np.ndarray]
     task: str
     first: Run
+    chance: np.ndarray
     notes: tuple[str, ...] = ()
 
     @property
@@ -108,6 +112,7 @@ class ItemStudy(Framed):
         table, right = self.answers.first.table, self.answers.right
         columns: dict[str, Any] = {name: table.column(name) for name in ("subset", "id", "images")}
         columns |= {"right": np.nanmean(right, axis=1), "n": (~np.isnan(right)).sum(axis=1), "rest": self.rest}
+        columns["chance"] = self.answers.chance
         if self.fit is not None:
             for name in ("difficulty", "difficulty_se", "discrimination", "discrimination_se"):
                 columns[name] = getattr(self.fit, name)
@@ -137,7 +142,7 @@ class ItemStudy(Framed):
             "agreement": [asdict(pair) for pair in self.agreement],
             "short_form": None if self.short is None else self.short.document(),
             "items": self.frame().to_pylist(),
-            "notes": list(self.answers.notes),
+            "notes": [*self.answers.notes, *([SUSPICIOUS] if "suspicious" in kinds else [])],
         }
 
     def __repr__(self) -> str:
@@ -156,8 +161,9 @@ class ItemStudy(Framed):
 def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settings: MetricSettings) -> ItemStudy:
     """Analyse the items of a benchmark from the runs of at least three models on it.
 
-    With eight models or more, item response theory gives every item a difficulty and a discrimination, and says which
-    labels are probably wrong. The item–rest correlation (of being right on an item with accuracy on the other items) is
+    With eight models or more, item response theory gives every item a difficulty (the ability at which half of the
+    models know the answer; the others guess) and a discrimination, and flags items that models get wrong more often
+    than guesses would. The item–rest correlation (of being right on an item with accuracy on the other items) is
     always given.
     """
     answers = answers_of([r if isinstance(r, Run) else load_run(r) for r in runs], options.task, settings)
@@ -168,7 +174,7 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
         )
     fit = None
     if options.response != "none" and (models >= FEWEST_MODELS or options.response != "auto"):
-        fit = fit_responses(answers.right, "1pl" if options.response == "1pl" else "2pl")
+        fit = fit_responses(answers.right, "1pl" if options.response == "1pl" else "2pl", answers.chance[:, None])
     size = round(options.short * len(answers.right))
     short = short_form(answers.right, size) if size and models > FOLDS else None
     return ItemStudy(answers, item_rest(answers.right), fit, short)
@@ -200,7 +206,8 @@ def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | N
     outcomes = {label: run.outcomes(chosen.name) for label, run in zip(labels, taken)}
     how = settings or runs[0].settings
     right = np.stack([np.where(o == VOID, np.nan, how.worth(o)) for o in outcomes.values()], axis=1)
-    return Answers(right, outcomes, chosen.name, taken[0], notes)
+    chance = np.nan_to_num(chances(chosen, taken[0].layout))
+    return Answers(right, outcomes, chosen.name, taken[0], chance, notes)
 
 
 def item_rest(right: np.ndarray) -> np.ndarray:
