@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from older import without_checksums
 
 from creperie.bench import Item, from_items, save
 from creperie.cli.app import cli
@@ -197,7 +198,7 @@ def test_shards_scored_under_other_settings_are_refused(bench: Path, tmp_path: P
 
 def test_shards_that_hold_the_same_item_are_refused(bench: Path, tmp_path: Path) -> None:
     """The second share claims an item of the first: as many rows as there are items, one of them twice."""
-    first, second = run_shards(bench, tmp_path / "shards", 2)
+    first, second = map(without_checksums, run_shards(bench, tmp_path / "shards", 2))
     table = pq.read_table(second / "scores.parquet")
     taken = pq.read_table(first / "scores.parquet").slice(0, 1)
     pq.write_table(pa.concat_tables([taken, table.slice(1)]), second / "scores.parquet")

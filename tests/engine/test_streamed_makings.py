@@ -12,9 +12,10 @@ from fault_makers import SlowMaker
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from creperie.bench import Item, from_items, load, save, storage
+from creperie.bench import Item, from_items, load, save
 from creperie.bench.hashing import content_hash
 from creperie.bench.item import Tag
+from creperie.core import parquet
 from creperie.core.errors import DataError
 from creperie.core.progress import silent
 from creperie.engine import Held, Local, Shard
@@ -34,7 +35,7 @@ QUICK = settings(
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups and spools of a few rows, so that a few items fill several."""
-    monkeypatch.setattr(storage, "ROW_GROUP", 7)
+    monkeypatch.setattr(parquet, "ROW_GROUP", 7)
     monkeypatch.setattr(written, "SPOOLED", 3)
 
 
@@ -111,7 +112,7 @@ def test_spooled_items_are_the_table_of_all(
         spool.add(item)
     found = spool.write(folder / "items.parquet", "x")
     bench = from_items("x", items)
-    storage.write_table(bench.table, folder / "whole.parquet")
+    parquet.write_parquet(bench.table, folder / "whole.parquet")
     assert (folder / "items.parquet").read_bytes() == (folder / "whole.parquet").read_bytes()
     assert found.digest == bench.hash
     assert not (folder / "spool").exists()
@@ -165,9 +166,9 @@ def test_damaged_parts_of_a_making_are_made_again(tmp_path: Path) -> None:
     make(SlowMaker(), captions, tmp_path / "calm" / "it")
     with opened(tmp_path / "it", job_of(SlowMaker(), captions), force=False) as parts:
         make_parts(SlowMaker(), captions.sources, parts, Local(), silent)
-        torn, flipped = (parts / f"part-{k:06d}.jsonl" for k in (3, 7))
+        torn, flipped = (parts / f"part-{k:06d}.json" for k in (3, 7))
         torn.write_bytes(torn.read_bytes()[:-30])
-        flipped.write_bytes(flipped.read_bytes().replace(b'"source"', b'"sour\xffe"', 1))
+        flipped.write_bytes(flipped.read_bytes().replace(b"dog", b"dof", 1))
     make(SlowMaker(marks=str(marks)), captions, tmp_path / "it")
     assert sorted(int(p.name.split("-")[0]) for p in marks.iterdir()) == [16, 36], "only these two are made again"
     files = [

@@ -19,6 +19,7 @@ import pytest
 from fault_makers import NAME, register
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from older import without_checksums
 
 from creperie.annotation.export import read_export
 from creperie.bench import Item, from_items, load, save
@@ -100,7 +101,7 @@ TARGETS = {
     "items": Target("data/test-00000-of-00001.parquet", lambda f: load_folder(f, verify=True).table),
     "run": Target("run.json", lambda f: load_run(f).evaluate(["blind"])),
     "scores": Target("scores.parquet", lambda f: load_run(f).evaluate(["blind"])),
-    "making": Target("part-000000.jsonl", lambda f: read_part(f, 0, ["1"])),
+    "making": Target("part-000000.json", lambda f: read_part(f, 0, ["1"])),
     "shard": Target("shard.json", merge),
     "outcomes": Target("outcomes.jsonl", merge),
     "cache": Target("1.seg", read_cache),
@@ -145,13 +146,14 @@ def sound(name: str, folder: Path) -> bytes:
     else:
         folder.mkdir()
         _write_plain(name, target, folder)
+    without_checksums(folder)  # which would stop all damage before a parser sees it
     return target.read_bytes()
 
 
 def _write_plain(name: str, target: Path, folder: Path) -> None:
     verdict = {"source": "1", "text": "x", "role": "negative", "kind": "k", "maker": "m", "edit": "e", "reason": ""}
     plain = {
-        "making": json.dumps({"source": "1", "skipped": "", "calls": 0, "candidates": [verdict]}) + "\n",
+        "making": json.dumps({"outcomes": [json.dumps({"source": "1", "verdicts": [{"candidate": verdict}]})]}),
         "answers": json.dumps({"choices": [{"message": {"content": "yes"}}]}),
         "prompts": PROMPTS,
         "demonstrations": DEMONSTRATIONS,

@@ -184,6 +184,23 @@ def test_what_was_answered_before_a_failure_is_kept(server: Server) -> None:
     assert [r["messages"][0]["content"] for r in server.requests] == ["a", "b", "c", "b"]
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(server: Server, status: int) -> None:
+    """Prompts and captions once went to whatever host a server named."""
+    elsewhere = Server()
+    with serving(elsewhere.answer) as place:
+
+        def moved(request: Request) -> None:
+            request.read()
+            request.reply("", status, {"Location": f"{place}/chat/completions?key=1"})
+
+        with serving(moved) as here, pytest.raises(ModelError) as e:
+            load_model(f"api:x?base_url={here}&retries=0").generate([ask("a secret")])
+    assert elsewhere.requests == []
+    assert f"redirects to {place}/chat/completions, where nothing was sent" in str(e.value)
+    assert "?base_url=" in str(e.value)
+
+
 def test_a_refusal_says_what_to_do_and_never_the_key(server: Server) -> None:
     server.faults = ["401"]
     with pytest.raises(ModelError) as e:

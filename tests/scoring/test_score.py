@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from older import without_checksums
 from PIL import Image
 
 from creperie.bench import Benchmark, Item, choice, from_items
@@ -294,8 +295,10 @@ def test_runs_that_are_none_say_so(tmp_path: Path, triples: Benchmark, dual_mode
     run = score(triples, dual_model(), out=tmp_path)
     assert run.path is not None
     (run.path / "scores.parquet").write_bytes(b"PAR1 no more")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="does not match its checksum"):
         load_run(run.path)
+    with pytest.raises(DataError, match="cannot be read"):
+        load_run(without_checksums(run.path))
     (run.path / "run.json").write_text("{}")
     with pytest.raises(DataError, match="not a complete run"):
         load_run(run.path)

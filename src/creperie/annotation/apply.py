@@ -282,7 +282,7 @@ def write_applied(db: Database | None, done: Applied, plan: ApplyPlan, actor: st
         if folder is None:
             raise UsageError("no folder given for the new version", hint="pass `out='DIR'`")
         save(done.bench, folder, force=plan.force, copy_images=False)
-        write_json(folder / RECORD, done.record)
+        write_json(folder / RECORD, done.record, plain=True)  # an export, which holds its own digest
     runs = [str(run.save(plan.runs).path) for run in done.runs]
     written = {"folder": str(folder) if folder else None, "written_runs": runs}
     if db is not None:

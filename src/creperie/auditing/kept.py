@@ -11,7 +11,7 @@ from creperie.auditing.battery import ENSEMBLE, INSTALLED, MAKERS, AttackerModel
 from creperie.auditing.options import AuditOptions
 from creperie.auditing.registry import entry_of
 from creperie.bench import Benchmark
-from creperie.core import __version__, cache_home, digest_of, plugins_digest, read_json, write_json
+from creperie.core import DataError, __version__, cache_home, digest_of, plugins_digest, read_json, write_json
 from creperie.models import named_content
 from creperie.scoring import benchmark_digest
 
@@ -61,9 +61,11 @@ def keep_audit(document: Mapping[str, Any], origin: Mapping[str, Any], folder: P
 
 
 def kept_audit(name: str, origin: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any] | None:
-    """Return the stored audit that was computed from the same; None if there is none."""
-    path = _place(name, origin, folder)
-    document = read_json(path) if path.is_file() else None
+    """Return the stored audit that was computed from the same; None if there is none, or if its file is damaged."""
+    try:
+        document = read_json(_place(name, origin, folder))
+    except DataError:
+        return None
     stated = document.get("computed_from", {}) if isinstance(document, dict) else {}
     return document if stated.get("digest") == origin["digest"] else None
 

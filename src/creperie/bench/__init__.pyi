@@ -7,6 +7,7 @@ from creperie.bench.benchmark import check_keys as check_keys
 from creperie.bench.benchmark import concatenate as concatenate
 from creperie.bench.benchmark import from_items as from_items
 from creperie.bench.benchmark import image_keys as image_keys
+from creperie.bench.cards import AUDIT_FILE as AUDIT_FILE
 from creperie.bench.cards import record_audit as record_audit
 from creperie.bench.cards import recorded_audit as recorded_audit
 from creperie.bench.cards import step_text as step_text
@@ -82,11 +83,9 @@ from creperie.bench.spec import is_file_name as is_file_name
 from creperie.bench.spec import load as load
 from creperie.bench.storage import ITEMS_FILE as ITEMS_FILE
 from creperie.bench.storage import WRITTEN as WRITTEN
-from creperie.bench.storage import TableWriter as TableWriter
 from creperie.bench.storage import describe_benchmark as describe_benchmark
 from creperie.bench.storage import load_folder as load_folder
 from creperie.bench.storage import new_folder as new_folder
 from creperie.bench.storage import relative_place as relative_place
 from creperie.bench.storage import save as save
-from creperie.bench.storage import write_table as write_table
 from creperie.bench.stores import open_store as open_store

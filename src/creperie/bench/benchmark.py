@@ -17,9 +17,19 @@ import pyarrow.compute as pc
 from creperie.bench.hashing import content_hash, hash_pieces
 from creperie.bench.images import NO_IMAGES, REFERENCE_ENDING, ImageStore, open_image
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, table_of
-from creperie.bench.parquet import reading_parquet
 from creperie.bench.rows import ordinals, value_codes
-from creperie.core import DataError, Framed, UsageError, counted, html_table, listing, unknown
+from creperie.core import (
+    DataError,
+    Framed,
+    UsageError,
+    check_files,
+    counted,
+    html_table,
+    listing,
+    open_parquet,
+    reading_parquet,
+    unknown,
+)
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -56,16 +66,33 @@ class SkippedRecord:
 
 @dataclass(frozen=True)
 class Parquet:
-    """A table in Parquet files that is read on demand. `digest` is the content hash stated in its manifest."""
+    """A table in Parquet files that is read on demand. `digest` is the content hash stated in its manifest.
+
+    The files are checked once, before they are first read; `checksums` is None for benchmarks of older versions.
+    """
 
     files: tuple[Path, ...]
     digest: str
+    checksums: Mapping[str, str] | None = None  #: of the files, by their paths in the benchmark's folder
+    again: str = ""  #: how they are made again
+
+    @cached_property
+    def _checked(self) -> None:
+        """Raise a DataError if a file is damaged."""
+        if self.checksums is None:
+            return
+        folder = self.files[0].parent.parent
+        check_files(folder, self.checksums, self.again)
+        for path in self.files:
+            if path.relative_to(folder).as_posix() not in self.checksums:
+                raise DataError("is not a file of this benchmark", where=path, hint="move it elsewhere")
 
     @cached_property
     def dataset(self) -> Any:
         import pyarrow.dataset as ds  # imports pandas if it is installed, which is slow
 
-        # Page checksums distinguish a damaged file from unexpected content.
+        _ = self._checked
+        # Page checksums notice what is damaged later, and in files of older versions.
         checked = ds.ParquetFileFormat(
             default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
         )
@@ -77,16 +104,15 @@ class Parquet:
 
     def pieces(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
         """Yield the given columns, at most `rows` rows at a time; raise a DataError if a file is damaged."""
-        import pyarrow.parquet as pq
-
+        _ = self._checked
         for path in self.files:
-            with reading_parquet(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+            with reading_parquet(path, self.again), open_parquet(path) as file:
                 for batch in file.iter_batches(rows, columns=columns):
                     yield pa.Table.from_batches([batch]).select(columns)
 
     def read(self, columns: list[str] | None = None, condition: pc.Expression | None = None) -> pa.Table:
         """Return the table, or some columns and rows of it; raise a DataError if a file is damaged."""
-        with reading_parquet(self.files[0].parent):
+        with reading_parquet(self.files[0].parent, self.again):
             return self.dataset.to_table(columns=columns, filter=condition)
 
 
@@ -100,6 +126,7 @@ class Benchmark(Framed):
     info: Info = Info()
     provenance: tuple[ProvenanceStep, ...] = ()
     skipped: tuple[SkippedRecord, ...] = ()
+    unchecked: bool = field(default=False, compare=False)  #: read from files of an older version, without checksums
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, (pa.Table, Parquet)):

@@ -34,6 +34,7 @@ from creperie.core import (
     render,
     sha256_of,
     write_json,
+    write_parquet,
     write_text,
 )
 
@@ -48,7 +49,7 @@ def write_cards(bench: Benchmark, folder: Path, manifest: Mapping[str, Any]) -> 
     write_text(folder / "README.md", readme(bench, manifest, kinds, pictures))
     write_text(folder / "DATASHEET.md", datasheet(bench, manifest, kinds))
     files = {f.relative_to(folder).as_posix(): sha256_of(f) for f in sorted((folder / "data").glob("*.parquet"))}
-    write_json(folder / "croissant.json", croissant(bench, files))
+    write_json(folder / "croissant.json", croissant(bench, files), plain=True)
 
 
 #: The file with the last audit of a saved benchmark; the cards state its verdict between two HTML comments.
@@ -121,7 +122,6 @@ def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
     The images are not cropped; if items refer to regions, the column `references` holds the original references.
     """
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     offsets, references = bench.ragged("images")
     paths = pc.replace_substring_regex(references, REFERENCE_ENDING, "")
@@ -132,7 +132,7 @@ def write_metadata(bench: Benchmark, folder: Path) -> list[str]:
     if not paths.equals(references):
         table = table.append_column("references", table.column("images"))
     paths = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pc.binary_join_element_wise("images", paths, "/"))
-    pq.write_table(table.set_column(place, "images_file_names", paths), folder / METADATA_FILE, compression="zstd")
+    write_parquet(table.set_column(place, "images_file_names", paths), folder / METADATA_FILE)
     return [METADATA_FILE, "images/**"]
 
 

@@ -19,19 +19,36 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from creperie.bench.benchmark import Benchmark, Info, Parquet, ProvenanceStep, SkippedRecord, image_keys
 from creperie.bench.catalog.places import MANIFEST_FILE
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, picture_bytes, safe_path
 from creperie.bench.item import CORE_COLUMNS
-from creperie.bench.parquet import reading_parquet
-from creperie.core import DataError, Progress, __version__, check_target, read_json, silent, write_json
+from creperie.core import (
+    DataError,
+    Progress,
+    __version__,
+    check_target,
+    read_checked,
+    reading_parquet,
+    silent,
+    write_json,
+    write_parquet,
+)
 
 ITEMS_FILE = "data/test-00000-of-00001.parquet"
 VERSION = 1
-ROW_GROUP = 65_536
+#: the operations of provenance steps whose result a single command makes again
+COMMANDS = {
+    "get": "creperie data get {name} --force",
+    "import": "creperie data import",
+    "read": "creperie data import",
+    "make": "creperie make {maker}",
+    "world": "creperie world make",
+    "annotate": "creperie annotate apply",
+    "refine": "creperie refine",
+}
+AGAIN = "save the benchmark again"
 #: A folder with one of these files was written by creperie and may be replaced.
 WRITTEN = (MANIFEST_FILE, "run.json", "shard.json")
 
@@ -86,7 +103,7 @@ def save(
     lost = bench.images is not NO_IMAGES if place is None else any(place.is_relative_to(root) for root in passing)
     copied = copy_images or lost
     with new_folder(target, replace_old=force) as draft:
-        write_table(bench.table, draft / ITEMS_FILE)
+        write_parquet(bench.table, draft / ITEMS_FILE)
         if copied:
             write_images(bench, draft / "images", progress)
         describe_benchmark(bench, draft, "images" if copied else relative_place(bench.images.location, target))
@@ -98,42 +115,13 @@ def describe_benchmark(bench: Benchmark, folder: Path, images: str) -> None:
     from creperie.bench.cards import write_cards
 
     manifest = manifest_of(bench, images)
-    write_json(folder / MANIFEST_FILE, manifest)
+    write_json(folder / MANIFEST_FILE, manifest, files=item_files(folder))
     write_cards(bench, folder, manifest)
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path, row_group_size=ROW_GROUP, compression="zstd", write_page_checksum=True)
-
-
-class TableWriter:
-    """A writer of a table in pieces, with the same result as `write_table`; it buffers at most about one row group."""
-
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        import pyarrow.parquet as pq
-
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True)
-        self._waiting: list[pa.Table] = []
-        self.rows = 0
-
-    def write(self, piece: pa.Table) -> None:
-        self._waiting.append(piece)
-        self.rows += piece.num_rows
-        while sum(t.num_rows for t in self._waiting) >= ROW_GROUP:
-            whole = pa.concat_tables(self._waiting)
-            self._file.write_table(whole.slice(0, ROW_GROUP).combine_chunks(), row_group_size=ROW_GROUP)
-            self._waiting = [whole.slice(ROW_GROUP)]
-
-    def close(self) -> None:
-        """Write the remaining rows, or an empty table if there were none at all, and close the file."""
-        whole = pa.concat_tables([self._file.schema.empty_table(), *self._waiting])
-        if whole.num_rows or not self.rows:
-            self._file.write_table(whole.combine_chunks(), row_group_size=ROW_GROUP)
-        self._file.close()
+def item_files(folder: Path) -> list[str]:
+    """Return the files with the items of a saved benchmark, by their paths in its folder."""
+    return sorted(f"data/{path.name}" for path in (folder / "data").glob("*.parquet"))
 
 
 def write_images(bench: Benchmark, folder: Path, progress: Progress) -> None:
@@ -174,12 +162,12 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
     """
     root = Path(folder)
     path = root / MANIFEST_FILE
-    document = read_json(path)
+    document, checksums = read_checked(path, AGAIN)
     try:
         version = document["creperie"]
         if version != VERSION:
             raise DataError(f"is a manifest of version {version}, but this creperie reads {VERSION}", where=path)
-        bench, stated, stored = _from_manifest(document, root)
+        bench, stated, stored = _from_manifest(document, root, checksums)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
         raise DataError(
             f"is not a complete manifest ({type(e).__name__}: {e})",
@@ -190,24 +178,36 @@ def load_folder(folder: str | Path, *, images: ImageStore | None = None, verify:
     if images is None and stored:
         images = _own_images(root, stored)
     if verify and content_hash(bench.table) != bench.hash:
-        raise DataError("the items do not match the hash in the manifest", where=root, hint="save the benchmark again")
+        raise DataError("the items do not match the hash in the manifest", where=root, hint=AGAIN)
     return replace(bench, images=NO_IMAGES if images is None else images)
 
 
-def _from_manifest(document: Mapping[str, Any], root: Path) -> tuple[Benchmark, int, str]:
+def _from_manifest(
+    document: Mapping[str, Any], root: Path, checksums: Mapping[str, str] | None
+) -> tuple[Benchmark, int, str]:
     """Return the benchmark, the number of items and the image location that a manifest states."""
-    files = tuple(sorted((root / "data").glob("*.parquet")))
+    files = tuple(root / name for name in item_files(root))
     bench = Benchmark(
         name=_text(document["name"]),
-        source=Parquet(files, _text(document["hash"])),
+        source=Parquet(files, _text(document["hash"]), checksums, _again(document["provenance"])),
         info=Info(**{key: _text(value) for key, value in document["info"].items()}),
         provenance=tuple(
             ProvenanceStep(_text(s["op"]), _mapping(s["args"]), tuple(_text(h) for h in s["inputs"]))
             for s in document["provenance"]
         ),
         skipped=tuple(SkippedRecord(**{key: _text(value) for key, value in s.items()}) for s in document["skipped"]),
+        unchecked=checksums is None,
     )
     return bench, int(document["items"]), _text(document["images"])
+
+
+def _again(steps: Any) -> str:
+    """Return how a benchmark is made again, from the last step of its provenance."""
+    if not steps:
+        return AGAIN
+    step = steps[0] if steps[0]["op"] == "get" and steps[-1]["op"] == "read" else steps[-1]
+    command = COMMANDS.get(step["op"], "").format_map({"name": "", "maker": "", **step["args"]})
+    return f"make it again with `{command}`" if command else AGAIN
 
 
 def _text(value: Any) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from creperie.bench.images import MAX_BYTES, ImageError, picture_type, safe_path
-from creperie.core import DataError, cache_home, check_members, write_bytes
+from creperie.core import DataError, cache_home, check_members, open_parquet, reading_parquet, write_bytes
 
 
 def pictures_in_memory() -> Path:
@@ -308,12 +308,8 @@ class ParquetStore(Archive):
 
     @cached_property
     def _readers(self) -> list[Any]:
-        import pyarrow.parquet as pq
-
-        from creperie.bench.parquet import reading_parquet
-
         with reading_parquet(self.path):
-            return [pq.ParquetFile(f) for f in self.files]
+            return [open_parquet(f) for f in self.files]
 
     def _list(self) -> dict[str, Any]:
         columns = image_columns(self._readers[0].schema_arrow)

@@ -27,7 +27,7 @@ from creperie.bench import (
 from creperie.bench import check as run_checks
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError, counted, cut
+from creperie.core import UNCHECKED, UsageError, counted, cut
 
 
 @click.command()
@@ -55,6 +55,7 @@ def describe(bench: Benchmark) -> dict[str, Any]:
         "subsets": bench.subsets,
         "images": len(image_keys(bench)),
         "hash": bench.hash,
+        "unchecked": bench.unchecked,
         "records": len(bench) + len(bench.skipped),
         "skipped": len(bench.skipped),
         "skipped_reasons": dict(Counter(s.reason for s in bench.skipped)),
@@ -126,6 +127,8 @@ def _show_counts(document: dict[str, Any]) -> None:
         place = document["images_at"]
         say("[dim]images:[/dim] {}", place or "not given (--images DIR)")
     say(f"[dim]hash:[/dim]   {document['hash']}")
+    if document["unchecked"]:
+        say("[yellow]{}[/yellow]", UNCHECKED)
     for reason, n in document["skipped_reasons"].items():
         say("[dim]left out:[/dim] {:,} of {:,} records: {}", n, document["records"], reason)
 

@@ -1,3 +1,9 @@
+from creperie.core.checksums import UNCHECKED as UNCHECKED
+from creperie.core.checksums import check_files as check_files
+from creperie.core.checksums import checked as checked
+from creperie.core.checksums import how_again as how_again
+from creperie.core.checksums import sha256_of as sha256_of
+from creperie.core.checksums import with_checksums as with_checksums
 from creperie.core.digests import digest_of as digest_of
 from creperie.core.digests import file_state as file_state
 from creperie.core.digests import path_digest as path_digest
@@ -21,8 +27,8 @@ from creperie.core.files import lock_file as lock_file
 from creperie.core.files import locked as locked
 from creperie.core.files import packaged as packaged
 from creperie.core.files import packaged_toml as packaged_toml
+from creperie.core.files import read_checked as read_checked
 from creperie.core.files import read_json as read_json
-from creperie.core.files import sha256_of as sha256_of
 from creperie.core.files import write_bytes as write_bytes
 from creperie.core.files import write_json as write_json
 from creperie.core.files import write_text as write_text
@@ -56,6 +62,12 @@ from creperie.core.options import with_options as with_options
 from creperie.core.pages import fragment as fragment
 from creperie.core.pages import policy_of as policy_of
 from creperie.core.pages import render as render
+from creperie.core.parquet import ROW_GROUP as ROW_GROUP
+from creperie.core.parquet import TableWriter as TableWriter
+from creperie.core.parquet import open_parquet as open_parquet
+from creperie.core.parquet import read_parquet as read_parquet
+from creperie.core.parquet import reading_parquet as reading_parquet
+from creperie.core.parquet import write_parquet as write_parquet
 from creperie.core.plugins import RegisteredPlugin as RegisteredPlugin
 from creperie.core.plugins import installed_plugins as installed_plugins
 from creperie.core.plugins import load_plugin as load_plugin

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pkgutil
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from creperie.core.errors import UsageError
-from creperie.core.jsontext import json_text
+from creperie.core.checksums import checked, sha256_of, with_checksums
+from creperie.core.errors import DataError, UsageError
+from creperie.core.jsontext import json_text, json_value
 from creperie.core.limits import parse_json, read_text
 
 BUSY_HINT = "wait for it, or write to another folder"
@@ -51,8 +51,16 @@ def write_bytes(path: Path, data: bytes) -> None:
         draft.write_bytes(data)
 
 
-def write_json(path: Path, document: Any, *, indent: int | None = 2) -> None:
-    """Write a JSON document atomically. See `json_value` for NaN, numpy numbers and paths."""
+def write_json(
+    path: Path, document: Any, *, indent: int | None = 2, files: Iterable[str] = (), plain: bool = False
+) -> None:
+    """Write a JSON document atomically. See `json_value` for NaN, numpy numbers and paths.
+
+    An object is written with its checksum and those of `files`, which are in the same folder; `read_json` checks them.
+    With `plain` it has none: for files whose format others define.
+    """
+    if isinstance(document, Mapping) and not plain:
+        document = with_checksums(json_value(document), {name: sha256_of(path.parent / name) for name in files})
     write_bytes(path, json_bytes(document, indent=indent))
 
 
@@ -77,12 +85,24 @@ def packaged_toml(package: str, *path: str) -> dict[str, Any]:
     return tomllib.loads(packaged(package, *path))
 
 
-def read_json(path: Path, *, strict: bool = False) -> Any:
-    """Return the content of a JSON file; raise a DataError with file, line and column if it is not valid.
+def read_json(path: Path, *, strict: bool = False, again: str = "") -> Any:
+    """Return the content of a JSON file; raise a DataError with file, line and column if it is not valid, or if it has
+    a checksum that does not match. `again` says how the file is made again.
 
-    With `strict`, repeated keys, NaN and Infinity are errors.
+    With `strict`, for files of others, repeated keys, NaN and Infinity are errors.
     """
-    return parse_json(read_text(path), str(path), strict=strict)
+    return parse_json(read_text(path), str(path), strict=True) if strict else read_checked(path, again)[0]
+
+
+def read_checked(path: Path, again: str = "") -> tuple[Any, dict[str, str] | None]:
+    """Return the content of a JSON file as `read_json` does, and the checksums of the files beside it; None if the file
+    has no checksums.
+    """
+    try:
+        document = parse_json(read_text(path), str(path))
+    except DataError as e:
+        raise DataError(e.what, where=e.where, hint=again or e.hint) from None
+    return checked(document, path, again)
 
 
 def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
@@ -99,12 +119,6 @@ def check_target(folder: Path, force: bool, written: Iterable[str]) -> None:
     if not any((folder / name).exists() for name in written):
         what = "this folder holds something that creperie did not write, so it is not replaced"
         raise UsageError(what, where=str(folder), hint="choose another, or empty it yourself")
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 checksum of a file as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

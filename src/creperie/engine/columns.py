@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core import DataError, UsageError, unknown
+from creperie.core import DataError, UsageError, open_parquet, unknown
 from creperie.engine.files import open_file
 from creperie.engine.lines import CAPTIONS
 from creperie.engine.pieces import ROWS
@@ -71,10 +71,8 @@ def open_columnar(
 
 
 def _opened(file: Any, path: str) -> Any:
-    import pyarrow.parquet as pq
-
     try:
-        return pq.ParquetFile(file, page_checksum_verification=True)
+        return open_parquet(file)
     except (pa.ArrowException, OSError) as e:
         raise DataError(f"is not a complete Parquet file ({str(e)[:80]})", where=path, hint="fetch it again") from None
 

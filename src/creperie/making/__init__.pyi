@@ -24,8 +24,6 @@ from creperie.making.pipeline import with_source as with_source
 from creperie.making.registry import MAKERS as MAKERS
 from creperie.making.registry import MakerEntry as MakerEntry
 from creperie.making.registry import build_maker as build_maker
-from creperie.making.run import CANDIDATES_FILE as CANDIDATES_FILE
-from creperie.making.run import REPORT_FILE as REPORT_FILE
 from creperie.making.run import Made as Made
 from creperie.making.run import proposed as proposed
 from creperie.making.shards import MakeRequest as MakeRequest
@@ -38,3 +36,5 @@ from creperie.making.source import Captions as Captions
 from creperie.making.source import SourceCaption as SourceCaption
 from creperie.making.source import captions_of as captions_of
 from creperie.making.source import read_captions as read_captions
+from creperie.making.written import CANDIDATES_FILE as CANDIDATES_FILE
+from creperie.making.written import REPORT_FILE as REPORT_FILE

@@ -2,7 +2,7 @@
 
 .out.making/
   job.json           the job: maker, settings, digest of the captions, batch size
-  part-000000.jsonl  the outcomes of one batch of sources, one line per source
+  part-000000.json   the outcomes of one batch of sources, in order
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.core import UsageError, locked, write_text
+from creperie.core import CreperieError, UsageError, locked, read_json, write_json
 from creperie.engine import even_counts
 from creperie.making.candidate import Candidate
 from creperie.making.pipeline import CandidateVerdict, Maker, SourceOutcome, work
@@ -35,8 +35,8 @@ def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
     with locked(folder / "lock", "another process is making this", where=out):
         wanted, path = json.loads(json.dumps(job, default=str)), folder / "job.json"
         try:
-            known = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            known = read_json(path)
+        except CreperieError:
             known = None
         if known is not None and known != wanted and not force:
             different = sorted(k for k in wanted if known.get(k) != wanted[k])
@@ -45,21 +45,20 @@ def opened(out: Path, job: Mapping[str, Any], *, force: bool) -> Iterator[Path]:
         if known != wanted:
             for part in folder.glob("part-*"):
                 part.unlink()
-            write_text(path, json.dumps(wanted, indent=2, ensure_ascii=False))
+            write_json(path, wanted)
         yield folder
 
 
 def write_part(folder: Path, number: int, lines: Sequence[str]) -> None:
-    """Write the outcomes of a batch atomically, one per line."""
-    write_text(_part(folder, number), "".join(line + "\n" for line in lines))
+    """Write the outcomes of a batch, each a line of JSON, atomically."""
+    write_json(_part(folder, number), {"outcomes": lines}, indent=0)
 
 
 def read_part(folder: Path, number: int, sources: Sequence[str]) -> list[SourceOutcome] | None:
     """Return the outcomes of a stored batch; None if it is missing, damaged, or of other sources."""
     try:
-        lines = _part(folder, number).read_text(encoding="utf-8").splitlines()
-        outcomes = [outcome_of(line) for line in lines]
-    except (OSError, ValueError):
+        outcomes = [outcome_of(line) for line in read_json(_part(folder, number))["outcomes"]]
+    except (CreperieError, ValueError, KeyError, TypeError):
         return None
     return outcomes if [o.source for o in outcomes] == list(sources) else None
 
@@ -69,7 +68,7 @@ def remove_parts(out: Path) -> None:
 
 
 def _part(folder: Path, number: int) -> Path:
-    return folder / f"part-{number:06d}.jsonl"
+    return folder / f"part-{number:06d}.json"
 
 
 def outcome_text(outcome: SourceOutcome) -> str:

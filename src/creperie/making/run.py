@@ -45,10 +45,8 @@ from creperie.making.parts import (
 )
 from creperie.making.pipeline import Maker, SourceOutcome, Tally, is_sound, work
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.written import CandidateFile, ItemSpool, read_candidates
+from creperie.making.written import CANDIDATES_FILE, REPORT_FILE, CandidateFile, ItemSpool, read_candidates
 
-REPORT_FILE = "making.json"
-CANDIDATES_FILE = "candidates.parquet"
 #: Maximum number of candidates that a notebook shows.
 MOST_SHOWN = 12
 
@@ -204,8 +202,9 @@ def finish(
     cost = {"ledger": dict(paid)} if paid else {}
     with new_folder(out, replace_old=True) as draft:
         report = _fill(maker, captions, outcomes, draft, out.name)
-        write_json(draft / REPORT_FILE, {"maker": maker.name, "settings": dict(maker.settings), **report, **cost})
-    outcomes_again = partial(read_candidates, out / CANDIDATES_FILE)
+        document = {"maker": maker.name, "settings": dict(maker.settings), **report, **cost}
+        write_json(draft / REPORT_FILE, document, files=[CANDIDATES_FILE])
+    outcomes_again = partial(read_candidates, out)
     return Made(report, out, outcomes_again, sources=captions.sources, maker=maker.name)
 
 

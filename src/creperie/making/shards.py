@@ -38,6 +38,7 @@ from creperie.making.run import Made, finish, job_of, proposed
 from creperie.making.source import Captions, first_or_drawn, read_captions
 
 SHARD, OUTCOMES, VERSION = "shard.json", "outcomes.jsonl", 1
+AGAIN = "make the shard again"
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def _checked(shard: ShardOnDisk) -> Path:
     except OSError as e:
         damaged = f"cannot be read ({e.strerror})"
     if damaged:
-        raise DataError(damaged, where=str(path), hint="make the shard again")
+        raise DataError(damaged, where=str(path), hint=AGAIN)
     return path
 
 
@@ -164,7 +165,7 @@ def _read_shard(folder: Path) -> ShardOnDisk:
         raise UsageError(
             "is not a shard: it has no shard.json", where=str(folder), hint="name folders made with `shard=`"
         )
-    document = read_json(path)
+    document = read_json(path, again=AGAIN)
     try:
         job, asked = dict(document["job"]), dict(document["request"])
         options, of_job = options_from(MakerOptions, asked["options"]), options_from(JobOptions, asked["job"])
@@ -173,5 +174,5 @@ def _read_shard(folder: Path) -> ShardOnDisk:
         ledger = dict(document.get("ledger", {}))
     except (CreperieError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
         what = f"is not the record of a shard ({type(e).__name__}: {e})"
-        raise DataError(what, where=str(path), hint="make the shard again") from None
+        raise DataError(what, where=str(path), hint=AGAIN) from None
     return ShardOnDisk(folder, shard, job, request, digest, ledger)

@@ -25,15 +25,17 @@ from creperie.bench import (
     ContentHash,
     Item,
     Parquet,
-    TableWriter,
     check_keys,
     table_of,
     tag_array,
 )
+from creperie.core import TableWriter, check_files, open_parquet, read_checked
 from creperie.making.candidate import Candidate
 from creperie.making.pipeline import CandidateVerdict, SourceOutcome
 from creperie.making.source import SourceCaption
 
+REPORT_FILE = "making.json"
+CANDIDATES_FILE = "candidates.parquet"
 #: Number of items per table of the spool.
 SPOOLED = 8192
 COLUMNS = ("source", "source_text", "text", "role", "kind", "group", "maker", "edit", "tags", "status", "reason")
@@ -136,11 +138,11 @@ def candidate_rows(source: SourceCaption, outcome: SourceOutcome) -> Iterator[di
         yield own | asdict(c) | {"group": c.subset, "tags": tags, "status": status, "reason": v.reason}
 
 
-def read_candidates(path: Path) -> Iterator[SourceOutcome]:
+def read_candidates(folder: Path) -> Iterator[SourceOutcome]:
     """Yield the outcomes of a finished generation job, one per source, without `calls` and `missing`."""
-    import pyarrow.parquet as pq
-
-    rows = (row for batch in pq.ParquetFile(path).iter_batches(SPOOLED) for row in batch.to_pylist())
+    path, again = folder / CANDIDATES_FILE, "make it again with `creperie make`"
+    check_files(folder, read_checked(folder / REPORT_FILE, again)[1], again)
+    rows = (row for batch in open_parquet(path).iter_batches(SPOOLED) for row in batch.to_pylist())
     for source, group in groupby(rows, lambda row: row["source"]):
         own = list(group)
         if own[0]["status"] == "skipped":

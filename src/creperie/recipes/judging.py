@@ -191,9 +191,9 @@ def run_stats(job: StageJob) -> dict[str, Any]:
             drawn[number] = "interaction"
         fitted[name] = {
             "converged": done.converged,
-            "effects": {f.label: {c.name: c.estimate for c in f.fit.coefficients} for f in done.fits},
-            "rows": {f.label: f.fit.n for f in done.fits},
-            "not_fitted": {skipped.label: skipped.reason for skipped in done.skipped},
+            "effects": {f.name: {c.name: c.estimate for c in f.fit.coefficients} for f in done.fits},
+            "rows": {f.name: f.fit.n for f in done.fits},
+            "not_fitted": {skipped.name: skipped.reason for skipped in done.skipped},
         }
     return {"presets": fitted, "runs": len(runs), "rows": len(long.table), "figures": drawn}
 

@@ -22,17 +22,19 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from creperie.bench import MANIFEST_FILE, load
+from creperie.bench import AUDIT_FILE, MANIFEST_FILE, load
 from creperie.core import (
     CreperieError,
     Progress,
     UsageError,
     __version__,
+    check_files,
     digest_of,
     locked,
     options_from,
     options_in,
     plugins_digest,
+    read_checked,
     read_json,
     remembered_sha256,
     silent,
@@ -201,8 +203,9 @@ class _Stove:
             "summary": summary,
         }
         spent = {"seconds": time.monotonic() - start, "processor": time.process_time() - worked}
-        write_json(draft / TIME, {name: round(value, 3) for name, value in spent.items()})
         write_json(draft / RECORD, record)
+        # with the checksums of all output, which may contain times as well
+        write_json(draft / TIME, {name: round(value, 3) for name, value in spent.items()}, files=_written(draft))
         if folder.exists():
             shutil.rmtree(folder)
         draft.replace(folder)
@@ -239,13 +242,22 @@ def folder_of(out: Path, number: int, stage: RecipeStage) -> Path:
 
 
 def kept_record(folder: Path, key: str) -> dict[str, Any] | None:
-    """Return the record of a stage that was run with the same key; None if it is missing or damaged."""
+    """Return the record of a stage that was run with the same key; None if it, or output of the stage, is missing or
+    damaged.
+    """
     try:
         record = read_json(folder / RECORD)
+        check_files(folder, read_checked(folder / TIME)[1] if (folder / TIME).is_file() else None)
     except CreperieError:
         return None
     whole = isinstance(record, dict) and record.get("key") == key and isinstance(record.get("summary"), dict)
     return record if whole else None
+
+
+def _written(folder: Path) -> list[str]:
+    """Return the files of a stage that must stay as they are; `creperie audit` may add its verdict to the others."""
+    files = (p for p in folder.rglob("*") if p.is_file() and p.suffix != ".md" and p.name not in (AUDIT_FILE, TIME))
+    return sorted(p.relative_to(folder).as_posix() for p in files if p.stat().st_size <= LARGE)
 
 
 def seconds_of(folder: Path) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections import Counter
@@ -26,7 +25,7 @@ from creperie.bench import (
     save,
     split_reference,
 )
-from creperie.core import DataError, UsageError
+from creperie.core import DataError, UsageError, read_json
 from creperie.recipes.steps import StageJob, engine_for
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def run_make(job: StageJob) -> dict[str, Any]:
         folder = job.work / slug(maker)
         if not (folder / REPORT_FILE).is_file():
             make(build_maker(maker, options, captions), captions, folder, engine=engine, progress=job.progress)
-        report = json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))
+        report = read_json(folder / REPORT_FILE)
         reports[maker] = {k: report[k] for k in ("made", "rejected", "calls", "items")}
         parts.append(load(folder))
     made = (item for part in parts for item in part)

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from creperie.auditing import audit_document
-from creperie.bench import Benchmark, load_folder, new_folder, record_audit, save, write_table
-from creperie.core import write_json
+from creperie.bench import Benchmark, load_folder, new_folder, record_audit, save
+from creperie.core import write_json, write_parquet
 from creperie.refining.methods import REASONS
 from creperie.refining.refinement import Refined, SubsetOutcome
 from creperie.refining.standing import ALL, AttackerStanding, shown
@@ -24,8 +24,8 @@ def write_refined(refined: Refined, folder: str | Path, *, force: bool = False) 
     inside = bool(images) and Path(images).resolve().is_relative_to(folder.resolve())
     with new_folder(folder, replace_old=force) as draft:
         save(refined.bench, draft, copy_images=inside)
-        write_table(removed_table(refined), draft / REMOVED)
-        write_json(draft / REPORT, refine_document(refined))
+        write_parquet(removed_table(refined), draft / REMOVED)
+        write_json(draft / REPORT, refine_document(refined), files=[REMOVED])
         if refined.audit is not None:
             record_audit(draft, audit_document(refined.audit, folder, refined.audit_options))
     return load_folder(folder)

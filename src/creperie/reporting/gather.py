@@ -17,7 +17,7 @@ from typing import Any
 
 from creperie.bench import NO_IMAGES, Benchmark, as_benchmark, load, open_store
 from creperie.core import CreperieError, UsageError
-from creperie.scoring import RUN_FILE, Run, load_run, people_note
+from creperie.scoring import RUN_FILE, Run, load_run, people_note, unchecked_notes
 from creperie.statistics import bench_of
 
 
@@ -88,9 +88,9 @@ def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path |
     bench = next((b for b in (*given, *in_hand) if first.fits(b)), None) or _find_bench(first)
     if bench is None:
         note = "the benchmark was not found, so captions and images are not shown: name the benchmark to see them"
-        return RunGroup(first.benchmark, tuple(runs), short_labels(runs), None, (note,))
+        return RunGroup(first.benchmark, tuple(runs), short_labels(runs), None, (note, *unchecked_notes(runs)))
     bench = _with_images(bench_of(first, [bench]), first, images)
-    return RunGroup(first.benchmark, tuple(runs), short_labels(runs), bench)
+    return RunGroup(first.benchmark, tuple(runs), short_labels(runs), bench, unchecked_notes(runs))
 
 
 # -- the benchmark of a run ------------------------------------------------------------------------------------------

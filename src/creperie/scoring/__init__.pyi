@@ -16,6 +16,7 @@ from creperie.scoring.header import human_source as human_source
 from creperie.scoring.header import nothing_computed as nothing_computed
 from creperie.scoring.header import people_note as people_note
 from creperie.scoring.header import run_header as run_header
+from creperie.scoring.header import unchecked_notes as unchecked_notes
 from creperie.scoring.looking import SeenCells as SeenCells
 from creperie.scoring.looking import expected_look as expected_look
 from creperie.scoring.looking import look as look

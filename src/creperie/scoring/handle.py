@@ -8,7 +8,6 @@ libraries for them.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -16,7 +15,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, ModelError, __version__, cache_home, file_state, write_text
+from creperie.core import (
+    CreperieError,
+    ModelError,
+    __version__,
+    cache_home,
+    file_state,
+    json_value,
+    read_json,
+    write_json,
+)
 from creperie.metrics import Input
 from creperie.models import (
     ABILITIES,
@@ -182,11 +190,11 @@ def _memo_path(uri: str, dtype: str) -> Path:
 def _recall(uri: str, dtype: str, files: list[str]) -> tuple[Fingerprint, frozenset[str], int | None] | None:
     """Return the cached fingerprint, abilities and parameter count; None if the model's files or the code changed."""
     try:
-        document = json.loads(_memo_path(uri, dtype).read_text(encoding="utf-8"))
+        document = read_json(_memo_path(uri, dtype))
         if not files or document["code"] != _code_state() or document["files"] != files:
             return None
         return Fingerprint(**document["fingerprint"]), frozenset(document["abilities"]), document["parameters"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (CreperieError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -194,12 +202,11 @@ def _remember(uri: str, dtype: str, files: list[str], handle: Handle) -> None:
     if not files:
         return
     known = {"abilities": sorted(handle.abilities), "parameters": handle.parameters, "files": files}
-    document = {"code": _code_state(), "fingerprint": asdict(handle.fingerprint), **known}
-    text = json.dumps(document, default=str, indent=1)
-    if Fingerprint(**json.loads(text)["fingerprint"]).key != handle.fingerprint.key:
+    document = json_value({"code": _code_state(), "fingerprint": asdict(handle.fingerprint), **known})
+    if Fingerprint(**document["fingerprint"]).key != handle.fingerprint.key:
         return  # the fingerprint cannot be restored from JSON: it is computed every time
     try:
-        write_text(_memo_path(uri, dtype), text)
+        write_json(_memo_path(uri, dtype), document)
     except OSError:
         return  # without the cache the next run is slower, but nothing is wrong
 

@@ -11,10 +11,10 @@ from functools import cache
 from typing import Any
 
 from creperie.bench import Benchmark
-from creperie.core import __version__, packaged
+from creperie.core import UNCHECKED, __version__, packaged
 from creperie.metrics import MetricSettings
 from creperie.models import Fingerprint
-from creperie.scoring.run import VERSION
+from creperie.scoring.run import VERSION, Run
 
 
 def run_header(name: str, bench: Benchmark, mark: Fingerprint, settings: MetricSettings) -> dict[str, Any]:
@@ -82,9 +82,17 @@ def people_note(document: Mapping[str, Any]) -> str:
     return count if people["alpha"] is None else f"{count}, α = {people['alpha']:.2f}"
 
 
-def people_notes(runs: Iterable[Any]) -> list[str]:
-    """Return one line per run that represents people."""
-    return [f"{run.model}: {note}" for run in runs if (note := people_note(run.document))]
+def run_notes(runs: Iterable[Run]) -> list[str]:
+    """Return one line per run that represents people, and one that names the runs without checksums."""
+    known = list(runs)
+    people = [f"{run.model}: {note}" for run in known if (note := people_note(run.document))]
+    return [*people, *unchecked_notes(known)]
+
+
+def unchecked_notes(runs: Iterable[Run]) -> tuple[str, ...]:
+    """Return a line that names the runs without checksums; nothing if all have them."""
+    names = [run.name for run in runs if run.unchecked]
+    return (f"{UNCHECKED}: {', '.join(names)}",) if names else ()
 
 
 def human_source(benchmark: str, task: str) -> str:

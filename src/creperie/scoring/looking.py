@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, new_folder, reweighed, save, write_table
-from creperie.core import Progress, UsageError, silent, write_json
+from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, new_folder, reweighed, save
+from creperie.core import Progress, UsageError, silent, write_json, write_parquet
 from creperie.models import load_model, parse_uri
 from creperie.scoring.options import ScoreOptions
 from creperie.scoring.run import Run
@@ -79,8 +79,8 @@ class SeenCells:
         rows, wanted = self.rows, {(r["subset"], r["item"]) for r in self.rows if r["code"]}
         mask = [(item.subset, item.id) in wanted for item in self.bench]
         with new_folder(Path(out)) as draft:
-            write_json(draft / "looks.json", self.document)
-            write_table(pa.Table.from_pylist(rows), draft / "looks.parquet")
+            write_parquet(pa.Table.from_pylist(rows), draft / "looks.parquet")
+            write_json(draft / "looks.json", self.document, files=["looks.parquet"])
             if any(mask):
                 save(self.bench.filter(mask, why="a model doubts them"), draft / "people")
             agreed = {(item.subset, item.id) for item in self.bench} - wanted

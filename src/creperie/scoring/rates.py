@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from creperie.core import write_text
+from creperie.core import CreperieError, read_json, write_json
 from creperie.scoring.batch_size import Timings, device_of
 from creperie.scoring.handle import Handle
 from creperie.scoring.store import ResultStore
@@ -61,13 +60,13 @@ def remember_rates(store: ResultStore, handle: Handle, timings: Timings) -> None
         new = Rates(new.device, *(asdict(new)[k] or v for k, v in asdict(old).items() if k != "device"))
     if new.images or new.captions or new.pairs:
         try:
-            write_text(_path(store, handle), json.dumps(asdict(new)) + "\n")
+            write_json(_path(store, handle), asdict(new))
         except OSError:
             return  # only the forecast is lost
 
 
 def recall_rates(store: ResultStore, handle: Handle) -> Rates | None:
     try:
-        return Rates(**json.loads(_path(store, handle).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        return Rates(**read_json(_path(store, handle)))
+    except (CreperieError, TypeError):
         return None

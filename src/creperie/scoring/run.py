@@ -18,19 +18,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from creperie.bench import Benchmark, new_folder
 from creperie.core import (
     DataError,
     Framed,
     UsageError,
+    check_files,
     counted,
+    how_again,
     html_table,
     percent,
-    read_json,
+    read_checked,
+    read_parquet,
     split_names,
     write_json,
+    write_parquet,
 )
 from creperie.metrics import (
     INPUTS,
@@ -51,6 +54,7 @@ from creperie.metrics import (
 RUN_FILE = "run.json"
 SCORES_FILE = "scores.parquet"
 VERSION = 1
+AGAIN = "make it again with the command that wrote it (`creperie score …`)"
 #: codes of findings → words for users
 GAPS = {"not-a-number": "NaN"}
 #: provenance steps that only remove items
@@ -86,6 +90,7 @@ class Run(RunHeader, Framed):
     table: pa.Table
     path: Path | None = None
     bench: Benchmark | None = field(default=None, repr=False, compare=False)  #: the benchmark, if available
+    unchecked: bool = field(default=False, compare=False)  #: read from files of an older version, without checksums
 
     # -- description ---------------------------------------------------------------------------------------------
 
@@ -127,7 +132,8 @@ class Run(RunHeader, Framed):
         accuracy = f", {shown['task']} {percent(shown['accuracy'])} %" if shown else ""
         scored = f"{self.scored:,} of " if self.scored < len(self) else ""
         gaps = f"; {self.gaps}" if scored else ""
-        return f"Run({self.model!r} on {self.benchmark!r}, {scored}{counted(len(self), 'item')}{accuracy}{gaps})"
+        mark = "; unchecked" if self.unchecked else ""
+        return f"Run({self.model!r} on {self.benchmark!r}, {scored}{counted(len(self), 'item')}{accuracy}{gaps}{mark})"
 
     @cached_property
     def scored(self) -> int:
@@ -297,8 +303,8 @@ class Run(RunHeader, Framed):
         if path.exists() and not (path / RUN_FILE).exists() and any(path.iterdir()):
             raise UsageError("this folder holds something other than a run", where=path, hint="choose another `out=`")
         with new_folder(path, replace_old=True) as draft:
-            pq.write_table(_with_plain_lists(self.table), draft / SCORES_FILE, compression="zstd")
-            write_json(draft / RUN_FILE, self.document)
+            write_parquet(_with_plain_lists(self.table), draft / SCORES_FILE)
+            write_json(draft / RUN_FILE, self.document, files=[SCORES_FILE])
         return Run(self.document, self.table, path, self.bench)
 
 
@@ -330,11 +336,12 @@ def load_run(path: str | Path) -> Run:
                 else "give a folder that `score` wrote",
             )
         folder = inside[0]
-    document = read_json(folder / RUN_FILE)
+    document, checksums = read_checked(folder / RUN_FILE, AGAIN)
     try:
         version = document["creperie"]
         _ = document["name"], document["model"]["uri"], document["benchmark"]["hash"], document["tasks"]
-        table = pq.ParquetFile(folder / SCORES_FILE).read()
+        check_files(folder, checksums, how_again(document, AGAIN))
+        table = read_parquet(folder / SCORES_FILE)
         missing = {"subset", "id", "match", "images", *INPUTS} - set(table.column_names)
     except (KeyError, TypeError) as e:
         raise DataError(f"is not a complete run ({type(e).__name__}: {e})", where=str(folder / RUN_FILE)) from None
@@ -348,7 +355,7 @@ def load_run(path: str | Path) -> Run:
         )
     if missing:
         raise DataError(f"has no column {sorted(missing)[0]!r}", where=str(folder / SCORES_FILE))
-    return Run(document, table, folder)
+    return Run(document, table, folder, unchecked=checksums is None)
 
 
 def score_table(

@@ -17,7 +17,7 @@ import numpy as np
 
 from creperie.core import UsageError
 from creperie.metrics import VOID, MetricSettings, difference_confidence, holm, task
-from creperie.scoring.header import people_notes
+from creperie.scoring.header import run_notes
 from creperie.scoring.run import Run
 
 #: the significance level of ranks and groups, after Holm's correction
@@ -100,7 +100,7 @@ def rank_runs(
     mean = {m: _mean([c.models[m].accuracy for c in columns if m in c.models], len(columns)) for m in models}
     ranks = {m: _mean([float(c.models[m].rank) for c in columns if m in c.models], len(columns)) for m in models}
     order = sorted(models, key=lambda m: (_highest_first(mean[m]), m))
-    return Standings(columns, order, mean, ranks, [*people_notes(runs), *_notes(columns, mean)])
+    return Standings(columns, order, mean, ranks, [*run_notes(runs), *_notes(columns, mean)])
 
 
 def _mean(values: Sequence[float], wanted: int) -> float:

@@ -12,7 +12,6 @@ the model's fingerprint. So benchmarks share the results for common content, and
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import UsageError, cache_home, unknown, write_text
+from creperie.core import CreperieError, UsageError, cache_home, read_json, unknown, write_json
 from creperie.models import ABILITIES, Fingerprint
 from creperie.scoring.segments import KEY, SUFFIX, Census, SegmentFolder, Writer, in_use
 
@@ -201,12 +200,12 @@ def describe(folder: Path, fingerprint: Fingerprint) -> None:
     if path.exists():
         return
     document = {f.name: getattr(fingerprint, f.name) for f in fields(fingerprint)}
-    write_text(path, json.dumps(document, indent=2, default=str) + "\n")
+    write_json(path, document)
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
     try:
-        document = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+        document = read_json(folder / "model.json")
         return {k: str(document.get(k, "?")) for k in ("uri", "architecture", "dtype")}
-    except (OSError, ValueError, AttributeError):
+    except (CreperieError, AttributeError):
         return {"uri": "?", "architecture": "?", "dtype": "?"}

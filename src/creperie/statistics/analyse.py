@@ -30,6 +30,10 @@ class Analysed:
     notes: tuple[str, ...] = ()
     cells: tuple[FactorCell, ...] = ()
 
+    @property
+    def name(self) -> str:
+        return fit_name(self.label, self.sample)
+
     def document(self) -> dict[str, Any]:
         return {
             "label": self.label,
@@ -48,6 +52,19 @@ class SkippedAnalysis:
     label: str
     sample: str
     reason: str
+
+    @property
+    def name(self) -> str:
+        return fit_name(self.label, self.sample)
+
+
+def fit_name(label: str, sample: str) -> str:
+    """Return a name that is unique among the fits of a study.
+
+    >>> fit_name("model 1", ALL), fit_name("model 1", "llama")
+    ('model 1', 'model 1 (llama)')
+    """
+    return label if sample == ALL else f"{label} ({sample})"
 
 
 @dataclass(frozen=True)

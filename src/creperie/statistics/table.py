@@ -25,7 +25,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from creperie.bench import TAG_PREFIX, Benchmark
-from creperie.core import DataError, Progress, UsageError, check_columns, csv_rows, draft_of, silent
+from creperie.core import (
+    DataError,
+    Progress,
+    UsageError,
+    check_columns,
+    csv_rows,
+    draft_of,
+    read_parquet,
+    silent,
+    write_parquet,
+)
 from creperie.metrics import HIT, TIE, VOID, Input, margins
 from creperie.scoring import Run
 from creperie.statistics.wording import WordingPreference, construction_columns, preferred, words_of
@@ -45,7 +55,7 @@ def read_table(path: str | Path) -> pa.Table:
     try:
         if file.suffix == ".parquet":
             check_columns(len(pq.read_schema(file).names), str(file))
-            return pq.read_table(file)
+            return read_parquet(file)
         separator = "\t" if file.suffix == ".tsv" else ","
         next(csv_rows(file, separator))  # refuses a header with too many or duplicate columns
         # R writes NA for missing values; in quotes it is text
@@ -61,13 +71,12 @@ def read_table(path: str | Path) -> pa.Table:
 def write_table(table: pa.Table, path: str | Path) -> Path:
     """Write a table atomically, in the format that its extension names."""
     import pyarrow.csv as csv
-    import pyarrow.parquet as pq
 
     file = Path(path)
     _check_suffix(file)
     with draft_of(file) as draft:
         if file.suffix == ".parquet":
-            pq.write_table(table, draft, compression="zstd")
+            write_parquet(table, draft)
         else:
             options = csv.WriteOptions(delimiter="\t" if file.suffix == ".tsv" else ",")
             csv.write_csv(table, draft, options)

@@ -106,9 +106,10 @@ def open_run(out: Path, job: dict[str, Any], force: bool) -> dict[str, Any]:
 
 
 def _read_document(path: Path) -> dict[str, Any]:
-    document = read_json(path)
+    again = "pass `force=True` to start over"
+    document = read_json(path, again=again)
     if not isinstance(document, dict) or not isinstance(document.get("job"), dict):
-        raise DataError("not the record of a training", where=str(path), hint="pass `force=True` to start over")
+        raise DataError("not the record of a training", where=str(path), hint=again)
     return document
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from creperie.bench import Benchmark, save
-from creperie.core import Progress, read_json, write_json
+from creperie.core import DataError, Progress, read_json, write_json
 from creperie.scoring import ScoreOptions, score
 from creperie.training.findings import ARMS, ExamResult
 from creperie.training.loop import TrainingJob, train_job
@@ -99,7 +99,10 @@ class Lab:
             return self.refined
         path = self.out / REFINED
         of = {"data": self.spoilt.with_types(tuple(TYPES)).digest, **self.refinement.document}
-        noted = read_json(path) if path.is_file() else {}
+        try:
+            noted = read_json(path)
+        except DataError:  # missing or damaged
+            noted = {}
         if noted.get("of") != of or "foils" not in noted:
             captions = [e.caption for e in self.spoilt.data.examples]
             noted = {"of": of, "foils": keep_refined(self.spoilt.foils, captions, self.refinement, self.progress)}

@@ -31,7 +31,11 @@ class OpenClipStudent(DualStudent):
     def save(self, folder: Path) -> None:
         model = self.network.merged()
         save_weights(model, folder / WEIGHTS)
-        write_json(folder / CONFIG, {"model_cfg": self._config, "preprocess_cfg": dict(model.visual.preprocess_cfg)})
+        write_json(
+            folder / CONFIG,
+            {"model_cfg": self._config, "preprocess_cfg": dict(model.visual.preprocess_cfg)},
+            plain=True,
+        )
         tokenizer = self.encoder.tokenizer.tokenizer
         if hasattr(tokenizer, "save_pretrained"):
             tokenizer.save_pretrained(str(folder))

@@ -137,11 +137,11 @@ def test_killed_and_started_again_it_loses_and_doubles_nothing(tmp_path: Path, p
     out, parts = tmp_path / "out", tmp_path / ".out.making"
     process = subprocess.Popen([*command, "--out", str(out)], env=environment, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
-    while not list(parts.glob("part-*.jsonl")) and process.poll() is None and time.monotonic() < deadline:
+    while not list(parts.glob("part-*.json")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait(30)
-    kept = {p.name: p.read_bytes() for p in parts.glob("part-*.jsonl")}
+    kept = {p.name: p.read_bytes() for p in parts.glob("part-*.json")}
     assert kept
     assert not out.exists()
     subprocess.run([*command, "--out", str(out)], env=environment, check=True, capture_output=True, timeout=200)

@@ -21,7 +21,7 @@ from creperie.bench.images import image_reference, picture_bytes, picture_file, 
 from creperie.bench.item import Item
 from creperie.bench.storage import new_folder
 from creperie.bench.stores import ParquetStore, image_columns
-from creperie.core import DataError, Progress, UsageError, silent
+from creperie.core import DataError, Progress, UsageError, read_parquet, silent, write_parquet
 
 #: items per file: a few hundred megabytes of photographs
 TOGETHER = 1000
@@ -64,7 +64,7 @@ def export_image_parquet(
             table = pa.Table.from_pylist([_row(bench[n], read) for n in numbers], SCHEMA)
             path = draft / "data" / f"test-{k:05d}-of-{count:05d}.parquet"
             # An image shared by several items is stored once, in the dictionary of the column.
-            pq.write_table(table, path, dictionary_pagesize_limit=2**30)
+            write_parquet(table, path, dictionary_limit=2**30)
             advance(len(numbers))
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
@@ -102,7 +102,7 @@ def _read(source: FormatSource) -> Benchmark:
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names if name != "images"}
     try:
         for _, path in files:
-            table = pq.read_table(path, columns=list(columns))
+            table = read_parquet(path, list(columns))
             for name in columns:
                 columns[name] += table.column(name).to_pylist()
     except (OSError, pa.ArrowException, KeyError, ValueError) as e:

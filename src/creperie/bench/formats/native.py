@@ -21,8 +21,8 @@ from creperie.bench.formats.recordfile import write_records
 from creperie.bench.formats.tablefile import TableSource
 from creperie.bench.formats.textfile import file_digest
 from creperie.bench.item import CORE_COLUMNS, TAG_PREFIX, Item, items_of, whole_number
-from creperie.bench.parquet import reading_parquet
-from creperie.core import DataError, UsageError, parse_json
+from creperie.core import DataError, UsageError, parse_json, read_parquet, reading_parquet
+from creperie.core import write_parquet as write_parquet_table
 
 _NEEDED = ("id", "subset", "images", "captions", "match")
 
@@ -91,10 +91,8 @@ def _flat_match(record: Record, images: int, captions: int) -> list[bool]:
 
 
 def _parquet_items(path: Path) -> pa.Table:
-    from pyarrow.parquet import read_table
-
     with reading_parquet(path):
-        table = read_table(path)
+        table = read_parquet(path)
     tags = [n for n in table.column_names if n.startswith(TAG_PREFIX)]
     for field in CORE_COLUMNS:
         given = table.schema.field(field.name).type
@@ -117,10 +115,8 @@ def _file_name(bench: Benchmark, ending: str) -> str:
 
 
 def write_parquet(bench: Benchmark) -> Files:
-    from pyarrow.parquet import write_table
-
     sink = io.BytesIO()
-    write_table(bench.table, sink, compression="zstd")
+    write_parquet_table(bench.table, sink)
     return {_file_name(bench, ".parquet"): sink.getvalue()}
 
 

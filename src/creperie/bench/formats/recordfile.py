@@ -16,9 +16,11 @@ from creperie.core import (
     UsageError,
     csv_rows,
     json_bytes,
+    open_parquet,
     parse_json_line,
     read_json,
     read_lines,
+    reading_parquet,
 )
 
 #: The container of the records in a file. In a plain TSV file a quotation mark is an ordinary character.
@@ -99,13 +101,11 @@ def _table_records(path: Path, kind: str) -> list[Record]:
 def _parquet_records(path: Path, first: int) -> list[Record]:
     """Return one record per row of a Parquet file. For image columns only the path is read, not the image."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    from creperie.bench.parquet import reading_parquet
     from creperie.bench.stores import image_columns
 
     with reading_parquet(path):
-        file = pq.ParquetFile(path)
+        file = open_parquet(path)
         pictures = [n for n in image_columns(file.schema_arrow) if pa.types.is_struct(file.schema_arrow.field(n).type)]
         columns = [f"{n}.path" if n in pictures else n for n in file.schema_arrow.names]
         rows = file.read(columns=columns).to_pylist()

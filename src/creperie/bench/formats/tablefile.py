@@ -15,9 +15,11 @@ from creperie.core import (
     UsageError,
     check_columns,
     csv_rows,
+    open_parquet,
     parse_json_line,
     read_json,
     read_lines,
+    reading_parquet,
 )
 
 #: Number of records of a JSON Lines file that are read to collect the column names.
@@ -105,13 +107,10 @@ def _object(value: Any, where: str) -> tuple[str, Mapping[str, Any]]:
 
 def _parquet(path: Path) -> TableSource:
     """Return the table of a Parquet file. For image columns only the path is read, not the image."""
-    import pyarrow.parquet as pq
-
-    from creperie.bench.parquet import reading_parquet
     from creperie.bench.stores import ParquetStore, image_columns
 
     with reading_parquet(path):
-        file = pq.ParquetFile(path)
+        file = open_parquet(path)
         schema = file.schema_arrow
     check_columns(len(schema.names), str(path))
     store = ParquetStore(path, (path,))

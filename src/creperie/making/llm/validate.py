@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from creperie.bench import Benchmark, Item, new_folder, reweighed, save, write_table
-from creperie.core import Progress, UsageError, silent, write_json
+from creperie.bench import Benchmark, Item, new_folder, reweighed, save
+from creperie.core import Progress, UsageError, silent, write_json, write_parquet
 from creperie.engine import Engine, Held, Local
 from creperie.lang import CONTRADICTED, ENTAILED, truth
 from creperie.making.checks import entailment
@@ -278,7 +278,7 @@ def write(validation: Validation, bench: Benchmark, folder: Path) -> None:
     rows = [{**asdict(v), **asdict(v.pair), "valid": not v.is_fault} for v in validation.verdicts]
     schema = pa.schema([(name, pa.bool_() if name == "valid" else pa.string()) for name in COLUMNS])
     with new_folder(folder) as draft:
-        write_json(draft / "validation.json", validation.document)
-        write_table(pa.Table.from_pylist(rows, schema=schema), draft / "verdicts.parquet")
+        write_parquet(pa.Table.from_pylist(rows, schema=schema), draft / "verdicts.parquet")
+        write_json(draft / "validation.json", validation.document, files=["verdicts.parquet"])
         if (weighed := reweighed(bench, answering_uri(validation.model), validation.failed)) is not None:
             save(weighed, draft / "weighed")

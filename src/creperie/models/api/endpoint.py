@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from creperie.core import CreperieError, cache_home, write_text
+from creperie.core import CreperieError, DataError, cache_home, checked, with_checksums, write_text
 from creperie.models.uri import ModelURI
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -66,14 +66,15 @@ class AnswerCache:
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the stored answer; None if there is none, or if its file is damaged."""
         try:
-            document = json.loads(self._path(key).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            path = self._path(key)
+            document, _ = checked(json.loads(path.read_text(encoding="utf-8")), path)
+        except (OSError, ValueError, DataError):
             return None
         return document if isinstance(document, dict) and readable(document) else None
 
     def put(self, key: str, answer: Mapping[str, Any]) -> None:
         # as ASCII: servers may send lone surrogates, which UTF-8 cannot hold
-        write_text(self._path(key), json.dumps(answer))
+        write_text(self._path(key), json.dumps(with_checksums(answer)))
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.json"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from creperie.core import DataError, checked, counted, with_checksums
 from creperie.models.api.endpoint import BudgetError, Endpoint
 
 #: upper bounds, in tokens: the most that a request may cost is reserved from the budget before it is sent
@@ -71,13 +72,13 @@ class SpendLedger:
 
     def _count(self, line: bytes) -> None:
         try:
-            entry = json.loads(line)
+            entry, _ = checked(json.loads(line), self._file)
             self.making = str(entry.get("making", self.making))
             if (key := entry.get("key")) is not None:
                 self._booked.add(str(key))
             for name in COUNTS:
                 setattr(self, name, getattr(self, name) + int(entry.get(name, 0)))
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, DataError):
             return
 
     def _write(self, entry: Mapping[str, Any]) -> None:
@@ -86,7 +87,7 @@ class SpendLedger:
             return
         try:
             with self._file.open("ab", buffering=0) as file:
-                file.write(json.dumps(entry).encode() + b"\n")
+                file.write(json.dumps(with_checksums(entry)).encode() + b"\n")
         except FileNotFoundError:  # the job is finished and its folder is gone
             self._file = None
 
@@ -107,7 +108,9 @@ class SpendLedger:
             spent = self.cost + self._spent_elsewhere
             if limit is not None and spent + self.reserved + most > limit:
                 raise BudgetError(
-                    f"the budget of ${limit:g} is reached: ${spent:.4f} spent, {self.calls} calls",
+                    f"the next request may cost up to ${most:.4f}, which does not fit the budget of ${limit:g}: "
+                    f"${spent:.4f} spent in {counted(self.calls, 'call')}, ${self.reserved:.4f} reserved for requests "
+                    "under way",
                     where=self.endpoint.uri,
                     hint="answers so far are kept: run again with a larger ?budget= to resume",
                 )

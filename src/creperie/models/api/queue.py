@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
 
 from creperie.core import PASSING, CreperieError, ModelError, backoff, missing_extra, retry_after
 from creperie.models.api.endpoint import AnswerCache, BudgetError, Endpoint, readable
@@ -193,11 +194,16 @@ class _Dispatcher:
 
 def _open_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
     try:
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
     except ModuleNotFoundError as e:
         raise missing_extra(e.name or "openai", "llm") from e
-    return AsyncOpenAI(  # servers without keys accept any
-        api_key=endpoint.key or "none", base_url=endpoint.base_url, max_retries=0, timeout=endpoint.timeout
+    return AsyncOpenAI(
+        api_key=endpoint.key or "none",  # servers without keys accept any
+        base_url=endpoint.base_url,
+        max_retries=0,
+        timeout=endpoint.timeout,
+        # a redirect would send the prompts to a place that the user has not named
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False),
     )
 
 
@@ -232,6 +238,13 @@ def as_accepted(request: Request, server: str) -> dict[str, Any]:
 
 
 def _refused(endpoint: Endpoint, error: openai.APIStatusError) -> ModelError:
+    if error.response.has_redirect_location:
+        to = urljoin(str(error.response.url), error.response.headers["location"])
+        return ModelError(
+            f"the server redirects to {to.partition('?')[0]}, where nothing was sent",
+            where=endpoint.uri,
+            hint="if you trust that address, name it with ?base_url=",
+        )
     details = error.body if isinstance(error.body, Mapping) else {}
     message = " ".join(str(details.get("message") or error.response.text).split())[:200]
     if endpoint.key:
