@@ -32,19 +32,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=64)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--smallest", action="store_true", help="a tiny model, one image: only to see that it runs")
     args = parser.parse_args()
     import torch
-    from gpu_speed import SIZES, made_captions, make_model
+    from gpu_speed import SIZES, made_captions, make_model, shrink
+
+    if args.smallest:
+        shrink()
+        args.images = 1
 
     from creperie.models import load_model
 
     found: dict[str, Any] = {"cpu": cpu_name(), "cores": os.cpu_count(), "torch": torch.__version__, "rows": []}
-    peaks = {name: peak(name) for name in ("float32", "bfloat16")}
+    peaks = {name: peak(name, 64 if args.smallest else 2048) for name in ("float32", "bfloat16")}
     found["peak TFLOP/s"] = {name: round(value / 1e12, 3) for name, value in peaks.items()}
     print(found)
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as place:
-        folder = make_model(Path(place) / "model", SIZES["ViT-B/32"], made_captions(2000))
+        folder = make_model(Path(place) / "model", SIZES["ViT-B/32"], made_captions(50 if args.smallest else 2000))
         for dtype in ("float32", "bfloat16"):
             model: Any = load_model(f"hf:{folder}", device="cpu", dtype=dtype)
             images = [rng.integers(0, 256, (224, 224, 3), dtype=np.uint8) for _ in range(args.images)]
@@ -53,7 +58,7 @@ def main() -> int:
                 loop = rates(model, images[:16], texts[:64], 1, 1)
                 row(found, "loop, one at a time", loop, loop, peaks["float32"])
             row(found, f"creperie, {dtype}", rates(model, images, texts, 16, 128), loop, peaks[dtype])
-        onnx = onnx_rates(folder, args.images)
+        onnx = None if args.smallest else onnx_rates(folder, args.images)
         if onnx:
             row(found, "ONNX Runtime, float32", onnx, loop, peaks["float32"])
     if args.out:
@@ -100,10 +105,9 @@ def rate(work: Callable[[], Any], count: int) -> float:
     return count / min(taken)
 
 
-def peak(dtype: str) -> float:
+def peak(dtype: str, n: int) -> float:
     import torch
 
-    n = 2048
     a, b = (torch.randn(n, n, dtype=getattr(torch, dtype)) for _ in range(2))
     return 2 * n**3 * rate(lambda: a @ b, 1)
 

@@ -28,6 +28,8 @@ from PIL import Image
 
 GOALS = {"plain loop": 12.0, "batched loop": 6.0, "text tower": 1.3, "second run": 3.0}
 ROWS, IMAGES, BATCH = 236, 60, 64
+_NARROW = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 1}
+TINY = {"text_config": dict(_NARROW), "vision_config": dict(_NARROW)}
 PARTS = ("loops", "text", "second")
 clock: Callable[[], float] = time.perf_counter
 
@@ -39,6 +41,7 @@ def main() -> int:
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cpu-time", action="store_true", help="count CPU seconds, where the machine is shared")
+    parser.add_argument("--smallest", action="store_true", help="a tiny model: only to see that it runs")
     args = parser.parse_args()
     global clock
     clock = time.process_time if args.cpu_time else time.perf_counter
@@ -51,13 +54,13 @@ def main() -> int:
     print(f"torch {torch.__version__}, {args.threads} threads, float32")
     with tempfile.TemporaryDirectory() as place:
         os.environ["CREPERIE_CACHE"] = f"{place}/cache"
-        return measure(Path(place), args.data, args.quick, args.parts)
+        return measure(Path(place), args.data, args.quick or args.smallest, args.parts, TINY if args.smallest else {})
 
 
-def measure(place: Path, data: Path, quick: bool, parts: Sequence[str]) -> int:
+def measure(place: Path, data: Path, quick: bool, parts: Sequence[str], size: dict[str, Any]) -> int:
     records = read_records(data)
     captions = list(dict.fromkeys(t for r in records for t in (r["caption"], r["negative_caption"])))
-    folder = make_model(place / "vit-b-32", captions)
+    folder = make_model(place / "vit-b-32", captions, size)
     rows = pick_rows(records, ROWS // 4, IMAGES // 4) if quick else pick_rows(records, ROWS, IMAGES)
     make_images(place / "images", sorted({r["filename"] for r in rows}))
     missed = []
@@ -268,13 +271,13 @@ def make_images(folder: Path, names: Sequence[str], size: tuple[int, int] = (640
         Image.fromarray((smooth + grain).clip(0, 255).astype(np.uint8)).save(folder / name, quality=90)
 
 
-def make_model(folder: Path, captions: Sequence[str]) -> Path:
+def make_model(folder: Path, captions: Sequence[str], size: dict[str, Any]) -> Path:
     """ViT-B/32 with random weights, and a tokenizer of CLIP's kind that is trained on the captions."""
     import torch
     from transformers import CLIPConfig, CLIPImageProcessorPil, CLIPModel
 
     tokenizer = train_tokenizer(captions)
-    config = CLIPConfig()
+    config = CLIPConfig(**size)
     config.text_config.bos_token_id = tokenizer.bos_token_id
     config.text_config.eos_token_id = tokenizer.eos_token_id
     torch.manual_seed(0)

@@ -10,6 +10,7 @@ piece to the last, which is what a long job sees. At least 0.8 times the in-proc
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import sys
@@ -84,7 +85,8 @@ def timed(engine: Engine, source: str) -> tuple[dict[str, float], dict[int, pa.T
         ends.append(time.perf_counter())
         tables[number] = table
     seconds = time.perf_counter() - start
-    steady = pieces.rows * (len(ends) - 1) / len(ends) / (ends[-1] - ends[0])
+    between = ends[-1] - ends[0] if len(ends) > 1 else math.nan
+    steady = pieces.rows * (len(ends) - 1) / len(ends) / between
     return {"seconds": seconds, "captions_per_second": pieces.rows / seconds, "steady": steady}, tables
 
 

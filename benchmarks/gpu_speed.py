@@ -35,6 +35,9 @@ sys.path[:0] = [str(HERE.parent / "src"), str(HERE)]
 
 IMAGES, CAPTIONS, ROWS = 1560, 11_844, 7511
 MANY = 32_000  #: images of a longer job, in which starting up does not count
+SHOWN, READ = 256, 2048  #: images and captions on the device for the bare towers
+DTYPES = ("float32", "bfloat16")
+PRODUCT = 8192  #: rows and columns of the matrices whose product is timed
 SIZES = {
     "ViT-B/32": {"patch_size": 32, "hidden_size": 768, "layers": 12, "heads": 12, "text": 512, "project": 512},
     "ViT-L/14": {"patch_size": 14, "hidden_size": 1024, "layers": 24, "heads": 16, "text": 768, "project": 768},
@@ -47,7 +50,11 @@ def main() -> int:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--pictures", type=Path, metavar="ZIP", help="only what a core takes for a picture")
+    parser.add_argument("--smallest", action="store_true", help="a tiny model on the CPU: only to see that it runs")
     args = parser.parse_args()
+    if args.smallest:
+        shrink()
+        args.device, args.quick = "cpu", True
     if args.pictures:
         return per_picture(args.pictures, args.out)
     import torch
@@ -61,7 +68,7 @@ def main() -> int:
     }
     print(", ".join(f"{k} {v}" for k, v in found.items()))
     found["peak TFLOP/s"] = {d: round(peak(d, args.device), 1) for d in ("bfloat16", "float32")}
-    print(f"matrix product of 8192³, TFLOP/s: {found['peak TFLOP/s']}")
+    print(f"matrix product of {PRODUCT}³, TFLOP/s: {found['peak TFLOP/s']}")
     captions = made_captions(CAPTIONS)
     pictures = made_pictures(IMAGES)
     print(f"{IMAGES} JPEGs of 640 × 480, {sum(map(len, pictures)) / 1e6:.0f} MB; {CAPTIONS} captions, {ROWS} rows\n")
@@ -71,11 +78,19 @@ def main() -> int:
     for name in list(SIZES)[: 1 if args.quick else None]:
         with tempfile.TemporaryDirectory() as place:
             folder = make_model(Path(place) / "model", SIZES[name], captions)
-            for dtype in ("float32", "bfloat16"):
+            for dtype in DTYPES:
                 found["models"][f"{name} {dtype}"] = measure(name, folder, dtype, args.device, captions, pictures)
     if args.out:
         args.out.write_text(json.dumps(found, indent=2) + "\n")
     return 0
+
+
+def shrink() -> None:
+    """Make all sizes as small as they can be."""
+    global IMAGES, CAPTIONS, ROWS, MANY, SHOWN, READ, PRODUCT, DTYPES
+    IMAGES, CAPTIONS, ROWS, MANY, SHOWN, READ, PRODUCT = 4, 40, 4, 8, 2, 2, 64
+    DTYPES = DTYPES[:1]
+    SIZES["ViT-B/32"] |= {"hidden_size": 64, "layers": 1, "heads": 1, "text": 64, "text_layers": 1, "project": 64}
 
 
 def per_picture(source: Path, out: Path | None) -> int:
@@ -125,10 +140,10 @@ def decode_all(pictures: Sequence[bytes]) -> int:
 
 def decoding_rates(pictures: Sequence[bytes]) -> dict[str, int]:
     """What the cores can decode when nothing else runs: threads of one process, and a process per core."""
-    cores = len(os.sched_getaffinity(0))
+    cores = min(len(os.sched_getaffinity(0)), len(pictures))
     parts = [pictures[i : i + 20] for i in range(0, len(pictures), 20)]
     found = {"one core": round(100 / best(lambda: decode_all(pictures[:100]), "cpu", 2))}
-    with ThreadPoolExecutor(cores * 3 // 4) as pool:
+    with ThreadPoolExecutor(max(1, cores * 3 // 4)) as pool:
         found["threads"] = round(len(pictures) / best(lambda: list(pool.map(decode_all, parts)), "cpu"))
     found["one core, resized"] = round(100 / best(lambda: resize_all(pictures[:100]), "cpu", 2))
     with multiprocessing.get_context("spawn").Pool(cores) as pool:
@@ -142,7 +157,7 @@ def decoding_rates(pictures: Sequence[bytes]) -> dict[str, int]:
 def peak(dtype: str, device: str) -> float:
     import torch
 
-    n = 8192 if device == "cuda" else 1024
+    n = PRODUCT if device == "cuda" else min(PRODUCT, 1024)
     torch.backends.cuda.matmul.allow_tf32 = False
     a, b = (torch.randn(n, n, device=device, dtype=getattr(torch, dtype)) for _ in range(2))
     seconds = best(lambda: a @ b, device, repeats=5)
@@ -207,7 +222,7 @@ def make_model(folder: Path, size: dict[str, int], captions: Sequence[str]) -> P
     text = {
         "hidden_size": size["text"],
         "intermediate_size": 4 * size["text"],
-        "num_hidden_layers": 12,
+        "num_hidden_layers": size.get("text_layers", 12),
         "num_attention_heads": size["text"] // 64,
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,
@@ -264,19 +279,19 @@ def bare_towers(model: Any, device: str) -> dict[str, float]:
     import torch
 
     net = model.model
-    pixels = torch.randn(256, 3, 224, 224, device=device, dtype=next(net.parameters()).dtype)
-    ids = torch.randint(5, 1000, (2048, 16), device=device)
+    pixels = torch.randn(SHOWN, 3, 224, 224, device=device, dtype=next(net.parameters()).dtype)
+    ids = torch.randint(5, 1000, (READ, 16), device=device)
     ids[:, -1] = net.config.text_config.eos_token_id
     with torch.inference_mode():
         image = best(lambda: net.get_image_features(pixel_values=pixels), device)
         text = best(lambda: net.get_text_features(input_ids=ids), device)
-    return {"bare images/s": 256 / image, "bare 16-token captions/s": 2048 / text}
+    return {"bare images/s": SHOWN / image, "bare 16-token captions/s": READ / text}
 
 
 def adapter_rates(model: Any, device: str, captions: Sequence[str], pictures: Sequence[bytes]) -> dict[str, float]:
     """creperie's adapters from prepared inputs in memory to float32 vectors in memory."""
-    prepared = [model.pixels.prepare(Image.open(io.BytesIO(p))) for p in pictures[:256]]
-    tokens = model.prepare_texts([" ".join(c.split()[:14]) for c in captions[:2048]])
+    prepared = [model.pixels.prepare(Image.open(io.BytesIO(p))) for p in pictures[:SHOWN]]
+    tokens = model.prepare_texts([" ".join(c.split()[:14]) for c in captions[:READ]])
     image = best(lambda: model.forward_images(prepared), device)
     text = best(lambda: model.forward_texts(tokens), device)
     return {"adapter images/s": len(prepared) / image, "adapter captions/s": len(tokens) / text}

@@ -284,12 +284,12 @@ def main() -> int:
         stored = checked(db, tally)
         db.close()
     times = sorted(tally.times)
+    slowest = [1000 * times[min(len(times) - 1, int(share * len(times)))] if times else None for share in (0.5, 0.99)]
     document = {
         **{name: getattr(options, name) for name in ("database", "annotators", "seconds", "think", "kills")},
         "acknowledged": len(tally.acknowledged),
         "answers_per_second": round(len(times) / took, 1),
-        "median_ms": round(1000 * times[len(times) // 2], 1),
-        "p99_ms": round(1000 * times[min(len(times) - 1, int(0.99 * len(times)))], 1),
+        **{name: value and round(value, 1) for name, value in zip(("median_ms", "p99_ms"), slowest, strict=True)},
         "processor_seconds": {name: round(value, 1) for name, value in used.items()},
         # A server that was killed took its count along.
         "answers_per_server_second": None if options.kills else round(len(times) / max(0.01, used["server"]), 1),

@@ -1,6 +1,6 @@
 """What every extra takes to install, and how soon commands answer, for docs/install.md and docs/performance.md.
 
-    python research/first_minute.py [--check] [--turns 5]
+    python research/first_minute.py [--check] [--turns 5] [--only WORDS]
     python research/first_minute.py [--check] --install FOLDER
 
 Commands are started five times on a warm disk, after once that does not count; the middle one counts, in processor
@@ -101,7 +101,7 @@ def cpu_seconds(command: list[str], place: Path, turns: int) -> float:
     return statistics.median([spent(command, place) for _ in range(turns + 1)][1:])
 
 
-def start_up(turns: int) -> str:
+def start_up(turns: int, only: str = "") -> str:
     lines = ["| command | processor seconds |", "|---|---:|"]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -114,11 +114,11 @@ def start_up(turns: int) -> str:
         subprocess.run([*run, *score], cwd=place, capture_output=True, check=True)
         bare = cpu_seconds([sys.executable, "-c", "import creperie"], place, turns)
         lines.append(f"| `python -c 'import creperie'` | {bare:.2f} |")
-        for needed in FLOORS:
+        for needed in () if only else FLOORS:
             lines.append(
                 f"| `python -c '{needed}'` | {cpu_seconds([sys.executable, '-c', needed], place, turns):.2f} |"
             )
-        lines += [f"| `creperie {c}` | {cpu_seconds([*run, *c.split()], place, turns):.2f} |" for c in COMMANDS]
+        lines += [f"| `creperie {c}` | {cpu_seconds([*run, *c.split()], place, turns):.2f} |" for c in COMMANDS if only in c]
     return "\n".join(lines)
 
 
@@ -134,9 +134,10 @@ def main() -> int:
     arguments.add_argument("--check", action="store_true", help="print only")
     arguments.add_argument("--install", type=Path, metavar="FOLDER", help="install the extras instead")
     arguments.add_argument("--turns", type=int, default=TURNS, help="how often a command is started")
+    arguments.add_argument("--only", default="", help="commands with these words; for the page, all are needed")
     chosen = arguments.parse_args()
     where = f"Python {platform.python_version()}, {platform.system()} on {platform.machine()}, {os.cpu_count()} cores:"
-    text = installs(chosen.install.absolute()) if chosen.install else start_up(chosen.turns)
+    text = installs(chosen.install.absolute()) if chosen.install else start_up(chosen.turns, chosen.only)
     print(where, text, sep="\n\n")
     if not chosen.check:
         page, mark = ("install.md", "sizes") if chosen.install else ("performance.md", "start-up")

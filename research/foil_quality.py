@@ -114,8 +114,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="where the foils go")
     parser.add_argument("--write", type=Path, help="the page whose tables are written anew")
+    parser.add_argument("--figures", type=Path, default=FIGURES, help="the file of figures")
     asked = parser.parse_args()
-    results = json.loads(FIGURES.read_text()) if FIGURES.is_file() else {}
+    results = json.loads(asked.figures.read_text()) if asked.figures.is_file() else {}
     if asked.draw:
         items = draw(asked.draw, asked.sample, asked.seed)
         if asked.keep:
@@ -123,7 +124,7 @@ def main() -> None:
             rows = [{k: getattr(i, k) for k in keys} | {"edit": i.tags["edit"]} for i in items]
             asked.keep.write_text(json.dumps(rows, ensure_ascii=False, indent=0))
         results[asked.name or asked.draw] = figures(items, asked.sample)
-        FIGURES.write_text(json.dumps(results, indent=1) + "\n")
+        asked.figures.write_text(json.dumps(results, indent=1) + "\n")
     if asked.write:
         sheets = json.loads(READINGS.read_text())
         tables = {"yield": yield_table(results)}

@@ -1,6 +1,6 @@
 """What the annotation server does when it is pressed: half-open connections, huge pictures, a locked database.
 
-    python research/people_siege.py
+    python research/people_siege.py [--smallest]
 
 Starts the server of `creperie annotate serve` on an SQLite file and prints one JSON document: how it answers a static
 file while 1,100 connections are half open; how much memory six pictures of 88 megapixels take when they are asked for
@@ -9,6 +9,7 @@ at once; what 45 annotators get, and how soon a static file comes, while another
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import signal
@@ -21,13 +22,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from people_load import Annotator, Server, Tally, cookies_of, free_port
 from PIL import Image
 
 from creperie.annotation import StudyPlan, open_database, store_study
 from creperie.bench import Item, choice, from_items, open_store
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from people_load import Annotator, Server, Tally, cookies_of, free_port
+
 HALF_OPEN, PICTURES, ANNOTATORS = 1100, 6, 45
+SIZE, PROBES = (11000, 8000), 20  #: of a picture; of static files while the database is locked
 
 
 def resident_mb(pid: int, name: str) -> float:
@@ -92,7 +96,7 @@ async def locked(port: int, cookies: list[str], place: str) -> dict[str, Any]:
 
     async def static() -> list[float]:
         times = []
-        for _ in range(20):
+        for _ in range(PROBES):
             times.append((await get(port, "/static/work.js"))[1])
             await asyncio.sleep(0.5)
         return times
@@ -109,10 +113,15 @@ async def locked(port: int, cookies: list[str], place: str) -> dict[str, Any]:
 
 
 def main() -> int:
+    global HALF_OPEN, PICTURES, ANNOTATORS, SIZE, PROBES
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smallest", action="store_true", help="one of everything: only to see that it runs")
+    if parser.parse_args().smallest:
+        HALF_OPEN, PICTURES, ANNOTATORS, SIZE, PROBES = 1, 1, 1, (8, 8), 1
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         folder = Path(name)
         for n in range(PICTURES):
-            Image.new("RGB", (11000, 8000), (n * 40, 90, 120)).save(folder / f"{n}.png", compress_level=1)
+            Image.new("RGB", SIZE, (n * 40, 90, 120)).save(folder / f"{n}.png", compress_level=1)
         items = [Item(str(n), "s", (f"{n % PICTURES}.png",), ("a", "b"), choice(1, 1)) for n in range(100)]
         place = f"{folder}/people.db"
         db = open_database(place)

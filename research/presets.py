@@ -80,8 +80,11 @@ def main() -> None:
     for preset, models, deviation in product(chosen.preset or COMPARISONS, (5, 12), (1.0, 2.0)):
         started = time.time()
         tasks = [(preset, models, deviation, seed) for seed in range(chosen.tables)]
-        with multiprocessing.get_context("spawn").Pool(chosen.jobs) as pool:
-            tables = pool.map(p_values, tasks, chunksize=1)
+        if chosen.jobs == 1:
+            tables = list(map(p_values, tasks))
+        else:
+            with multiprocessing.get_context("spawn").Pool(chosen.jobs) as pool:
+                tables = pool.map(p_values, tasks, chunksize=1)
         false = np.array([p < 0.05 for one in tables for p in one])
         # Effects of one table are correlated: tables are the units.
         shares = np.array([np.mean(np.array(one) < 0.05) for one in tables if one])

@@ -45,7 +45,11 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--variants", default=",".join(map(str, range(len(VARIANTS)))))
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--smallest", action="store_true", help="a few steps on the CPU: only to see that it runs")
     args = parser.parse_args()
+    if args.smallest:
+        args.device, args.seconds, args.pairs, args.probe, args.items, args.batch = "cpu", 0.0, 16, 2, 2, 4
+        args.variants = str(len(VARIANTS) - 1)
     from creperie.training.presets import PRESETS
     from creperie.training.scenes import scene_pairs
 
@@ -92,8 +96,8 @@ def run(name: str) -> dict[str, Any]:
         begun = time.perf_counter()
         go(10, Path(place) / "first")  # starts the device
         probe = go(args.probe, Path(place) / "probe").document["samples_per_s"] / args.batch
-        left = max(5.0, args.seconds - (time.perf_counter() - begun))
-        done = go(max(20, int(left * probe)), Path(place) / "run")
+        left = max(5.0, args.seconds - (time.perf_counter() - begun)) if args.seconds else 0.0
+        done = go(max(20 if args.seconds else 2, int(left * probe)), Path(place) / "run")
         exam = world_exam(preset, extra=("spatial", "active_passive", "dative"))
         run = score(exam, done.uri, tasks=["itt"], options=ScoreOptions(device=args.device))
         results = {r.subset: r for r in run.evaluate()}

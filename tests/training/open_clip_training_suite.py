@@ -16,6 +16,7 @@ from open_clip_apart import run_as_suite
 from PIL import Image
 from safetensors.torch import load_file
 
+from creperie.core import read_json, write_json
 from creperie.models import load_model
 from creperie.training.examples import TrainingExample, TrainSet
 from creperie.training.loop import TrainingJob, train_job
@@ -127,8 +128,8 @@ def test_killed_and_resumed_gives_the_same_weights(uri: str, data: TrainSet, tmp
     whole = go()
     shutil.rmtree(tmp_path / "run" / "model")
     (tmp_path / "run" / "checkpoints" / "step-000004.pt").unlink()
-    document = json.loads((tmp_path / "run" / "train.json").read_text())
-    (tmp_path / "run" / "train.json").write_text(json.dumps(document | {"finished": False}))
+    record = tmp_path / "run" / "train.json"
+    write_json(record, read_json(record) | {"finished": False})
     again = go()
     assert all(torch.equal(whole[name], again[name]) for name in whole)
 
@@ -154,8 +155,8 @@ def test_adapters_move_the_attention_of_both_towers(uri: str, data: TrainSet, tm
     # the adapters to the weights before every pass and takes them away afterwards
     shutil.rmtree(tmp_path / "run" / "model")
     (tmp_path / "run" / "checkpoints" / "step-000004.pt").unlink()
-    document = json.loads((tmp_path / "run" / "train.json").read_text())
-    (tmp_path / "run" / "train.json").write_text(json.dumps(document | {"finished": False}))
+    record = tmp_path / "run" / "train.json"
+    write_json(record, read_json(record) | {"finished": False})
     train_job(TrainingJob(open_student(uri), data, settings, Tuning("lora", rank=2)), tmp_path / "run", device="cpu")
     again = load_file(tmp_path / "run" / "model" / "open_clip_model.safetensors")
     assert all(torch.allclose(after[name], again[name], atol=1e-6) for name in after)

@@ -16,6 +16,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from creperie.core import read_json, write_json
 from creperie.core.errors import DataError, ModelError, UsageError
 from creperie.training import checkpoints
 from creperie.training.examples import TrainingExample, TrainSet
@@ -115,8 +116,8 @@ def test_adapters_resume_to_the_bit_too(data: Any, clip_folder: Path, tmp_path: 
     # as if the second had been killed after its checkpoint of step 4
     shutil.rmtree(tmp_path / "half" / "model")
     checkpoints.checkpoint_path(tmp_path / "half", 6).unlink()
-    document = json.loads((tmp_path / "half" / "train.json").read_text())
-    (tmp_path / "half" / "train.json").write_text(json.dumps(document | {"finished": False}))
+    record = tmp_path / "half" / "train.json"
+    write_json(record, read_json(record) | {"finished": False})
     train_job(job(6), tmp_path / "half", device="cpu")
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "half"))
     assert not same(weights(tmp_path / "whole"), load_file(clip_folder / "model.safetensors"))
