@@ -163,7 +163,7 @@ def test_the_atlas_puts_audits_on_one_page(audit: Any, command: Any, leaky: str,
     written = ["--out", tmp_path / "a.md", "--html", tmp_path / "a.html"]
     assert command("atlas", tmp_path / "a.json", *written)[0] == 0
     page = (tmp_path / "a.md").read_text(encoding="utf-8")
-    assert "| subset | n | length | style | verdict | fix | simplest cue | bits |" in page
+    assert "| subset | n | length | style | single cues | verdict | fix | simplest cue | bits |" in page
     low = next(r["low"] for r in json.loads(out)["results"] if r["attacker"] == "length-words")
     assert re.search(rf"\| planted \| 60 \| 100\.0\* \[{100 * low:.1f}, 100\.0\] \|.*leaks \| structural", page)
     assert f"creperie audit {leaky} --attackers length-words,length-chars,surface" in page

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.auditing import linear
+from creperie.auditing import audit, linear
 from creperie.auditing.battery import AttackerModels, make_attackers
 from creperie.auditing.features import (
     CHARACTER_NGRAMS,
@@ -30,6 +30,7 @@ from creperie.auditing.measure import bits, calibrated, fit_scale, log_loss, mea
 from creperie.auditing.model_attackers import Ensemble
 from creperie.auditing.null import DRAWS, null_accuracies
 from creperie.auditing.pairs import Pairs, item_wins, pairs_of
+from creperie.auditing.sampling import drawn
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
 from creperie.core import Progress, silent
 
@@ -103,6 +104,25 @@ def test_the_same_seed_gives_the_same_margins(planted: Planted) -> None:
 
 
 @pytest.mark.slow
+def test_the_order_of_the_items_changes_nothing(planted: Planted) -> None:
+    """Two subsets, two items an image, and a cue that is not quite sure; the sample that slow attackers see, too."""
+    plant = lambda true, false, rng: (true, false.replace("A ", "One ", 1) if rng.random() < 0.3 else false)  # noqa: E731
+    two = [planted(plant, 130, subset="some"), planted(plant, 40, subset="few")]
+    items = [item for bench in two for item in bench]
+    order = np.random.Generator(np.random.PCG64(5)).permutation(len(items))
+    names = ("length-chars", "learned-linear", "learned-boosted", "ngram-3", "cooccurrence", "ensemble")
+
+    def figures(items: list[Item]) -> list[tuple[object, ...]]:
+        bench = from_items("b", [replace(item, id=str(k)) for k, item in enumerate(items)])
+        pairs, rows = pairs_of(bench), audit(bench, names, progress=None).rows
+        kept = {pairs.said(pairs.left[k : k + 1])[0] for k in np.flatnonzero(drawn(pairs, {"some": 50, "few": 9}, 0))}
+        return [*sorted((r.subset, r.attacker, *astuple(r.measure)) for r in rows), (sorted(kept),)]
+
+    straight = figures(items)
+    assert figures([items[k] for k in order]) == straight
+    assert figures(items[::-1]) == straight
+
+
 def test_several_positives_are_attacked_pair_by_pair(planted: Planted) -> None:
     bench = planted(lambda true, false, rng: (true, true.replace(".", "!"), false + " Here."), 120, positives=2)
     pairs = pairs_of(bench)

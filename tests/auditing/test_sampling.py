@@ -17,7 +17,8 @@ from creperie.auditing.battery import AttackerModels, make_attackers
 from creperie.auditing.learned import LearnedAttacker
 from creperie.auditing.measure import calibrated, measure_attacker
 from creperie.auditing.model_attackers import Ensemble
-from creperie.auditing.sampling import FEW, STEPS, drawn, looks_of, sample_for
+from creperie.auditing.registry import entry_of
+from creperie.auditing.sampling import EARLY, FEW, STEPS, drawn, last_look, looks_of, sample_for
 from creperie.bench import Benchmark, Item, choice, concatenate, from_items
 from creperie.core import CreperieError, silent
 
@@ -51,12 +52,13 @@ def slow(right: float = 0.5) -> TextAttacker:
 def test_steps_hold_one_another_and_keep_clusters_whole(planted: Planted) -> None:
     bench = concatenate("two", [planted(fair, 700, subset="large"), planted(fair, 60, subset="small")], prefix=True)
     pairs = pairs_of(bench)
-    masks = [drawn(pairs, dict.fromkeys(pairs.subsets, size), 3) for size in STEPS]
+    sizes = (*STEPS, 1000)
+    masks = [drawn(pairs, dict.fromkeys(pairs.subsets, size), 3) for size in sizes]
     assert (masks[0] <= masks[1]).all()
     assert (masks[1] <= masks[2]).all()
     counts = [[int(m[pairs.subset == s].sum()) for s in range(2)] for m in masks]
     assert [c[1] for c in counts] == [60, 60, 60]
-    assert all(size <= c[0] < size + ROOM for size, c in zip(STEPS[:2], counts))
+    assert all(size <= c[0] < size + ROOM for size, c in zip(sizes[:2], counts))
     assert counts[2][0] == 700
     large = pairs.subset == 0
     assert not set(pairs.cluster[masks[0] & large]) & set(pairs.cluster[~masks[0] & large])
@@ -67,13 +69,24 @@ def test_steps_hold_one_another_and_keep_clusters_whole(planted: Planted) -> Non
 def test_what_is_decided_is_asked_once(planted: Planted) -> None:
     pairs = pairs_of(planted(longer, 900))
     leaks = sample_for(pairs, [slow(1.0)], set(), 20, 0.55, 0)
-    assert leaks.keep.sum() < STEPS[0] + ROOM
+    assert leaks.keep("lm-mean").sum() < STEPS[0] + ROOM
+    assert leaks.looks["planted"] == 1 / EARLY  # as strict as the look that ended it
     fair_pairs = pairs_of(planted(fair, 2400))
     known = sample_for(fair_pairs, [slow()], {"planted"}, 20, 0.55, 0)
-    assert FEW <= known.keep.sum() < FEW + ROOM
-    unknown = sample_for(fair_pairs, [slow()], set(), 20, 0.55, 0)
-    assert STEPS[-1] <= unknown.keep.sum() < STEPS[-1] + ROOM  # 100 and 300 items cannot exclude 55 %
-    assert unknown.looks == {"planted": 3, "all": 3}
+    assert FEW <= known.keep("lm-mean").sum() < FEW + ROOM
+
+
+def test_each_attacker_gets_as_many_items_as_it_can_take(planted: Planted) -> None:
+    """An early look cannot exclude 55 %; each slow attacker then gets its share, and its own n is shown."""
+    pairs = pairs_of(planted(fair, 2400))
+    drawn_for = sample_for(pairs, [slow(), TextAttacker("learned-embedding", by_role(0.5))], set(), 20, 0.55, 0)
+    most = {name: entry_of(name).sampled for name in ("lm-mean", "ensemble", "learned-embedding")}
+    assert most["lm-mean"] == most["ensemble"] < 2400 < most["learned-embedding"]
+    counts = {name: int(drawn_for.keep(name).sum()) for name in most}
+    assert most["lm-mean"] <= counts["lm-mean"] == counts["ensemble"] < most["lm-mean"] + ROOM
+    assert counts["learned-embedding"] == 2400
+    assert (drawn_for.keep("lm-mean") <= drawn_for.keep("learned-embedding")).all()
+    assert drawn_for.looks == {"planted": pytest.approx(1 / 0.96), "all": 3}
 
 
 def test_others_learn_beside_a_language_model_what_they_learn_alone(planted: Planted) -> None:
@@ -99,22 +112,25 @@ def test_others_learn_beside_a_language_model_what_they_learn_alone(planted: Pla
 
 
 def test_looking_several_times_is_corrected_for(planted: Planted) -> None:
-    """Bonferroni: the p-value times the looks, and the interval of that level."""
+    """The p-value times the factor of the look, and the interval of that level."""
     pairs = pairs_of(planted(fair, 400))
     answers = calibrated(pairs, np.where(np.arange(len(pairs)) % 20 < 11, 1.0, -1.0), directed=False)
     once, thrice = measure_attacker(answers), measure_attacker(answers, 3)
     assert thrice.p == pytest.approx(min(1.0, 3 * once.p))
     width = 2.3940 / 1.9600  # normal quantiles at 1 − 0.05/6 and 1 − 0.05/2
     assert (thrice.high - thrice.low) / (once.high - once.low) == pytest.approx(width, rel=0.02)
-    assert [looks_of(n) for n in (100, 101, 301)] == [1, 2, 3]
+    assert [looks_of(n) for n in (100, 101, 501)] == [1, 2, 3]
+    for looks in (1, 2, 3):  # what all looks may spend together is the whole error
+        assert (looks - 1) * EARLY + 1 / last_look(looks) == pytest.approx(1)
 
 
 def test_the_correction_holds_the_level_where_every_look_may_stop() -> None:
-    """Coins, looked at after 100, 300 and 1000: a false alarm at any of three looks at most 5 % of the time."""
-    rng = np.random.default_rng(0)
-    wins, n = rng.integers(0, 2, size=(2000, 1000)).cumsum(axis=1)[:, [99, 299, 999]], np.array([100, 300, 1000])
+    """Coins, looked at after 100, 500 and 2000: a false alarm at any of three looks at most 5 % of the time."""
+    rng, n = np.random.default_rng(0), np.array([*STEPS, 2000])
+    wins = rng.integers(0, 2, size=(2000, 2000), dtype=np.int8).cumsum(axis=1, dtype=np.int64)[:, n - 1]
     p = np.minimum(1, 2 * stats.binom.cdf(np.minimum(wins, n - wins), n, 0.5))
-    assert (3 * p.min(axis=1) < 0.05).mean() < 0.05
+    factors = np.array([1 / EARLY, 1 / EARLY, last_look(3)])
+    assert ((factors * p).min(axis=1) < 0.05).mean() < 0.055
     assert (p.min(axis=1) < 0.05).mean() > 0.08  # without it
 
 
@@ -139,14 +155,15 @@ def test_the_default_audit_names_its_sample_and_full_takes_all(planted: Planted,
     bench, early = planted(longer, 400), list[str]()
     found = audit(bench, models=AttackerModels(lm="lm:fake", encoder="none"), announce=early.append)
     rows = {r.attacker: r.measure.n for r in found.rows if r.subset == "planted"}
-    assert (rows["length-words"], rows["lm-mean"]) == (400, found.whole.sample[0])
+    assert (rows["length-words"], rows["lm-mean"]) == (400, found.whole.sample[0][0])
     assert FEW <= rows["lm-mean"] < FEW + ROOM
-    assert f"lm-mean, lm-sum, ensemble on {rows['lm-mean']} of 400 items (--full takes all)" in found.text
+    asked_about = f"lm-mean, lm-sum, ensemble on {rows['lm-mean']} of 400 items"
+    assert f"{asked_about} (--full takes all: about 30 seconds more)" in found.text  # 0.085 s for each of 325
     assert early == ["attackers that answer in seconds: it leaks; the strongest is length-words on planted, 100.0 %"]
     assert len(set(asked)) <= 2 * 2 * rows["lm-mean"]  # and the captions in one style
     all_of_them = audit(bench, models=AttackerModels(lm="lm:fake", encoder="none"), full=True)
     assert {r.measure.n for r in all_of_them.rows} == {400}
-    assert all_of_them.whole.sample == (0, ())
+    assert all_of_them.whole.sample == ()
     by_name = audit(bench, ["lm-mean"], models=AttackerModels(lm="lm:fake"))
     assert {r.measure.n for r in by_name.rows} == {400}
 

@@ -52,19 +52,19 @@ def test_an_item_balanced_by_design_can_be_unsolvable_and_names_are_quoted() -> 
 
 
 @pytest.mark.parametrize(
-    ("plant", "verdict", "fix", "cue"),
+    ("plant", "verdict", "fix", "cues"),
     [
-        (untidy, "leaks", "repairable", "surface"),
-        (often_longer, "leaks", "removable", "length-words"),
-        (always_longer, "leaks", "structural", "length-words"),
+        (untidy, "leaks", "repairable", ["surface: lower-case start"]),
+        (often_longer, "leaks", "removable", ["length-words", "cues: “over”"]),
+        (always_longer, "leaks", "structural", ["length-words", "cues: “over”"]),
     ],
 )
-def test_verdicts(planted: Planted, plant: object, verdict: str, fix: str, cue: str) -> None:
+def test_verdicts(planted: Planted, plant: object, verdict: str, fix: str, cues: list[str]) -> None:
     found = audit(planted(plant), QUICK)
     (judgement,) = found.judgements
     assert (found.verdict, judgement.verdict, judgement.fix) == (verdict, verdict, fix)
-    assert [row.attacker for row in judgement.through] == ([cue] if cue else [])
-    assert judgement.text.startswith(f"leaks through {cue} (")
+    assert [row.title for row in judgement.through] == cues
+    assert judgement.text.startswith(f"leaks through {cues[0]} (")
 
 
 def test_clean_means_that_every_attacker_is_shown_to_stay_below_the_threshold(planted: Planted) -> None:
@@ -76,7 +76,7 @@ def test_clean_means_that_every_attacker_is_shown_to_stay_below_the_threshold(pl
     assert " on " not in small.text
     large = audit(planted(clean, 2000), QUICK)
     assert (large.verdict, EXIT_CODES[large.verdict]) == ("clean", 0)
-    assert large.text.startswith("clean against length, style, negation, similarity: at most 5")
+    assert large.text.startswith("clean against length, style, negation, similarity, single cues: at most 5")
     assert max(r.measure.high for r in large.rows) == pytest.approx(large.whole.bound)
     assert large.whole.bound < 0.55
     assert "would be found in 4 of 5 cases" in large.whole.power
@@ -220,14 +220,16 @@ def test_a_leaking_subset_makes_the_whole_leak(planted: Planted) -> None:
     found = audit(concatenate("both", parts), QUICK)
     assert [(j.subset, j.verdict) for j in found.judgements] == [("fair", "clean"), ("long", "leaks")]
     assert (found.verdict, found.whole.fix, found.whole.worst_subsets) == ("leaks", "structural", (1, 2))
-    assert found.whole.text == "leaks in 1 of 2 subsets: length in 1 (up to 100.0 % on long)"
+    up = "in 1 (up to 100.0 % on long)"
+    assert found.whole.text == f"leaks in 1 of 2 subsets: length {up}, single cues {up}"
 
 
 def test_each_positive_is_also_attacked_alone(planted: Planted) -> None:
     """The second positive is long, the first is fair: only the view P2-N shows how it leaks."""
     bench = planted(lambda true, false, rng: (true, longer(true), false), positives=2)
     found = audit(bench, ("length-words",))
-    reached = {row.view: row.measure.accuracy for row in found.views if row.subset == "planted"}
+    mine = [row for row in found.views if (row.subset, row.attacker) == ("planted", "length-words")]
+    reached = {row.view: row.measure.accuracy for row in mine}
     assert reached == {"P1-N": 0.5, "P2-N": 1.0}
     assert ("P2-N", "structural") in {(row.view, row.fix) for row in found.judgements[0].through}
 
@@ -289,8 +291,8 @@ def test_the_python_api_takes_specs_and_plain_names(planted: Planted, tmp_path: 
     save(planted(always_longer, 60), tmp_path / "b")
     for bench in (str(tmp_path / "b"), tmp_path / "b"):
         found = creperie.audit(bench, attackers="length-words", seed=3, progress=silent)
-        assert [a.name for a in found.attackers] == ["length-words"]
-    assert repr(found).startswith("Audit('planted', 60 items, 1 attacker: leaks through length-words (100.0 %")
+        assert [a.name for a in found.attackers] == ["length-words", "cues"]  # every audit lists single cues
+    assert repr(found).startswith("Audit('planted', 60 items, 2 attackers: leaks through length-words (100.0 %")
     assert "<td>length-words</td><td>60</td><td>100.0</td>" in found._repr_html_()
     frame = found.to_pandas()
     assert frame.loc[0, ["subset", "attacker", "accuracy"]].tolist() == ["planted", "length-words", 1.0]
@@ -305,7 +307,7 @@ def test_too_few_items_say_where_and_never_ask_for_fewer_than_there_are() -> Non
             f"{name}{i}",
             name,
             (f"{name}{i}.jpg",),
-            (f"a {'very ' * true}big dog {i}", f"a {'very ' * false}big cat {i}"),
+            (f"a {'very ' * true}big dog {i}", f"a {'very ' * false}big dog {i}"),
             ((True, False),),
         )
         for name, n in (("few", 5), ("more", 40))

@@ -240,3 +240,19 @@ def test_halves_share_no_image_and_no_caption() -> None:
     half = grouped_folds(pairs.group, 2, 1)
     texts = [{t for i in np.flatnonzero(half == h) for t in items[i].captions} for h in (0, 1)]
     assert not texts[0] & texts[1]
+
+
+def test_where_hardly_anything_is_left_the_foils_are_written_again_from_the_source(
+    tmp_path: Path, refined: Any
+) -> None:
+    """2 of 300 items: no more items from two captions."""
+    from creperie.bench import choice, from_items, save
+
+    pairs = [(f"A dog by tree {i}.", f"A dog by tree {i} {'now and then' if i > 1 else 'there'}.") for i in range(300)]
+    pairs[:2] = [(f"A {a} dog.", f"A {b} dog.") for a, b in (("red", "big"), ("tan", "old"))]
+    items = [Item(str(i), "s", (f"{i}.jpg",), two, choice(1, 1), {}) for i, two in enumerate(pairs)]
+    save(from_items("b", items), tmp_path / "b")
+    args = ("--method", "optimal", "--attackers", "length-words", "--held-out", "negation")
+    found = refined(tmp_path / "b", *args, "--out", tmp_path / "out")
+    assert (found["kept"], found["verdict"]) == (2, "not shown")
+    assert found["next"].startswith(f"creperie make rules:replace --captions {tmp_path / 'b'} --foils 8")

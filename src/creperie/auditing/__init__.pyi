@@ -6,6 +6,7 @@ from creperie.auditing.attackers import OddOneOut as OddOneOut
 from creperie.auditing.attackers import TextAttacker as TextAttacker
 from creperie.auditing.attackers import by_embedding as by_embedding
 from creperie.auditing.attackers import learns as learns
+from creperie.auditing.battery import CUES as CUES
 from creperie.auditing.battery import AttackerModels as AttackerModels
 from creperie.auditing.battery import make_attackers as make_attackers
 from creperie.auditing.battery import sendable as sendable
@@ -58,10 +59,16 @@ from creperie.auditing.pairwise import pair_foils as pair_foils
 from creperie.auditing.pairwise import scoring_attackers as scoring_attackers
 from creperie.auditing.probes import PROBES as PROBES
 from creperie.auditing.probes import Probed as Probed
+from creperie.auditing.registry import AttackerEntry as AttackerEntry
 from creperie.auditing.registry import entry_of as entry_of
 from creperie.auditing.registry import family_of as family_of
+from creperie.auditing.registry import planned_battery as planned_battery
 from creperie.auditing.result import Audit as Audit
 from creperie.auditing.run import audit as audit
+from creperie.auditing.sampling import EARLY as EARLY
+from creperie.auditing.sampling import STEPS as STEPS
+from creperie.auditing.sampling import last_look as last_look
+from creperie.auditing.sampling import looks_of as looks_of
 from creperie.auditing.symmetry import Symmetry as Symmetry
 from creperie.auditing.symmetry import image_asks as image_asks
 from creperie.auditing.symmetry import surplus_of as surplus_of
@@ -76,4 +83,5 @@ from creperie.auditing.verdict import balanced_share as balanced_share
 from creperie.auditing.verdict import corrected as corrected
 from creperie.auditing.verdict import judge as judge
 from creperie.auditing.verdict import judge_validation as judge_validation
+from creperie.auditing.verdict import leaks as leaks
 from creperie.auditing.verdict import unjudged as unjudged

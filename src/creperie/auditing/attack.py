@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from creperie.auditing.attackers import Attacker, TextAttacker, learns
 from creperie.auditing.battery import ENSEMBLE, AttackerModels, make_attackers
+from creperie.auditing.cues import CueAttacker, blank, strongest_cue
 from creperie.auditing.features import counted_once
 from creperie.auditing.measure import AttackerMargins, Measure, answers_of, measure_attacker
 from creperie.auditing.null import BOUND
@@ -19,7 +20,7 @@ from creperie.auditing.pairs import Pairs, image_pairs_of, item_gaps, pairs_of
 from creperie.auditing.registry import entry_of
 from creperie.auditing.result import answers_on
 from creperie.auditing.sampling import Sample, sample_for, spread_over
-from creperie.auditing.verdict import ALL, FIXES, AuditRow, balanced_share, corrected, fix_of
+from creperie.auditing.verdict import ALL, FIXES, AuditRow, balanced_share, by_strength, corrected, fix_of
 from creperie.bench import Benchmark
 from creperie.core import Progress, percent
 from creperie.engine import Engine, Held, Work, gather
@@ -93,13 +94,14 @@ class Attack:
         by attacker.
         """
         rows, answers = [], {}
-        some = pairs.of_items(self.sample.keep) if self.sample else pairs
         for attacker in self.attackers:
             drawn = self.sample if is_slow(attacker) else None
-            asked = some if drawn else pairs
-            scaled = answers_of(attacker, asked, self.seed, self.progress)
-            answers[attacker.name] = spread_over(pairs, drawn, scaled) if drawn else scaled
-            rows += _measured(attacker, scaled, view, drawn)
+            asked = drawn.part(pairs, attacker.name) if drawn else pairs
+            tries = isinstance(attacker, CueAttacker)
+            scaled = blank(asked) if tries else answers_of(attacker, asked, self.seed, self.progress)
+            measured, scaled = self._measured(attacker, scaled, view, drawn)
+            answers[attacker.name] = spread_over(pairs, drawn.keep(attacker.name), scaled) if drawn else scaled
+            rows += measured
         return rows, answers
 
     def in_steps(
@@ -173,7 +175,35 @@ class Attack:
         margins = attacker.margins(pairs, self.progress)
         log_odds = np.nan_to_num(margins.astype(np.float64))
         answers = AttackerMargins(pairs, margins, log_odds, attacker.directed, np.full(pairs.n_items, BOUND))
-        return _measured(attacker, answers, IMAGES, None)
+        return self._measured(attacker, answers, IMAGES, None)[0]
+
+    def _measured(
+        self, attacker: Attacker, answers: AttackerMargins, view: str, sample: Sample | None
+    ) -> tuple[list[AuditRow], AttackerMargins]:
+        """Return an attacker's rows, one per subset, and its answers: those of its strongest cue if it tries several.
+
+        A subset in which all its margins are NaN gets no row.
+        """
+        rows, raw = [], answers.raw.copy()
+        names = dict.fromkeys((*answers.pairs.subsets, ALL))
+        for subset in names if len(names) > 2 else answers.pairs.subsets:
+            best = strongest_cue(attacker, answers_on(answers, subset), self.threshold, self.seed)
+            of_subset = best.answers
+            figures = measure_attacker(of_subset, sample.looks[subset] if sample else 1)
+            figures = replace(figures, p=min(1.0, figures.p * best.tried), high=max(figures.high, best.high))
+            if subset != ALL:
+                raw[(answers.pairs.subset == answers.pairs.subsets.index(subset))[answers.pairs.item]] = of_subset.raw
+            if figures.n and figures.nans < figures.pairs:
+                choice = attacker.prefers if figures.direction > 0 else attacker.otherwise
+                if best.cue:
+                    choice = f"the caption {'with' if figures.direction > 0 else 'without'} {best.cue}"
+                kept = balanced_share(item_gaps(of_subset.pairs, of_subset.margins)[of_subset.pairs.per_item > 0])
+                rows.append(
+                    AuditRow(subset, view, attacker.name, choice, figures, kept=kept, cue=best.cue, told=best.told)
+                )
+        if len(names) == 2:
+            rows += [replace(row, subset=ALL) for row in rows]
+        return rows, replace(answers, raw=raw)
 
 
 _Key = tuple[str, str, str]
@@ -195,25 +225,12 @@ def _worst_fixes(rows: Iterable[AuditRow]) -> dict[tuple[str, str], str]:
 
 def is_slow(attacker: Attacker) -> bool:
     """Return True if an attacker may be run on a sample of the items only."""
-    return entry_of(attacker.name).sampled or attacker.name == ENSEMBLE
-
-
-def _measured(attacker: Attacker, answers: AttackerMargins, view: str, sample: Sample | None) -> list[AuditRow]:
-    """Return an attacker's rows, one per subset; a subset in which all its margins are NaN gets no row."""
-    rows = []
-    for subset in dict.fromkeys((*answers.pairs.subsets, ALL)):
-        of_subset = answers_on(answers, subset)
-        figures = measure_attacker(of_subset, sample.looks[subset] if sample else 1)
-        if figures.n and figures.nans < figures.pairs:
-            choice = attacker.prefers if figures.direction > 0 else attacker.otherwise
-            kept = balanced_share(item_gaps(of_subset.pairs, of_subset.margins)[of_subset.pairs.per_item > 0])
-            rows.append(AuditRow(subset, view, attacker.name, choice, figures, kept=kept))
-    return rows
+    return entry_of(attacker.name).sampled > 0
 
 
 def _so_far(rows: Sequence[AuditRow]) -> str:
     """Return a short summary of the results before slow attackers are run."""
-    best = max(rows, key=lambda r: r.measure.accuracy, default=None)
+    best = next(iter(by_strength(rows)), None)
     leaking = len({row.subset for row in rows if row.leaks and row.subset != ALL})
     if best is None:
         return "none was run"

@@ -63,6 +63,7 @@ class TextAttacker:
     directed: bool = False
     batch: int = 256
     alphabetical: bool = False  #: sort by text, so that neighbours share prefixes (for language models); else by length
+    marks: tuple[str, ...] = ()  #: the marks of style that the score counts: an audit also tests each alone
     remembers: bool = True  #: cache the score of every caption; not worth it for attackers that take microseconds
     _known: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from creperie.auditing.attackers import Attacker, OddOneOut, ScoreTexts, TextAttacker, by_embedding, scored
 from creperie.auditing.corpus import Corpus
+from creperie.auditing.cues import CueAttacker
 from creperie.auditing.learned import LearnedAttacker, Learner
 from creperie.auditing.model_attackers import EmbeddingLearner, Ensemble
 from creperie.auditing.registry import REGISTRY, AttackerEntry, entry_of
@@ -136,7 +137,8 @@ def _counted(entry: AttackerEntry, models: AttackerModels) -> Attacker:
     counts["tokens"] = lambda t: len(lang.tokens(t))
     count = counts[entry.count] if entry.count in counts else getattr(lang, entry.count)
     score = scored(lambda t: entry.sign * count(t))
-    return TextAttacker(entry.name, score, entry.prefers, entry.otherwise, remembers=False)
+    marks = tuple(lang.MARKS) if entry.count == "untidiness" else ()
+    return TextAttacker(entry.name, score, entry.prefers, entry.otherwise, marks=marks, remembers=False)
 
 
 def _likelihood(name: str, models: AttackerModels) -> Attacker:
@@ -243,10 +245,13 @@ def learned_embedding(models: AttackerModels) -> Attacker:
     return LearnedAttacker("learned-embedding", EmbeddingLearner(encode, seed=models.seed), prefers)
 
 
+#: The attacker that tries words and marks one by one: part of every audit, since every audit lists them.
+CUES = "cues"
 #: How each attacker of the registry is made; the ensemble is made of the others.
 MAKERS: dict[str, Callable[[AttackerModels], Attacker]] = {
     **{name: partial(_counted, entry) for name, entry in REGISTRY.items() if entry.count},
     "similarity": similarity,
+    CUES: lambda models: CueAttacker(),
     "grammar": grammar,
     "gruen": gruen,
     "plausibility": plausibility,
@@ -266,9 +271,11 @@ def make_attackers(names: Iterable[str], models: AttackerModels) -> list[Attacke
     """Return the attackers of these names, in this order. An ensemble is last; without two members it is left out."""
     different = list(dict.fromkeys(names))
     made = [_maker(name)(models) for name in different if name != ENSEMBLE]
+    marks = tuple(mark for a in made for mark in getattr(a, "marks", ()))
+    made = [replace(a, tested=marks) if isinstance(a, CueAttacker) else a for a in made]
     # Boosted trees start from the linear margin and seldom beat it, and the ensemble would train them three more times.
     spared = {"learned", "learned-boosted"} if "learned-linear" in different else set()
-    members = tuple(a for a in made if a.name not in spared)
+    members = tuple(a for a in made if a.name not in {CUES, *spared})  # cues are chosen by their own answers
     if ENSEMBLE not in different or len(members) < 2:
         return made
     together = "what the other attackers together prefer"

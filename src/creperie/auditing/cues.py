@@ -1,27 +1,34 @@
-"""Find the words and marks that tell the true caption from the false one, with counts and examples.
+"""Test words and marks, one by one, as attackers: does a cue tell the true caption from the false one?
 
-A cue counts for a pair if exactly one of its captions carries it. Without a leak that would be the true caption half of
-the time; a cue is reported if it differs significantly from this, after correction for all the cues that were tried.
+A cue counts for a pair if exactly one of its captions carries it; other pairs are ties. A cue that so many pairs carry
+that it could pass the threshold alone is measured like any attacker (`cues`; the marks of style under `surface`), and
+its p-value is multiplied by the number of such cues. The cues to test are chosen by how often they occur, never by
+which caption carries them. Rarer cues are listed if they differ significantly from chance, corrected for all cues.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from creperie.auditing.attackers import Attacker
 from creperie.auditing.features import run_digests, token_digests
-from creperie.auditing.pairs import Pairs
+from creperie.auditing.measure import LEVEL, AttackerMargins, against_chance, calibrated, mean_of
+from creperie.auditing.pairs import Pairs, item_wins
+from creperie.core import Progress, silent
 from creperie.lang import marks, tokens
-from creperie.metrics import normal_quantile
+from creperie.metrics import MetricSettings, normal_quantile, share_interval
 
 LONGEST = 3
 #: Fewest pairs in which a cue must occur on one side only.
 FEWEST = 5
 #: Pairs tokenised at once.
 PIECE = 8192
+#: So small a p-value stays significant whatever else is tested: of such cues the most accurate is the strongest.
+SURE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -34,28 +41,160 @@ class Cue:
     negatives: int  #: pairs where only the false one does
     accuracy: float  #: of an attacker that uses this cue alone; ties count half
     example: int  #: index of a pair with this cue on one side only
+    p: float = 1.0  #: against chance, corrected for the cues that were tested beside it
+    high: float = 0.5  #: the upper limit of its accuracy
 
     @property
     def z(self) -> float:
         return (self.positives - self.negatives) / math.sqrt(max(1, self.positives + self.negatives))
 
+    @property
+    def name(self) -> str:
+        return self.text if self.kind == "style" else f"“{self.text}”"
 
-def telling_cues(pairs: Pairs, *, most: int = 12, level: float = 0.05) -> list[Cue]:
+
+@dataclass(frozen=True)
+class CueAttacker:
+    """The attacker that tries every word and mark alone, except `tested` marks, which another attacker tests."""
+
+    tested: tuple[str, ...] = ()
+    name: str = "cues"
+    prefers: str = "the caption with its most telling word or mark"
+    otherwise: str = "the caption without its most telling word or mark"
+    directed: bool = False
+
+    def margins(self, pairs: Pairs, progress: Progress = silent) -> np.ndarray:
+        margins = np.zeros(len(pairs), dtype=np.float32)
+        for s in np.unique(pairs.subset):
+            mine = pairs.subset == s
+            margins[mine[pairs.item]] = strongest_cue(self, blank(pairs.of_items(mine)), 0.5).answers.raw
+        return margins
+
+
+def blank(pairs: Pairs) -> AttackerMargins:
+    """Return the answers of an attacker that never prefers a caption."""
+    return AttackerMargins(pairs, np.zeros(len(pairs), np.float32), np.zeros(len(pairs)), False, np.ones(pairs.n_items))
+
+
+@dataclass(frozen=True, eq=False)
+class StrongestCue:
+    """What an attacker reaches by the strongest of the cues that it tries."""
+
+    answers: AttackerMargins
+    cue: str = ""  #: empty if it is the attacker's own score
+    tried: int = 1
+    high: float = 0.0  #: the highest upper limit of any cue
+    told: tuple[Cue, ...] = ()  #: all cues that differ from chance or were tested, uncorrected for other attackers
+
+
+def strongest_cue(attacker: Attacker, answers: AttackerMargins, threshold: float, seed: int = 0) -> StrongestCue:
+    """Return the strongest cue of an attacker that tries several: the most significant above the threshold, or the most
+    accurate. Other attackers have one, their answers.
+    """
+    names: Sequence[str] = getattr(attacker, "marks", ())
+    every = isinstance(attacker, CueAttacker)
+    pairs = answers.pairs
+    if not (every or names) or not len(pairs):
+        return StrongestCue(answers)
+    tallies = {"style": (_marks, _tally(pairs, _marks))}
+    if every:
+        tallies["words"] = (_ngrams, _tally(pairs, _ngrams))
+    tested: list[tuple[Cue, np.ndarray]] = [] if every else [(_weighed(pairs, Cue("", "", 0, 0, 0, 0), answers.raw))]
+    for kind, (alone, tally) in tallies.items():
+        common = tally[:, (tally[1] + tally[2]) / len(pairs) > max(0.0, 2 * threshold - 1)]
+        shown = [_cue(pairs, kind, column) for column in common.T]
+        found = zip(shown, _margins(pairs, alone, common[0]))
+        tested += [_weighed(pairs, cue, margins) for cue, margins in found if every or cue.text in names]
+    tried = _different_answers(margins for _, margins in tested) + every
+    told = tuple(replace(cue, p=min(1.0, cue.p * tried)) for cue, _ in tested) if every else ()
+    rare = _rare(pairs, tallies, {(cue.kind, cue.text) for cue, _ in tested}) if every else []
+    candidates = [(cue, margins) for cue, margins in tested if cue.text not in getattr(attacker, "tested", ())]
+    high = max((cue.high for cue in (*(cue for cue, _ in candidates), *rare)), default=0.0)
+    if not candidates:
+        return StrongestCue(answers, "", tried, high, (*told, *rare))
+    cue, margins = _strongest(candidates, tried, threshold)
+    chosen = answers if margins is answers.raw else calibrated(pairs, margins, directed=False, seed=seed)
+    return StrongestCue(chosen, cue.name if cue.text else "", tried, high, (*told, *rare))
+
+
+def telling_cues(
+    pairs: Pairs, *, threshold: float = 0.55, tests: int = 1, most: int = 12, level: float = 0.05
+) -> list[Cue]:
     """Return the cues that reveal which caption is true, most significant first, without overlapping ones."""
-    style, words = (_tally(pairs, kind) if len(pairs) else np.zeros((5, 0)) for kind in (_marks, _ngrams))
-    if not len(style.T) + len(words.T):
-        return []
-    enough = normal_quantile(1 - level / 2 / (len(style.T) + len(words.T)))
-    cues = []
-    for kind, (digest, positives, negatives, first, second) in (("style", style), ("words", words)):
-        z = (positives.astype(np.float64) - negatives) / np.sqrt(positives + negatives)
-        for k in np.flatnonzero(np.abs(z) > enough).tolist():
-            p, n = int(positives[k]), int(negatives[k])
-            shown = int(first[k] if p >= n else second[k])
-            caption = pairs.texts[(pairs.left if p >= n else pairs.right)[shown]]
-            text = MARK_NAMES[digest[k]] if kind == "style" else _run_of(caption, digest[k])
-            cues.append(Cue(kind, text, p, n, 0.5 + abs(p - n) / 2 / len(pairs), shown))
-    return _different(sorted(cues, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
+    return listed(strongest_cue(CueAttacker(), blank(pairs), threshold).told, threshold, tests, most, level)
+
+
+def listed(told: Sequence[Cue], threshold: float, tests: int, most: int = 12, level: float = 0.05) -> list[Cue]:
+    """Return the cues for the table of cues. One above the threshold is a leak or is not listed: it is corrected for
+    all tests of the audit.
+    """
+    sure = [cue for cue in told if cue.p * (tests if cue.accuracy > threshold else 1) < level]
+    return _different(sorted(sure, key=lambda c: (-abs(c.z), c.kind, c.text)), most)
+
+
+def _cue(pairs: Pairs, kind: str, column: np.ndarray) -> Cue:
+    """Return the cue of one column of a tally."""
+    digest, p, n, first, second = column
+    shown = int(first if p >= n else second)
+    caption = pairs.texts[(pairs.left if p >= n else pairs.right)[shown]]
+    text = MARK_NAMES[digest] if kind == "style" else _run_of(caption, digest)
+    return Cue(kind, text, int(p), int(n), 0.5 + abs(int(p) - int(n)) / 2 / len(pairs), shown)
+
+
+def _weighed(pairs: Pairs, cue: Cue, margins: np.ndarray) -> tuple[Cue, np.ndarray]:
+    """Return a cue with its accuracy, upper limit and p-value, measured as an attacker, and its margins."""
+    there = pairs.per_item > 0
+    wins, clusters = item_wins(pairs, margins)[there], pairs.cluster[there]
+    wins = wins if mean_of(wins) >= 0.5 else 1 - wins
+    sure = share_interval(wins, np.ones(len(wins)), clusters, MetricSettings(ties="half", level=LEVEL))
+    return replace(cue, accuracy=mean_of(wins), high=sure.high, p=against_chance(wins, clusters)), margins
+
+
+def _strongest(tested: Sequence[tuple[Cue, np.ndarray]], tried: int, threshold: float) -> tuple[Cue, np.ndarray]:
+    above = [one for one in tested if one[0].accuracy > threshold]
+    sure = [one for one in above if one[0].p * tried < SURE]
+    if above and not sure:
+        return min(above, key=lambda one: (one[0].p, -one[0].accuracy, not one[0].text, one[0].text))
+    return min(sure or tested, key=lambda one: (-one[0].accuracy, one[0].p, not one[0].text, one[0].text))
+
+
+def _different_answers(answers: Iterable[np.ndarray]) -> int:
+    """Return how many cues there are if those that tell the same pairs apart count once."""
+    signs = [np.sign(margins).astype(np.int8) for margins in answers]
+    return len({(s * s[np.flatnonzero(s)[:1]].sum()).tobytes() for s in signs})
+
+
+def _rare(pairs: Pairs, tallies: dict[str, tuple[OneSided, np.ndarray]], tested: set[tuple[str, str]]) -> list[Cue]:
+    """Return the other cues that differ from chance by the normal approximation, corrected for all cues."""
+    count, cues = sum(len(tally.T) for _, tally in tallies.values()), []
+    for kind, (_, tally) in tallies.items():
+        seen = (tally[1] + tally[2]).astype(np.float64)
+        z = np.abs(tally[1].astype(np.float64) - tally[2]) / np.sqrt(seen)
+        for k in np.flatnonzero(z > normal_quantile(1 - 0.025 / max(1, count))).tolist():
+            cue = _cue(pairs, kind, tally[:, k])
+            if (kind, cue.text) not in tested:
+                wide = normal_quantile(0.5 + LEVEL / 2) * math.sqrt(seen[k]) / 2 / len(pairs)
+                p = min(1.0, count * math.erfc(z[k] / math.sqrt(2)))
+                cues.append(replace(cue, p=p, high=min(1.0, cue.accuracy + wide)))
+    return cues
+
+
+def _margins(pairs: Pairs, alone: OneSided, digests: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield, for each of these cues, 1 for pairs where only the true caption has it, -1 for the false one, 0 else."""
+    parts: list[tuple[np.ndarray, ...]] = []
+    for rows in _pieces(pairs) if len(digests) else []:
+        digest, pair, true = alone(pairs, rows)
+        order = np.argsort(digests)
+        at = order[np.searchsorted(digests, digest, sorter=order).clip(max=len(digests) - 1)]
+        mine = digests[at] == digest
+        parts.append((at[mine].astype(np.int32), pair[mine].astype(np.int32), true[mine]))
+    if not parts:
+        return
+    cue, pair, true = (np.concatenate(part) for part in zip(*parts))
+    for k in range(len(digests)):
+        margins = np.zeros(len(pairs), dtype=np.float32)
+        margins[pair[cue == k]] = np.where(true[cue == k], 1, -1)
+        yield margins
 
 
 #: A function from rows of pairs to the cues that only one caption of a pair has: digests, pairs, and True where it is
@@ -68,12 +207,16 @@ def _tally(pairs: Pairs, alone: OneSided) -> np.ndarray:
     false caption has it, and the first pair of each kind.
     """
     table = np.zeros((5, 0), np.uint64)
-    for rows in np.array_split(np.arange(len(pairs)), max(1, len(pairs) // PIECE)):
+    for rows in _pieces(pairs):
         digest, pair, true = alone(pairs, rows)
         first, second = np.where(true, pair, len(pairs)), np.where(true, len(pairs), pair)
         new = np.stack([digest, *(part.astype(np.uint64) for part in (true, ~true, first, second))])
         table = _summed(np.concatenate([table, new], axis=1))
     return table[:, table[1] + table[2] >= FEWEST]
+
+
+def _pieces(pairs: Pairs) -> list[np.ndarray]:
+    return np.array_split(np.arange(len(pairs)), max(1, len(pairs) // PIECE))
 
 
 def _summed(table: np.ndarray) -> np.ndarray:

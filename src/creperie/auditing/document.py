@@ -73,6 +73,7 @@ def row_document(row: AuditRow) -> dict[str, Any]:
     figures = asdict(row.measure)
     shown = {"subset": row.subset, "attacker": row.attacker, **figures, "chance": 0.5, "p_holm": row.p_holm}
     shown |= {"choice": row.choice, "leaks": row.leaks, "kept": row.kept}
+    shown |= {"cue": row.cue} if row.cue else {}
     if row.leaks:
         shown |= {"fix": row.fix, "repaired": row.repaired}
     return {"view": row.view, **shown} if row.view else shown
@@ -142,6 +143,10 @@ def blind_rows(document: Mapping[str, Any]) -> list[list[Any]]:
         cells.setdefault(f"{row['subset']} {row.get('view', '')}".rstrip(), {})[row["attacker"]] = row
     names = [attacker["name"] for attacker in document["attackers"]]
     bits = {subset: max(float(row.get("bits") or 0) for row in mine.values()) for subset, mine in cells.items()}
+    most = {subset: max(row["n"] for row in mine.values()) for subset, mine in cells.items()}
+    for subset, mine in cells.items():
+        fewer = {name: row | {"fewer": f"n = {row['n']:,}"} for name, row in mine.items() if row["n"] < most[subset]}
+        mine.update(fewer)
     return [[subset, *(mine.get(name) for name in names), f"{bits[subset]:.2f}"] for subset, mine in cells.items()]
 
 

@@ -44,11 +44,17 @@ class MarginSource:
         return True
 
     def margins(self, pairs: Pairs, name: str, progress: Progress = silent) -> np.ndarray:
-        """Return the margins of all pairs by the attacker of this name; NaN if nothing could be learned."""
-        by_name = self._known.setdefault(pairs_digest(pairs), {})
+        """Return the margins of all pairs by the attacker of this name; NaN if nothing could be learned.
+
+        They do not depend on the order of the items.
+        """
+        ordered, _, place = pairs.by_content
+        by_name = self._known.setdefault(pairs_digest(ordered), {})
         if name not in by_name:
-            by_name |= self._learned(pairs, name, progress)
-        return by_name[name]
+            by_name |= self._learned(ordered, name, progress)
+        margins = np.empty_like(by_name[name])
+        margins[place] = by_name[name]
+        return margins
 
     def _learned(self, pairs: Pairs, name: str, progress: Progress) -> dict[str, np.ndarray]:
         """Return margins by attacker: those of `name`, and of any attackers that are trained along with it."""

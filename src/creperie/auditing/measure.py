@@ -127,11 +127,12 @@ def calibrated(
     if directed:
         return AttackerMargins(pairs, raw, np.nan_to_num(raw.astype(np.float64)), directed, spreads)
     log_odds = np.zeros(len(raw))
+    ordered, _, place = pairs.by_content
     for s in np.unique(pairs.subset):
-        members = np.flatnonzero(pairs.subset[pairs.item] == s)
-        fold = grouped_folds(pairs.own_group[pairs.item[members]], fold_count(int((pairs.subset == s).sum())), seed)
+        members = np.flatnonzero(ordered.subset[ordered.item] == s)
+        fold = grouped_folds(ordered.own_group[ordered.item[members]], fold_count(int((pairs.subset == s).sum())), seed)
         for k in range(int(fold.max()) + 1 if len(fold) else 0):
-            seen, held_out = members[fold != k], members[fold == k]
+            seen, held_out = place[members[fold != k]], place[members[fold == k]]
             scale = fit_scale(np.nan_to_num(raw[seen]), signed=True) if len(seen) else 0.0
             log_odds[held_out] = np.nan_to_num(raw[held_out].astype(np.float64)) * scale
     return AttackerMargins(pairs, raw, log_odds, directed, spreads)
@@ -143,10 +144,10 @@ def answers_of(attacker: Attacker, pairs: Pairs, seed: int, progress: Progress =
     return calibrated(pairs, margins, directed=attacker.directed, seed=seed, learned=learns(attacker))
 
 
-def measure_attacker(answers: AttackerMargins, looks: int = 1) -> Measure:
+def measure_attacker(answers: AttackerMargins, looks: float = 1) -> Measure:
     """Return all figures of an attacker on the items that it answered; items without a pair are left out.
 
-    Interval and p-value are corrected for the number of `looks` at the answers.
+    Interval and p-value are corrected for having been looked at before: the p-value is multiplied by `looks`.
     """
     pairs = answers.pairs
     there = pairs.per_item > 0

@@ -70,7 +70,7 @@ class Ensemble(MarginSource):
 
     def train_members(self, pairs: Pairs) -> None:
         """Train the members that learn on the other folds of every fold; they keep their answers for `margins`."""
-        for _, part in self._parts(pairs):
+        for _, part in self._parts(pairs.by_content[0]):
             if part is not None:
                 self._answers([a for a in self.members if learns(a)], part, silent)
 

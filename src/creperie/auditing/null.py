@@ -34,9 +34,10 @@ def null_spreads(pairs: Pairs, seed: int = 0) -> np.ndarray:
     flips.
     """
     spreads = np.full(pairs.n_items, BOUND)
-    for keep in training_blocks(pairs) if find_spec("sklearn") is not None else []:
+    ordered, items, _ = pairs.by_content
+    for keep in training_blocks(ordered) if find_spec("sklearn") is not None else []:
         with one_thread():
-            spreads[keep] = _spread(pairs.of_items(_some(pairs, keep, seed)), seed)
+            spreads[items[keep]] = _spread(ordered.of_items(_some(ordered, keep, seed)), seed)
     return spreads
 
 

@@ -16,16 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from creperie.auditing.folds import grouped_folds
 from creperie.bench import Benchmark, shape_codes
-from creperie.metrics import clusters_of
+from creperie.metrics import clusters_of, codes_of
+
+#: An odd number that spreads codes over 64 bits.
+MIX = np.int64(0x1E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +154,40 @@ class Pairs:
             None if self.fold is None else self.fold[keep],
             None if self.counted is None else self.counted.of(chosen),
         )
+
+    @cached_property
+    def by_content(self) -> tuple[Pairs, np.ndarray, np.ndarray]:
+        """The same pairs in an order that depends on the captions alone, and where its items and its pairs are here.
+
+        What is drawn or learned in this order does not depend on the order of a file.
+        """
+        used = np.unique(np.concatenate([self.left, self.right]))
+        texts = self.texts.array if isinstance(self.texts, ArrowTexts) else pa.array(self.texts, pa.string())
+        order = used[pc.sort_indices(texts.take(pa.array(used))).to_numpy()]
+        rank = np.zeros(len(self.texts), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        one, other = np.sort([rank[self.left], rank[self.right]], axis=0)  # whichever is true: roles change nothing
+        mixed = (one * len(order) + other + 1) * MIX ^ (self.row * MIX >> 7)
+        of_item, of_cluster = np.zeros((2, max(self.n_items, int(self.cluster.max(initial=0)) + 1)), np.int64)
+        np.add.at(of_item, self.item, mixed)  # wraps around
+        np.add.at(of_cluster, self.cluster, of_item[: self.n_items] * MIX)
+        items = np.lexsort((of_cluster[self.cluster], of_item[: self.n_items]))
+        place = np.empty(self.n_items, dtype=np.int64)
+        place[items] = np.arange(self.n_items)
+        pairs = np.argsort(place[self.item], kind="stable")
+        same = replace(
+            self,
+            texts=ArrowTexts(texts.take(pa.array(order))),
+            left=rank[self.left[pairs]],
+            right=rank[self.right[pairs]],
+            item=place[self.item[pairs]],
+            row=self.row[pairs],
+            subset=self.subset[items],
+            cluster=codes_of(self.cluster[items])[0],
+            fold=None if self.fold is None else self.fold[items],
+            counted=None if self.counted is None else self.counted.of(pairs),
+        )
+        return same, items, pairs
 
     def folds_of(self, rows: np.ndarray, k: int, seed: int) -> np.ndarray:
         """Return a fold number for each pair in `rows`: the given folds, or k random ones that keep groups together."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from creperie.core import packaged_toml
+from creperie.core import packaged_toml, unknown
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,9 @@ class AttackerEntry:
     needs: str = ""
     model: str = ""
     learned: bool = False
-    sampled: bool = False
+    sampled: int = 0
+    seconds: float = 0.0
+    tells: float = 1.0
     single: bool = False
     count: str = ""
     sign: int = 1
@@ -48,6 +50,21 @@ def entry_of(attacker: str) -> AttackerEntry:
 def family_of(attacker: str) -> str:
     """Return the family of an attacker; attackers of one cue, such as length in words and in letters, share it."""
     return entry_of(attacker).family
+
+
+def planned_battery(names: Sequence[str] = ()) -> list[AttackerEntry]:
+    """Return the attackers that an audit with these names runs; without names, the standard battery.
+
+    >>> [entry.name for entry in planned_battery(["surface"])]
+    ['surface', 'cues']
+    """
+    batteries = ("quick",) if "quick" in names else ("quick", "standard")
+    standard = [entry.name for entry in REGISTRY.values() if entry.battery in batteries]
+    chosen = standard if not names or "quick" in names else names
+    for name in chosen:
+        if name not in REGISTRY:
+            raise unknown("attacker", name, REGISTRY)
+    return [REGISTRY[name] for name in dict.fromkeys((*chosen, "cues"))]
 
 
 def several_learned(attackers: Iterable[str]) -> bool:

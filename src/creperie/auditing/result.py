@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from creperie.auditing.attackers import Attacker
-from creperie.auditing.cues import Cue, surest, telling_cues
+from creperie.auditing.cues import Cue, listed, surest
 from creperie.auditing.likeness import Likeness
 from creperie.auditing.measure import AttackerMargins, GapShape, gap_shape
 from creperie.auditing.pairs import Pairs, item_gaps
 from creperie.auditing.symmetry import Symmetry
-from creperie.auditing.verdict import ALL, AuditRow, Judgement
+from creperie.auditing.verdict import ALL, AuditRow, Judgement, by_strength, distinct_tests
 from creperie.core import Framed, counted, html_table, percent
 
 #: Pairs of a subset that are shown as examples.
@@ -85,7 +85,9 @@ class Audit(Framed):
 
     def frame(self) -> pa.Table:
         """Return an Arrow table with one row per subset, view and attacker."""
-        rows = [asdict(row) for row in (*self.rows, *self.views)]
+        rows = [asdict(replace(row, told=())) for row in (*self.rows, *self.views)]
+        for row in rows:
+            del row["told"]
         return pa.Table.from_pylist([{**row.pop("measure"), **row} for row in rows])
 
 
@@ -95,13 +97,17 @@ def answers_on(answers: AttackerMargins, subset: str) -> AttackerMargins:
     return answers if subset == ALL else answers.of_items(pairs.subset == pairs.subsets.index(subset))
 
 
-def cues_of(pairs: Pairs, ids: Sequence[str]) -> dict[str, list[tuple[Cue, ExamplePair]]]:
+def cues_of(
+    pairs: Pairs, rows: Sequence[AuditRow], ids: Sequence[str], threshold: float
+) -> dict[str, list[tuple[Cue, ExamplePair]]]:
     """Return, by subset, the words and marks that tell true captions from false ones, each with an example."""
-    cues = {}
+    tests, cues = len(distinct_tests(rows)), {}
     for subset in pairs.subsets:
         items = np.flatnonzero(pairs.subset == pairs.subsets.index(subset))
         of_subset = pairs.of_subset(subset)
-        cues[subset] = [(cue, _example(of_subset, cue.example, items, ids)) for cue in telling_cues(of_subset)]
+        told = [cue for row in rows if row.subset == subset and not row.view for cue in row.told]
+        shown = listed(told, threshold, tests)
+        cues[subset] = [(cue, _example(of_subset, cue.example, items, ids)) for cue in shown]
     return cues
 
 
@@ -111,7 +117,7 @@ def examples_of(
     """Return, by subset, the pairs about which its strongest attacker is most certain."""
     examples = {}
     for subset in pairs.subsets:
-        ranked = sorted((r for r in rows if r.subset == subset), key=lambda r: -r.measure.accuracy)
+        ranked = by_strength(r for r in rows if r.subset == subset and not r.view)
         if not ranked:
             continue
         of_subset = answers_on(answers[ranked[0].attacker], subset)

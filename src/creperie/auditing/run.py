@@ -11,7 +11,7 @@ import numpy as np
 
 from creperie.auditing.attack import Attack, is_slow, score_ahead
 from creperie.auditing.attackers import Attacker
-from creperie.auditing.battery import ENSEMBLE, AttackerModels, extras_for, make_attackers, sendable
+from creperie.auditing.battery import CUES, ENSEMBLE, AttackerModels, extras_for, make_attackers, sendable
 from creperie.auditing.likeness import likeness_of
 from creperie.auditing.measure import smallest_seen, worth
 from creperie.auditing.options import AuditOptions
@@ -65,7 +65,7 @@ def audit(
     views = attack.on_views(bench, pairs) + (attack.on_images(bench, seeing) if seeing else [])
     judged = corrected([*rows, *views], options.threshold)
     ids = ArrowTexts(bench.column("id").combine_chunks())
-    examples, shapes = examples_of(pairs, rows, answers, ids), shapes_of(pairs, answers)
+    examples, shapes = examples_of(pairs, judged, answers, ids), shapes_of(pairs, answers)
     del answers  # frees as much memory as the pairs for the next attack need
     judged = attack.with_fixes(judged, bench)
     facts = _Facts(judged, pairs, ids, attack, not_sent, models.by_family, spec or bench.name)
@@ -85,7 +85,7 @@ def audit(
         views=tuple(r for r in judged if r.view),
         judgements=tuple(judgements),
         whole=whole,
-        cues=cues_of(pairs, ids),
+        cues=cues_of(pairs, judged, ids, options.threshold),
         examples=examples,
         shapes=shapes,
     )
@@ -95,13 +95,13 @@ def audit(
 
 
 def _sent(options: AuditOptions, models: AttackerModels) -> tuple[list[Attacker], dict[str, str]]:
-    """Return the attackers to run, with an ensemble if several families learn, and those that cannot be run, with
-    reasons.
+    """Return the attackers to run, always with `cues`, and with an ensemble if several families learn; and those that
+    cannot be run, with reasons.
     """
     names, not_sent = sendable(options.attackers, models)
     if several_learned(names) and ENSEMBLE not in not_sent:
         names = [*names, ENSEMBLE]  # made only once if already named
-    return make_attackers(names, models), not_sent
+    return make_attackers([*names, CUES], models), not_sent
 
 
 def _compared(audited: Audit, bench: Benchmark, subsets: Sequence[str], options: AuditOptions) -> Audit:
@@ -151,11 +151,14 @@ class _Facts:
         )
         return judge(facts, rows)
 
-    def _sample(self, of_subset: np.ndarray) -> tuple[int, tuple[str, ...]]:
-        """Return the number of these items that slow attackers were run on, and their names; (0, ()) if it was all of
-        them.
+    def _sample(self, of_subset: np.ndarray) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """Return the numbers of these items that slow attackers were run on, each with their names; () if it was all
+        of them.
         """
-        drawn = self.attack.sample
-        if drawn is None or drawn.keep[of_subset & (self.pairs.per_item > 0)].all():
-            return 0, ()
-        return int(drawn.keep[of_subset].sum()), tuple(a.name for a in self.attack.attackers if is_slow(a))
+        drawn, attackable = self.attack.sample, of_subset & (self.pairs.per_item > 0)
+        by_count: dict[int, tuple[str, ...]] = {}
+        for name in (a.name for a in self.attack.attackers if drawn and is_slow(a)):
+            keep = drawn.keep(name)[attackable] if drawn else attackable
+            if not keep.all():
+                by_count[int(keep.sum())] = (*by_count.get(int(keep.sum()), ()), name)
+        return tuple(by_count.items())

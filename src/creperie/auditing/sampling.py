@@ -1,9 +1,9 @@
 """Run slow attackers on a sample of the items, as large as the verdict needs.
 
 The sample grows in steps, subset by subset: whole clusters in one seeded order, so each sample contains the previous
-one. A subset in which a quick attacker leaks is decided: slow ones get one small sample. Any other subset is decided
-when a slow attacker leaks, or when all are shown to stay below the threshold. Repeated looks at the results are
-corrected for (Bonferroni over the looks that a subset may take).
+one. A subset in which a quick attacker leaks is decided: slow ones get one small sample. In any other subset they are
+looked at after 100 and 500 items, where only a plain leak ends it, and then get as many items as each can take
+(`sampled` in attackers.toml). Looks share the error: each early one gets a small part, the last one the rest.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,11 +19,14 @@ from creperie.auditing.attackers import Attacker, TextAttacker
 from creperie.auditing.measure import AttackerMargins, answers_of, measure_attacker
 from creperie.auditing.model_attackers import Ensemble
 from creperie.auditing.pairs import Pairs
+from creperie.auditing.registry import entry_of
 from creperie.auditing.verdict import ALL, leaks
 from creperie.core import Progress, silent
 
-#: Items of a subset at each look.
-STEPS = (100, 300, 1000)
+#: Items of a subset at each early look.
+STEPS = (100, 500)
+#: The share of the error that each early look gets.
+EARLY = 0.02
 #: Items of a subset that leaks already: enough to train the ensemble on two thirds of them.
 FEW = 75
 
@@ -32,8 +35,25 @@ FEW = 75
 class Sample:
     """The items that slow attackers are run on."""
 
-    keep: np.ndarray  #: a mask over the items
-    looks: Mapping[str, int]  #: the largest number of looks, by subset and for "all"
+    pairs: Pairs
+    sizes: Mapping[str, int]  #: items by subset; an attacker takes at most as many as the registry says
+    looks: Mapping[str, float]  #: by subset and for "all": what p-values are multiplied by, for having looked before
+    seed: int
+    _parts: dict[tuple[int, ...], tuple[Pairs, Pairs]] = field(default_factory=dict, repr=False)
+
+    def keep(self, attacker: str) -> np.ndarray:
+        """Return a mask over the items that an attacker is run on."""
+        return drawn(self.pairs, self._sizes(attacker), self.seed)
+
+    def part(self, pairs: Pairs, attacker: str) -> Pairs:
+        """Return the pairs of these items; `pairs` are those of the sample, or other pairs of the same items."""
+        key = id(pairs), *self._sizes(attacker).values()
+        if key not in self._parts:
+            self._parts[key] = pairs, pairs.of_items(self.keep(attacker))
+        return self._parts[key][1]
+
+    def _sizes(self, attacker: str) -> dict[str, int]:
+        return {name: min(size, entry_of(attacker).sampled or size) for name, size in self.sizes.items()}
 
 
 def looks_of(items: int) -> int:
@@ -42,12 +62,23 @@ def looks_of(items: int) -> int:
     >>> looks_of(80), looks_of(300), looks_of(7511)
     (1, 2, 3)
     """
-    return 1 + sum(step < items for step in STEPS[:-1])
+    return 1 + sum(step < items for step in STEPS)
+
+
+def last_look(looks: int) -> float:
+    """Return the factor by which p-values of the last of so many looks are multiplied.
+
+    >>> round(last_look(3), 4)
+    1.0417
+    """
+    return 1 / (1 - EARLY * (looks - 1))
 
 
 def drawn(pairs: Pairs, sizes: Mapping[str, int], seed: int) -> np.ndarray:
     """Return a mask over the items: at least `sizes[name]` (or all) of each subset, whole clusters in seeded order."""
-    rank = np.random.Generator(np.random.PCG64(seed)).permutation(int(pairs.cluster.max(initial=0)) + 1)[pairs.cluster]
+    ordered, items, _ = pairs.by_content
+    rank = np.empty(pairs.n_items, dtype=np.int64)
+    rank[items] = np.random.Generator(np.random.PCG64(seed)).permutation(pairs.n_items)[ordered.cluster]
     keep = np.zeros(pairs.n_items, dtype=bool)
     for s, name in enumerate(pairs.subsets):
         members = np.flatnonzero((pairs.subset == s) & (pairs.per_item > 0))
@@ -70,32 +101,33 @@ def sample_for(
     An ensemble decides nothing here, but its members are trained on the last sample meanwhile.
     """
     count = {name: int((pairs.subset == s).sum()) for s, name in enumerate(pairs.subsets)}
-    looks = {name: looks_of(n) for name, n in count.items()}
+    looks = {name: last_look(looks_of(n)) for name, n in count.items()}
     sizes = {name: FEW if name in decided else STEPS[0] for name in pairs.subsets}
     waiting = [name for name in pairs.subsets if name not in decided]
-    for larger in (*STEPS[1:], 0):
-        some = pairs.of_items(drawn(pairs, sizes, seed))
-        last = not larger or all(sizes[name] >= count[name] for name in waiting)
-        single = [a for a in attackers if not _ensemble(a)]
-        _run_together(attackers if last else single, some, seed, progress)
-        answers = [answers_of(attacker, some, seed, progress) for attacker in single]
-        waiting = [
-            name
-            for name in waiting
-            if sizes[name] < count[name]
-            and not _settled(answers, some.subset == pairs.subsets.index(name), looks[name], tests, threshold)
-        ]
-        if not waiting or not larger:
+    single = [a for a in attackers if not _ensemble(a)]
+    most = max((entry_of(a.name).sampled for a in single), default=0)
+    for larger in (*STEPS[1:], most, 0):
+        sample = Sample(pairs, dict(sizes), {}, seed)
+        waiting = [name for name in waiting if sizes[name] < count[name]]
+        last = not larger or not waiting
+        _run_together(attackers if last else single, sample, progress)
+        if last:
             break
+        answers = [answers_of(a, sample.part(pairs, a.name), seed, progress) for a in single]
+        for name in list(waiting):
+            if _settled(answers, pairs.subsets.index(name), 1 / EARLY, tests, threshold):
+                waiting.remove(name)
+                looks[name] = 1 / EARLY
         sizes |= dict.fromkeys(waiting, larger)
-    return Sample(drawn(pairs, sizes, seed), {**looks, ALL: max(looks.values(), default=1)})
+    several = max((looks_of(n) for n in count.values()), default=1)  # subsets may stop at different looks
+    return Sample(pairs, sizes, {**looks, ALL: several}, seed)
 
 
 #: The interval at which Python switches threads, in seconds; its default, 5 ms, would slow a language model down.
 TURN = 0.0005
 
 
-def _run_together(attackers: Sequence[Attacker], pairs: Pairs, seed: int, progress: Progress) -> None:
+def _run_together(attackers: Sequence[Attacker], sample: Sample, progress: Progress) -> None:
     """Score captions with language models while the other attackers learn in a second thread; all of them cache their
     answers. An ensemble trains its members.
     """
@@ -105,10 +137,11 @@ def _run_together(attackers: Sequence[Attacker], pairs: Pairs, seed: int, progre
 
     def learn() -> None:
         for attacker in attackers:
+            part = sample.part(sample.pairs, attacker.name)
             if ensemble := _ensemble(attacker):
-                ensemble.train_members(pairs)
+                ensemble.train_members(part)
             elif attacker not in scoring:
-                answers_of(attacker, pairs, seed)
+                answers_of(attacker, part, sample.seed)
 
     turn = sys.getswitchinterval()
     sys.setswitchinterval(TURN)
@@ -116,7 +149,7 @@ def _run_together(attackers: Sequence[Attacker], pairs: Pairs, seed: int, progre
         with ThreadPoolExecutor(1) as beside:
             learned = beside.submit(learn)
             for attacker in scoring:
-                attacker.margins(pairs, progress)
+                attacker.margins(sample.part(sample.pairs, attacker.name), progress)
             learned.result()
     finally:
         sys.setswitchinterval(turn)
@@ -127,20 +160,18 @@ def _ensemble(attacker: Attacker) -> Ensemble | None:
     return learner if isinstance(learner, Ensemble) else None
 
 
-def _settled(
-    answers: Sequence[AttackerMargins], of_subset: np.ndarray, looks: int, tests: int, threshold: float
-) -> bool:
-    """Return True if an attacker leaks significantly on these items, or all are shown to stay below the threshold."""
-    figures = [measure_attacker(margins.of_items(of_subset), looks) for margins in answers]
+def _settled(answers: Sequence[AttackerMargins], subset: int, looks: float, tests: int, threshold: float) -> bool:
+    """Return True if an attacker leaks significantly on a subset, or all are shown to stay below the threshold."""
+    figures = [measure_attacker(margins.of_items(margins.pairs.subset == subset), looks) for margins in answers]
     if any(leaks(m, m.p * tests, threshold) for m in figures):
         return True
     return all(max(m.high, 1 - m.low) < threshold for m in figures)
 
 
-def spread_over(pairs: Pairs, sample: Sample, answers: AttackerMargins) -> AttackerMargins:
-    """Return answers about a sample as answers about all pairs, with NaN outside the sample."""
-    asked = sample.keep[pairs.item]
+def spread_over(pairs: Pairs, keep: np.ndarray, answers: AttackerMargins) -> AttackerMargins:
+    """Return answers about some items (a mask) as answers about all pairs, with NaN elsewhere."""
+    asked = keep[pairs.item]
     raw, log_odds = np.full(len(pairs), np.nan, dtype=np.float32), np.zeros(len(pairs))
     spreads = np.ones(pairs.n_items)
-    raw[asked], log_odds[asked], spreads[sample.keep] = answers.raw, answers.log_odds, answers.spreads
+    raw[asked], log_odds[asked], spreads[keep] = answers.raw, answers.log_odds, answers.spreads
     return AttackerMargins(pairs, raw, log_odds, answers.directed, spreads)

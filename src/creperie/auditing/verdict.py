@@ -30,8 +30,9 @@ from typing import Any
 
 import numpy as np
 
+from creperie.auditing.cues import Cue
 from creperie.auditing.measure import Measure
-from creperie.auditing.registry import LEARNED_FAMILIES, family_of
+from creperie.auditing.registry import LEARNED_FAMILIES, entry_of, family_of
 from creperie.core import percent
 from creperie.metrics import holm
 
@@ -60,6 +61,18 @@ class AuditRow:
     kept: float = float("nan")  #: the share of items that balancing this cue by selection would leave
     repaired: float | None = None  #: its accuracy once the captions of every item have one style
     fix: str = ""
+    cue: str = ""  #: the cue that it chooses by, if it is the strongest of several that were tried
+    told: tuple[Cue, ...] = ()  #: the cues of this subset for the table of cues
+
+    @property
+    def title(self) -> str:
+        return f"{self.attacker}: {self.cue}" if self.cue else self.attacker
+
+
+def by_strength(rows: Iterable[AuditRow]) -> list[AuditRow]:
+    """Return the rows, the most accurate first. The best of many cues is only as good as it looks if it leaks."""
+    ordered = sorted(rows, key=lambda r: -np.nan_to_num(r.measure.accuracy))
+    return sorted(ordered, key=lambda r: bool(r.cue) and not r.leaks)
 
 
 def leaks(measure: Measure, p: float, threshold: float) -> bool:
@@ -141,9 +154,11 @@ class Judgement:
     headline: AuditRow | None = None  #: the strongest of all attackers and their ensemble, where that was run
     abstained: tuple[str, ...] = ()  #: attackers for which there are too few pairs to learn from
     enough: int = 0  #: number of pairs from which on they would answer
-    sample: tuple[int, tuple[str, ...]] = (0, ())  #: number of items that slow attackers were run on, and the attackers
+    sample: tuple[tuple[int, tuple[str, ...]], ...] = ()  #: numbers of items that slow attackers saw, and these
     spec: str = "BENCH"  #: how the benchmark is named in commands
     part: str = ""  #: the options that select the part that was judged, as they are typed
+    source: tuple[str, int] = ("", 0)  #: of a refinement: how the original is named in commands, and its items
+    full: bool = False  #: if not shown: True if its attackers saw a sample, and all the items there are would decide
     models: Mapping[str, str] = field(default_factory=dict)  #: the model used by each family
 
     @property
@@ -192,13 +207,19 @@ class Judgement:
         if self.abstained:
             needed = f"needs about {self.enough} pairs with different captions"
             parts.append(f"not run: {', '.join(self.abstained)} ({needed})")
-        if self.sample[0]:
-            asked = f"{', '.join(self.sample[1])} on {self.sample[0]:,} of {self.items:,} items"
-            parts.append(f"{asked} (--full takes all)")
+        if self.sample:
+            asked = ", ".join(f"{', '.join(names)} on {n:,}" for n, names in self.sample)
+            parts.append(f"{asked} of {self.items:,} items (--full takes all: about {self._more_time} more)")
         if self.unsolvable:
             some = ", ".join(self.unsolvable[:3]) + (", …" if len(self.unsolvable) > 3 else "")
             parts.append(f"{len(self.unsolvable)} unsolvable (a true caption is also a false one: {some})")
         return "; ".join(parts)
+
+    @property
+    def _more_time(self) -> str:
+        """How long `--full` takes beyond this audit, on one core."""
+        seconds = sum((self.items - n) * entry_of(name).seconds for n, names in self.sample for name in names)
+        return f"{seconds / 60:,.0f} minutes" if seconds > 90 else f"{max(1, round(seconds, -1)):.0f} seconds"
 
     @property
     def power(self) -> str:
@@ -223,10 +244,16 @@ def next_step(judgement: Judgement) -> str:
     """Return the command to type after a verdict."""
     spec = shlex.quote(judgement.spec)
     name = judgement.spec.rstrip("/").replace(":", "/").rpartition("/")[2]
-    out, foils, more = (shlex.quote(f"{name}-{what}") for what in ("refined", "foils", "more"))
-    read = f"{spec}{judgement.part}"
-    new_foils = f"creperie make rules:replace --captions {spec} --foils 8 --unmatched --apart --out {foils}"
-    more_items = f"creperie make all --captions {spec} --out {more}"
+    original, before = judgement.source
+    few = judgement.items < LEAST_KEPT * before  # so little is left that more of the same would go the same way
+    source = original if few else judgement.spec
+    name_of_source = source.rstrip("/").replace(":", "/").rpartition("/")[2]
+    foils, more, out = (
+        shlex.quote(n) for n in (f"{name_of_source}-foils", f"{name_of_source}-more", f"{name}-refined")
+    )
+    read, captions = f"{spec}{judgement.part}", shlex.quote(source)
+    new_foils = f"creperie make rules:replace --captions {captions} --foils 8 --unmatched --apart --out {foils}"
+    more_items = new_foils if few else f"creperie make all --captions {captions} --out {more}"
     fixes = {
         "repairable": f"creperie refine {read} --repair --out {out}",
         "removable": f"creperie refine {read} --method optimal --out {out}",
@@ -241,7 +268,7 @@ def next_step(judgement: Judgement) -> str:
         "anti-learned": new_foils,
         "nothing left": new_foils,
         "incomplete": f"pip install {lacking}" if lacking else models,
-        "not shown": f"creperie audit {read} --full" if judgement.sample[0] else more_items,
+        "not shown": f"creperie audit {read} --full" if judgement.full else more_items,
         "unsolvable": f"creperie data check {read}",
         "clean": f"creperie score {read} --model URI",
         "not run": f"creperie audit {read}",
@@ -276,8 +303,11 @@ def _clean_text(j: Judgement) -> str:
 def _not_shown_text(j: Judgement) -> str:
     row = j.strongest
     where = f" on {row.subset}" if row and j.worst_subsets else ""
-    best = f"{row.attacker} may reach {percent(_upper(row))} %{where}" if row else "no attacker could be measured"
-    enough = f"; about {j.needed:,} items{' there' if where else ''} would decide" if j.needed else ""
+    best = f"{row.title} may reach {percent(_upper(row))} %{where}" if row else "no attacker could be measured"
+    there = " there" if where else ""
+    enough = f"; about {j.needed:,} items{there} would decide" if j.needed else ""
+    if j.needed and j.sample:
+        enough += ": --full takes as many" if j.full else ", with --full"
     return f"not shown{_headline(j)}: too few items to exclude {percent(j.threshold, 0)} % ({best}){enough}"
 
 
@@ -315,13 +345,13 @@ def _named_families(j: Judgement) -> str:
 def _named(row: AuditRow) -> str:
     view = f" on {row.view}" if row.view else ""
     fix = f", {row.fix}" if row.fix else ""
-    return f"{row.attacker}{view} ({percent(row.measure.accuracy)} %{fix})"
+    return f"{row.title}{view} ({percent(row.measure.accuracy)} %{fix})"
 
 
 def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
     """Return `facts`, the judgement on a subset so far, with the verdict that follows from its attackers' rows."""
     measured = [r for r in rows if r.measure.n]
-    ordered = sorted(measured, key=lambda r: -np.nan_to_num(r.measure.accuracy))
+    ordered = by_strength(measured)
     through = tuple(r for r in ordered if r.leaks)
     below = [r for r in reversed(ordered) if r.p_holm < SIGNIFICANCE and r.measure.accuracy < 0.5]
     wrong = [r for r in below if _upper(r) >= facts.threshold]
@@ -347,13 +377,15 @@ def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
     if facts.missing:
         return replace(judged, verdict="incomplete")
     if not bound < facts.threshold:
-        return replace(judged, verdict="not shown", strongest=widest)
+        sampled = widest is not None and widest.measure.n < max(r.measure.n for r in measured)
+        full = bool(facts.sample) and sampled and judged.needed <= facts.items
+        return replace(judged, verdict="not shown", strongest=widest, full=full)
     return replace(judged, verdict=clean)
 
 
 def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
     """Return the row of the ensemble, or of a member that reaches more; None if no ensemble was run."""
-    plain = [row for row in rows if not row.view]
+    plain = [row for row in rows if not row.view and (row.leaks or not row.cue)]
     if not any(row.attacker == "ensemble" for row in plain):
         return None
     return max(plain, key=lambda r: (*np.nan_to_num((r.measure.accuracy, r.measure.low)), r.attacker == "ensemble"))
@@ -405,6 +437,7 @@ def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
         verdict=worst,
         bound=bound,
         strongest=hardest.strongest,
+        full=hardest.full,
         needed=hardest.needed if worst == "not shown" else 0,
         worst_subsets=(len(worst_subsets), len(subsets)),
     )

@@ -61,10 +61,14 @@ def _attack_table(audit: Audit) -> None:
     rows = []
     for view, subset in dict.fromkeys((r.view, r.subset) for r in (*audit.rows, *audit.views)):
         mine = [cells.get((view, subset, name)) for name in names]
-        best = max((r for r in mine if r), key=lambda r: (r.measure.accuracy, r.attacker == "ensemble"))
-        label = f"{subset} {view}".strip()
-        bits = max(r.measure.bits for r in mine if r)
-        rows.append([label, f"{best.measure.n:,}", *[_cell(r) for r in mine], _interval(best), f"{bits:.2f}"])
+        ran = [r for r in mine if r]
+        best = max(ran, key=lambda r: (r.leaks or not r.cue, r.measure.accuracy, r.attacker == "ensemble"))
+        label, most = f"{subset} {view}".strip(), max(r.measure.n for r in ran)
+        bits = max(r.measure.bits for r in ran)
+        rows.append([label, f"{most:,}", *[_cell(r) for r in mine], _interval(best), f"{bits:.2f}"])
+        fewer = [f"{r.measure.n:,} " if r and r.measure.n < most else "" for r in mine]
+        if any(fewer):
+            rows.append(["  on", "", *fewer, f"{best.measure.n:,}", ""])
     heads = [name.replace("-", "\n", 1) for name in names]
     print_table(
         ["subset", "n", *heads, "headline\n95 %", "bits"],

@@ -39,6 +39,7 @@ from creperie.lang.scene import doers as doers
 from creperie.lang.scene import verb_base as verb_base
 from creperie.lang.scene import whole_preposition as whole_preposition
 from creperie.lang.scope import scoped_tokens as scoped_tokens
+from creperie.lang.surface import MARKS as MARKS
 from creperie.lang.surface import marks as marks
 from creperie.lang.surface import negations as negations
 from creperie.lang.surface import tidy as tidy

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from creperie.auditing import (
+    CUES,
     Attacker,
     AttackerModels,
     Audit,
@@ -84,9 +85,9 @@ class Refined(Framed):
     def judgement(self) -> Judgement:
         """The verdict of the final audit on the kept items."""
         spec, part = (self.folder, "") if self.folder else (self.spec or self.bench.name, self.part)
-        if self.audit is not None:
-            return replace(self.audit.whole, spec=spec, part=part)
-        return unjudged("not run" if len(self.bench) else "nothing left", spec, len(self.bench), part)
+        word = "not run" if len(self.bench) else "nothing left"
+        judged = self.audit.whole if self.audit is not None else unjudged(word, spec, len(self.bench), part)
+        return replace(judged, spec=spec, part=part, source=(self.spec or self.original.name, len(self.original)))
 
     def __repr__(self) -> str:
         size = f"{len(self.bench):,} of {len(self.original):,} items"
@@ -144,7 +145,7 @@ def refine(
     final = AuditOptions(plan.audited_by(judges) if plan.audit else ())
     if chosen.keep.any() and plan.audit:
         audited = run_audit(result, options=final, models=judges, progress=progress)
-        after = figures_in(audited)
+        after = {name: figures for name, figures in figures_in(audited).items() if name in before or name != CUES}
     elif chosen.keep.any():
         stays = replace(pairs.of_items(chosen.keep), fold=halves[chosen.keep])
         with threads():

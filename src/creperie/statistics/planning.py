@@ -14,14 +14,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from creperie.auditing import (
+    CUES,
+    EARLY,
+    STEPS,
     THRESHOLD,
+    AttackerEntry,
     AttackerMargins,
-    AuditRow,
     Pairs,
-    corrected,
-    judge,
+    last_look,
+    leaks,
+    looks_of,
     measure_attacker,
-    unjudged,
+    planned_battery,
 )
 from creperie.core import UsageError, option, unknown, with_options
 from creperie.metrics import DEFAULT, difference_confidence, fleiss_kappa, share_interval
@@ -56,7 +60,10 @@ class PowerOptions:
     )
     width: float = option(0.02, "interval: the half-width to reach.", minimum=0, maximum=1)
     threshold: float = option(THRESHOLD, "clean, leak: the accuracy that an audit tolerates.", minimum=0, maximum=1)
-    attackers: int = option(10, "clean, leak: attackers of the audit.", minimum=1)
+    attackers: tuple[str, ...] = option(
+        (), "clean, leak: attackers of the audit, by comma; by default the standard battery.", metavar="NAMES"
+    )
+    through: str = option("cues", "leak: the attacker that can see it.", metavar="NAME")
     raters: int = option(3, "kappa: answers per item.", minimum=2)
     kappa: float = option(0.75, "kappa: the agreement that is expected.", minimum=0, maximum=1)
     least: float = option(0.6, "kappa: the agreement to be shown.", minimum=0, maximum=1)
@@ -202,17 +209,69 @@ def _narrow(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str
 
 
 def _audited(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate an audit and return True if it calls the set clean, or finds a leak through one attacker among many."""
-    zeros, reached = np.zeros(items, dtype=np.int64), plan.accuracy or 0.0
-    pairs = Pairs(["", "."], zeros, zeros + 1, np.arange(items), zeros, zeros, ("planned",), _images(plan, items))
-    rows = []
-    for k in range(plan.attackers):
-        share = reached if claim == "clean" or k == 0 else 0.5
-        margins = 2.0 * _drawn(plan, items, (1 - share, share), rng) - 1
-        answers = AttackerMargins(pairs, margins.astype(np.float32), margins, False, np.ones(items))
-        rows.append(AuditRow("planned", "", f"attacker {k}", "", measure_attacker(answers)))
-    facts = replace(unjudged("not run", "", items), threshold=plan.threshold)
-    return judge(facts, corrected(rows, plan.threshold)).verdict == {"clean": "clean", "leak": "leaks"}[claim]
+    """Simulate an audit and return True if it calls the set clean, or finds the leak through one attacker among many.
+
+    Slow attackers of the standard battery get as many items as an audit gives them, and the last look's correction.
+    """
+    battery = planned_battery(plan.attackers)
+    common = _Common(plan, items, rng)
+    if claim == "clean":
+        return all(_limit(common.answers(entry), common.looks(entry)) < plan.threshold for entry in battery)
+    through = next((entry for entry in battery if entry.name == plan.through), None)
+    if through is None:
+        raise unknown("attacker", plan.through, [entry.name for entry in battery])
+    answers = common.answers(replace(through, tells=1.0))
+    tests = len(battery) * (CUES_TRIED if through.name == CUES else 1)
+    found = [measure_attacker(answers, common.looks(through))]
+    for step in STEPS if common.looks(through) > 1 else ():
+        found.append(measure_attacker(answers.of_items(np.arange(answers.pairs.n_items) < step), 1 / EARLY))
+    return any(leaks(m, m.p * tests, plan.threshold) for m in found)
+
+
+def _limit(answers: AttackerMargins, looks: float) -> float:
+    figures = measure_attacker(answers, looks)
+    return max(figures.high, 1 - figures.low)
+
+
+#: Correlation of the answers of two attackers of one family, such as length in words and in letters.
+FAMILY = 0.6
+#: How much more than coin flips the accuracies of learned attackers vary: 1.23 to 1.25 on SugarCrepe's captions.
+NULL_SPREAD = 1.24
+#: Cues that are frequent enough to be tested one by one, in a subset of SugarCrepe: 3 to 12.
+CUES_TRIED = 12
+
+
+class _Common:
+    """The items of one simulated audit, and what attackers of one family have in common."""
+
+    def __init__(self, plan: PowerOptions, items: int, rng: np.random.Generator) -> None:
+        self.plan, self.items, self.rng = plan, items, rng
+        self.families: dict[str, tuple[np.ndarray, float]] = {}
+
+    def looks(self, entry: AttackerEntry) -> float:
+        return last_look(looks_of(self.items)) if entry.sampled and not self.plan.attackers else 1.0
+
+    def answers(self, entry: AttackerEntry) -> AttackerMargins:
+        """Draw an attacker's answers. Those of learned ones vary more than coins: their accuracy itself is drawn."""
+        plan, rng = self.plan, self.rng
+        n = self.items if plan.attackers else min(self.items, entry.sampled or self.items)
+        spread = NULL_SPREAD if entry.learned and entry.family != "language model" else 1.0
+        if entry.family not in self.families:
+            self.families[entry.family] = self._uniform(self.items), float(rng.standard_normal())
+        shared, far = self.families[entry.family]
+        far = math.sqrt(FAMILY) * far + math.sqrt(1 - FAMILY) * float(rng.standard_normal())
+        right = (plan.accuracy or 0.0) + far * math.sqrt(spread**2 - 1) / 2 / math.sqrt(n)
+        drawn = np.where(rng.random(n) < math.sqrt(FAMILY), shared[:n], self._uniform(n))
+        margins = np.where(drawn < right, 1.0, -1.0) * (rng.random(n) < entry.tells)
+        zeros = np.zeros(n, dtype=np.int64)
+        pairs = Pairs(["", "."], zeros, zeros + 1, np.arange(n), zeros, zeros, ("planned",), _images(plan, n))
+        return AttackerMargins(pairs, margins.astype(np.float32), margins, False, np.full(n, spread))
+
+    def _uniform(self, n: int) -> np.ndarray:
+        """Draw a number from 0 to 1 for every item; items of the same image correlate by `icc`."""
+        image = _images(self.plan, n)
+        single, common = self.rng.random(n), self.rng.random(int(image[-1]) + 1)
+        return np.where(self.rng.random(n) < math.sqrt(self.plan.icc), common[image], single)
 
 
 def _agreeing(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
