@@ -96,7 +96,7 @@ def test_the_human_row_is_the_average_over_people() -> None:
     assert round(votes.figures["swap_obj_itt"].value, 1) == 53.3
     assert votes.difference("swap_obj_itt") is None  # another quantity than the paper's
     assert votes.row is mean.row
-    assert any("combined votes: the caption with most votes" in note for note in filled.notes)
+    assert any("combined votes: all answers to an item are pooled" in note for note in filled.notes)
 
 
 def test_people_with_unequal_numbers_of_answers_count_alike() -> None:
