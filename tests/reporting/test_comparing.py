@@ -96,7 +96,7 @@ def test_the_human_row_is_the_average_over_people() -> None:
     assert round(votes.figures["swap_obj_itt"].value, 1) == 53.3
     assert votes.difference("swap_obj_itt") is None  # another quantity than the paper's
     assert votes.row is mean.row
-    assert any("combined votes: the caption with most votes" in note for note in filled.notes)
+    assert any("combined votes: all answers to an item are pooled" in note for note in filled.notes)
 
 
 def test_people_with_unequal_numbers_of_answers_count_alike() -> None:
@@ -166,7 +166,8 @@ def test_rows_of_recipes_are_compared_only_if_they_are_the_papers() -> None:
         "table": [{"subset": "swap", "evaluation": "sense", "n": 3, "aro+crepe-rebuilt": 1, "sugarcrepe-small": 2}],
     }
     exam = {"arm": "base", "values": {"clean replace": 60.0}}
-    trained = {"data": "lessons", "benchmarks": ["aro+crepe-rebuilt", "forms"], "base": [exam], "sat": []}
+    about = {"data": "lessons", "sizes": {"clean replace": 30}, "base": [exam], "sat": []}
+    trained = about | {"benchmarks": ["aro+crepe-rebuilt", "forms"]}
     items = [Item(str(i), "negate", (f"{i}",), ("x", "y"), choice(1, 1)) for i in range(3)]
     found = RecipeFindings(
         benches={"validate": from_items("sade-cooked", items)},
@@ -174,6 +175,7 @@ def test_rows_of_recipes_are_compared_only_if_they_are_the_papers() -> None:
         trainings={
             "toy": trained | {"model": "small:/out/14-student/model"},
             "clip": trained | {"model": "open_clip:ViT-B-32-quickgelu/openai"},
+            "fresh": trained | {"model": "/cookbook/student.json", "scratch": True, "sat": [exam | {"arm": "none"}]},
         },
     )
     for key in ("sugarcrepe/5", "sugarcrepe/9", "sade/1"):
@@ -183,8 +185,9 @@ def test_rows_of_recipes_are_compared_only_if_they_are_the_papers() -> None:
             assert row.row is not None
             assert {row.difference(name) for name in row.figures} == {None}
             assert " on " in row.label  # whose items, beside who
+            assert "/" not in row.label.partition("open_clip:")[0]  # no path of this machine
         assert "minus" not in render_table(filled)
-    real = {"data": "coco", "benchmarks": ["aro+crepe", "sugarcrepe"], "base": [exam], "sat": []}
+    real = about | {"benchmarks": ["aro+crepe", "sugarcrepe"]}
     for model, difference in (("open_clip:ViT-B-32-quickgelu/openai", 60 - 80.76), ("small:/out/14-s/model", None)):
         study = RecipeFindings(trainings={"t": real | {"model": model}})
         (row,) = fill_table(published_table("sugarcrepe/5"), rows=fact_rows("sugarcrepe/5", study)).ours

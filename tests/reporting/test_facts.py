@@ -101,7 +101,12 @@ def test_trainings_and_effects() -> None:
         {"arm": arm, "values": {"biased negate": b, "clean swap": c}}
         for arm, b, c in (("none", 50, 60), ("negate", 99, 61))
     ]
-    about = {"model": "small:/out/14-student/model", "data": "world-train", "benchmarks": ["biased", "clean"]}
+    about: dict[str, Any] = {
+        "model": "small:/out/14-student/model",
+        "data": "world-train",
+        "benchmarks": ["biased", "clean"],
+    }
+    about["sizes"] = {"biased negate": 40, "clean swap": 30}
     found = RecipeFindings(
         trainings={
             "trainings": about | {"base": [sat[0] | {"arm": "base"}], "sat": sat},
@@ -127,9 +132,10 @@ def test_trainings_and_effects() -> None:
         assert got[model] == {"aro_negate": 99.0, "swap": 61.0}
     assert got["ViT-B/32", "CLIP pretrained"] == {"aro_negate": 50.0, "swap": 60.0}
     assert [row.label for row in fact_rows("sugarcrepe/10", found)] == [
-        "scratch: none, small: student of this run trained on world-train",  # the paper refined foils for these
-        "scratch: negate, small: student of this run trained on world-train",
+        "scratch: small: student of this run, none, trained with world-train, 1 seed",  # the paper refined these
+        "scratch: small: student of this run, negate, trained with world-train, 1 seed",
     ]
+    assert dict(fact_rows("sugarcrepe/10", found)[0].n) == {"swap": 30}  # items; it was the number of seeds
     again = [{"arm": "negate", "values": {"biased negate": b, "clean swap": 61}} for b in (95, 97)]  # further seeds
     seeds = RecipeFindings(trainings={"t": about | {"base": [], "sat": sat + again}})
     (row,) = (row for row in fact_rows("sugarcrepe/5", seeds) if row.intervals)

@@ -11,7 +11,7 @@ import click
 
 from creperie.cli.options import engine_options, options_of, pairs_of
 from creperie.cli.output import CommandResult, answers, bar, echo, print_table, say
-from creperie.core import UsageError, listing, option, percent
+from creperie.core import UsageError, counted, listing, option, percent
 from creperie.recipes import CookOptions
 
 if TYPE_CHECKING:
@@ -248,5 +248,5 @@ def _numbers_of(s: StageResult) -> str:
         fits = ", ".join(f"{label}: {n:,} rows" for label, n in fitted["rows"].items())
         parts.append(f"{name} ({fits}; {'converged' if fitted['converged'] else 'not converged'})")
     for key, rows in summary.get("tables", {}).items():
-        parts.append(f"{key} with {rows['rows']} row{'s' * (rows['rows'] != 1)} of ours")
+        parts.append(f"{key} with {counted(rows['rows'], 'row')} of ours")
     return "; ".join(parts)

@@ -110,10 +110,19 @@ def _gains(stage: Path) -> Iterator[Claim]:
         half = math.hypot(seeds, 196 * spread)
         means = [sum(own) / len(own) for own in zip(*gains, strict=True)]
         names = [f"{name} {column.split()[1]}" for name, column in zip(document["benchmarks"], columns, strict=True)]
-        told = " and ".join(f"{mean:+.1f} on {name}" for mean, name in zip(means, names, strict=True))
-        numbers = f"{told.replace('-', '−')}; {apart:.1f} [{apart - half:.1f}, {apart + half:.1f}] apart"
+        told = " and ".join(f"{_signed(mean)} on {name}" for mean, name in zip(means, names, strict=True))
+        numbers = f"{told}; {_signed(apart)} [{_signed(apart - half)}, {_signed(apart + half)}] apart"
         who = f"{model_label(document['model'])}, trained with {arm} foils"
         yield SHRINK, who, numbers, "yes" if apart > half else "no" if apart < -half else "not shown"
+
+
+def _signed(points: float) -> str:
+    """Return points with their sign.
+
+    >>> _signed(-2.04), _signed(3.0)
+    ('−2.0', '+3.0')
+    """
+    return f"{points:+z.1f}".replace("-", "−")
 
 
 def _paired(document: Mapping[str, Any], arm: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:

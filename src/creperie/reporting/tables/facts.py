@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from creperie.auditing import kind_of
 from creperie.bench import PAIRED, Benchmark, image_keys, match_chance
-from creperie.core import packaged_toml
+from creperie.core import counted, packaged_toml
 from creperie.metrics import wilson
 from creperie.reporting.tables.published import benchmark_names, model_label, model_uris, published_table, same_model
 from creperie.training import seed_share_interval
@@ -185,14 +185,17 @@ def _trained(
                 for ours, theirs in columns.items()
                 if exams and theirs in exams[0]["values"]
             }
-            label = f"{stage}: {arm}, {model_label(document['model'])} trained on {document['data']}"
-            n = dict.fromkeys(values, len(exams))
+            who, seeds = model_label(document["model"]), counted(len(exams), "seed")
+            way = "trained" if document.get("scratch") else "tuned"
+            label = f"{stage}: {who}" + (f", {arm}, {way} with {document['data']}, {seeds}" if arm != "base" else "")
+            n = {ours: int(document["sizes"][columns[ours]]) for ours in values}
             intervals = {
                 ours: seed_share_interval([exam["values"][columns[ours]] for exam in exams])[1:]
                 for ours in values
                 if len(exams) > 2
             }
-            stands_in = not any(same_model(document["model"], uri) for uri in STARTS[of])
+            named = not document["model"].endswith(".json")  # the architecture of a small model is no URI
+            stands_in = not (named and any(same_model(document["model"], uri) for uri in STARTS[of]))
             benches = tuple(document["benchmarks"])
             made.append(FactRow(label, model, groups.get(arm, of), values, n, benches, intervals, stands_in))
     return made

@@ -32,7 +32,7 @@ TIES = {
     "": "equal scores",
 }
 AVERAGE = "the mean of each one's share, as the papers report it; n counts answers, the interval is over items"
-VOTES = "the caption with most votes is taken and a tie is wrong, which is not what the papers report; not compared"
+VOTES = "all answers to an item are pooled and a tie is wrong, which is not what the papers report; not compared"
 OUR_WORDS = "creperie's words, not the paper's (cook takes these with --prompts FILE)"
 HUMAN = "human:"  #: the kind of the model URI of annotators
 COMBINED = "/everybody"  #: how the URI of a study's combined votes ends
@@ -164,7 +164,7 @@ def fill_table(
     if loaded and not table.fillable:
         raise UsageError(f"table {table.key} holds {table.rows_are}, which no run can give", hint="leave out the runs")
     by_model: dict[tuple[str, str, str | None], list[Run]] = {}
-    for run in loaded:
+    for run in sorted(loaded, key=lambda run: run.model.endswith(COMBINED)):  # below the average over people
         by_model.setdefault(_row_key(table, run), []).append(run)
     made = [(_our_row(table, model, own, same or {}, any_benchmark), own) for (model, *_), own in by_model.items()]
     ours = tuple(_with_changes(table, row, own, made) for row, own in made)
@@ -353,7 +353,7 @@ def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
         sizes = [
             f"{c.title} {row.figures[c.name].n:,} for {c.n:,}"
             for c in table.columns
-            if c.n and c.name in row.figures and row.figures[c.name].task and row.figures[c.name].n != c.n
+            if c.n and c.name in row.figures and row.figures[c.name].published and row.figures[c.name].n != c.n
         ]
         if sizes:
             notes.append(f"{name}: other numbers of items than the paper's: {', '.join(sizes)}.")

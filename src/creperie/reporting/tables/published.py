@@ -224,12 +224,14 @@ def same_model(one: str, other: str) -> bool:
 
 
 def model_label(model: str) -> str:
-    """Return a model's name in a table: its URI, without the folder of a recipe run.
+    """Return a model's name in a table: its URI, without the folder of a recipe run; of an architecture, its file.
 
     >>> model_label("small:/t/08-student/model"), model_label("vlm:/t/09-tiny/model?score=vqa&shots=/t/4-x/s.toml")
     ('small: student of this run', 'vlm: tiny of this run, score=vqa&shots=x')
     """
     model = unquote(model)
+    if model.endswith(".json"):
+        return f"{Path(model).stem} with fresh weights"
     path, _, query = re.sub(r"shots=(?:[^&]*/)?(?:\d+-)?([^/&]+)/[^/&]*", r"shots=\1", model).partition("?")
     query = re.sub(r"prompt=[^&#]*#", "prompt=", query)
     kind, _, place = path.partition(":")
