@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from creperie.auditing.battery import AttackerModels, make_attackers
+from creperie.auditing.gruen import load_gruen
 from creperie.core.errors import CreperieError
 from creperie.models import load_model
 from creperie.models.protocols import TextScorer
@@ -116,7 +117,11 @@ def test_a_classifier_of_three_classes_is_refused(tmp_path: Path) -> None:
 
 
 def test_gruens_formula_with_a_parser_and_a_trigram_model() -> None:
-    """Without weights: (exp(−perplexity / 2) + acceptability) / 8 + 1 / 2, acceptability being SLOR and the parse."""
+    """Without weights: acceptability / 8 + 1 / 2, acceptability being SLOR and the parse.
+
+    GRUEN adds exp(−perplexity / 2) of a masked model, near 0.6; of a trigram model's perplexities (95 and more) it is
+    below 1e-20 for any caption, so it is left out, and the name says so.
+    """
     pytest.importorskip("pocketsphinx")
     from creperie.lang import grammaticalities, mean_zipf
 
@@ -130,6 +135,9 @@ def test_gruens_formula_with_a_parser_and_a_trigram_model() -> None:
     logs = trigrams.log_probabilities(texts)
     words_alone = [(mean_zipf(text) - 9) * np.log(10) for text in texts]
     accepted = [own.mean() - alone + g for own, alone, g in zip(logs, words_alone, parsed, strict=True)]
-    wanted = [(np.exp(-0.5 * np.exp(-own.mean())) + a) / 8 + 0.5 for own, a in zip(logs, accepted, strict=True)]
+    wanted = [a / 8 + 0.5 for a in accepted]
+    assert max(np.exp(-0.5 * np.exp(-own.mean())) for own in logs) < 1e-6
+    own = load_gruen("lm:pkg:pocketsphinx", "link-grammar").fingerprint.architecture
+    assert own == "GRUEN without focus and its language-model term, SLOR and parser for the classifier"
     np.testing.assert_allclose(model.score_texts(texts), wanted, rtol=1e-5)
     assert wanted[0] > wanted[1]

@@ -140,6 +140,9 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, StageResul
 def test_visla(calm: tuple[dict[str, StageResult], Path]) -> None:
     served, _ = calm
     assert set(load(served["make"].place).subsets) == {"spatial", "generic"}
+    for item in load(served["spatial"].place):  # section 3.3: two positives and one negative about the same objects
+        first, second, negative = (set(caption.lower().rstrip(".").split()) for caption in item.captions)
+        assert (first & second) - {"here"} <= negative
     (row,) = [r for r in table(served["table"], "visla/2") if r["published"]]
     (either,) = [r for r in table(served["table"], "visla/3") if r["published"]]
     for part in ("generic", "spatial"):

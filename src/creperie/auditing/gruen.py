@@ -68,6 +68,8 @@ def _acceptable(network: LoadedNetwork, texts: Sequence[str]) -> Any:
 PER_BILLION = 9  #: a Zipf frequency is the decimal logarithm of occurrences in a billion words
 #: This name uses a parser in place of the classifier: not GRUEN as published, but it needs no weights.
 PARSER = "link-grammar"
+#: What a model is called that has no perplexity of the published kind; only masked models have.
+NO_TERM = "its language-model term"
 #: Tokens per sentence that the published code passes to the classifier.
 LONGEST = 128
 
@@ -82,21 +84,23 @@ class GruenScorer:
         judged = (language_model.fingerprint, *([cola.fingerprint] if cola else []))
         options = {"lm": judged[0].key, "cola": judged[1].key if cola else PARSER}
         weights = " ".join(fingerprint.weights for fingerprint in judged)
-        name = "GRUEN without focus" if cola else "GRUEN without focus, SLOR and parser for the classifier"
-        self.fingerprint = Fingerprint(uri, name, weights, options=options)
+        term = "" if isinstance(language_model, MaskedLM) else f" and {NO_TERM}"
+        instead = "" if cola else ", SLOR and parser for the classifier"
+        self.fingerprint = Fingerprint(uri, f"GRUEN without focus{term}{instead}", weights, options=options)
 
     def score_texts(self, texts: Sequence[str]) -> np.ndarray:
         return self._score(texts)
 
     def perplexities(self, sentences: Sequence[str]) -> np.ndarray:
-        """Return perplexities; for a masked model, as published, from the loss of all tokens with nothing masked.
+        """Return perplexities of a masked model, as published: from the loss of all tokens with nothing masked.
 
-        For a causal model it is the usual perplexity.
+        They lie near 1. A causal or n-gram model has none of this kind: its own are 50 and more, of which exp(−x / 2)
+        is 0 for every text. It gets infinity, which leaves the term out.
         """
         model = self.language_model
         if isinstance(model, MaskedLM):
             return np.exp(_unmasked_losses(model, sentences))
-        return np.exp(-_mean_logs(model, sentences))
+        return np.full(len(sentences), np.inf)
 
     def acceptabilities(self, sentences: Sequence[str]) -> np.ndarray:
         """Return the logit of the label "acceptable", not its probability.

@@ -20,7 +20,7 @@ from creperie.bench import (
     size_text,
 )
 from creperie.cli.options import options_of
-from creperie.cli.output import CommandResult, answers, bar, print_table
+from creperie.cli.output import CommandResult, answers, bar, print_table, say
 from creperie.core import counted, packaged_toml, percent
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ def entry_document(entry: CatalogEntry) -> dict[str, Any]:
             "type": entry.taxonomy.type,
             "phenomena": list(entry.taxonomy.phenomena),
             "from_table": entry.taxonomy.tabulated,
-            "tests": entry.taxonomy.tests,
+            "size": entry.taxonomy.size,
+            "fine_tuned": entry.taxonomy.tuned,
         },
     }
 
@@ -140,16 +141,17 @@ More:  `creperie data list NAME` shows all about one, `--taxonomy` what each tes
 
 
 def _show_taxonomy(chosen: list[CatalogEntry]) -> None:
+    kinds = [(e.name, e.taxonomy) for e in chosen]
     rows = [
-        [e.name, e.taxonomy.tested, e.taxonomy.difference, ", ".join(e.taxonomy.phenomena), e.taxonomy.type, _tests(e)]
-        for e in chosen
+        [name, t.tested, t.difference, ", ".join(t.phenomena), t.type, f"{t.size:,}" if t.size else "", TUNED[t.tuned]]
+        for name, t in kinds
     ]
-    print_table(["name", "compositional property", "minimal difference", "phenomena", "type", "tests"], rows)
+    heads = ["name", "compositional property", "minimal difference", "phenomena", "type", "size", "tuned on"]
+    print_table(heads, rows, right=["size"])
+    say("\nsize and tuned on: as Hit or Be Hit (Table 1) states them, of the whole family; models fine-tuned on it.")
 
 
-def _tests(entry: CatalogEntry) -> str:
-    """Return yes or no: whether the benchmark's paper has statistical tests; empty if the taxonomy does not say."""
-    return {True: "yes", False: "no", None: ""}[entry.taxonomy.tests]
+TUNED = {True: "yes", False: "no", None: ""}
 
 
 def _show_details(entry: CatalogEntry) -> None:

@@ -47,6 +47,7 @@ class ActionClause(GrammarEvent):
     tense: str = "present"  #: or "past"
     adverbs: tuple[str, ...] = ()
     particle: str = ""  #: or a preposition that the passive keeps
+    early: int = 0  #: how many words of the rest the passive has before `by`: `thrown to a cat by a man`
 
     @property
     def is_plain(self) -> bool:
@@ -72,8 +73,9 @@ def said_passively(event: ActionClause, simple: bool) -> str:
     form = be(event.tense, plural=event.second.plural) if event.aspect in ("simple", "progressive") else ""
     being = "being" if event.aspect in ("progressive", "reduced") else ""
     verb = [form, being, *event.adverbs, inflected(event.verb, "VBN")]
-    words = [*event.second.said(simple), *verb, event.particle, "by", *event.first.said(simple)]
-    return sentence([*words, *event.rest], event.end, event.text)
+    early, late = event.rest[: event.early], event.rest[event.early :]
+    words = [*event.second.said(simple), *verb, event.particle, *early, "by", *event.first.said(simple)]
+    return sentence([*words, *late], event.end, event.text)
 
 
 # -- finding events --------------------------------------------------------------------------------------------------
@@ -219,9 +221,10 @@ def _event(
         return "a particle that may be a preposition"
     tied = link.lower_ if link else particles[0].text if particles else ""
     manner = tuple(a.text for a in adverbs)
-    return ActionClause(
-        "active", who, whom, base_of(verb), glued(rest), aspect=form[0], tense=form[1], adverbs=manner, particle=tied
-    )
+    by = dependent(verb, "agent")
+    early = len(glued([t for t in rest if by is not None and t.i < by.i]))
+    how: dict[str, Any] = {"aspect": form[0], "tense": form[1], "adverbs": manner, "particle": tied, "early": early}
+    return ActionClause("active", who, whom, base_of(verb), glued(rest), **how)
 
 
 def _is_of_the_event(link: Any, patient: Any) -> bool:

@@ -211,6 +211,18 @@ def test_grammar_items_hold_both_constructions_in_one_order(previewed: Preview, 
     assert [i.tags["simplified"] for i in made.items] == [False, True, False, True]
 
 
+def test_a_caption_and_its_foil_differ_in_the_roles_only(previewed: Preview, parser: str) -> None:
+    """Hit or Be Hit, section 3.1: foils swap subject and object. A phrase before `by` stays before it in the foil."""
+    options = MakerOptions(parser=parser, as_published=True)
+    made = previewed("grammar:passive", ["A hat is thrown to a cat by a robot."], options)
+    assert made.items[0].captions == (
+        "A robot throws a hat to a cat.",
+        "A hat is thrown to a cat by a robot.",
+        "A hat throws a robot to a cat.",
+        "A robot is thrown to a cat by a hat.",
+    )
+
+
 def test_a_trigram_shuffle_moves_words_and_not_only_the_full_stop() -> None:
     """`a b c / d e f / .`: one order in six of these groups leaves all words where they are."""
     for seed in range(60):

@@ -92,7 +92,8 @@ class Taxonomy:
     type: str
     phenomena: tuple[str, ...]
     tabulated: bool  # listed in Table 1 of "Hit or Be Hit"
-    tests: bool | None = None  # whether its paper tests differences statistically, according to that table
+    size: int | None = None  # of its whole family, as that table states it
+    tuned: bool | None = None  # whether its own paper fine-tunes models on it: the table's column "Tests"
 
     @property
     def tested(self) -> str:
@@ -202,7 +203,9 @@ def _entry(
 
 def _taxonomy(row: dict[str, Any]) -> Taxonomy:
     what, seen = {kind: tuple(what) for kind, what in row["property"].items()}, tuple(row["phenomena"])
-    return Taxonomy(what, row["difference"], row["type"], seen, row.get("table", False), row.get("tests"))
+    return Taxonomy(
+        what, row["difference"], row["type"], seen, row.get("table", False), row.get("size"), row.get("tuned")
+    )
 
 
 def _files(source: dict[str, Any], rows: list[dict[str, str]]) -> tuple[File, ...]:
