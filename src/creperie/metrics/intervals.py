@@ -8,8 +8,8 @@
 *Every other statistic* between two bounds (AUROC, a mean rank, kappa on ratings that are not nominal) is scaled to a
 share: the influence of an item or cluster on the statistic (jackknife) takes the place of its right answers.
 
-*A difference* between two models combines two shares: the items on which they differ, and, among these, the items that
-the first model wins.
+*A difference* between two models on independent items has Tango's score interval. If items share images it combines two
+shares: the items on which the models differ, and, among these, the items that the first one wins.
 
 *Means over subsets* combine the subsets' intervals (MOVER, Zou and Donner 2008), with the correlation that comes from
 clusters with items in several subsets. The variance of tiny subsets cannot be estimated: a score interval then
@@ -379,14 +379,38 @@ def _correlation(pulled: Sequence[np.ndarray], clusters: Sequence[np.ndarray]) -
 def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) -> Confidence:
     """Return the confidence of mean(a) − mean(b), where a and b hold values between 0 and 1 for the same items.
 
-    If items are independent, the difference is treated as a share: a win of a counts 1, a tie 1/2, a win of b 0.
+    If items are independent and right or wrong, it is Tango's score interval (1998). With ties as fractions, the
+    difference is treated as a share: a win of a counts 1, a tie 1/2, a win of b 0.
     """
     gap = a - b
     sums = cluster_sums(np.stack([np.maximum(gap, 0), np.maximum(-gap, 0), np.ones(len(gap))], axis=1), clusters)
     shared = 1 < len(sums) < len(gap)
     as_share = share_confidence((1 + gap) / 2, np.ones(len(a)), None if shared else clusters)
-    alone = scaled(as_share.ends, -1, 2)
+    method, alone = as_share.method, scaled(as_share.ends, -1, 2)
+    if alone is not None and bool((gap == np.rint(gap)).all()):
+        method, alone = "score (wins, losses)", _tango(*sums[:, :2].sum(axis=0).tolist(), len(gap))
     if shared and alone is not None:
         ends = _wider(difference_ends(*sums.T), alone)
         return Confidence(float(np.mean(gap)), "beta-binomial (wins, losses)", ends)
-    return Confidence(float(np.mean(gap)), as_share.method, alone)
+    return Confidence(float(np.mean(gap)), method, alone)
+
+
+def _tango(wins: float, losses: float, n: int) -> Ends:
+    """Return Tango's score interval of (wins − losses) / n: the differences whose test, with the variance that each
+    implies, does not reject them. At 0 this is McNemar's test without correction.
+    """
+    value = (wins - losses) / n
+    steps = np.linspace(-12, 12, 481) * math.sqrt(wins + losses + 1) / n
+    gaps = np.unique(np.clip(np.r_[value + steps, np.linspace(-1, 1, 401)], -1, 1))
+    middle = wins + losses - (2 * n - wins + losses) * gaps
+    root = np.sqrt(np.maximum(middle**2 + 8 * n * losses * gaps * (1 - gaps), 0))
+    lost = (root + middle) / (4 * n)  #: the likeliest share of losses at each difference
+    variance = np.maximum(n * (2 * lost + gaps * (1 - gaps)), 1e-12)
+    distance = (n * gaps - wins + losses) / np.sqrt(variance)
+
+    def ends(level: float) -> tuple[float, float]:
+        reach = normal_quantile(0.5 + level / 2)
+        low, high = np.interp([-reach, reach], distance, gaps, left=-1, right=1)
+        return min(value, float(low)), max(value, float(high))
+
+    return ends

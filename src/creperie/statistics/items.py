@@ -19,8 +19,8 @@ from creperie.statistics.table import item_keys
 
 #: What a suspicious item is.
 SUSPICIOUS = (
-    "suspicious: models choose another answer more often than guesses would, above all the better models. The label may "
-    "be wrong, or right and misleading to all models alike: answers alone cannot tell which. Read the item."
+    "suspicious: models choose another answer more often than guesses would, above all the better models. The label "
+    "may be wrong, or right and misleading to all models alike: answers alone cannot tell which. Read the item."
 )
 #: Minimum number of models for an item–rest correlation.
 FEWEST = 3
