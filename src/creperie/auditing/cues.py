@@ -9,7 +9,7 @@ which caption carries them. Rarer cues are listed if they differ significantly f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -164,7 +164,7 @@ def _different_answers(answers: Iterable[np.ndarray]) -> int:
     return len({(s * s[np.flatnonzero(s)[:1]].sum()).tobytes() for s in signs})
 
 
-def _rare(pairs: Pairs, tallies: dict[str, tuple[OneSided, np.ndarray]], tested: set[tuple[str, str]]) -> list[Cue]:
+def _rare(pairs: Pairs, tallies: Mapping[str, tuple[OneSided, np.ndarray]], tested: set[tuple[str, str]]) -> list[Cue]:
     """Return the other cues that differ from chance by the normal approximation, corrected for all cues."""
     count, cues = sum(len(tally.T) for _, tally in tallies.values()), []
     for kind, (_, tally) in tallies.items():

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from creperie.core.files import cache_home, sha256_of, write_text
+from creperie.core.checksums import sha256_of
+from creperie.core.files import cache_home, write_text
 
 #: a file changed more recently than this could change again with the same timestamps
 RACY_SECONDS = 2.0

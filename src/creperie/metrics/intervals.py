@@ -388,7 +388,8 @@ def difference_confidence(a: np.ndarray, b: np.ndarray, clusters: np.ndarray) ->
     as_share = share_confidence((1 + gap) / 2, np.ones(len(a)), None if shared else clusters)
     method, alone = as_share.method, scaled(as_share.ends, -1, 2)
     if alone is not None and bool((gap == np.rint(gap)).all()):
-        method, alone = "score (wins, losses)", _tango(*sums[:, :2].sum(axis=0).tolist(), len(gap))
+        wins, losses = sums[:, :2].sum(axis=0).tolist()
+        method, alone = "score (wins, losses)", _tango(wins, losses, len(gap))
     if shared and alone is not None:
         ends = _wider(difference_ends(*sums.T), alone)
         return Confidence(float(np.mean(gap)), "beta-binomial (wins, losses)", ends)
