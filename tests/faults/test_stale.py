@@ -325,3 +325,96 @@ def test_cook_takes_no_stage_of_other_images_or_weights(place: Path, changed: st
     CHANGES[changed][0](place)
     third = {s.name: s.state for s in run_stages(read_recipe(place / "stale.yaml"), place / "out")}
     assert third["score"] == "cooked"
+
+
+# -- generation, training, servers -----------------------------------------------------------------------------------
+
+
+def test_make_takes_no_parts_of_other_captions_files_or_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job resumes only if everything that its outcomes depend on is the same."""
+    from creperie.making import MakerOptions, build_maker, read_captions
+    from creperie.making.run import job_of
+
+    (tmp_path / "corpus.txt").write_text("A dog runs.\n", encoding="utf-8")
+    (tmp_path / "captions.txt").write_text("A dog sleeps.\n", encoding="utf-8")
+    options = MakerOptions(lm="none", corpus=str(tmp_path / "corpus.txt"))
+
+    def job() -> str:
+        captions = read_captions(str(tmp_path / "captions.txt"))
+        return json.dumps(job_of(build_maker("rules:shuffle", options, captions), captions), default=str)
+
+    seen = [job()]
+    assert job() == seen[0]
+    (tmp_path / "corpus.txt").write_text("A cat runs.\n", encoding="utf-8")
+    seen.append(job())
+    (tmp_path / "captions.txt").write_text("A dog sleeps. \n", encoding="utf-8")
+    seen.append(job())
+    monkeypatch.setattr("creperie.making.run.__version__", "0")
+    seen.append(job())
+    assert len(set(seen)) == 4
+
+
+def test_train_takes_up_no_training_on_other_images(place: Path) -> None:
+    """Not one that was interrupted, nor one that is finished: the folder is refused."""
+    pytest.importorskip("accelerate")
+    from creperie.training import SmallConfig, TrainingSettings, train
+
+    config = SmallConfig(size=32, channels=(8, 8), text_width=16, heads=2, joint=16)
+    how: dict[str, Any] = {"settings": TrainingSettings(steps=1, batch=2, warmup=0), "progress": None}
+    train(bench_of(place / "pictures"), config, place / "trained", device="cpu", **how)
+    train(bench_of(place / "pictures"), config, place / "trained", device="cpu", **how)  # nothing to do
+    one_pixel(place)
+    with pytest.raises(CreperieError, match="contains another training: data differ"):
+        train(bench_of(place / "pictures"), config, place / "trained", device="cpu", **how)
+
+
+def test_train_takes_no_features_of_other_images(place: Path) -> None:
+    """Features of frozen towers are kept in memory for the next training: other folders may have the same names."""
+    from creperie.training.examples import train_set
+
+    one = train_set(bench_of(place / "pictures"))
+    two = train_set(bench_of(pictures_at(place / "others", first=10)))
+    assert [e.image for e in one.examples] == [e.image for e in two.examples]
+    assert one.contents() != two.contents()
+    assert one.digest != two.digest
+
+
+def test_store_keeps_no_nan(own_cache: None) -> None:
+    """A number that could not be computed is tried again, by audits too."""
+    from creperie.auditing.cached_models import kept
+    from creperie.models import Fingerprint
+
+    mark = Fingerprint("x:y", "a", "w")
+    answers = iter([np.array([1, np.nan], np.float32), np.array([2], np.float32)])
+    assert np.isnan(kept(ResultStore(), mark, "blind", ["a", "b"], lambda texts: next(answers))).tolist() == [
+        False,
+        True,
+    ]
+    assert kept(ResultStore(), mark, "blind", ["a", "b"], lambda texts: next(answers)).tolist() == [1, 2]
+
+
+def test_store_knows_a_model_by_all_of_an_array_in_its_options() -> None:
+    """The text of an array of more than a thousand numbers leaves most of them out."""
+    from creperie.models import Fingerprint
+
+    one, two = np.zeros(5000), np.zeros(5000)
+    two[2500] = 1
+    assert str(one) == str(two)
+    assert Fingerprint("x:y", "a", "w", options={"v": one}).key != Fingerprint("x:y", "a", "w", options={"v": two}).key
+
+
+def test_weights_named_by_their_digest_are_read_all_the_same(tmp_path: Path) -> None:
+    """The hub's cache names files by their SHA-256: a file that was changed there is not the one of that name."""
+    import hashlib
+
+    from creperie.models import hash_files
+
+    blob = tmp_path / "blobs" / hashlib.sha256(b"weights").hexdigest()
+    blob.parent.mkdir()
+    blob.write_bytes(b"weights")
+    (tmp_path / "model.safetensors").symlink_to(blob)
+    before = hash_files([tmp_path / "model.safetensors"])
+    blob.write_bytes(b"Weights")
+    assert hash_files([tmp_path / "model.safetensors"]) != before

@@ -79,10 +79,10 @@ def test_features_are_computed_once(
     monkeypatch.setattr(VisionTower, "features", lambda self, x: (seen.append(len(x)), real(self, x))[1])
     keys = list(dict.fromkeys(e.image for e in data.examples))
     first: Any = open_student(towers)
-    found = first.features_of(keys, data.open)
+    found = first.features_of(keys, data)
     assert sum(seen) == len(keys) * len(towers.views)
     again: Any = open_student(towers)
-    np.testing.assert_array_equal(again.features_of(keys, data.open), found)
+    np.testing.assert_array_equal(again.features_of(keys, data), found)
     assert sum(seen) == len(keys) * len(towers.views)  # all from the store
 
 

@@ -101,8 +101,9 @@ def kept(
             values = np.asarray(compute([texts[i] for i in batch]), dtype=np.float32)
             rows.update(zip(batch, values))
             if shelf is not None:
+                sound = np.isfinite(values.reshape(len(batch), -1)).all(axis=1)  # NaN is computed again next time
                 with suppress(OSError):  # a full or read-only disk: the results are still right, only not stored
-                    shelf.add(keys[batch], values)
+                    shelf.add(keys[batch][sound], values[sound])
     finally:
         if shelf is not None:
             with suppress(OSError):

@@ -25,6 +25,10 @@ class JobOptions:
     force: bool = option(False, "Replace what creperie wrote there, and drop an interrupted job.")
 
 
+#: options of makers whose values name files: models, captions, prompts
+NAMES_FILES = ("others", "model", "prompts", "lm", "corpus", "nli")
+
+
 @dataclass(frozen=True)
 class MakerOptions:
     """The options that makers share. A maker ignores those that do not concern it."""

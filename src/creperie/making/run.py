@@ -30,10 +30,23 @@ from creperie.bench import (
     relative_place,
     tag_array,
 )
-from creperie.core import DataError, Framed, Progress, check_target, counted, html_table, read_json, silent, write_json
+from creperie.core import (
+    DataError,
+    Framed,
+    Progress,
+    __version__,
+    check_target,
+    counted,
+    html_table,
+    plugins_digest,
+    read_json,
+    silent,
+    write_json,
+)
 from creperie.engine import Engine, Held, Local
 from creperie.lang import tidy_together
 from creperie.making.choice import choose
+from creperie.making.options import NAMES_FILES
 from creperie.making.parts import (
     MakeStage,
     SourcePieces,
@@ -46,6 +59,7 @@ from creperie.making.parts import (
 from creperie.making.pipeline import Maker, SourceOutcome, Tally, is_sound, work
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.written import CANDIDATES_FILE, REPORT_FILE, CandidateFile, ItemSpool, read_candidates
+from creperie.models import named_content
 
 #: Maximum number of candidates that a notebook shows.
 MOST_SHOWN = 12
@@ -128,8 +142,17 @@ def make_folder(
 
 
 def job_of(maker: Maker, captions: Captions) -> dict[str, Any]:
-    """Return the description of a job: everything that its outcomes depend on."""
-    return {"maker": maker.name, "settings": dict(maker.settings), "captions": captions.digest, "chunk": maker.chunk}
+    """Return the description of a job: everything that its outcomes depend on, with the contents of named files."""
+    named = {name: str(getattr(maker.options, name, "")) for name in NAMES_FILES}
+    return {
+        "maker": maker.name,
+        "settings": dict(maker.settings),
+        "captions": captions.digest,
+        "chunk": maker.chunk,
+        "files": {name: named_content(spec) for name, spec in named.items() if spec},
+        "plugins": plugins_digest(),
+        "creperie": __version__,
+    }
 
 
 def _is_empty(folder: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -59,12 +60,13 @@ class Captions:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of the captions in their order: a job resumes only with the captions that it began with."""
+        """A hash of the captions in their order, with all that is known of them: a job resumes only with the captions
+        that it began with.
+        """
         whole = hashlib.sha256()
         for s in self.sources:
-            for part in (s.id, s.text, *s.images):
-                whole.update(part.encode("utf-8", "surrogatepass") + b"\0")
-            whole.update(b"\n")
+            known = [s.id, s.text, s.images, s.others, s.subset, dict(s.tags)]
+            whole.update(json.dumps(known, sort_keys=True).encode() + b"\n")
         return whole.hexdigest()
 
 

@@ -100,12 +100,16 @@ def remember_zoo(folder: Path, names: Mapping[str, str], failed: Sequence[tuple[
         write_json(folder / ZOO_FILE, {"names": dict(names), "failed": [list(one) for one in failed]})
 
 
+#: what changes when a file is replaced: time of modification, size, inode, time of change
+FileTimes = tuple[int, int, int, int]
+
+
 class RunsFolder:
     """A folder of runs that is read repeatedly, with a cache of headers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._read: dict[Path, tuple[tuple[int, int], LeaderboardEntry | str]] = {}
+        self._read: dict[Path, tuple[FileTimes, LeaderboardEntry | str]] = {}
 
     def look(self) -> Board:
         """Return the runs in the folder now; headers that did not change are not read again."""
@@ -121,7 +125,7 @@ class RunsFolder:
         version = hashlib.sha256(written.encode()).hexdigest()[:16]
         return Board(entries, bad, version, about["names"], tuple(map(tuple, about["failed"])))
 
-    def _headers(self) -> Iterator[tuple[Path, tuple[int, int]]]:
+    def _headers(self) -> Iterator[tuple[Path, FileTimes]]:
         for path in sorted((*self.folder.glob(f"*/{RUN_FILE}"), *self.folder.glob(f"*/*/{RUN_FILE}"))):
             if any(part.startswith(".") for part in path.relative_to(self.folder).parts):
                 continue  # a run that is still being written
@@ -129,9 +133,9 @@ class RunsFolder:
                 about = path.stat()
             except OSError:
                 continue
-            yield path, (about.st_mtime_ns, about.st_size)
+            yield path, (about.st_mtime_ns, about.st_size, about.st_ino, about.st_ctime_ns)
 
-    def _known(self, path: Path, state: tuple[int, int]) -> tuple[tuple[int, int], LeaderboardEntry | str]:
+    def _known(self, path: Path, state: FileTimes) -> tuple[FileTimes, LeaderboardEntry | str]:
         old = self._read.get(path)
         return old if old and old[0] == state else (state, read_entry(path))
 

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from creperie.core import Progress, UsageError
 from creperie.models import Tokens, Towers
-from creperie.training.examples import Open
+from creperie.training.examples import TrainSet
 
 SPECIAL = ("<pad>", "<start>", "<end>", "<unknown>")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -277,9 +277,9 @@ class Student(Protocol):
         """Return stacked prepared images in the form that the network takes, on the same device."""
         return stacked
 
-    def features_of(self, keys: Sequence[str], open_image: Open, progress: Progress) -> np.ndarray:
+    def features_of(self, keys: Sequence[str], data: TrainSet, progress: Progress) -> np.ndarray:
         """Return the features of all images by the frozen tower, for the network. Called only if `frozen_images`."""
-        return np.stack([self.prepare_image(open_image(key)) for key in keys])
+        return np.stack([self.prepare_image(data.open(key)) for key in keys])
 
     def ids(self, prepared: Sequence[Tokens]) -> torch.Tensor: ...
 

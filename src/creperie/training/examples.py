@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from PIL import Image
 
@@ -32,11 +33,15 @@ class TrainingExample:
 
 @dataclass(frozen=True)
 class TrainSet:
-    """A list of training examples, and a function that opens their images."""
+    """A list of training examples, and a function that opens their images.
+
+    `contents` returns a digest of the contents of the images, unless their keys alone say what they show.
+    """
 
     name: str
     examples: tuple[TrainingExample, ...]
     open: Open
+    contents: Callable[[], str] = str
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -48,8 +53,8 @@ class TrainSet:
 
     @property
     def digest(self) -> str:
-        """The hash of the examples in their order. A training resumes only on the data it started with."""
-        whole = hashlib.sha256()
+        """The hash of the examples in their order and of their images. A training resumes only on the same data."""
+        whole = hashlib.sha256(self.contents().encode())
         for e in self.examples:
             parts = (e.key, e.image, e.caption, e.paraphrase, *e.foils, "|", *e.alternatives)
             whole.update("\0".join(parts).encode("utf-8", "surrogatepass") + b"\n")
@@ -78,6 +83,7 @@ def train_set(bench: Benchmark) -> TrainSet:
     example.
     """
     from creperie.bench import open_image
+    from creperie.scoring import benchmark_digest
 
     examples = []
     for item in bench:
@@ -98,7 +104,8 @@ def train_set(bench: Benchmark) -> TrainSet:
         raise DataError(
             "no item has an image with a true caption", where=bench.name, hint="say where the images are: `images=`"
         )
-    return TrainSet(bench.name, tuple(examples), lambda key: open_image(bench.images, key))
+    contents = cache(lambda: benchmark_digest(bench))
+    return TrainSet(bench.name, tuple(examples), lambda key: open_image(bench.images, key), contents)
 
 
 def with_foils(data: TrainSet, foils: Sequence[tuple[str, ...]]) -> TrainSet:

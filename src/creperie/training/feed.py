@@ -110,7 +110,7 @@ class Feed:
         number = {key: i for i, key in enumerate(keys)}
         self._images = np.asarray([number[e.image] for e in examples])
         self._others = pa.array([[number[key] for key in own[1:]] for own in shown], NUMBERS)
-        self.pictures = TrainingPictures(keys, self.data.open, self.student, progress)
+        self.pictures = TrainingPictures(keys, self.data, self.student, progress)
 
     # -- batches -------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from creperie.core import ModelError, Progress, silent
 from creperie.models import Tokens, find_place, pad_tokens, quiet_libraries
 from creperie.scoring import ResultStore, text_keys
 from creperie.training.architecture import Student, TrainedNetwork, Vectors
-from creperie.training.examples import Open
+from creperie.training.examples import TrainSet
 from creperie.training.pictures import READERS
 from creperie.training.towers import JoinedHeads, TowerPair, TowersConfig, load_heads, mean_view, new_heads, save_heads
 from creperie.training.vision import random_crops
@@ -110,19 +110,20 @@ class TowersStudent(Student):
         views = self._rule(image)
         return self.towers.image_features(views[None])[0] if self.frozen_images else views
 
-    def features_of(self, keys: Sequence[str], open_image: Open, progress: Progress = silent) -> np.ndarray:
+    def features_of(self, keys: Sequence[str], data: TrainSet, progress: Progress = silent) -> np.ndarray:
         """Return the features of all images of a set, (n, views, width).
 
         The features of the last set are cached, because a study trains many models on the same images.
         """
-        name = hashlib.sha256("\0".join([self.towers.fingerprint.key, *keys]).encode()).hexdigest()
+        seen = [self.towers.fingerprint.key, data.contents(), *keys]
+        name = hashlib.sha256("\0".join(seen).encode()).hexdigest()
         if name in _LAST_SET:
             return _LAST_SET[name]
         features = np.zeros((len(keys), len(self._rule.names), self.towers.image.width), np.float32)
         with progress("features of images", len(keys), "images") as advance, ThreadPoolExecutor(READERS) as readers:
             for start in range(0, len(keys), BATCH):
                 part = keys[start : start + BATCH]
-                views = np.stack(list(readers.map(lambda key: self._rule(open_image(key)), part)))
+                views = np.stack(list(readers.map(lambda key: self._rule(data.open(key)), part)))
                 features[start : start + len(views)] = self.towers.image_features(views)
                 advance(len(views))
         _LAST_SET.clear()

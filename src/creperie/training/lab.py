@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from creperie.auditing import attackers_origin
 from creperie.bench import Benchmark, save
 from creperie.core import DataError, Progress, read_json, write_json
 from creperie.scoring import ScoreOptions, score
@@ -98,7 +99,8 @@ class Lab:
         if self.refined:
             return self.refined
         path = self.out / REFINED
-        of = {"data": self.spoilt.with_types(tuple(TYPES)).digest, **self.refinement.document}
+        by = attackers_origin(self.refinement.chosen, self.refinement.models)
+        of = {"data": self.spoilt.with_types(tuple(TYPES)).digest, "by": by, **self.refinement.document}
         try:
             noted = read_json(path)
         except DataError:  # missing or damaged

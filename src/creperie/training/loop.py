@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from creperie.bench import new_folder
 from creperie.core import CreperieError, Progress, UsageError, listing, locked, missing_extra, silent, write_json
-from creperie.models import find_place, hash_state
+from creperie.models import find_place, hash_state, named_content
 from creperie.training import checkpoints
 from creperie.training.architecture import Student
 from creperie.training.examples import TrainSet
@@ -52,6 +52,7 @@ class TrainingJob:
     def document(self) -> dict[str, Any]:
         return {
             "base": self.base,
+            "files": named_content(self.base),
             "weights": hash_state(self.student.network.state_dict()),
             "data": {"name": self.data.name, "examples": len(self.data), "sha256": self.data.digest},
             "settings": self.settings.document,

@@ -9,7 +9,7 @@ import numpy as np
 
 from creperie.core import Progress, silent
 from creperie.training.architecture import Student
-from creperie.training.examples import Open
+from creperie.training.examples import TrainSet
 
 #: maximum size of the cache in bytes
 ROOM = 4 * 2**30
@@ -19,13 +19,13 @@ READERS = 4  #: threads that decode images
 class TrainingPictures:
     """The images of a training set, prepared for the model in training."""
 
-    def __init__(self, keys: Sequence[str], open_picture: Open, student: Student, progress: Progress = silent) -> None:
-        self._keys, self._open, self._student = keys, open_picture, student
+    def __init__(self, keys: Sequence[str], data: TrainSet, student: Student, progress: Progress = silent) -> None:
+        self._keys, self._open, self._student = keys, data.open, student
         self._kept: np.ndarray | None = None  #: images by number, as many as fit
         self._seen = np.zeros(len(keys), dtype=bool)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="pictures")
         if student.frozen_images:
-            self._kept = student.features_of(keys, open_picture, progress)
+            self._kept = student.features_of(keys, data, progress)
             self._seen[:] = True
 
     def prepared(self, numbers: np.ndarray) -> np.ndarray:

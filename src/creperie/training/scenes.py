@@ -75,7 +75,7 @@ def scene_pairs(
                 shown[example.image] = picture
                 examples.append(replace(example, key=f"{example.key}/{len(examples)}"))
             advance(len(drawn))
-    return TrainSet(f"world-train-{seed}", tuple(examples), lambda key: Image.fromarray(shown[key]))
+    return TrainSet(f"world-train-{seed}", tuple(examples), lambda key: Image.fromarray(shown[key]), _drawn_in(size))
 
 
 def _draw_part(part: tuple[int, int, int]) -> list[tuple[TrainingExample, np.ndarray]]:
@@ -117,7 +117,10 @@ def spoilt_scenes(n: int, seed: int, size: int = 64, progress: Progress = silent
                 foils[name].append(text)
             advance(1)
     data = TrainSet(
-        f"world-train-spoilt-{seed}", tuple(examples), lambda key: Image.fromarray(render(scene_of(key), size))
+        f"world-train-spoilt-{seed}",
+        tuple(examples),
+        lambda key: Image.fromarray(render(scene_of(key), size)),
+        _drawn_in(size),
     )
     return Spoilt(data, {name: tuple(texts) for name, texts in foils.items()})
 
@@ -131,7 +134,12 @@ def with_drawn(data: TrainSet, size: int, workers: int = 1, progress: Progress =
         for (own, _), pictures in zip(parts, run(_draw_keys, parts), strict=True):
             drawn |= zip(own, pictures, strict=True)
             advance(len(own))
-    return replace(data, open=lambda key: Image.fromarray(drawn[key]))
+    return replace(data, open=lambda key: Image.fromarray(drawn[key]), contents=_drawn_in(size))
+
+
+def _drawn_in(size: int) -> Callable[[], str]:
+    """Return what the pictures of scenes depend on, besides the scenes: their size."""
+    return lambda: f"drawn in {size} pixels"
 
 
 def _draw_keys(part: tuple[Sequence[str], int]) -> list[np.ndarray]:

@@ -25,7 +25,7 @@ class Shelf:
             raise UsageError("there is no such folder", where=str(folder), hint="name a folder, or leave it out")
         self.folder = folder.resolve()
         self._runs = RunsFolder(self.folder)
-        self._opened: dict[Path, tuple[int, Any]] = {}
+        self._opened: dict[Path, tuple[tuple[int, ...], Any]] = {}
         self._lock = threading.Lock()
 
     def benches(self) -> dict[str, Path]:
@@ -65,7 +65,7 @@ class Shelf:
         return opened
 
     def _open(self, file: Path, read: Any) -> Any:
-        state = file.stat().st_mtime_ns
+        state = (about := file.stat()).st_mtime_ns, about.st_size, about.st_ino, about.st_ctime_ns
         with self._lock:
             if file not in self._opened or self._opened[file][0] != state:
                 self._opened[file] = (state, read())
