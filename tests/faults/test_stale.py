@@ -5,6 +5,7 @@ Each changes one thing that a result depends on, between two calls with the same
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loopback import Request, serving
 from PIL import Image
 
 from creperie.bench import Benchmark, Item, choice, from_items, save
@@ -418,3 +420,42 @@ def test_weights_named_by_their_digest_are_read_all_the_same(tmp_path: Path) -> 
     before = hash_files([tmp_path / "model.safetensors"])
     blob.write_bytes(b"Weights")
     assert hash_files([tmp_path / "model.safetensors"]) != before
+
+
+def test_server_answers_are_asked_for_again_if_a_byte_of_the_request_or_the_address_differs() -> None:
+    from creperie.making.llm.validate import validate
+
+    asked: list[str] = []
+
+    def answer(request: Request) -> None:
+        asked.append(json.dumps(request.read()))
+        request.say(json.dumps({"reason": "other things", "verdict": "no", "correction": "NA"}))
+
+    def calls(caption: str, options: str, url: str) -> int:
+        before = len(asked)
+        validate(
+            from_items("b", [Item("0", "s", (), (caption, "a cat"), choice(1, 1))]), f"api:m?base_url={url}{options}"
+        )
+        return len(asked) - before
+
+    with serving(answer) as one, serving(answer) as two:
+        assert calls("a dog", "m", one) == 1
+        assert calls("a dog", "m", one) == 0
+        assert calls("a dog ", "m", one) == 1
+        assert calls("a dog", "n", one) == 1
+        assert calls("a dog", "m", two) == 1
+
+
+def test_plugins_are_known_by_their_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stages and audits that a plug-in took part in are not used after its file was edited."""
+    from creperie.core import plugins, plugins_digest
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(plugins, "_REGISTERED", {})
+    nothing = plugins_digest()
+    (tmp_path / "own_plugin.py").write_text("def judge(models): return 1\n", encoding="utf-8")
+    plugins.register_attacker(importlib.import_module("own_plugin").judge, "own-judge")
+    first = plugins_digest()
+    assert plugins_digest() == first != nothing
+    (tmp_path / "own_plugin.py").write_text("def judge(models): return 2\n", encoding="utf-8")
+    assert plugins_digest() not in (nothing, first)
