@@ -37,6 +37,7 @@ SMALLEST = {
     "research/first_minute.py": "--check --turns 1 --only models",
     "research/foil_quality.py": "--draw {}/captions.txt --sample 4 --figures {}/foils.json",
     "research/fresh_draws.py": "--by-design world=choice --seeds 1 --out {}/fresh --results {}/fresh.json",
+    "research/items.py": "--draws 1",
     "research/judgements.py": "{}/flickr8k --images {}/flickr8k --out {}/judged.json length=blind:length",
     "research/mutants.py": "scoring/store.py -n 0",
     "research/people_cheats.py": "--seeds 1",
@@ -46,6 +47,7 @@ SMALLEST = {
     "research/presets.py": "--tables 2 --preset foils",
     "research/text_encoders.py": "--sugarcrepe-pp {} --visla {} --out {}/encoders.json",  # no encoder: it needs weights
     "research/train_binding.py": "--smallest",
+    "research/tuned_lm.py": "sugarcrepe:{}/sugarcrepe --attackers learned-linear",  # the other one needs weights
 }
 
 

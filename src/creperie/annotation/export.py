@@ -103,7 +103,8 @@ def read_export(path: Path) -> Json:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DataError("not an exported study of this version", where=str(path), hint="use `annotate export` again")
     if document.get("digest") != digest_of(document):
-        raise DataError("digest mismatch: the file was changed after it was exported", where=str(path))
+        what = "digest mismatch: the file was changed after it was exported"
+        raise DataError(what, where=str(path), hint="use `annotate export` again")
     return document
 
 

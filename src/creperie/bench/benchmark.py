@@ -410,6 +410,7 @@ def concatenate(name: str, parts: Sequence[Benchmark], *, prefix: bool = False) 
         info=parts[0].info if len({b.info for b in parts}) == 1 else Info(),
         provenance=(ProvenanceStep("concatenate", history, tuple(b.hash for b in parts)),),
         skipped=tuple(s for b in parts for s in b.skipped),
+        unchecked=any(b.unchecked for b in parts),
     )
     check_keys(joined, hint="name subsets after their benchmark (`prefix=`)")
     return joined
