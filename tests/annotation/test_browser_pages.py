@@ -44,9 +44,12 @@ def tour(page: Any, address: str, db: Database, mark: str) -> None:
     look(page, "studies", mark)
     for name, path in (("study", ""), ("settings", "/settings"), ("question", "/questions/1")):
         page.goto(f"{address}/owner/studies/s{path}")
+        assert page.locator("#annotators .problem li").count() == (2 if name == "study" else 0)  # who breaks a rule
         look(page, name, mark)
-    page.goto(f"{address}/join/{'x' * 43}")
-    look(page, "ended", mark)
+    for name, token in (("ended", "x" * 43), ("cut", "x" * 5)):
+        page.goto(f"{address}/join/{token}")
+        assert "incomplete" in page.locator("main").inner_text()
+        look(page, name, mark)
     page.goto(invite(db, "s", 1)[0].link(address))
     look(page, "enter", mark)
     page.locator("input[name=consent]").check()
@@ -70,7 +73,16 @@ def prepare(db: Database, bench: Benchmark, **more: Any) -> None:
     store_study(db, "s", bench, plan)
     invite(db, "s", 2)
     texts = {"consent": "I agree to **all** of it.", "information": "Who sees what.", "contact": "ana@example.org"}
-    change_settings(db, "s", expected=1, pay=4.5, completion_url="https://app.example/?cc=X1", **texts, **more)
+    change_settings(
+        db,
+        "s",
+        expected=1,
+        pay=4.5,
+        min_median_seconds=60,
+        completion_url="https://app.example/?cc=X1",
+        **texts,
+        **more,
+    )
     for who in (1, 2):
         work(db, who, 4, lambda desk, ticket: {"caption": "1"})
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from research.people_cheats import SCENARIOS, WORLDS, holds, scenario
+from research.people_cheats import SCENARIOS, WORLDS, Served, holds, scenario, served_table, write_between
 
 from creperie.metrics import Votes, dawid_skene, habit_odds
 
@@ -48,6 +49,28 @@ def test_cheats_do_little_harm(name: str, accuracy: float) -> None:
     row = scenario(name, accuracy, range(4))
     assert holds(row), row
     assert row["honest_excluded"] == 0
+
+
+def test_cheats_on_the_real_server_are_excluded_before_anything_is_applied(tmp_path: Path) -> None:
+    """Six people who are always right and two who always say true: whoever gives out the questions, all verdicts are
+    right once the two are excluded and others have answered.
+    """
+    study = Served(("honest",) * 6 + ("true",) * 2, 1.0, 0, tmp_path, answers=9)
+    wrong, gone = study.rounds()
+    study.db.close()
+    assert (gone, wrong[-1], len(wrong) > 1) == ({"true": 2}, 0, True)
+
+
+def test_tables_are_written_between_their_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- cheats served -->\nold\n<!-- /cheats served -->\nafter\n", encoding="utf-8")
+    row = {"people": "all", "accuracy": 0.9, "questions": 10, "as_is": 4.0, "one_round": 3.0, "wrong": 3.0}
+    row |= {"wrong_alone": 2.0, "caught": 1, "cheats": 2, "honest_excluded": 0, "honest": 3}
+    write_between(page, "cheats served", served_table([row]))
+    text = page.read_text(encoding="utf-8")
+    assert "| all | 90 % | 10 | 4.0 | 3.0 | 3.0 | 2.0 | 1.5 | 1 of 2 | 0 of 3 |" in text
+    assert text.startswith("before\n<!-- cheats served -->\n| people |")
+    assert "old" not in text
 
 
 @pytest.mark.slow
