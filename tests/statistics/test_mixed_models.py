@@ -11,11 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from scipy.optimize import minimize
 
 from creperie.core.errors import CreperieError
+from creperie.statistics.curvature import curvature
 from creperie.statistics.declare import Analysis, terms
 from creperie.statistics.design import design
 from creperie.statistics.fit import Fit
+from creperie.statistics.groups import Groups
 from creperie.statistics.linear import fit_linear
 from creperie.statistics.logistic import fit_logistic
 
@@ -139,6 +142,37 @@ def test_no_other_deviation_is_better(seed: int, family: str) -> None:
 
     assert fit.convergence.converged
     assert min(criterion(np.array([t])) for t in np.linspace(0, 2, 41)) >= fit.criterion - 1e-5
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_logistic_standard_errors_are_those_of_the_exact_curvature(seed: int) -> None:
+    """Few groups, large deviations: where lme4 and we were seen to differ by 0.6 % (0.6160, 0.6197). The reference is
+    Laplace's criterion written out with dense matrices, its Hessian over all parameters extrapolated from two steps."""
+    rng = np.random.default_rng(seed)
+    item, model = (v.ravel() for v in np.meshgrid(np.arange(15), np.arange(6), indexing="ij"))
+    x = np.stack([np.ones(90), item % 2, rng.normal(size=90), model % 2], axis=1)
+    eta = 0.8 + 0.5 * x[:, 1] + rng.normal(0, 1.5, 15)[item] + rng.normal(0, 1.0, 6)[model]
+    y = (rng.random(90) < 1 / (1 + np.exp(-eta))).astype(float)
+    fit = fit_logistic(y, x, list("abcd"), Groups(("item", "model"), (item, model)))
+    z = np.concatenate([np.eye(15)[item], np.eye(6)[model]], axis=1)
+
+    def criterion(parameters: np.ndarray) -> float:
+        scaled, u = z * np.repeat(parameters[:2], [15, 6]), np.zeros(21)
+        for _ in range(9):
+            mu = 1 / (1 + np.exp(-x @ parameters[2:] - scaled @ u))
+            inner = scaled.T @ (scaled * (mu * (1 - mu))[:, None]) + np.eye(21)
+            u = u + np.linalg.solve(inner, scaled.T @ (y - mu) - u)
+        eta = x @ parameters[2:] + scaled @ u
+        return float(2 * (np.logaddexp(0, eta) - y * eta).sum() + u @ u + np.linalg.slogdet(inner)[1])
+
+    start = np.array([*(s.sd for s in fit.spreads), *(c.estimate for c in fit.coefficients)])
+    assert [s.name for s in fit.spreads] == ["item", "model"]
+    best = minimize(criterion, start, method="BFGS", options={"gtol": 1e-7}).x
+    coarse, fine = (curvature(criterion, best, np.full(6, step)) for step in (0.02, 0.01))
+    exact = np.sqrt(np.diag(2 * np.linalg.inv((4 * fine - coarse) / 3)))[2:]
+    assert [c.estimate for c in fit.coefficients] == pytest.approx(best[2:], abs=5e-4 * exact.max())
+    assert [c.se for c in fit.coefficients] == pytest.approx(exact, rel=4e-4)
+    assert fit.criterion == pytest.approx(criterion(best), abs=1e-5)
 
 
 def test_badly_scaled_numbers_change_nothing() -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
+from click.testing import CliRunner
 
-from creperie.statistics import AnalysisExtras, find_analysis_preset, fit_study
+from creperie.cli.stats import stats
+from creperie.core.errors import CreperieError
+from creperie.statistics import AnalysisExtras, find_analysis_preset, fit_study, with_families
+from creperie.statistics.families import stem_of
 
 FILE = Path(__file__).resolve().parents[2] / "research" / "presets.py"
 
@@ -71,3 +77,70 @@ def test_slopes_stay_where_models_differ_in_what_a_factor_does() -> None:
     assert "model:longer" in one.analysis.random
     assert "model:subset" not in one.analysis.random
     assert any("no slopes model:subset: not supported" in note for note in one.notes)
+
+
+# -- families of models ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "stem"),
+    [
+        ("hf:openai/clip-vit-large-patch14", "clip"),
+        ("hf:google/siglip2-base-patch16-224", "siglip"),
+        ("open_clip:ViT-L-14/laion2b_s32b_b82k", "vit"),
+        ("open_clip:convnext_base/laion400m", "convnext"),
+        ("vlm:Qwen/Qwen2.5-VL-7B-Instruct?score=vqa", "qwen"),
+        ("small:out/08-student/model", "student"),
+        ("m01", "m01"),
+        ("", ""),
+    ],
+)
+def test_the_stem_of_a_name(model: str, stem: str) -> None:
+    assert stem_of(model) == stem
+
+
+def families_table(seed: int = 0) -> pa.Table:
+    return PRESETS.null_table(np.random.default_rng(seed), "foils", 12, 1.0, 4)
+
+
+def test_foils_has_a_random_term_with_slopes_for_families() -> None:
+    preset = find_analysis_preset("foils")
+    study = with_families(families_table(), preset.analyses, "", preset.ours)
+    assert {"family:longer", "family:subset", "model:longer"} <= set(study.analyses["all"].random)
+    assert "alder (3); birch (3); cedar (3); dogwood (3)" in study.notes[0]
+    (one,) = fit_study(study.table, study.analyses, AnalysisExtras(lenient=True)).fits
+    assert "family:longer" in one.analysis.random  # four families cannot show that they need it
+
+
+@pytest.mark.parametrize("name", ["construction", "argument-order"])
+def test_the_papers_presets_are_as_published_and_say_so(name: str) -> None:
+    preset = find_analysis_preset(name)
+    study = with_families(families_table(), preset.analyses, "", preset.ours)
+    assert study.analyses == preset.analyses
+    assert "not in this analysis" in study.notes[0]
+    asked = with_families(families_table(), preset.analyses, "auto", preset.ours)
+    assert all("family:grammaticality" in a.random for a in asked.analyses.values())
+
+
+def test_models_without_a_family_change_nothing_and_one_family_is_said() -> None:
+    preset = find_analysis_preset("foils")
+    table = PRESETS.null_table(np.random.default_rng(0), "foils", 5, 1.0)
+    assert with_families(table, preset.analyses, "", preset.ours).notes == ()
+    one = table.set_column(1, "model", pa.array([f"clip-{m}" for m in table.column("model").to_pylist()]))
+    study = with_families(one, preset.analyses, "", preset.ours)
+    assert study.analyses == preset.analyses
+    assert "one family (clip)" in study.notes[0]
+
+
+def test_a_column_names_the_families(tmp_path: Path) -> None:
+    table = PRESETS.null_table(np.random.default_rng(0), "foils", 6, 1.0)
+    maker = ["one" if m in ("m00", "m01", "m02") else "two" for m in table.column("model").to_pylist()]
+    pyarrow.csv.write_csv(table.append_column("maker", pa.array(maker)), tmp_path / "t.csv")
+    call = [str(tmp_path / "t.csv"), "--preset", "foils", "--families", "maker", "--json"]
+    answer = CliRunner().invoke(stats, call)
+    document = json.loads(answer.stdout)
+    assert any("one (3); two (3)" in note for note in document["notes"])
+    assert "one (3); two (3)" in answer.stderr
+    assert "(1 | family:longer)" in document["fits"][0]["analysis"]["formula"]
+    with pytest.raises(CreperieError, match="unknown column 'makers'"):
+        with_families(table, find_analysis_preset("foils").analyses, "makers", True)

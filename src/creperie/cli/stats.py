@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from creperie.cli.options import FILE, options_of, pairs_of
-from creperie.cli.output import CommandResult, answers, bar, p_value, print_table, say, show_notes
-from creperie.core import UsageError
+from creperie.cli.output import CommandResult, answers, bar, echo, p_value, print_table, say, show_notes
+from creperie.core import UsageError, as_flags
 from creperie.statistics import AnalysisOptions, RunsInput
 
 if TYPE_CHECKING:
@@ -49,18 +49,23 @@ def stats(
     creperie stats runs/* --bench BENCH --preset construction --per-model --plot construction.svg
     """
     from creperie.reporting import interactions, save_figure
-    from creperie.statistics import fit_study, write_table
+    from creperie.statistics import find_analysis_preset, fit_study, with_families, write_table
 
     if not (question.preset or question.fixed or table):
         raise UsageError("no analysis given", hint="name a --preset, --fixed effects, or a --table to write")
     analyses, wish = _analyses(question, plot_by, per_model, bool(plot))
     long = _read(runs, source, bool(question.preset))
-    written = write_table(long.table, table) if table else None
-    study = fit_study(long.table, analyses, wish, bar) if analyses else None
+    ours = bool(question.preset) and find_analysis_preset(question.preset).ours
+    ready = with_families(long.table, analyses, question.families, ours)
+    families = [as_flags(note) for note in ready.notes if analyses]
+    for note in families:  # before the fit, which may take minutes
+        echo(f"note: {note}", error=True)
+    written = write_table(ready.table, table) if table else None
+    study = fit_study(ready.table, ready.analyses, wish, bar) if analyses else None
     drawn = save_figure(interactions(study.fits, wish.cells), plot) if study and plot and wish.cells else None
-    document: dict[str, Any] = {"rows": len(long.table), "columns": long.table.column_names}
+    document: dict[str, Any] = {"rows": len(long.table), "columns": ready.table.column_names}
     document |= study.document() if study else {}
-    document["notes"] = list(long.notes)
+    document["notes"] = [*long.notes, *families]
     document |= {"table": str(written) if written else None, "plot": str(drawn) if drawn else None}
 
     def show() -> None:

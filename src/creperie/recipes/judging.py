@@ -166,6 +166,7 @@ def run_stats(job: StageJob) -> dict[str, Any]:
         fit_study,
         load_preference,
         long_table,
+        with_families,
     )
 
     folders = [Path(place) for place in job.inputs]
@@ -183,7 +184,8 @@ def run_stats(job: StageJob) -> dict[str, Any]:
         given = {option: value for option, value in own.items() if value}
         analyses = {label: replace(analysis, **given) for label, analysis in chosen.analyses.items()}
         wish = AnalysisExtras(job.option("per_model"), lenient=True, required=chosen.plot[1], cells=chosen.plot)
-        done = fit_study(long.table, analyses, wish, job.progress)
+        ready = with_families(long.table, analyses, "", chosen.ours)
+        done = fit_study(ready.table, ready.analyses, wish, job.progress)
         write_json(job.out / f"{name}.json", done.document())
         number = FIGURES.get(name)
         if number and any(f.cells for f in done.fits):

@@ -9,6 +9,8 @@ from creperie.statistics.declare import Analysis as Analysis
 from creperie.statistics.declare import Family as Family
 from creperie.statistics.declare import find_analysis_preset as find_analysis_preset
 from creperie.statistics.declare import terms as terms
+from creperie.statistics.families import FamilyStudy as FamilyStudy
+from creperie.statistics.families import with_families as with_families
 from creperie.statistics.items import Answers as Answers
 from creperie.statistics.items import ItemOptions as ItemOptions
 from creperie.statistics.items import ItemStudy as ItemStudy

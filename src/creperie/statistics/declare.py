@@ -115,6 +115,7 @@ class AnalysisPreset:
     what: str
     analyses: Mapping[str, Analysis]
     plot: tuple[str, str]  #: the interaction to draw: the factor on the axis, and the factor of the lines
+    ours: bool = False  #: not a paper's: families of models are in it by default
 
 
 def _first(other: str) -> Analysis:
@@ -135,6 +136,7 @@ PRESETS: Mapping[str, AnalysisPreset] = {
         "Any captions and foils: which is longer, the kind of foil, the model.",
         {"all": Analysis("chosen", terms("longer + subset + model"), _sampled("longer", "subset"))},
         ("longer", "model"),
+        ours=True,
     ),
     "construction": AnalysisPreset(
         "Hit or Be Hit, first test: does the construction matter, and does it change what grammaticality does?",

@@ -36,6 +36,11 @@ class AnalysisOptions:
     random: tuple[str, ...] = option(
         (), "Random intercepts, crossed: image,caption,model.", metavar="NAMES", whole=True
     )
+    families: str = option(
+        "",
+        "Families of models as random effects: auto (by name; the default of foils), none, or a column.",
+        metavar="NAME",
+    )
     outcome: str = option("", "chosen (the default), gap, or a column of a table.")
     family: Family | None = option(None, "linear (as published) is the default.")
     contrasts: tuple[str, ...] = option(
