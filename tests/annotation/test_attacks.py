@@ -178,7 +178,7 @@ def test_rewritten_answers_give_another_digest_and_a_changed_export_is_refused(
     assert done.document["export"] == before["digest"]
     assert done.document["fates"] == {"confirmed": 16}
     write_json(tmp_path / "f.json", {**before, "answers": after["answers"]}, plain=True)
-    with pytest.raises(DataError, match="digest mismatch.*annotate export"):
+    with pytest.raises(DataError, match=r"digest mismatch.*annotate export"):
         read_export(tmp_path / "f.json")
 
 
