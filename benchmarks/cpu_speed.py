@@ -34,23 +34,24 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--smallest", action="store_true", help="a tiny model, one image: only to see that it runs")
     args = parser.parse_args()
+    import gpu_speed
     import torch
-    from gpu_speed import SIZES, made_captions, make_model, shrink
+    from gpu_speed import SIZES, made_captions, make_model
 
     if args.smallest:
-        shrink()
+        gpu_speed.shrink()
         args.images = 1
 
     from creperie.models import load_model
 
     found: dict[str, Any] = {"cpu": cpu_name(), "cores": os.cpu_count(), "torch": torch.__version__, "rows": []}
-    peaks = {name: peak(name, 64 if args.smallest else 2048) for name in ("float32", "bfloat16")}
+    peaks = {name: peak(name, 64 if args.smallest else 2048) for name in gpu_speed.DTYPES}
     found["peak TFLOP/s"] = {name: round(value / 1e12, 3) for name, value in peaks.items()}
     print(found)
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as place:
         folder = make_model(Path(place) / "model", SIZES["ViT-B/32"], made_captions(50 if args.smallest else 2000))
-        for dtype in ("float32", "bfloat16"):
+        for dtype in gpu_speed.DTYPES:
             model: Any = load_model(f"hf:{folder}", device="cpu", dtype=dtype)
             images = [rng.integers(0, 256, (224, 224, 3), dtype=np.uint8) for _ in range(args.images)]
             texts = model.prepare_texts([" ".join(c.split()[:14]) for c in made_captions(8 * args.images)])
