@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -193,13 +193,14 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
         raise UsageError(
             f"{models} runs are too few for an item analysis", hint=f"give runs of at least {FEWEST} models"
         )
-    fit, model = None, cast(ResponseModel, "1pl" if options.response == "1pl" else "2pl")
+    fit = None
+    model: ResponseModel = "1pl" if options.response == "1pl" else "2pl"
     if options.response != "none" and (models >= FEWEST_MODELS or options.response != "auto"):
         fit = fit_responses(answers.right, model, answers.chance[:, None])
     size = round(options.short * len(answers.right))
     short = short_form(answers.right, size) if size and models > FOLDS else None
     gain = picture_gain(answers.right, unseen, answers.chance, model if fit else None) if blind else None
-    return ItemStudy(answers, item_rest(answers.right), gain.fit if gain and gain.fit else fit, short, gain)
+    return ItemStudy(answers, item_rest(answers.right), fit, short, gain)
 
 
 def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | None = None) -> Answers:
