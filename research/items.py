@@ -120,9 +120,10 @@ def seed_table(folder: Path, seeds: int = 2) -> list[str]:
     without = fit_responses(answers.full, floor=chance).flipped
     gain = picture_gain(answers.full, answers.blind, np.full(len(answers.full), chance))
     assert gain.fit is not None
+    together = without + gain.fit.flipped
     for kind, what in (("image", "picture"), ("text", "text"), ("all", "both")):
         own = sound | (answers.kind == kind)
-        row = tuple(area(score[own], ~sound[own]) for score in (without, gain.fit.flipped))
+        row = tuple(area(score[own], ~sound[own]) for score in (without, together))
         lines.append(f"| 333 items with {what} exchanged among 1,000 sound ones: AUC | {row[0]:.3f} | {row[1]:.3f} |")
     losses = []
     for seed in range(seeds):
