@@ -3,17 +3,26 @@
 Abilities are normal, difficulties normal, discriminations log-normal (mean of the logs 0.2, deviation 0.2). Difficulties
 are compared on the scale of the models drawn, whose abilities have mean 0 and deviation 1.
 
-    python research/items.py --draws 25 --write      # the table of docs/results-intervals.md
+With the answers of 21 models to SEED-Bench, with and without picture (CyberAgentAILab/M3IRT, arXiv 2603.02663), it also
+shows what blind twins add: which items need no picture, which pictures were exchanged, and how well held-out answers are
+predicted.
+
+    python research/items.py --draws 12 --write      # the tables of docs/results-intervals.md
+    python research/items.py --draws 0 --responses ../shared/data/outside/responses --write
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from creperie.statistics import fit_responses
+from creperie.metrics import auroc
+from creperie.statistics import fit_responses, picture_gain
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results-intervals.md"
 #: Models, items, chance, deviation of the difficulties, share of reversed labels.
@@ -70,6 +79,71 @@ def table(draws: int) -> list[str]:
     return lines
 
 
+@dataclass(frozen=True, eq=False)
+class SeedAnswers:
+    """Right and wrong answers (items, models) with and without picture; `kind`: sound, or what was exchanged."""
+
+    full: np.ndarray
+    blind: np.ndarray
+    kind: np.ndarray
+
+
+def seed_answers(folder: Path) -> SeedAnswers:
+    parts = []
+    for name in ("seedbench_normal.csv", "seedbench_shuffled.csv"):
+        with (folder / name).open(encoding="utf-8") as file:
+            head, *rows = csv.reader(file)
+        values = np.array([[float(v) for v in row[1:]] for row in rows]).T
+        place = {column: k for k, column in enumerate(head[1:])}
+        items = [column for column in place if not column.startswith("<")]
+        kinds = [found[1] if (found := re.match(r"shuffle_([a-z]+)", item)) else "sound" for item in items]
+        parts.append([values[[place[prefix + i] for i in items]] for prefix in ("", "<no_image>")] + [np.array(kinds)])
+    return SeedAnswers(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def area(scores: np.ndarray, positive: np.ndarray) -> float:
+    return float(auroc(scores, positive).value)
+
+
+def seed_table(folder: Path, seeds: int = 2) -> list[str]:
+    """Return what blind twins add, beside the plain model."""
+    answers = seed_answers(folder)
+    chance = 0.25
+    lines = ["| | plain model | with blind twins |", "|---|---|---|"]
+    sound = answers.kind == "sound"
+    full, blind = answers.full[sound], answers.blind[sound]
+    half = picture_gain(full[:, ::2], blind[:, ::2], np.full(len(full), chance))
+    needless = blind[:, 1::2].mean(axis=1) >= (1 + chance) / 2
+    plain = fit_responses(full[:, ::2], floor=chance).expected.mean(axis=1)
+    row = (area(plain, needless), area(half.text.mean(axis=1), needless))
+    lines.append(f"| items that ten other models know without the picture: AUC | {row[0]:.3f} | {row[1]:.3f} |")
+    without = fit_responses(answers.full, floor=chance).flipped
+    gain = picture_gain(answers.full, answers.blind, np.full(len(answers.full), chance))
+    assert gain.fit is not None
+    together = without + gain.fit.flipped
+    for kind, what in (("image", "picture"), ("text", "text"), ("all", "both")):
+        own = sound | (answers.kind == kind)
+        row = tuple(area(score[own], ~sound[own]) for score in (without, together))
+        lines.append(f"| 333 items with {what} exchanged among 1,000 sound ones: AUC | {row[0]:.3f} | {row[1]:.3f} |")
+    losses = []
+    for seed in range(seeds):
+        hidden = np.random.default_rng(seed).random(full.shape) < 0.1
+        known = np.where(hidden, np.nan, full)
+        twin = picture_gain(known, blind, np.full(len(full), chance)).fit
+        assert twin is not None
+        losses.append([log_loss(fit.expected, full, hidden) for fit in (fit_responses(known, floor=chance), twin)])
+    row = tuple(np.mean(losses, axis=0))
+    lines.append(f"| a tenth of the answers held out, {seeds} times: log loss | {row[0]:.4f} | {row[1]:.4f} |")
+    counts = {kind: int((half.solved_by == kind).sum()) for kind in ("text", "picture", "neither")}
+    print(counts)
+    return lines
+
+
+def log_loss(expected: np.ndarray, right: np.ndarray, hidden: np.ndarray) -> float:
+    p = np.clip(expected, 1e-3, 1 - 1e-3)
+    return float(-(right * np.log(p) + (1 - right) * np.log(1 - p))[hidden].mean())
+
+
 def write(name: str, lines: list[str]) -> None:
     """Replace what stands between the marks of this name on the page of results."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
@@ -82,7 +156,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--draws", type=int, default=25, help="data sets per row")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results-intervals.md")
+    parser.add_argument("--responses", type=Path, help="the folder of answers to SEED-Bench")
     chosen = parser.parse_args()
+    if chosen.responses:
+        lines = ["By `python research/items.py --draws 0 --responses FOLDER --write`:", "", *seed_table(chosen.responses)]
+        print("\n".join(lines))
+        if chosen.write:
+            write("sight", lines)
+    if not chosen.draws:
+        return
     lines = [f"By `python research/items.py --draws {chosen.draws} --write`:", "", *table(chosen.draws)]
     if chosen.write:
         write("items", lines)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +17,24 @@ from click.testing import CliRunner
 import creperie as cr
 from creperie.cli.items import items as items_command
 from creperie.scoring import Run
-from creperie.statistics import fit_responses
+from creperie.statistics import fit_responses, picture_gain
 from creperie.statistics.items import item_rest, short_form
 
 MODELS, ITEMS = 40, 500
+
+
+def research(name: str) -> Any:
+    """A script of research/, which reads the data and makes the figures of the docs."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).resolve().parents[2] / "research" / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+ITEMS_SCRIPT = research("items")
 
 
 def simulated(
@@ -180,3 +197,76 @@ def test_a_study_of_runs(make_run: Callable[..., Run], tmp_path: Path) -> None:
     document = json.loads(answer.output)
     assert sum(document["kinds"].values()) == len(document["items"]) == 120
     assert (tmp_path / "items.csv").read_text().count("\n") == 121
+
+
+# -- what the picture adds ---------------------------------------------------------------------------------------------
+
+
+def seen_and_blind(seed: int, models: int = 16, items: int = 150) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Answers with and without the picture, and what each item is solved by: text, picture, or neither."""
+    rng = np.random.default_rng(seed)
+    kind = np.repeat(["text", "picture", "neither"], items // 3)
+    theta = rng.normal(size=models)
+    text = np.where(kind == "text", 0.95, 0.5)[:, None] + np.zeros(models)
+    seen = np.where(kind == "picture", 2.0, -4.0)[:, None] + 0.5 * theta
+    share = text + (1 - text) / (1 + np.exp(-seen))
+    right, blind = ((rng.random(p.shape) < p).astype(float) for p in (share, text))
+    return right, blind, kind
+
+
+def test_items_are_separated_into_those_of_text_and_those_that_need_the_picture() -> None:
+    right, blind, kind = seen_and_blind(1)
+    gain = picture_gain(right, blind, np.full(len(right), 0.5))
+    assert (gain.solved_by == kind).mean() > 0.85
+    assert gain.text[kind == "text"].mean() == pytest.approx(0.95, abs=0.06)  # shrunk to the mean of all items
+    assert gain.picture[kind == "picture"].mean() == pytest.approx(0.38, abs=0.06)
+    assert abs(gain.picture[kind != "picture"].mean()) < 0.05
+    few = picture_gain(right[:, :4], blind[:, :4], np.full(len(right), 0.5))
+    assert few.fit is None
+    assert few.picture.mean() == pytest.approx((right - blind)[:, :4].mean())
+
+
+def test_blind_twins_among_the_runs_are_found(make_run: Callable[..., Run], tmp_path: Path) -> None:
+    runs = [make_run(f"fake:{k}", lead=0.5 * k, seed=k) for k in range(9)]
+    twins = [make_run(f"fake:{k}", lead=0.2, seed=50 + k) for k in range(9)]
+    for run in twins:
+        run.document["benchmark"]["name"] += "~noise"
+        run.document["name"] += "~noise"
+    study = cr.difficulty([*runs, *twins])
+    assert study.answers.models == [run.model for run in runs]
+    assert study.gain is not None
+    assert study.gain.picture[:, 8].mean() > 0.3 > study.gain.picture[:, 0].mean()
+    assert {"text", "picture", "solved_by"} <= set(study.frame().column_names)
+    plain = cr.difficulty(runs)
+    assert plain.gain is None
+    with pytest.raises(cr.CreperieError, match="none of fake:8"):
+        cr.difficulty([*runs, *twins[:8]])
+    folders = [str(run.save(tmp_path).path) for run in [*runs, *twins]]
+    answer = CliRunner().invoke(items_command, folders)
+    assert "known to at least half of the models" in answer.output
+    assert "the picture adds" in answer.output
+
+
+RESPONSES = Path(__file__).resolve().parents[3] / "shared" / "data" / "outside" / "responses"
+
+
+@pytest.mark.skipif(not RESPONSES.is_dir(), reason="../shared/data/outside/responses is not here")
+def test_real_answers_of_21_models_with_and_without_the_picture() -> None:
+    """M3IRT's SEED-Bench answers (arXiv 2603.02663), 250 items and 125 whose picture was exchanged: what text alone
+    gives is recovered for models that had no part in it, and exchanged pictures are found at least as well as without
+    the blind answers."""
+    answers = ITEMS_SCRIPT.seed_answers(RESPONSES)
+    rng = np.random.default_rng(0)
+    sound = rng.permutation(np.flatnonzero(answers.kind == "sound"))[:250]
+    exchanged = rng.permutation(np.flatnonzero(answers.kind == "image"))[:125]
+    own = np.concatenate([sound, exchanged])
+    full, blind = answers.full[own], answers.blind[own]
+    spoiled = np.arange(len(own)) >= 250
+    first = picture_gain(full[:, ::2], blind[:, ::2], np.full(len(own), 0.25))
+    no_picture_needed = blind[:, 1::2].mean(axis=1) >= 0.625
+    assert ITEMS_SCRIPT.area(first.text.mean(axis=1), no_picture_needed) > 0.85
+    gain = picture_gain(full, blind, np.full(len(own), 0.25))
+    assert gain.fit is not None
+    plain = fit_responses(full, floor=0.25)
+    assert ITEMS_SCRIPT.area(gain.fit.flipped, spoiled) > ITEMS_SCRIPT.area(plain.flipped, spoiled) - 0.01
+    assert ITEMS_SCRIPT.area(gain.fit.flipped, spoiled) > 0.75

@@ -112,6 +112,14 @@ def test_foils_has_a_random_term_with_slopes_for_families() -> None:
     assert "family:longer" in one.analysis.random  # four families cannot show that they need it
 
 
+@pytest.mark.slow
+def test_families_do_not_make_false_effects() -> None:
+    """Twelve models in four families: 10.6 % of the effects of 40 tables were false without families, 5.0 % with."""
+    p = [p for seed in range(12) for p in PRESETS.p_values(("foils", 12, 1.0, seed, 4, ""))]
+    assert len(p) >= 40
+    assert np.mean(np.array(p) < 0.05) <= 0.09
+
+
 @pytest.mark.parametrize("name", ["construction", "argument-order"])
 def test_the_papers_presets_are_as_published_and_say_so(name: str) -> None:
     preset = find_analysis_preset(name)

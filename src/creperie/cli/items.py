@@ -34,9 +34,11 @@ def items(
 
     A model that does not know the answer is taken to guess: right by the task's chance. At an item's difficulty half of
     the models know the answer. A suspicious item is one that models get wrong more often than guesses would, above all
-    the better models: its label is wrong, or right and misleading. The short form ranks models as the whole benchmark
-    does, with an error measured on models that had no part in choosing it. Exit code 3 when the item response model did
-    not converge.
+    the better models: its label is wrong, or right and misleading. If every run has a blind twin among the runs (`score
+    --image noise`), items are separated into those that models know by text and those that need the picture.
+
+    The short form ranks models as the whole benchmark does, with an error measured on models that had no part in
+    choosing it. Exit code 3 when the item response model did not converge.
     """
     from creperie.reporting import item_map, runs_in, save_figure
 
@@ -54,8 +56,15 @@ def _show(study: ItemStudy, document: dict[str, Any], top: int) -> None:
     show_notes(document["notes"])
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in document["kinds"].items())
     say("{}", f"{document['benchmark']} by {document['task']}, {len(document['models'])} models: {kinds}")
+    if document["solved_by"]:
+        solved = ", ".join(f"{n:,} by {kind}" for kind, n in document["solved_by"].items())
+        say("{}", f"known to at least half of the models: {solved}")
+        heads = ["model", "right", "without the picture", "the picture adds"]
+        cells = [[m["model"], *(percent(m[c]) for c in ("right", "text", "picture"))] for m in document["models"]]
+        print_table(heads, cells, right=heads[1:])
     rows = [row for row in document["items"] if row["kind"] == "suspicious"][:top]
-    columns = [c for c in ("difficulty", "discrimination", "rest", "suspicion") if c in study.frame().column_names]
+    shown = ("difficulty", "discrimination", "rest", "text", "picture", "suspicion")
+    columns = [c for c in shown if c in study.frame().column_names]
     cells = [
         [row["subset"], row["id"], percent(row["right"]), *("" if row[c] is None else f"{row[c]:.2f}" for c in columns)]
         for row in rows

@@ -31,6 +31,8 @@ from creperie.statistics.rankings import RobustOptions as RobustOptions
 from creperie.statistics.rankings import robustness as robustness
 from creperie.statistics.response import ResponseFit as ResponseFit
 from creperie.statistics.response import fit_responses as fit_responses
+from creperie.statistics.sight import PictureGain as PictureGain
+from creperie.statistics.sight import picture_gain as picture_gain
 from creperie.statistics.table import LongTable as LongTable
 from creperie.statistics.table import TableReading as TableReading
 from creperie.statistics.table import bench_of as bench_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +14,8 @@ import pyarrow as pa
 from creperie.core import Framed, UsageError, html_table, option, with_options
 from creperie.metrics import VOID, MetricSettings, PairAgreement, chances, pair_agreements, task
 from creperie.scoring import Run, load_run
-from creperie.statistics.response import FEWEST_MODELS, WRONG_LABELS, ResponseFit, fit_responses
+from creperie.statistics.response import FEWEST_MODELS, WRONG_LABELS, ResponseFit, ResponseModel, fit_responses
+from creperie.statistics.sight import PictureGain, by_model, picture_gain, split_twins
 from creperie.statistics.table import item_keys
 
 #: What a suspicious item is.
@@ -22,6 +23,7 @@ SUSPICIOUS = (
     "suspicious: models choose another answer more often than guesses would, above all the better models. The label "
     "may be wrong, or right and misleading to all models alike: answers alone cannot tell which. Read the item."
 )
+SOLVED = ("text", "picture", "neither")
 #: Minimum number of models for an item–rest correlation.
 FEWEST = 3
 #: Cross-validation folds of models to evaluate a short form.
@@ -56,6 +58,13 @@ class Answers:
     def models(self) -> list[str]:
         return list(self.outcomes)
 
+    def split(self, models: Sequence[str]) -> tuple[Answers, np.ndarray]:
+        """Return the answers of the first runs, which are of these models, and the matrix of the others."""
+        n = len(models)
+        labels = models if len(set(models)) == n else self.models[:n]
+        outcomes = dict(zip(labels, self.outcomes.values()))
+        return replace(self, right=self.right[:, :n], outcomes=outcomes), self.right[:, n:]
+
 
 @dataclass(frozen=True, eq=False)
 class ShortForm:
@@ -79,12 +88,15 @@ class ShortForm:
 
 @dataclass(frozen=True, eq=False)
 class ItemStudy(Framed):
-    """The results of an item analysis. `fit` is None if there are too few runs for an item response model."""
+    """The results of an item analysis. `fit` is None if there are too few runs for an item response model, `gain` if
+    there are no blind twins of the runs.
+    """
 
     answers: Answers
     rest: np.ndarray
     fit: ResponseFit | None
     short: ShortForm | None
+    gain: PictureGain | None = None
 
     @cached_property
     def suspicion(self) -> np.ndarray:
@@ -116,6 +128,9 @@ class ItemStudy(Framed):
         if self.fit is not None:
             for name in ("difficulty", "difficulty_se", "discrimination", "discrimination_se"):
                 columns[name] = getattr(self.fit, name)
+        if self.gain is not None:
+            columns |= {"text": self.gain.text.mean(axis=1), "picture": self.gain.picture.mean(axis=1)}
+            columns["solved_by"] = pa.array(self.gain.solved_by.tolist())
         columns |= {"suspicion": self.suspicion, "kind": pa.array(self.kinds.tolist())}
         if self.short is not None:
             columns["short"] = np.isin(np.arange(len(right)), self.short.items)
@@ -128,6 +143,8 @@ class ItemStudy(Framed):
         rows: list[dict[str, Any]] = [{"model": m, "right": float(s)} for m, s in zip(self.answers.models, shares)]
         for k, row in enumerate(rows if self.fit is not None else ()):
             row |= {"ability": float(self.fit.ability[k]), "se": float(self.fit.ability_se[k])}  # type: ignore[union-attr]
+        for k, row in enumerate(rows if self.gain is not None else ()):
+            row |= by_model(self.gain, k)  # type: ignore[arg-type]
         return sorted(rows, key=lambda row: -row["right"])
 
     def document(self) -> dict[str, Any]:
@@ -137,6 +154,7 @@ class ItemStudy(Framed):
             "benchmark": self.answers.first.benchmark,
             "task": self.answers.task,
             "kinds": dict(zip(kinds.tolist(), counts.tolist())),
+            "solved_by": None if self.gain is None else {k: int((self.gain.solved_by == k).sum()) for k in SOLVED},
             "converged": None if self.fit is None else self.fit.converged,
             "models": self.abilities(),
             "agreement": [asdict(pair) for pair in self.agreement],
@@ -164,20 +182,25 @@ def difficulty(runs: Sequence[Run | str | Path], *, options: ItemOptions, settin
     With eight models or more, item response theory gives every item a difficulty (the ability at which half of the
     models know the answer; the others guess) and a discrimination, and flags items that models get wrong more often
     than guesses would. The item–rest correlation (of being right on an item with accuracy on the other items) is
-    always given.
+    always given. If every run has a blind twin among the runs (`score --image noise`), the study says what the picture
+    adds to each item and model.
     """
-    answers = answers_of([r if isinstance(r, Run) else load_run(r) for r in runs], options.task, settings)
+    seeing, blind = split_twins([r if isinstance(r, Run) else load_run(r) for r in runs])
+    answers = answers_of([*seeing, *blind], options.task, settings)
+    answers, unseen = answers.split([run.model for run in seeing])
     models = answers.right.shape[1]
     if models < FEWEST:
         raise UsageError(
             f"{models} runs are too few for an item analysis", hint=f"give runs of at least {FEWEST} models"
         )
     fit = None
+    model: ResponseModel = "1pl" if options.response == "1pl" else "2pl"
     if options.response != "none" and (models >= FEWEST_MODELS or options.response != "auto"):
-        fit = fit_responses(answers.right, "1pl" if options.response == "1pl" else "2pl", answers.chance[:, None])
+        fit = fit_responses(answers.right, model, answers.chance[:, None])
     size = round(options.short * len(answers.right))
     short = short_form(answers.right, size) if size and models > FOLDS else None
-    return ItemStudy(answers, item_rest(answers.right), fit, short)
+    gain = picture_gain(answers.right, unseen, answers.chance, model if fit else None) if blind else None
+    return ItemStudy(answers, item_rest(answers.right), fit, short, gain)
 
 
 def answers_of(runs: Sequence[Run], name: str = "", settings: MetricSettings | None = None) -> Answers:
