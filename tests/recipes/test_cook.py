@@ -481,6 +481,7 @@ def test_the_paper_profile_with_a_model_behind_a_server(tmp_path: Path, validato
         **{f"{name}.skip": True for name in ("score-generative", "score-asked", "score-blind", "table", "figures")},
         **{f"{name}.skip": True for name in ("four", "eight", "score-four", "score-eight", "score-gaussian")},
         **{f"{name}.skip": True for name in ("tune", "tune-xlm", "tune-flava")},
+        **{f"{name}.skip": True for name in ("score-sugarcrepe", "score-sugarcrepe-gaussian")},
     }
     recipe = read_recipe(find_recipe("sugarcrepe-pp"), "paper", changes)
     served = {s.name: s for s in cook(recipe, tmp_path / "out")}
