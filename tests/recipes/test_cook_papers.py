@@ -21,7 +21,7 @@ from creperie.lang import linkgrammar
 from creperie.lang.parser import default_parser
 from creperie.lang.wordnet import open_wordnet
 from creperie.models import TextScorer, load_model
-from creperie.recipes import verify_runs
+from creperie.recipes import directions, verify_runs
 from creperie.recipes.kitchen import StageResult
 from creperie.recipes.kitchen import run_stages as cook
 from creperie.recipes.recipe import find_recipe, read_recipe
@@ -192,6 +192,28 @@ def test_sade(tmp_path: Path, makers: None) -> None:
     assert not {c for item in plain for c in item.captions} & {c for item in enriched for c in item.captions}
     rated = [row for row in table(served["table"], "sade/1") if "scripted" in row["model"]]
     assert len(rated) == 2  # before and after, in one study
+
+
+#: recipe → the stages of its small profile that its directions need, without those of models trained here
+DIRECTED = {
+    "sade": "captions crepe vl-checklist aro biased refine twice shuffles",
+    "visla": "captions mined spatial generic validate-generic make validate people score-text table",
+    "hit-or-be-hit": "captions grammaticality",
+}
+
+
+@needs_minilm
+@pytest.mark.parametrize("name", DIRECTED)
+def test_directions_on_the_page_are_those_of_the_run(name: str, tmp_path: Path, makers: None) -> None:
+    """docs/papers.md is written by `creperie cook status`: a run says word for word what its rows there say."""
+    page = (Path(__file__).parents[2] / "docs" / "papers.md").read_text(encoding="utf-8").splitlines()
+    recipe = read_recipe(find_recipe(name), "small")
+    idle = {f"{s.name}.skip": True for s in recipe.stages if s.name not in DIRECTED[name].split()}
+    cook(read_recipe(find_recipe(name), "small", idle), tmp_path / name)
+    found = directions(tmp_path / name)
+    assert found
+    for c in found:
+        assert f"|{name}, small|{c.claim}|{c.who}|{c.numbers}|{c.holds}|" in page
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from creperie.bench import load
 from creperie.core import CreperieError
 from creperie.recipes import paper_status, read_recipe, status_page
 from creperie.recipes.kitchen import run_stages
+from creperie.reporting import published_tables
 from creperie.reporting.gather import model_tail
 
 CHAIN = """
@@ -88,3 +90,19 @@ def test_without_answers_a_study_waits(tmp_path: Path) -> None:
         run_stages(read_recipe(tmp_path / "r.yaml"), tmp_path / "out")
     assert "creperie annotate serve" in str(caught.value)
     assert (tmp_path / "out" / "people.db").is_file()
+
+
+def test_readme_and_pages_say_what_the_ledger_counts() -> None:
+    """Results, and what was computed by what: in the same words and numbers wherever they stand."""
+    root = Path(__file__).parents[2]
+    page, readme, about = (
+        " ".join((root / name).read_text(encoding="utf-8").split())
+        for name in ("docs/papers.md", "README.md", "docs/about.md")
+    )
+    printed = sum(len(table.results) for table in published_tables())
+    assert f"The tables print {printed:,} results." in page
+    counted = re.search(r"(\d+) of these were computed from what the authors released: (.*?)\. To agree", page)
+    assert counted
+    for text in (readme, about):
+        assert f"{printed:,} results" in text
+        assert counted[2] in text
