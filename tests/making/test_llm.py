@@ -82,9 +82,9 @@ def test_additions_keep_their_length(chat: Any) -> None:
 
 def test_a_swap_that_is_true_as_well_is_rejected_and_foils_carry_their_evidence(chat: Any) -> None:
     pytest.importorskip("spacy")
-    made = made_by("llm:swap-object", chat.uri, "A dog faces a cat.", "A dog chases a cat.")
+    made = made_by("llm:swap-object", chat.uri, "A dog meets a cat.", "A dog chases a cat.")
     assert [(text, why.partition(":")[0]) for _, text, why in outcome_rows(made)] == [
-        ("A cat faces a dog.", "true as well"),
+        ("A cat meets a dog.", "true as well"),
         ("A cat chases a dog.", ""),
     ]
     assert [item.tags["evidence"] for item in made.items] == ["likely"]

@@ -93,7 +93,7 @@ def test_validate_by_the_truth_layer(tmp_path: Path) -> None:
         ("1", "negative-equivalent"),
         ("3", "not-equivalent"),
     ]
-    assert "holds both ways" in document["findings"][0]["message"]
+    assert "it holds both ways: hugs" in document["findings"][0]["message"]
 
 
 def test_validate_by_entailment(tmp_path: Path) -> None:

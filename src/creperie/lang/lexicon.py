@@ -163,3 +163,17 @@ def numbered(noun: str, tag: str) -> str:
     """Return a noun in the number of a Penn tag (NNS: plural); only the last word of a compound is inflected."""
     head, _, last = noun.rpartition(" ")
     return f"{head} {inflected(last, tag)}".strip() if tag == "NNS" else noun
+
+
+@cache
+def is_reciprocal(verb: str, preposition: str = "") -> bool:
+    """Return whether what the first does to the second, the second does to the first: `hug`, `talk to`."""
+    return verb in facts()["reciprocal"].get(preposition, ())
+
+
+@cache
+def is_worn(noun: str) -> bool:
+    """Return whether a noun, in one of its first senses, names something to wear: also `jersey`, a cow and a shirt."""
+    net = open_wordnet()
+    above = {w for sense in net.senses(noun, "n")[:4] for s in net.above(sense) for w in s.words}
+    return kind_of(noun) == "clothing" or not above.isdisjoint(("clothing", "garment", "footwear", "headdress"))

@@ -75,7 +75,7 @@ def read_verbs_again(doc: Any, parser: str = "") -> Any:
     pipeline = load_parser(parser)
     again = pipeline(Doc(pipeline.vocab, words=past, spaces=spaces))
     changed = {t.i for t in misread if again[t.i].tag_ in ("VBD", "VBN")}
-    tags = ["VBZ" if t.i in changed else t.tag_ for t in again]
+    tags = [("VBP" if doc[t.i].tag_ == "NN" else "VBZ") if t.i in changed else t.tag_ for t in again]
     if not changed:
         return doc
     return Doc(
@@ -90,6 +90,8 @@ def read_verbs_again(doc: Any, parser: str = "") -> Any:
 
 def _is_misread_verb(token: Any) -> bool:
     """Return whether a token after a singular noun, tagged as a plural noun or odd verb, is probably the main verb."""
+    if token.i and token.nbor(-1).tag_ == "NNS" and token.nbor(-1).dep_ == "compound" and token.tag_ in ("NN", "NNS"):
+        return knows_verb(lemma(token.text, "VBZ"))  # `Two dogs bark`, `A boxer in gloves boxes`
     odd = token.tag_ == "NNS" or (token.tag_ == "VBZ" and token.dep_ in ("pobj", "compound", "appos", "dobj"))
     odd = odd or (token.tag_ == "VBZ" and token.i > 0 and token.nbor(-1).dep_ == "compound")
     if not odd or not token.i or token.nbor(-1).tag_ not in ("NN", "NNP"):
@@ -99,4 +101,7 @@ def _is_misread_verb(token: Any) -> bool:
         start -= 1
     base = lemma(token.text, "VBZ")
     single = token.doc[start].lower_ in ("a", "an", "another", "one")
+    single = single or (
+        token.doc[start].lower_ == "the" and not any(t.tag_[:2] == "VB" for t in token.sent if t.dep_ == "ROOT")
+    )
     return single and knows_verb(base) and token.lower_ == inflected(base, "VBZ")

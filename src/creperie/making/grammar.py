@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.bench import Item, Tag, choice
-from creperie.lang import facts, kind_of, lemma, open_wordnet, parse
+from creperie.lang import is_reciprocal, kind_of, lemma, open_wordnet, parse
 from creperie.making.candidate import Candidate, Proposal, Role
 from creperie.making.complements import TwoComplements, find_contact, find_giving, said_first, said_second
 from creperie.making.corpus import WordCounts, corpus_of
@@ -108,7 +108,7 @@ def _is_reversible(event: GrammarEvent) -> bool:
         return False
     if isinstance(event, TwoComplements):
         return {kind_of(word) for word in both} == {"person"}
-    return event.verb not in facts()["verbs"] and turns(event.verb, *both)
+    return not is_reciprocal(event.verb) and turns(event.verb, *both)
 
 
 ALTERNATIONS = {

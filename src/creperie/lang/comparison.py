@@ -1,0 +1,473 @@
+"""Comparison of two readings: which things are the same, what the second says more, and what excludes what.
+
+Things of the second reading are aligned with things of the first by their names, attributes and roles. Of all
+alignments the best is kept: one in which everything that the second says holds, or else the one with the fewest
+differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from creperie.lang.alignment import alignments
+from creperie.lang.lexicon import dimension_of, facts, in_one_group, is_reciprocal, kind_of
+from creperie.lang.likeness import (
+    Likeness,
+    attribute_likeness,
+    forms,
+    is_place,
+    is_right,
+    may_be_done_as,
+    noun_likeness,
+    place_likeness,
+    verb_likeness,
+)
+from creperie.lang.relations import relations
+from creperie.lang.scene import MANY, Entity, Fact, Reading
+
+#: Maximum number of alignments that are compared.
+MOST_ALIGNMENTS = 120
+#: Events from which a relation follows.
+_IMPLIED = {"have": ("wear", "hold", "carry", "with"), "with": ("have", "hold", "carry"), "wear": ("dress",)}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that the second reading says and the first does not."""
+
+    why: str
+    edit: str  #: the words of both
+    new: tuple[str, ...]  #: words of the second
+    kind: str
+    is_open: bool = False  #: both may hold
+
+
+@dataclass
+class Comparison:
+    """Two readings under one alignment (thing of the second → thing of the first)."""
+
+    own: Reading
+    other: Reading
+    aligned: Mapping[int, int]
+    score: float = 0.0
+    missing: list[Difference] = field(default_factory=list)
+    clashes: list[Difference] = field(default_factory=list)
+    used: set[int] = field(default_factory=set)  #: facts of the first reading that support the second
+    notes: list[str] = field(default_factory=list)  #: what is said in other words
+
+    def __post_init__(self) -> None:
+        self._reversed = {own: other for other, own in self.aligned.items()}
+        for number, thing in self.other.entities.items():
+            self._compare_thing(number, thing)
+        for fact in self.other.facts:
+            if fact.denied < 0:
+                self._compare_fact(fact)
+        self._compare_denials()
+        for one, two in self.other.order:
+            if (two, one) in self.own.order:
+                self.clashes.append(Difference("the other way round in time", f"{one}, {two}", (one,), "order"))
+        read = {f.denied for f in self.other.facts} | {f.denied for f in self.own.facts if not self.other.denied}
+        nobody = any(e.quantity == "no" for r in (self.own, self.other) for e in r.entities.values())
+        for opener, denied in self.other.denied.items():
+            if opener not in read and not nobody:
+                self.missing.append(Difference("a denial that is not read", " ".join(sorted(denied)), (), "unread"))
+        unread = set(self.own.unread)
+        for word in self.other.unread:
+            if word not in unread:
+                self.missing.append(Difference("not read", word, (word,), "unread"))
+
+    @property
+    def shared(self) -> bool:
+        return bool(self.aligned)
+
+    @property
+    def left(self) -> str:
+        """The first words of the first reading that were not needed; empty if there are none."""
+        facts = [f.words for k, f in enumerate(self.own.facts) if k not in self.used and f.denied < 0]
+        things = [thing.words for k, thing in self.own.entities.items() if k not in self._reversed]
+        more = (self.own.entities[o].attributes - self.other.entities[t].attributes for t, o in self.aligned.items())
+        return next(iter([*facts, *things, *(a for some in more for a in sorted(some))]), "")
+
+    @property
+    def cost(self) -> float:
+        return len(self.missing) + sum(-2 if c.kind == "denial" else 1 for c in self.clashes)
+
+    def contradiction(self) -> Difference | None:
+        """Return the difference for which both cannot hold of one picture, if there is one."""
+        sure = [c for c in self.clashes if c.kind in ("denial", "roles", "order")]
+        if sure:
+            return sure[0]
+        if not self.clashes or [m for m in self.missing if not m.is_open]:
+            return None
+        kinds = {c.kind for c in self.clashes}
+        if len(self.clashes) == 1 or kinds <= {"attribute", "count"} or self._exchanges():
+            return self.clashes[0]
+        return None
+
+    def _exchanges(self) -> bool:
+        """Return whether the names that differ are the same in both, at other places."""
+        pairs = [(self.own.entities[o].head, self.other.entities[t].head) for t, o in self.aligned.items()]
+        apart = [pair for pair in pairs if noun_likeness(*pair) == "apart"]
+        return sorted(a for a, _ in apart) == sorted(b for _, b in apart)
+
+    # -- things
+
+    def _compare_thing(self, number: int, new: Entity) -> None:
+        if new.denied or new.quantity == "no" or not self._is_stated(number):
+            return
+        if number not in self.aligned:
+            self._unmatched(new)
+            return
+        old = self.own.entities[self.aligned[number]]
+        if old.quantity == "no" or old.denied:
+            self.missing.append(
+                Difference("the caption does not say that there is one", new.words, (new.head,), "thing")
+            )
+        likeness = _likeness(old, new)
+        edit = f"{old.words} → {new.words}"
+        if old.head != new.head and is_right(likeness):
+            self.notes.append(f"one is a kind of the other: {edit}")
+        if likeness == "apart" and "all" in (old.quantity, new.quantity):
+            self.missing.append(Difference("said of all: both may hold", edit, (new.head,), "name", True))
+        elif likeness == "apart":
+            self.clashes.append(Difference("two things that exclude each other", edit, (new.head,), "thing"))
+        elif not is_right(likeness):
+            what = "it says more" if likeness == "below" else "both may be said of one thing"
+            self.missing.append(Difference(what, edit, (new.head,), "name", likeness != "unknown"))
+        self._compare_attributes(old, new)
+        self._compare_counts(old, new, edit)
+
+    def _is_stated(self, number: int) -> bool:
+        """Return whether the second reading says something of a thing that it does not deny."""
+        own = [f.denied for f in self.other.facts if number in {i for _, i in f.roles}]
+        return not own or min(own) < 0
+
+    def _unmatched(self, new: Entity) -> None:
+        """Add a thing that the first reading does not have; it is open if nothing there can be meant by it."""
+        free = [e for i, e in self.own.entities.items() if i not in self._reversed and not e.denied]
+        known = bool(kind_of(new.head))
+        alone = all(noun_likeness(e.head, new.head) in ("apart",) or kind_of(e.head) != kind_of(new.head) for e in free)
+        self.missing.append(Difference("it says more", new.words, (new.head,), "thing", (known and alone) or not free))
+
+    def _compare_attributes(self, old: Entity, new: Entity) -> None:
+        names = old.attributes | {old.head}
+        for attribute in sorted(new.attributes - names):
+            if any(is_right(noun_likeness(a, attribute)) for a in names if " " not in a and not dimension_of(a)):
+                continue
+            known = {a: attribute_likeness(a, attribute) for a in sorted(old.attributes)}
+            if "same" in known.values():
+                continue
+            elsewhere = any(attribute in e.attributes for e in self.own.entities.values())
+            apart = next(
+                (a for a, of in known.items() if of == "apart" or (elsewhere and _are_opposites(a, attribute))), None
+            )
+            if apart and not self._has_both(old, apart, attribute):
+                edit = f"{apart} {old.head} → {attribute} {new.head}"
+                why = "two attributes that exclude each other"
+                self.clashes.append(Difference(why, edit, (attribute,), "attribute"))
+            else:
+                edit = f"{attribute} {new.head}"
+                is_open = "unknown" not in known.values() or not known
+                self.missing.append(Difference("it says more", edit, (attribute,), "attribute", is_open))
+
+    def _has_both(self, old: Entity, apart: str, attribute: str) -> bool:
+        return len([a for a in old.attributes if dimension_of(a) == dimension_of(apart) != ""]) > 1
+
+    def _compare_counts(self, old: Entity, new: Entity, edit: str) -> None:
+        a, b = old.count, new.count
+        peers = [e for e in self.own.entities.values() if is_right(_likeness(e, new)) and not e.denied]
+        if len(peers) > 1 and (b or 0) > 1 and a != b:
+            if sum(e.count or 0 for e in peers) != b:
+                self.missing.append(Difference("the counts may agree", edit, (), "count", True))
+            return
+        if new.quantity == "all" and old.quantity != "all":
+            self.missing.append(Difference("it says it of all", edit, ("all",), "count", True))
+        if "inexact" in (old.quantity, new.quantity):
+            if a != b or old.words != new.words:
+                why = "a limit or an estimate: both counts may hold"
+                self.missing.append(Difference(why, edit, (), "count", True))
+        elif new.quantity in ("few", "several") and old.quantity != new.quantity:
+            why = "the counts may agree" if old.quantity != "several" else "fewer or more"
+            self.missing.append(Difference(why, edit, (), "count", True))
+        elif old.quantity == "several" and b == 1 and new.quantity == "exactly":
+            self.clashes.append(Difference("another count", edit, (), "count"))
+        elif a is None or b is None or a == b or (b == MANY and a > 1) or (a == MANY and b == 1):
+            return
+        elif MANY in (a, b):
+            self.missing.append(Difference("the counts may agree", edit, (), "count", 1 not in (a, b)))
+        else:
+            self.clashes.append(Difference("another count", edit, (), "count"))
+
+    # -- facts
+
+    def _compare_fact(self, fact: Fact) -> None:
+        reasons: list[Difference] = []
+        for k, own in enumerate(self.own.facts):
+            if own.denied >= 0:
+                continue
+            likeness = self._fact_likeness(own, fact)
+            if likeness is not None and is_right(likeness) and fact.manner <= own.manner:
+                self.used.add(k)
+                self._note(own, fact)
+                return
+            edit = f"{own.words} → {fact.words}"
+            apart = [(a, b) for a in own.manner for b in fact.manner if attribute_likeness(a, b) == "apart"]
+            if apart and likeness is not None and is_right(likeness):
+                reasons.append(
+                    Difference("two manners that exclude each other", " → ".join(apart[0]), apart[0][1:], "manner")
+                )
+            elif self._is_mirrored(own, fact):
+                reasons.append(Difference("each has the other's part", self._parts(own, fact), (), "roles"))
+            elif likeness == "apart" and not self._does_both(own, fact):
+                kind = "place" if fact.is_relation else "action"
+                why = "places that exclude each other" if fact.is_relation else "two actions that exclude each other"
+                reasons.append(Difference(why, edit, (fact.name, *fact.name.split()), kind))
+            elif likeness in ("alike", "below"):
+                reasons.append(Difference("both may hold", edit, (), "fact", True))
+            elif likeness is not None and is_right(likeness):
+                reasons.append(Difference("it says more", " ".join(sorted(fact.manner - own.manner)), (), "fact", True))
+            elif likeness == "unknown":
+                reasons.append(Difference("nothing is known of the two", edit, (), "fact"))
+        best = next(
+            (r for kind in ("roles", "manner", "place", "action", "fact") for r in reasons if r.kind == kind), None
+        )
+        if best is None:
+            fresh = any(i not in self.aligned for _, i in fact.roles)
+            best = Difference("it says more", fact.words, (), "fact", fresh or self._is_spare(fact))
+        (self.clashes if best.kind in ("roles", "manner", "place", "action") else self.missing).append(best)
+
+    def _note(self, own: Fact, fact: Fact) -> None:
+        crossed = self._crosses(own, fact, "agent", "patient") or self._crosses(own, fact, "figure", "ground")
+        if crossed and own.name == fact.name:
+            self.notes.insert(0, f"it holds both ways: {fact.words}")
+        elif own.words.lower() != fact.words.lower():
+            self.notes.append(f"in other words: {own.words} → {fact.words}")
+
+    def _does_both(self, own: Fact, new: Fact) -> bool:
+        """Return whether one of the captions says that both actions are done."""
+        return any(f.name == own.name for f in self.other.facts) or any(f.name == new.name for f in self.own.facts)
+
+    def _is_spare(self, fact: Fact) -> bool:
+        """Return whether no fact of the first reading is left that could say the same in other words."""
+        things = {self.aligned[i] for _, i in fact.roles if i in self.aligned}
+        rivals = [
+            f
+            for k, f in enumerate(self.own.facts)
+            if k not in self.used and f.denied < 0 and f.is_relation == fact.is_relation
+        ]
+        return not any(things & {i for _, i in f.roles} for f in rivals)
+
+    def _parts(self, own: Fact, fact: Fact) -> str:
+        names = [" / ".join(r.entities[i].words for _, i in f.roles) for r, f in ((self.own, own), (self.other, fact))]
+        return f"{names[0]} ({own.words}) → {names[1]} ({fact.words})"
+
+    def _fact_likeness(self, own: Fact, new: Fact) -> Likeness | None:
+        """Return what is known of a fact for another one with the same participants; None if they have others."""
+        if new.is_relation:
+            return self._relation_likeness(own, new)
+        if own.is_relation:
+            return None
+        likeness = verb_likeness(own.name, new.name)
+        both = likeness == "same" and not own.passive and not new.passive and _goes_both_ways(new.name)
+        if all(self._fills(own, role, thing, both) for role, thing in new.roles):
+            if likeness == "apart" and {r for r, _ in own.roles} != {r for r, _ in new.roles}:
+                return "alike"
+            return likeness
+        return None
+
+    def _fills(self, own: Fact, role: str, thing: int, both: bool) -> bool:
+        counterpart = self.aligned.get(thing)
+        if counterpart is None:
+            return False
+        roles = {r for r, i in own.roles if i == counterpart}
+        if both and role in ("agent", "patient", "partner"):
+            return bool(roles & {"agent", "patient", "partner"})
+        return role in roles or (role in ("recipient", "for") and bool(roles & {"recipient", "for"}))
+
+    def _relation_likeness(self, own: Fact, new: Fact) -> Likeness | None:
+        (ground,) = (self.aligned.get(i) for i in new.fillers("ground"))
+        figures = {self.aligned[i] for i in new.fillers("figure") if i in self.aligned}
+        if not own.is_relation:
+            implied = own.name in _IMPLIED.get(new.name, ())
+            return "above" if implied and figures & own.fillers("agent") and ground in own.fillers("patient") else None
+        bare = _is_bare(self.own, own) and _is_bare(self.other, new)
+        if own.event >= 0 and new.event >= 0 and not self._of_same_event(own, new):
+            return None
+        if ground in own.fillers("ground") and (figures & self._holders(own) or not new.fillers("figure")):
+            if own.name in _IMPLIED.get(new.name, ()):
+                return "above"
+            return place_likeness(own.name, new.name, False, bare)
+        if ground in own.fillers("figure") and figures & own.fillers("ground"):
+            turned = place_likeness(own.name, new.name, True, bare)
+            return turned if is_place(own.name) and is_place(new.name) else None
+        return None
+
+    def _of_same_event(self, own: Fact, new: Fact) -> bool:
+        """Return whether two phrases may belong to the same action: not if both captions have both actions."""
+        here, there = ({f.token: f.name for f in r.facts if not f.is_relation} for r in (self.own, self.other))
+        name = there.get(new.event)
+        return name not in here.values() or here.get(own.event) == name
+
+    def _holders(self, own: Fact) -> set[int]:
+        """Return the things that a phrase may be meant of: parses attach `in the park` to the verb or to its object."""
+        figures = own.fillers("figure")
+        if own.name in ("wear", "have"):
+            return figures
+        for fact in self.own.facts:
+            things = {i for _, i in fact.roles}
+            if len({self.own.entities[i].head for i in things}) < len(things):
+                continue  # a man and another man
+            if not fact.is_relation and figures & things:
+                figures = figures | things
+        return figures
+
+    def _is_mirrored(self, own: Fact, new: Fact) -> bool:
+        """Return whether two participants have exchanged their roles."""
+        if own.is_relation != new.is_relation:
+            return False
+        if own.is_relation:
+            symmetric = relations().get(own.name, {}).get("converse") == own.name
+            vague = own.name in ("with", "have")  # who is with what is often said either way
+            return not symmetric and not vague and own.name == new.name and self._crosses(own, new, "figure", "ground")
+        if not is_right(verb_likeness(own.name, new.name)) or self._fact_likeness(own, new) is not None:
+            return False
+        pairs = [("agent", "patient"), ("agent", "recipient"), ("patient", "recipient")]
+        return any(self._crosses(own, new, *pair) for pair in pairs)
+
+    def _crosses(self, own: Fact, new: Fact, first: str, second: str) -> bool:
+        there = [{self.aligned[i] for i in new.fillers(role) if i in self.aligned} for role in (first, second)]
+        here = [own.fillers(role) for role in (first, second)]
+        if not (there[0] & here[1] and there[1] & here[0]) or there[0] & here[0] or there[1] & here[1]:
+            return False
+        names = [self.own.entities[min(side)].head for side in here]
+        return noun_likeness(*names) not in ("above", "below")
+
+    # -- denial
+
+    def _compare_denials(self) -> None:
+        for opener, group in _denied(self.other).items():
+            stated = [f for f in self.own.facts if f.denied < 0]
+            if self._all_hold(stated, group[0], group[1]) or self._says_all(self.own, self.other, opener, group[0]):
+                edit = " ".join(f.words for f in group[0]) or group[1][0].words
+                self.clashes.append(Difference("it denies what the caption says", edit, (), "denial"))
+            elif not any(self._denied_alike(theirs, group) for theirs in _denied(self.own).values()):
+                words = " ".join(f.words for f in group[0]) or f"{opener}"
+                excluded = len(group[0]) == 1 and self._excluded(group[0][0])
+                if not excluded:
+                    self.missing.append(Difference("it denies something", words, (), "denial", True))
+        for opener, group in _denied(self.own).items():
+            stated = [f for f in self.other.facts if f.denied < 0]
+            turned = Comparison.__new__(Comparison)
+            turned.own, turned.other, turned.aligned = self.other, self.own, self._reversed
+            turned._reversed = dict(self.aligned)
+            if turned._all_hold(stated, *group) or turned._says_all(self.other, self.own, opener, group[0]):
+                edit = " ".join(f.words for f in group[0]) or group[1][0].words
+                self.clashes.append(Difference("it says what the caption denies", edit, (), "denial"))
+
+    def _says_all(self, own: Reading, new: Reading, opener: int, group: list[Fact]) -> bool:
+        """Return whether one reading has all the words that the other denies, and nobody in another role.
+
+        Parses differ (`no monkey kicking`, `a monkey is kicking`), words do not.
+        """
+        denied = new.denied.get(opener, frozenset())
+        said = {form for w in own.words for form in forms(w)}
+        if not denied or any(said.isdisjoint(forms(w)) for w in denied):
+            return False
+        pairs = [(f, g) for f in own.facts for g in group]
+        return not any(self._is_mirrored(f, g) or self._fact_likeness(f, g) == "apart" for f, g in pairs)
+
+    def _all_hold(self, stated: list[Fact], facts: list[Fact], things: list[Entity]) -> bool:
+        """Return whether all facts that a group denies are stated, of things that may be the same."""
+        if not facts:
+            heads = [e for e in self.own.entities.values() if e.quantity != "no" and not e.denied]
+            return bool(things) and any(is_right(noun_likeness(e.head, t.head)) for e in heads for t in things)
+        for fact in facts:
+            if fact.name.startswith("be "):
+                (thing,) = fact.fillers("agent")
+                own = self.own.entities.get(self.aligned.get(thing, -1))
+                if own is None or fact.name[3:] not in own.attributes:
+                    return False
+            elif not any(self._states(own, fact) for own in stated):
+                return False
+        return True
+
+    def _states(self, own: Fact, fact: Fact) -> bool:
+        likeness = self._fact_likeness(own, fact)
+        if likeness is None and fact.is_relation and own.is_relation:  # whatever the parse attaches the phrase to
+            grounds = {self.aligned.get(i) for i in fact.fillers("ground")} & own.fillers("ground")
+            likeness = place_likeness(own.name, fact.name) if grounds else None
+        if likeness == "unknown" and not fact.is_relation and may_be_done_as(own.name, fact.name):
+            likeness = "alike"
+        if likeness in (None, "apart", "unknown") or not fact.manner <= own.manner:
+            return False
+        pairs = [
+            (self.own.entities[self.aligned[i]], self.other.entities[i]) for _, i in fact.roles if i in self.aligned
+        ]
+        described = all(b.attributes <= a.attributes for a, b in pairs if b.denied or b.quantity == "no")
+        return described and all(_likeness(a, b) not in ("apart", "unknown") for a, b in pairs)
+
+    def _excluded(self, fact: Fact) -> bool:
+        """Return whether the first reading excludes what the second denies: outside the oven is not in it."""
+        stated = [f for f in self.own.facts if f.denied < 0 and f.is_relation and not self._is_mirrored(f, fact)]
+        return any(self._fact_likeness(own, fact) == "apart" for own in stated)
+
+    def _denied_alike(self, own: tuple[list[Fact], list[Entity]], new: tuple[list[Fact], list[Entity]]) -> bool:
+        """Return whether the first reading denies the same or more: each fact that it denies is among the second's."""
+        return all(any(self._is_narrower(f, g) for g in new[0]) for f in own[0]) and bool(own[0])
+
+    def _is_narrower(self, own: Fact, new: Fact) -> bool:
+        likeness = self._fact_likeness(own, Fact(new.name, tuple(r for r in new.roles if r[1] in self.aligned), "", 0))
+        pairs = [
+            (self.other.entities[i], self.own.entities[self.aligned[i]]) for _, i in new.roles if i in self.aligned
+        ]
+        wider = all(is_right(_likeness(*pair)) and pair[1].attributes <= pair[0].attributes for pair in pairs)
+        return wider and likeness == "same" and {r for r, _ in own.roles} <= {r for r, _ in new.roles}
+
+
+def _are_opposites(attribute: str, other: str) -> bool:
+    """Return whether two attributes differ enough for an exchange to be seen: `striped` and `plaid`, not colours."""
+    return dimension_of(attribute) != "colour" and in_one_group("opposites", attribute, other)
+
+
+def _is_bare(reading: Reading, fact: Fact) -> bool:
+    """Return whether a relation is all that a clause says: `The cat is on the bed.`"""
+    return fact.event >= 0 and not any(f.token == fact.event for f in reading.facts)
+
+
+def _goes_both_ways(verb: str) -> bool:
+    return any(is_reciprocal(verb, preposition) for preposition in facts()["reciprocal"])
+
+
+def _denied(reading: Reading) -> dict[int, tuple[list[Fact], list[Entity]]]:
+    """Return what each denying word denies: facts, or things if it denies only that they are there."""
+    groups: dict[int, tuple[list[Fact], list[Entity]]] = {}
+    for fact in reading.facts:
+        if fact.denied >= 0:
+            groups.setdefault(fact.denied, ([], []))[0].append(fact)
+    for number, thing in reading.entities.items():
+        if thing.quantity == "no" and not any(number in {i for _, i in f.roles} for g in groups.values() for f in g[0]):
+            groups.setdefault(-2 - number, ([], []))[1].append(thing)
+    return groups
+
+
+# -- alignment -------------------------------------------------------------------------------------------------------
+
+
+def _likeness(old: Entity, new: Entity) -> Likeness:
+    return noun_likeness(old.head, new.head)
+
+
+def best_comparison(own: Reading, other: Reading) -> Comparison:
+    """Return the comparison under the alignment in which the second reading follows, or that differs least."""
+    best: Comparison | None = None
+    denies = bool(_denied(other))
+    for aligned, score in islice(alignments(own, other), MOST_ALIGNMENTS):
+        found = Comparison(own, other, aligned, score)
+        if not found.missing and not found.clashes and not denies:
+            return found
+        if best is None or (-found.cost, found.score) > (-best.cost, best.score):
+            best = found
+    assert best is not None
+    return best

@@ -1,0 +1,172 @@
+"""How two words are related in meaning: nouns, verbs, attributes and places, by WordNet and the lists of logic.json."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal
+
+from creperie.lang.inflection import lemma
+from creperie.lang.lexicon import (
+    age_of,
+    dimension_of,
+    excludes,
+    facts,
+    gender_of,
+    in_one_group,
+    kind_of,
+    listed_for,
+)
+from creperie.lang.relations import Spatial, relations
+from creperie.lang.wordnet import open_wordnet
+
+#: What is known of a second word if a first one is right: it is right too ("same", "above"), it says more ("below"),
+#: both may be right ("alike"), or both be there ("beside"), it is wrong ("apart"), or nothing is known.
+Likeness = Literal["same", "above", "below", "alike", "beside", "apart", "unknown"]
+
+
+def is_right(likeness: Likeness) -> bool:
+    return likeness in ("same", "above")
+
+
+@cache
+def noun_likeness(old: str, new: str) -> Likeness:
+    """Return what is known of a noun for a thing that another noun names.
+
+    >>> [noun_likeness("dog", w) for w in ("dog", "animal", "puppy", "cat")]
+    ['same', 'above', 'below', 'apart']
+    """
+    if old == new:
+        return "same"
+    kinds = facts()["kinds"]
+    ages, genders = ((of(old), of(new)) for of in (age_of, gender_of))
+    if old in kinds.get(new, ()) or (
+        (_is_kind_of(old, new) and ages[0] in (ages[1], "")) or (not ages[1] and _is_kind_of(old, new))
+    ):
+        return "above"
+    if new in kinds.get(old, ()) or _is_kind_of(new, old):
+        return "below"
+    last = new.split()[-1]
+    if may_be_called(old, last) or not excludes(old, new):
+        return "alike"
+    if any("" not in pair and pair[0] != pair[1] for pair in (ages, genders)):
+        return "apart"
+    sorts = kind_of(old), kind_of(new) or kind_of(last)
+    listed = new in listed_for(old) or old in listed_for(new)
+    if sorts == ("person", "person") and not listed:
+        apart = any(of(old) and of(new) and of(old) != of(new) for of in (gender_of, age_of))
+        return "apart" if apart else "alike"
+    if not listed and ("place" in sorts or sorts == ("clothing", "clothing")):
+        return "alike" if sorts[0] == sorts[1] else "beside"
+    return "apart" if all(sorts) else "unknown"
+
+
+def _is_kind_of(noun: str, other: str) -> bool:
+    """Return whether the first noun, in its most frequent sense, is a synonym or a kind of the second."""
+    net = open_wordnet()
+    own, above = net.senses(noun, "n")[:1], set(net.senses(other, "n")[:2])
+    return any(s in above for sense in own for s in (sense, *net.above(sense)))
+
+
+def may_be_called(noun: str, other: str) -> bool:
+    """Return whether captions use two nouns for the same thing: `field` and `grass`, `child` and `boy`."""
+    genders = gender_of(noun), gender_of(other)
+    return in_one_group("same", noun, other) and not ("" not in genders and genders[0] != genders[1])
+
+
+@cache
+def attribute_likeness(old: str, new: str) -> Likeness:
+    """Return what is known of an attribute for a thing that has another one."""
+    if old == new:
+        return "same"
+    if in_one_group("same", old, new):
+        return "alike"
+    net = open_wordnet()
+    if in_one_group("opposites", old, new) or new in net.antonyms(old, "a"):
+        return "apart"
+    if set(net.senses(old, "a")[:2]) & set(net.senses(new, "a")[:2]):
+        return "same"
+    return "alike" if dimension_of(old) and dimension_of(new) else "unknown"
+
+
+@cache
+def _known_actions() -> frozenset[str]:
+    return frozenset(verb for group in facts()["together"] for verb in group)
+
+
+@cache
+def verb_likeness(old: str, new: str) -> Likeness:
+    """Return what is known of an action for somebody who does another one, to the same thing."""
+    if old == new:
+        return "same"
+    net = open_wordnet()
+    if in_one_group("together", old, new):
+        return "above" if _is_kind_of_action(old, new) else "alike"
+    if new in net.antonyms(old, "v") or old in net.antonyms(new, "v") or {old, new} <= _known_actions():
+        return "apart"
+    if set(net.senses(old, "v")[:3]) & set(net.senses(new, "v")[:3]):
+        return "same"
+    if _is_kind_of_action(old, new):
+        return "above"
+    return "below" if _is_kind_of_action(new, old) else "unknown"
+
+
+@cache
+def may_be_done_as(old: str, new: str) -> bool:
+    """Return whether two verbs share a sense, or one is a kind of the other, in senses that are not rare."""
+    net = open_wordnet()
+    own, others = (set(net.senses(verb.split()[0], "v")[:6]) for verb in (old, new))
+    above = [{s for sense in some for s in net.follow(sense, "@")} for some in (own, others)]
+    return bool(own & others or above[0] & others or above[1] & own)
+
+
+def _is_kind_of_action(verb: str, other: str) -> bool:
+    net = open_wordnet()
+    above = {s for sense in net.senses(verb, "v")[:2] for s in net.follow(sense, "@")}
+    return not above.isdisjoint(net.senses(other, "v")[:2])
+
+
+@cache
+def is_place(name: str) -> bool:
+    """Return whether the table of relations, or the list of places that exclude others, has this preposition."""
+    return name in relations() or any(name.removeprefix("is ") in side for pair in facts()["apart"] for side in pair)
+
+
+@cache
+def place_likeness(old: str, new: str, turned: bool = False, bare: bool = False) -> Likeness:
+    """Return what is known of a relation between two things that stand in another one.
+
+    If `turned`, the new one has them the other way round. A description is read for what it leaves out, too: `a dog
+    near a bench` is not on it. A `bare` statement is not: `The dog is near the bench.` also holds if the dog is on it.
+    """
+    if old == new and not turned:
+        return "same"
+    one, two = Spatial("one", old, "other"), Spatial("one", new, "other")
+    if turned:
+        two = Spatial("other", new, "one")
+    if old in relations() and new in relations():
+        if one.entails(two):
+            return "same" if two.entails(one) else "above"
+        if one.excludes(two):
+            return "apart"
+    known = relations().get(old) and relations().get(new)
+    if turned:
+        return "apart" if old == new else "alike" if known else "unknown"
+    if not bare and excludes_place(old.removeprefix("is "), new.removeprefix("is ")):
+        return "apart"
+    if known and two.entails(one):
+        return "below"
+    return "alike" if known or (not bare and is_place(old) and is_place(new)) else "unknown"
+
+
+def excludes_place(old: str, new: str) -> bool:
+    """Return whether a thing that is described at place `old` of another thing cannot be at place `new` of it, too."""
+    near, within = facts()["beyond"]  # someone near a bench is not on it; someone on it may be called near it
+    if old in near and new in within:
+        return True
+    return any((old in a and new in b) or (old in b and new in a) for a, b in facts()["apart"])
+
+
+@cache
+def forms(word: str) -> tuple[str, ...]:
+    """Return a word and its dictionary forms as a noun and as a verb."""
+    return word, lemma(word, "NNS"), lemma(word, "VBG"), lemma(word, "VBZ")
