@@ -346,10 +346,11 @@ def _one(path: Path, places: Sequence[str] = ()) -> str:
     if path.stat().st_size > LARGE:
         return remembered_sha256(path)
     content = path.read_bytes()
-    if path.name == RUN_FILE:  # scoring again gives the same run
+    if path.suffix == ".json":  # without its checksums, which depend on the run's folder if the content names it
         document = read_json(path)
-        lasting = {k: v for k, v in document.items() if k not in PASSING} if isinstance(document, dict) else document
-        content = json.dumps(lasting, sort_keys=True).encode()
+        if path.name == RUN_FILE and isinstance(document, dict):  # scoring again gives the same run
+            document = {k: v for k, v in document.items() if k not in PASSING}
+        content = json.dumps(document, sort_keys=True, ensure_ascii=False).encode("utf-8", "backslashreplace")
     return hashlib.sha256(without_folder(content, places)).hexdigest()
 
 
