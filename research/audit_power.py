@@ -45,12 +45,13 @@ def null_set(pairs: Pairs, size: int, rng: np.random.Generator) -> Pairs:
 
 
 def planted(pairs: Pairs, right: float, rng: np.random.Generator) -> Pairs:
-    """The word "now" in one caption of every pair: the true one in so many cases."""
+    """The word "now" after the first of one caption of every pair: the true one in so many cases."""
     import pyarrow as pa
 
     texts = [[*pairs.said(side)] for side in (pairs.left, pairs.right)]
     for k, true in enumerate(rng.random(len(pairs)) < right):
-        texts[0 if true else 1][k] += " now"
+        first, _, rest = texts[0 if true else 1][k].partition(" ")
+        texts[0 if true else 1][k] = f"{first} now {rest}"
     everything = ArrowTexts(pa.array([*texts[0], *texts[1]]))
     return replace(pairs, texts=everything, left=np.arange(len(pairs)), right=np.arange(len(pairs)) + len(pairs))
 
@@ -66,18 +67,20 @@ def share(seen: Sequence[bool]) -> str:
     return f"{100 * np.mean(seen):.1f} % ({100 * low:.0f} to {100 * high:.0f})"
 
 
-def report(captions: str, sets: int, few: int) -> str:
+def report(captions: str, sets: int, few: int, only: str) -> str:
     everything = pairs_of(load(f"sugarcrepe:{captions}"))
     single = everything.of_items(everything.per_item == 1)
     lines = ["| sets | attackers | items | audits | verdict | `power` says |", "|---|---|---:|---:|---|---|"]
 
     def row(kind: str, names: Sequence[str], items: int, count: int, word: str, right: float = 0.5) -> None:
+        if only and only not in kind:
+            return
         seen = []
         for seed in range(count):
             rng = np.random.default_rng([seed, items, len(names)])
             some = null_set(single, items, rng)
             verdict, rows = audited(planted(some, right, rng) if right != 0.5 else some, names)
-            named = any(r.leaks and r.cue == "“now”" for r in rows)
+            named = any(r.leaks and "now" in r.cue for r in rows)
             seen.append(verdict == word and (named or right == 0.5))
         claim = {"clean": "clean", "leaks": "leak"}[word]
         said = ""
@@ -102,9 +105,10 @@ def main() -> None:
     parser.add_argument("--captions", required=True, help="a folder with SugarCrepe's files")
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--few", type=int, default=20, help="sets for attackers that learn")
+    parser.add_argument("--only", default="", help="print the rows of these sets only, such as 'no leak'")
     parser.add_argument("--write", action="store_true", help="write the table into docs/results-intervals.md")
     chosen = parser.parse_args()
-    table = report(chosen.captions, chosen.sets, chosen.few)
+    table = report(chosen.captions, chosen.sets, chosen.few, chosen.only)
     if chosen.write:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
         PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")

@@ -177,7 +177,9 @@ def test_the_atlas_puts_audits_on_one_page(audit: Any, command: Any, leaky: str,
     command("atlas", tmp_path / "c.json", "--out", tmp_path / "c.md", "--html", tmp_path / "c.html")
     page = (tmp_path / "c.md").read_text(encoding="utf-8")
     assert "\n1 benchmarks, 60 items; 1 leak." in page
-    assert "| subset | n | ensemble | length | style | language model | verdict |" in page  # the headline first
+    assert (
+        "| subset | n | ensemble | length | style | single cues | language model | verdict |" in page
+    )  # the headline first
     assert re.search(r"\| planted \| 60 \| 98\.7\* \[[\d., ]+\] n = 30 \| 100\.0\* \[93\.\d, 100\.0\] \|", page)
     page = (tmp_path / "c.html").read_text(encoding="utf-8")
     assert "--attackers surface --subset planted" in page  # a cell's own command, where nothing was drawn

@@ -120,6 +120,8 @@ def test_the_order_of_the_items_changes_nothing(planted: Planted) -> None:
 
     straight = figures(items)
     assert figures([items[k] for k in order]) == straight
+    alone = figures([item for item in items if item.subset == "some"])
+    assert [f for f in straight if f[0] == "some"] == [f for f in alone if f[0] == "some"]  # nor do other subsets
     assert figures(items[::-1]) == straight
 
 

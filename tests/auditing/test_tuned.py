@@ -92,7 +92,7 @@ def test_the_audit_runs_it_by_name_alone(lm: str) -> None:
     row = next(r for r in found.rows if r.attacker == "tuned-lm")
     assert row.leaks
     assert found.verdict == "leaks"
-    assert found.text.startswith("leaks through tuned-lm (")
+    assert ", tuned-lm (" in found.text
     with pytest.raises(UsageError, match="'tuned-lm' needs a language model"):
         make_attackers(["tuned-lm"], AttackerModels(lm="none"))
     with pytest.raises(UsageError, match="this model cannot be tuned"):

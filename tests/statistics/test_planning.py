@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import creperie as cr
+from creperie.auditing import entry_of
 from creperie.bench import Item, choice, from_items, save
 from creperie.cli.overlap import overlap as overlap_command
 from creperie.cli.robust import robust as robust_command
@@ -27,6 +28,7 @@ from creperie.statistics import (
     response,
     robustness,
 )
+from creperie.statistics.planning import PowerOptions, _Common
 from creperie.statistics.rankings import wrong_labels
 
 NORMAL = NormalDist()
@@ -58,9 +60,24 @@ def test_an_audit_at_chance_is_called_clean_when_its_interval_is_narrow_enough()
     # one attacker at 1/2 is clean when |accuracy − 1/2| + half-width stays below 5 points; two-sided
     spread = 0.5 / math.sqrt(2000)
     expected = 2 * NORMAL.cdf((0.05 - 1.96 * spread) / spread) - 1
-    plan = {"items": 2000, "attackers": 1, "simulations": 200, "target": 0.0}
+    plan = {"items": 2000, "attackers": ("lm-mean",), "simulations": 200, "target": 0.0}
     assert power("clean", **plan).power == pytest.approx(expected, abs=0.04)
     assert power("leak", **{**plan, "accuracy": 0.7, "items": 400}).power == 1
+
+
+def test_a_planned_audit_has_the_samples_looks_and_spread_of_a_real_one() -> None:
+    """More than 2,000 items do not narrow a language model's interval: an audit would not show it more."""
+    audit = _Common(PowerOptions(items=6000, accuracy=0.5), 6000, np.random.default_rng(0))
+    counts = {name: audit.answers(entry_of(name)).pairs.n_items for name in ("length-chars", "lm-mean", "ensemble")}
+    assert counts == {"length-chars": 6000, "lm-mean": 2000, "ensemble": 2000}
+    assert [audit.looks(entry_of(name)) for name in counts] == [1, 1 / 0.96, 1 / 0.96]
+    assert (audit.answers(entry_of("ensemble")).spreads > 1.2).all()
+    named = _Common(PowerOptions(attackers=("lm-mean",), accuracy=0.5), 6000, np.random.default_rng(0))
+    assert named.answers(entry_of("lm-mean")).pairs.n_items == 6000  # attackers chosen by name take all
+    with pytest.raises(cr.CreperieError, match="did you mean 'surface'"):
+        power("clean", attackers=("surfase",), simulations=20)
+    with pytest.raises(cr.CreperieError, match="lm-mean"):
+        power("leak", attackers=("surface",), through="lm-mean", simulations=20)
 
 
 @pytest.mark.slow

@@ -96,7 +96,7 @@ def strongest_cue(attacker: Attacker, answers: AttackerMargins, threshold: float
     pairs = answers.pairs
     if not (every or names) or not len(pairs):
         return StrongestCue(answers)
-    tallies = {"style": (_marks, _tally(pairs, _marks))}
+    tallies: dict[str, tuple[OneSided, np.ndarray]] = {"style": (_marks, _tally(pairs, _marks))}
     if every:
         tallies["words"] = (_ngrams, _tally(pairs, _ngrams))
     tested: list[tuple[Cue, np.ndarray]] = [] if every else [(_weighed(pairs, Cue("", "", 0, 0, 0, 0), answers.raw))]

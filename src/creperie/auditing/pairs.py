@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, cast
 
 import numpy as np
@@ -30,6 +31,12 @@ from creperie.metrics import clusters_of, codes_of
 
 #: An odd number that spreads codes over 64 bits.
 MIX = np.int64(0x1E3779B97F4A7C15)
+
+
+def _digest(text: str) -> int:
+    """Return 64 bits of a text's digest, the same on every machine."""
+    content = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little", signed=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +173,10 @@ class Pairs:
         order = used[pc.sort_indices(texts.take(pa.array(used))).to_numpy()]
         rank = np.zeros(len(self.texts), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        one, other = np.sort([rank[self.left], rank[self.right]], axis=0)  # whichever is true: roles change nothing
-        mixed = (one * len(order) + other + 1) * MIX ^ (self.row * MIX >> 7)
+        digest = np.zeros(len(self.texts), dtype=np.int64)
+        digest[used] = [_digest(text) for text in self.said(used)]
+        # the sum of both: roles change nothing, nor do other items
+        mixed = (digest[self.left] + digest[self.right]) * MIX ^ (self.row * MIX >> 7)
         of_item, of_cluster = np.zeros((2, max(self.n_items, int(self.cluster.max(initial=0)) + 1)), np.int64)
         np.add.at(of_item, self.item, mixed)  # wraps around
         np.add.at(of_cluster, self.cluster, of_item[: self.n_items] * MIX)
