@@ -317,7 +317,8 @@ class Comparison:
             return figures
         for fact in self.own.facts:
             things = {i for _, i in fact.roles}
-            if len({self.own.entities[i].head for i in things}) < len(things):
+            same = len({self.own.entities[i].head for i in things}) < len(things)
+            if same and not _goes_both_ways(fact.name):
                 continue  # a man and another man
             if not fact.is_relation and figures & things:
                 figures = figures | things

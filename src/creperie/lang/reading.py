@@ -103,7 +103,7 @@ class _Reader:
         silent = ("aux", "auxpass", "det", "predet", "mark", "cc", "expl", "neg", "punct", "case", "preconj", "poss")
         if token.i in self.used or token.i in self.entities or token.dep_ in silent or token.is_punct or token.is_space:
             return False
-        return token.tag_[:2] in ("NN", "VB", "JJ", "RB", "CD", "IN", "RP", "PR") and token.lower_ not in (
+        return token.tag_[:2] in ("NN", "VB", "JJ", "RB", "CD", "IN", "RP", "PR", "UH") and token.lower_ not in (
             "there",
             "be",
         )
