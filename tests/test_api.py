@@ -219,7 +219,7 @@ def test_what_a_program_registers_is_found(world: str, monkeypatch: pytest.Monke
         (length,) = make_attackers(["length-words"], models)
         return replace(length, name="shouting")
 
-    assert set(cr.audit(world, attackers=["shouting"]).to_pandas()["attacker"]) == {"shouting"}
+    assert set(cr.audit(world, attackers=["shouting"]).to_pandas()["attacker"]) == {"shouting", "cues"}
 
     @cr.register_maker("mine:swap")
     def maker(name: str, options: Any, captions: Any) -> Any:

@@ -78,7 +78,7 @@ def test_a_whole_chain_and_its_numbers(chain: Callable[..., Recipe], tmp_path: P
     assert served["make"].summary["subsets"] == {"swap_obj": 12, "add_obj": 12}
     assert served["people"].state == "skipped"
     assert served["people"].place == served["check"].place
-    assert served["audit"].summary["attackers"].keys() == {"length-words", "surface"}
+    assert served["audit"].summary["attackers"].keys() == {"length-words", "surface", "cues"}
     assert {p.name for p in out.iterdir()} == {
         "recipe.json",
         *("01-make", "02-check", "04-audit", "05-score", "06-table"),

@@ -38,7 +38,8 @@ def with_checksums(document: Mapping[str, Any], files: Mapping[str, str] | None 
     ({'accuracy': 0.5}, {})
     >>> checked(marked | {"accuracy": 0.6}, "run.json")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    creperie.core.errors.DataError: run.json: does not match its checksum: …
+        ...
+    creperie.core.errors.DataError: run.json: does not match its checksum: ...
     """
     files = dict(files or {})
     return {**document, CHECKSUMS: {OWN: _digest(document, files), **files}}

@@ -1,4 +1,4 @@
-"""Comparison of two readings: which things are the same, what the second says more, and what excludes what.
+"""ReadingComparison of two readings: which things are the same, what the second says more, and what excludes what.
 
 Things of the second reading are aligned with things of the first by their names, attributes and roles. Of all
 alignments the best is kept: one in which everything that the second says holds, or else the one with the fewest
@@ -25,7 +25,7 @@ from creperie.lang.likeness import (
     verb_likeness,
 )
 from creperie.lang.relations import relations
-from creperie.lang.scene import MANY, Entity, Fact, Reading
+from creperie.lang.scene import MANY, Entity, Reading, Stated
 
 #: Maximum number of alignments that are compared.
 MOST_ALIGNMENTS = 120
@@ -34,7 +34,7 @@ _IMPLIED = {"have": ("wear", "hold", "carry", "with"), "with": ("have", "hold", 
 
 
 @dataclass(frozen=True)
-class Difference:
+class Unmatched:
     """Something that the second reading says and the first does not."""
 
     why: str
@@ -45,15 +45,15 @@ class Difference:
 
 
 @dataclass
-class Comparison:
+class ReadingComparison:
     """Two readings under one alignment (thing of the second → thing of the first)."""
 
     own: Reading
     other: Reading
     aligned: Mapping[int, int]
     score: float = 0.0
-    missing: list[Difference] = field(default_factory=list)
-    clashes: list[Difference] = field(default_factory=list)
+    missing: list[Unmatched] = field(default_factory=list)
+    clashes: list[Unmatched] = field(default_factory=list)
     used: set[int] = field(default_factory=set)  #: facts of the first reading that support the second
     notes: list[str] = field(default_factory=list)  #: what is said in other words
 
@@ -67,16 +67,16 @@ class Comparison:
         self._compare_denials()
         for one, two in self.other.order:
             if (two, one) in self.own.order:
-                self.clashes.append(Difference("the other way round in time", f"{one}, {two}", (one,), "order"))
+                self.clashes.append(Unmatched("the other way round in time", f"{one}, {two}", (one,), "order"))
         read = {f.denied for f in self.other.facts} | {f.denied for f in self.own.facts if not self.other.denied}
         nobody = any(e.quantity == "no" for r in (self.own, self.other) for e in r.entities.values())
         for opener, denied in self.other.denied.items():
             if opener not in read and not nobody:
-                self.missing.append(Difference("a denial that is not read", " ".join(sorted(denied)), (), "unread"))
+                self.missing.append(Unmatched("a denial that is not read", " ".join(sorted(denied)), (), "unread"))
         unread = set(self.own.unread)
         for word in self.other.unread:
             if word not in unread:
-                self.missing.append(Difference("not read", word, (word,), "unread"))
+                self.missing.append(Unmatched("not read", word, (word,), "unread"))
 
     @property
     def shared(self) -> bool:
@@ -94,7 +94,7 @@ class Comparison:
     def cost(self) -> float:
         return len(self.missing) + sum(-2 if c.kind == "denial" else 1 for c in self.clashes)
 
-    def contradiction(self) -> Difference | None:
+    def contradiction(self) -> Unmatched | None:
         """Return the difference for which both cannot hold of one picture, if there is one."""
         sure = [c for c in self.clashes if c.kind in ("denial", "roles", "order")]
         if sure:
@@ -123,19 +123,19 @@ class Comparison:
         old = self.own.entities[self.aligned[number]]
         if old.quantity == "no" or old.denied:
             self.missing.append(
-                Difference("the caption does not say that there is one", new.words, (new.head,), "thing")
+                Unmatched("the caption does not say that there is one", new.words, (new.head,), "thing")
             )
         likeness = _likeness(old, new)
         edit = f"{old.words} → {new.words}"
         if old.head != new.head and is_right(likeness):
             self.notes.append(f"one is a kind of the other: {edit}")
         if likeness == "apart" and "all" in (old.quantity, new.quantity):
-            self.missing.append(Difference("said of all: both may hold", edit, (new.head,), "name", True))
+            self.missing.append(Unmatched("said of all: both may hold", edit, (new.head,), "name", True))
         elif likeness == "apart":
-            self.clashes.append(Difference("two things that exclude each other", edit, (new.head,), "thing"))
+            self.clashes.append(Unmatched("two things that exclude each other", edit, (new.head,), "thing"))
         elif not is_right(likeness):
             what = "it says more" if likeness == "below" else "both may be said of one thing"
-            self.missing.append(Difference(what, edit, (new.head,), "name", likeness != "unknown"))
+            self.missing.append(Unmatched(what, edit, (new.head,), "name", likeness != "unknown"))
         self._compare_attributes(old, new)
         self._compare_counts(old, new, edit)
 
@@ -149,7 +149,7 @@ class Comparison:
         free = [e for i, e in self.own.entities.items() if i not in self._reversed and not e.denied]
         known = bool(kind_of(new.head))
         alone = all(noun_likeness(e.head, new.head) in ("apart",) or kind_of(e.head) != kind_of(new.head) for e in free)
-        self.missing.append(Difference("it says more", new.words, (new.head,), "thing", (known and alone) or not free))
+        self.missing.append(Unmatched("it says more", new.words, (new.head,), "thing", (known and alone) or not free))
 
     def _compare_attributes(self, old: Entity, new: Entity) -> None:
         names = old.attributes | {old.head}
@@ -166,11 +166,11 @@ class Comparison:
             if apart and not self._has_both(old, apart, attribute):
                 edit = f"{apart} {old.head} → {attribute} {new.head}"
                 why = "two attributes that exclude each other"
-                self.clashes.append(Difference(why, edit, (attribute,), "attribute"))
+                self.clashes.append(Unmatched(why, edit, (attribute,), "attribute"))
             else:
                 edit = f"{attribute} {new.head}"
                 is_open = "unknown" not in known.values() or not known
-                self.missing.append(Difference("it says more", edit, (attribute,), "attribute", is_open))
+                self.missing.append(Unmatched("it says more", edit, (attribute,), "attribute", is_open))
 
     def _has_both(self, old: Entity, apart: str, attribute: str) -> bool:
         return len([a for a in old.attributes if dimension_of(a) == dimension_of(apart) != ""]) > 1
@@ -180,30 +180,30 @@ class Comparison:
         peers = [e for e in self.own.entities.values() if is_right(_likeness(e, new)) and not e.denied]
         if len(peers) > 1 and (b or 0) > 1 and a != b:
             if sum(e.count or 0 for e in peers) != b:
-                self.missing.append(Difference("the counts may agree", edit, (), "count", True))
+                self.missing.append(Unmatched("the counts may agree", edit, (), "count", True))
             return
         if new.quantity == "all" and old.quantity != "all":
-            self.missing.append(Difference("it says it of all", edit, ("all",), "count", True))
+            self.missing.append(Unmatched("it says it of all", edit, ("all",), "count", True))
         if "inexact" in (old.quantity, new.quantity):
             if a != b or old.words != new.words:
                 why = "a limit or an estimate: both counts may hold"
-                self.missing.append(Difference(why, edit, (), "count", True))
+                self.missing.append(Unmatched(why, edit, (), "count", True))
         elif new.quantity in ("few", "several") and old.quantity != new.quantity:
             why = "the counts may agree" if old.quantity != "several" else "fewer or more"
-            self.missing.append(Difference(why, edit, (), "count", True))
+            self.missing.append(Unmatched(why, edit, (), "count", True))
         elif old.quantity == "several" and b == 1 and new.quantity == "exactly":
-            self.clashes.append(Difference("another count", edit, (), "count"))
+            self.clashes.append(Unmatched("another count", edit, (), "count"))
         elif a is None or b is None or a == b or (b == MANY and a > 1) or (a == MANY and b == 1):
             return
         elif MANY in (a, b):
-            self.missing.append(Difference("the counts may agree", edit, (), "count", 1 not in (a, b)))
+            self.missing.append(Unmatched("the counts may agree", edit, (), "count", 1 not in (a, b)))
         else:
-            self.clashes.append(Difference("another count", edit, (), "count"))
+            self.clashes.append(Unmatched("another count", edit, (), "count"))
 
     # -- facts
 
-    def _compare_fact(self, fact: Fact) -> None:
-        reasons: list[Difference] = []
+    def _compare_fact(self, fact: Stated) -> None:
+        reasons: list[Unmatched] = []
         for k, own in enumerate(self.own.facts):
             if own.denied >= 0:
                 continue
@@ -216,40 +216,40 @@ class Comparison:
             apart = [(a, b) for a in own.manner for b in fact.manner if attribute_likeness(a, b) == "apart"]
             if apart and likeness is not None and is_right(likeness):
                 reasons.append(
-                    Difference("two manners that exclude each other", " → ".join(apart[0]), apart[0][1:], "manner")
+                    Unmatched("two manners that exclude each other", " → ".join(apart[0]), apart[0][1:], "manner")
                 )
             elif self._is_mirrored(own, fact):
-                reasons.append(Difference("each has the other's part", self._parts(own, fact), (), "roles"))
+                reasons.append(Unmatched("each has the other's part", self._parts(own, fact), (), "roles"))
             elif likeness == "apart" and not self._does_both(own, fact):
                 kind = "place" if fact.is_relation else "action"
                 why = "places that exclude each other" if fact.is_relation else "two actions that exclude each other"
-                reasons.append(Difference(why, edit, (fact.name, *fact.name.split()), kind))
+                reasons.append(Unmatched(why, edit, (fact.name, *fact.name.split()), kind))
             elif likeness in ("alike", "below"):
-                reasons.append(Difference("both may hold", edit, (), "fact", True))
+                reasons.append(Unmatched("both may hold", edit, (), "fact", True))
             elif likeness is not None and is_right(likeness):
-                reasons.append(Difference("it says more", " ".join(sorted(fact.manner - own.manner)), (), "fact", True))
+                reasons.append(Unmatched("it says more", " ".join(sorted(fact.manner - own.manner)), (), "fact", True))
             elif likeness == "unknown":
-                reasons.append(Difference("nothing is known of the two", edit, (), "fact"))
+                reasons.append(Unmatched("nothing is known of the two", edit, (), "fact"))
         best = next(
             (r for kind in ("roles", "manner", "place", "action", "fact") for r in reasons if r.kind == kind), None
         )
         if best is None:
             fresh = any(i not in self.aligned for _, i in fact.roles)
-            best = Difference("it says more", fact.words, (), "fact", fresh or self._is_spare(fact))
+            best = Unmatched("it says more", fact.words, (), "fact", fresh or self._is_spare(fact))
         (self.clashes if best.kind in ("roles", "manner", "place", "action") else self.missing).append(best)
 
-    def _note(self, own: Fact, fact: Fact) -> None:
+    def _note(self, own: Stated, fact: Stated) -> None:
         crossed = self._crosses(own, fact, "agent", "patient") or self._crosses(own, fact, "figure", "ground")
         if crossed and own.name == fact.name:
             self.notes.insert(0, f"it holds both ways: {fact.words}")
         elif own.words.lower() != fact.words.lower():
             self.notes.append(f"in other words: {own.words} → {fact.words}")
 
-    def _does_both(self, own: Fact, new: Fact) -> bool:
+    def _does_both(self, own: Stated, new: Stated) -> bool:
         """Return whether one of the captions says that both actions are done."""
         return any(f.name == own.name for f in self.other.facts) or any(f.name == new.name for f in self.own.facts)
 
-    def _is_spare(self, fact: Fact) -> bool:
+    def _is_spare(self, fact: Stated) -> bool:
         """Return whether no fact of the first reading is left that could say the same in other words."""
         things = {self.aligned[i] for _, i in fact.roles if i in self.aligned}
         rivals = [
@@ -259,11 +259,11 @@ class Comparison:
         ]
         return not any(things & {i for _, i in f.roles} for f in rivals)
 
-    def _parts(self, own: Fact, fact: Fact) -> str:
+    def _parts(self, own: Stated, fact: Stated) -> str:
         names = [" / ".join(r.entities[i].words for _, i in f.roles) for r, f in ((self.own, own), (self.other, fact))]
         return f"{names[0]} ({own.words}) → {names[1]} ({fact.words})"
 
-    def _fact_likeness(self, own: Fact, new: Fact) -> Likeness | None:
+    def _fact_likeness(self, own: Stated, new: Stated) -> Likeness | None:
         """Return what is known of a fact for another one with the same participants; None if they have others."""
         if new.is_relation:
             return self._relation_likeness(own, new)
@@ -277,7 +277,7 @@ class Comparison:
             return likeness
         return None
 
-    def _fills(self, own: Fact, role: str, thing: int, both: bool) -> bool:
+    def _fills(self, own: Stated, role: str, thing: int, both: bool) -> bool:
         counterpart = self.aligned.get(thing)
         if counterpart is None:
             return False
@@ -286,7 +286,7 @@ class Comparison:
             return bool(roles & {"agent", "patient", "partner"})
         return role in roles or (role in ("recipient", "for") and bool(roles & {"recipient", "for"}))
 
-    def _relation_likeness(self, own: Fact, new: Fact) -> Likeness | None:
+    def _relation_likeness(self, own: Stated, new: Stated) -> Likeness | None:
         (ground,) = (self.aligned.get(i) for i in new.fillers("ground"))
         figures = {self.aligned[i] for i in new.fillers("figure") if i in self.aligned}
         if not own.is_relation:
@@ -304,13 +304,13 @@ class Comparison:
             return turned if is_place(own.name) and is_place(new.name) else None
         return None
 
-    def _of_same_event(self, own: Fact, new: Fact) -> bool:
+    def _of_same_event(self, own: Stated, new: Stated) -> bool:
         """Return whether two phrases may belong to the same action: not if both captions have both actions."""
         here, there = ({f.token: f.name for f in r.facts if not f.is_relation} for r in (self.own, self.other))
         name = there.get(new.event)
         return name not in here.values() or here.get(own.event) == name
 
-    def _holders(self, own: Fact) -> set[int]:
+    def _holders(self, own: Stated) -> set[int]:
         """Return the things that a phrase may be meant of: parses attach `in the park` to the verb or to its object."""
         figures = own.fillers("figure")
         if own.name in ("wear", "have"):
@@ -324,7 +324,7 @@ class Comparison:
                 figures = figures | things
         return figures
 
-    def _is_mirrored(self, own: Fact, new: Fact) -> bool:
+    def _is_mirrored(self, own: Stated, new: Stated) -> bool:
         """Return whether two participants have exchanged their roles."""
         if own.is_relation != new.is_relation:
             return False
@@ -337,7 +337,7 @@ class Comparison:
         pairs = [("agent", "patient"), ("agent", "recipient"), ("patient", "recipient")]
         return any(self._crosses(own, new, *pair) for pair in pairs)
 
-    def _crosses(self, own: Fact, new: Fact, first: str, second: str) -> bool:
+    def _crosses(self, own: Stated, new: Stated, first: str, second: str) -> bool:
         there = [{self.aligned[i] for i in new.fillers(role) if i in self.aligned} for role in (first, second)]
         here = [own.fillers(role) for role in (first, second)]
         if not (there[0] & here[1] and there[1] & here[0]) or there[0] & here[0] or there[1] & here[1]:
@@ -352,22 +352,22 @@ class Comparison:
             stated = [f for f in self.own.facts if f.denied < 0]
             if self._all_hold(stated, group[0], group[1]) or self._says_all(self.own, self.other, opener, group[0]):
                 edit = " ".join(f.words for f in group[0]) or group[1][0].words
-                self.clashes.append(Difference("it denies what the caption says", edit, (), "denial"))
+                self.clashes.append(Unmatched("it denies what the caption says", edit, (), "denial"))
             elif not any(self._denied_alike(theirs, group) for theirs in _denied(self.own).values()):
                 words = " ".join(f.words for f in group[0]) or f"{opener}"
                 excluded = len(group[0]) == 1 and self._excluded(group[0][0])
                 if not excluded:
-                    self.missing.append(Difference("it denies something", words, (), "denial", True))
+                    self.missing.append(Unmatched("it denies something", words, (), "denial", True))
         for opener, group in _denied(self.own).items():
             stated = [f for f in self.other.facts if f.denied < 0]
-            turned = Comparison.__new__(Comparison)
+            turned = ReadingComparison.__new__(ReadingComparison)
             turned.own, turned.other, turned.aligned = self.other, self.own, self._reversed
             turned._reversed = dict(self.aligned)
             if turned._all_hold(stated, *group) or turned._says_all(self.other, self.own, opener, group[0]):
                 edit = " ".join(f.words for f in group[0]) or group[1][0].words
-                self.clashes.append(Difference("it says what the caption denies", edit, (), "denial"))
+                self.clashes.append(Unmatched("it says what the caption denies", edit, (), "denial"))
 
-    def _says_all(self, own: Reading, new: Reading, opener: int, group: list[Fact]) -> bool:
+    def _says_all(self, own: Reading, new: Reading, opener: int, group: list[Stated]) -> bool:
         """Return whether one reading has all the words that the other denies, and nobody in another role.
 
         Parses differ (`no monkey kicking`, `a monkey is kicking`), words do not.
@@ -379,7 +379,7 @@ class Comparison:
         pairs = [(f, g) for f in own.facts for g in group]
         return not any(self._is_mirrored(f, g) or self._fact_likeness(f, g) == "apart" for f, g in pairs)
 
-    def _all_hold(self, stated: list[Fact], facts: list[Fact], things: list[Entity]) -> bool:
+    def _all_hold(self, stated: list[Stated], facts: list[Stated], things: list[Entity]) -> bool:
         """Return whether all facts that a group denies are stated, of things that may be the same."""
         if not facts:
             heads = [e for e in self.own.entities.values() if e.quantity != "no" and not e.denied]
@@ -394,7 +394,7 @@ class Comparison:
                 return False
         return True
 
-    def _states(self, own: Fact, fact: Fact) -> bool:
+    def _states(self, own: Stated, fact: Stated) -> bool:
         likeness = self._fact_likeness(own, fact)
         if likeness is None and fact.is_relation and own.is_relation:  # whatever the parse attaches the phrase to
             grounds = {self.aligned.get(i) for i in fact.fillers("ground")} & own.fillers("ground")
@@ -409,17 +409,19 @@ class Comparison:
         described = all(b.attributes <= a.attributes for a, b in pairs if b.denied or b.quantity == "no")
         return described and all(_likeness(a, b) not in ("apart", "unknown") for a, b in pairs)
 
-    def _excluded(self, fact: Fact) -> bool:
+    def _excluded(self, fact: Stated) -> bool:
         """Return whether the first reading excludes what the second denies: outside the oven is not in it."""
         stated = [f for f in self.own.facts if f.denied < 0 and f.is_relation and not self._is_mirrored(f, fact)]
         return any(self._fact_likeness(own, fact) == "apart" for own in stated)
 
-    def _denied_alike(self, own: tuple[list[Fact], list[Entity]], new: tuple[list[Fact], list[Entity]]) -> bool:
+    def _denied_alike(self, own: tuple[list[Stated], list[Entity]], new: tuple[list[Stated], list[Entity]]) -> bool:
         """Return whether the first reading denies the same or more: each fact that it denies is among the second's."""
         return all(any(self._is_narrower(f, g) for g in new[0]) for f in own[0]) and bool(own[0])
 
-    def _is_narrower(self, own: Fact, new: Fact) -> bool:
-        likeness = self._fact_likeness(own, Fact(new.name, tuple(r for r in new.roles if r[1] in self.aligned), "", 0))
+    def _is_narrower(self, own: Stated, new: Stated) -> bool:
+        likeness = self._fact_likeness(
+            own, Stated(new.name, tuple(r for r in new.roles if r[1] in self.aligned), "", 0)
+        )
         pairs = [
             (self.other.entities[i], self.own.entities[self.aligned[i]]) for _, i in new.roles if i in self.aligned
         ]
@@ -432,7 +434,7 @@ def _are_opposites(attribute: str, other: str) -> bool:
     return dimension_of(attribute) != "colour" and in_one_group("opposites", attribute, other)
 
 
-def _is_bare(reading: Reading, fact: Fact) -> bool:
+def _is_bare(reading: Reading, fact: Stated) -> bool:
     """Return whether a relation is all that a clause says: `The cat is on the bed.`"""
     return fact.event >= 0 and not any(f.token == fact.event for f in reading.facts)
 
@@ -441,9 +443,9 @@ def _goes_both_ways(verb: str) -> bool:
     return any(is_reciprocal(verb, preposition) for preposition in facts()["reciprocal"])
 
 
-def _denied(reading: Reading) -> dict[int, tuple[list[Fact], list[Entity]]]:
+def _denied(reading: Reading) -> dict[int, tuple[list[Stated], list[Entity]]]:
     """Return what each denying word denies: facts, or things if it denies only that they are there."""
-    groups: dict[int, tuple[list[Fact], list[Entity]]] = {}
+    groups: dict[int, tuple[list[Stated], list[Entity]]] = {}
     for fact in reading.facts:
         if fact.denied >= 0:
             groups.setdefault(fact.denied, ([], []))[0].append(fact)
@@ -460,12 +462,12 @@ def _likeness(old: Entity, new: Entity) -> Likeness:
     return noun_likeness(old.head, new.head)
 
 
-def best_comparison(own: Reading, other: Reading) -> Comparison:
+def best_comparison(own: Reading, other: Reading) -> ReadingComparison:
     """Return the comparison under the alignment in which the second reading follows, or that differs least."""
-    best: Comparison | None = None
+    best: ReadingComparison | None = None
     denies = bool(_denied(other))
     for aligned, score in islice(alignments(own, other), MOST_ALIGNMENTS):
-        found = Comparison(own, other, aligned, score)
+        found = ReadingComparison(own, other, aligned, score)
         if not found.missing and not found.clashes and not denies:
             return found
         if best is None or (-found.cost, found.score) > (-best.cost, best.score):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from creperie.lang.comparison import Comparison, best_comparison
+from creperie.lang.comparison import ReadingComparison, best_comparison
 from creperie.lang.likeness import forms
 from creperie.lang.parser import parse, read_verbs_again
 from creperie.lang.reading import COUNTS, read
@@ -85,7 +85,7 @@ def compare(own: Reading, other: Reading, mentioned: frozenset[str] = frozenset(
     return _open(found, mentioned)
 
 
-def _open(found: Comparison, mentioned: frozenset[str]) -> Truth:
+def _open(found: ReadingComparison, mentioned: frozenset[str]) -> Truth:
     """Return the verdict if nothing is contradicted: compatible if the difference is understood, else unknown."""
     if found.clashes:
         return Truth(UNKNOWN, f"they differ in more than one place: {found.clashes[0].edit}")

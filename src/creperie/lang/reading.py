@@ -32,7 +32,7 @@ from creperie.lang.inflection import inflected, lemma
 from creperie.lang.lexicon import dimension_of, is_above, is_mass, is_reciprocal, is_worn, kind_of
 from creperie.lang.lexicon import facts as known_facts
 from creperie.lang.relations import relations
-from creperie.lang.scene import MANY, Entity, Fact, Reading
+from creperie.lang.scene import MANY, Entity, Reading, Stated
 from creperie.lang.wordnet import open_wordnet
 
 COUNTS = {
@@ -71,7 +71,7 @@ class _Reader:
 
     doc: Any
     entities: dict[int, Entity] = field(default_factory=dict)
-    facts: list[Fact] = field(default_factory=list)
+    facts: list[Stated] = field(default_factory=list)
     used: set[int] = field(default_factory=set)
 
     def reading(self) -> Reading:
@@ -242,9 +242,9 @@ class _Reader:
         absent = {i for role, i in numbers if role == "patient" and self.entities[i].quantity == "no"}
         if absent and denied == min(absent) and len(absent) < sum(role == "patient" for role, _ in numbers):
             present = tuple(one for one in numbers if one[1] not in absent)  # `has a hat and no coat`
-            self.facts.append(Fact(name, present, verb.text, verb.i, passive=passive, manner=manner))
+            self.facts.append(Stated(name, present, verb.text, verb.i, passive=passive, manner=manner))
             numbers = tuple(one for one in numbers if one[0] != "patient" or one[1] in absent)
-        self.facts.append(Fact(name, numbers, verb.text, verb.i, denied=denied, passive=passive, manner=manner))
+        self.facts.append(Stated(name, numbers, verb.text, verb.i, denied=denied, passive=passive, manner=manner))
 
     def _is_adverb(self, token: Any) -> bool:
         alone = token.i + 1 == len(self.doc) or not is_pair(token.nbor(1))
@@ -307,7 +307,7 @@ class _Reader:
             if name in ("not", "n't", "never", "there", "also"):
                 continue
             if denied >= 0:
-                self.facts.append(Fact(f"be {name}", (("agent", thing),), word.text, word.i, denied=denied))
+                self.facts.append(Stated(f"be {name}", (("agent", thing),), word.text, word.i, denied=denied))
             else:
                 own = self.entities[thing]
                 self.entities[thing] = replace(own, attributes=own.attributes | {name})
@@ -410,7 +410,7 @@ class _Reader:
             places = (token.i, event, *nobody, ground.i)
             denied = next((self.denied[i] for i in places if i in self.denied), nobody[0] if nobody else -1)
             roles = [("figure", f.i) for f in figures if f.i in self.entities] + [("ground", ground.i)]
-            self.facts.append(Fact(name, tuple(roles), f"{token.text} {ground.text}", token.i, event, denied))
+            self.facts.append(Stated(name, tuple(roles), f"{token.text} {ground.text}", token.i, event, denied))
 
     def _without_nobody(self, things: list[Any]) -> list[Any]:
         """Return the things without those that are not there (`a boat and no passengers`), unless none is."""

@@ -22,7 +22,7 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class Stated:
     """An event (`chase`, with roles) or a relation (`is on`, with the roles "figure" and "ground")."""
 
     name: str
@@ -47,7 +47,7 @@ class Reading:
     """A caption as things and facts; `unread` are the words that no rule reads."""
 
     entities: Mapping[int, Entity]
-    facts: tuple[Fact, ...]
+    facts: tuple[Stated, ...]
     unread: tuple[str, ...] = ()
     order: tuple[tuple[str, str], ...] = ()  #: pairs of verbs: the first happens before the second
     words: frozenset[str] = frozenset()  #: nouns, verbs, adjectives and adverbs that are not denied

@@ -85,7 +85,9 @@ class VectorShelf:
     def add(self, keys: np.ndarray, vectors: np.ndarray, cut: np.ndarray | None = None) -> None:
         """Store the vectors of a finished batch. When this returns, they survive the end of the process."""
         n = len(keys)
-        words = np.empty((n, 1 + (vectors.size // n if n else 0)), "<f4")
+        if not n:
+            return
+        words = np.empty((n, 1 + vectors.size // n), "<f4")
         words[:, 1:] = vectors.reshape(n, -1)
         words.view("<i4")[:, 0] = 0 if cut is None else cut
         shape = (*vectors.shape[1:], 0, 0)[:2]
