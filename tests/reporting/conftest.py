@@ -14,6 +14,7 @@ from PIL import Image
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items, save
 from creperie.bench.stores import open_store
 from creperie.models.protocols import Fingerprint
+from creperie.scoring.blind import blind_twin
 from creperie.scoring.run import Run
 from creperie.scoring.score_runs import score_all
 from creperie.training.findings import ExamResult, TrainingStudy
@@ -76,6 +77,13 @@ def bench(room: Path) -> Benchmark:
     from creperie.bench import load
 
     return load(room / "bench")
+
+
+@pytest.fixture
+def twins(bench: Benchmark, tmp_path: Path) -> list[Run]:
+    """Saved runs of two models, each on noise and then on the pictures."""
+    models = [Dual("alpha"), Dual("beta")]
+    return list(score_all([blind_twin(bench, "noise"), bench], models, out=tmp_path / "runs"))
 
 
 @pytest.fixture

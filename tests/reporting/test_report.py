@@ -26,6 +26,7 @@ from creperie.reporting.page import Contents, report_page
 from creperie.reporting.thumbnails import EDGES, thumbnails
 from creperie.scoring.run import Run
 from creperie.scoring.score_runs import score
+from creperie.scoring.standings import rank_runs
 
 
 def numbers(text: str, kind: str) -> np.ndarray:
@@ -265,3 +266,29 @@ def test_the_page_grows_with_what_is_shown_and_not_more(room: Path, tmp_path: Pa
     page = report_page(gather_runs([run], benches=[big]), Contents(figures=False)).html
     small = report_page(gather_runs([score(big.head(2), "blind:length")], benches=[big]), Contents(figures=False)).html
     assert (len(page) - len(small)) / 2000 < 200
+
+
+# -- blind twins -----------------------------------------------------------------------------------------------------
+
+
+def test_blind_twins_show_what_the_picture_adds_and_are_not_ranked(twins: list[Run]) -> None:
+    page = report_page(gather_runs(twins), Contents(figures=False)).html
+    section = page.partition('<section id="picture"><h2>What the picture adds</h2>')[2].partition("</section>")[0]
+    right = {(run.model, "~" in run.benchmark): run.outcomes("itt") == 1 for run in twins}
+    for model in ("alpha", "beta"):
+        seeing, blind = (100 * right[f"fake:{model}", kind].mean() for kind in (False, True))
+        row = section.partition(f">{model}<")[2].partition("</tr>")[0]
+        assert re.findall(r">([^<]+)</td>", row)[:2] == [f"{blind:.1f}", f"{seeing:.1f}"]
+        assert f">{seeing - blind:+.1f} [" in row
+    # a model that guesses is right by chance: with two models, both must be right to say that half know the answer
+    by_text, by_picture = (right["fake:alpha", kind] & right["fake:beta", kind] for kind in (True, False))
+    counts = [by_text.sum(), (by_picture & ~by_text).sum(), (~by_picture & ~by_text).sum()]
+    assert re.findall(r"<b>(\d+)</b> items? solved by (\w+)", section) == [
+        (str(n), kind) for n, kind in zip(counts, ("text", "picture", "neither"))
+    ]
+    (bench,) = Parts(page).json()["benches"]
+    assert (bench["name"], [run["label"] for run in bench["runs"]]) == ("mine", ["alpha", "beta"])
+    assert 'id="picture"' not in report_page(gather_runs(twins[1::2]), Contents(figures=False)).html
+    ranked = rank_runs(twins[::-1])
+    assert {column.benchmark for column in ranked.columns} == {"mine"}
+    assert "2 blind twins not ranked" in ranked.notes

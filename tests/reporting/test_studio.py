@@ -28,6 +28,7 @@ from creperie.reporting.leaderboard import STATIC, RunsFolder, board_html, remem
 from creperie.reporting.studio.app import listen, make_studio
 from creperie.reporting.studio.items import ItemFilter, ItemIndex
 from creperie.reporting.studio.shelf import Shelf
+from creperie.scoring.run import Run
 
 TOKEN = "the-token"
 ORIGIN = {"Origin": "http://testserver"}
@@ -194,6 +195,18 @@ def test_two_models_side_by_side(client: TestClient, folder: Path) -> None:
     report = client.get("/report", params={"run": alpha.name})
     assert report.status_code == 200
     assert "← all runs" in report.text
+
+
+def test_blind_twins_have_a_table_of_their_own(twins: list[Run], tmp_path: Path) -> None:
+    client = TestClient(make_studio(tmp_path, TOKEN, hosts=("testserver",)), headers=ORIGIN)
+    client.get("/", params={"token": TOKEN})
+    page = client.get("/runs").text
+    assert 'href="/report?bench=mine#picture">What does the picture add on mine?' in page
+    boards = {part.partition('"')[0]: part for part in page.split('data-bench="')[1:]}
+    for run in twins:
+        own = "mine-noise" if "~" in run.benchmark else "mine"
+        assert [name for name, part in boards.items() if f'data-run="{run.name}"' in part] == [own]
+    assert "<h2>What the picture adds</h2>" in client.get("/report", params={"bench": "mine"}).text
 
 
 SLEEPS = [(f"Dog {k} sleeps.", f"Dog {k} does not sleep.") for k in range(60)]

@@ -17,7 +17,7 @@ from typing import Any
 
 from creperie.bench import NO_IMAGES, Benchmark, as_benchmark, load, open_store
 from creperie.core import CreperieError, UsageError
-from creperie.scoring import RUN_FILE, Run, load_run, people_note, unchecked_notes
+from creperie.scoring import RUN_FILE, Run, load_run, people_note, unblinded, unchecked_notes
 from creperie.statistics import bench_of
 
 
@@ -30,6 +30,7 @@ class RunGroup:
     labels: tuple[str, ...]  #: a short name for each run
     bench: Benchmark | None
     notes: tuple[str, ...] = ()
+    twins: tuple[Run, ...] = ()  #: blind twins, set apart
 
     def __len__(self) -> int:
         return len(self.runs[0])
@@ -42,6 +43,13 @@ class RunGroup:
     def labelled(self) -> list[tuple[Run, str]]:
         """The runs with their labels."""
         return list(zip(self.runs, self.labels, strict=True))
+
+    def apart(self) -> RunGroup:
+        """Return the group with blind twins set apart from the runs that saw the images."""
+        kept = tuple(unblinded(self.runs))
+        if len(kept) == len(self.runs):
+            return self
+        return replace(self, runs=kept, labels=short_labels(kept), twins=tuple(r for r in self.runs if r.blinded))
 
 
 def value_and_interval(result: Mapping[str, Any]) -> tuple[float, float, float]:
@@ -83,7 +91,7 @@ def runs_in(places: Iterable[str | Path]) -> list[Path]:
 
 
 def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path | None) -> RunGroup:
-    first = runs[0]
+    first = unblinded(runs)[0]
     in_hand = (run.bench for run in runs if run.bench is not None)
     bench = next((b for b in (*given, *in_hand) if first.fits(b)), None) or _find_bench(first)
     if bench is None:

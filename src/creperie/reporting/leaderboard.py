@@ -70,18 +70,16 @@ class Board:
     failed: tuple[tuple[str, str, str], ...] = ()  #: model, benchmark, error
 
     def by_content(self) -> dict[str, list[LeaderboardEntry]]:
-        """Return the runs by the content hash of their benchmark."""
+        """Return the runs by the content hash of their benchmark, blind twins apart."""
         groups: dict[str, list[LeaderboardEntry]] = {}
         for entry in self.entries:
-            groups.setdefault(entry.hash, []).append(entry)
+            groups.setdefault(entry.content, []).append(entry)
         return groups
 
     @cached_property
     def slugs(self) -> dict[str, str]:
-        """Short names of benchmarks for addresses, by content hash; equal names get a part of the hash."""
-        names = {
-            entry.hash: re.sub(r"[^\w.+-]+", "-", entry.benchmark).strip("-.") or "benchmark" for entry in self.entries
-        }
+        """Short names of benchmarks for addresses, by content; equal names get a part of the hash."""
+        names = {e.content: re.sub(r"[^\w.+-]+", "-", e.benchmark).strip("-.") or "benchmark" for e in self.entries}
         several = Counter(names.values())
         return {digest: name if several[name] == 1 else f"{name}-{digest[:8]}" for digest, name in names.items()}
 
@@ -244,11 +242,15 @@ def matrix_page(board: Board, folder: Path) -> str:
 def entries_report(
     board: Board, entries: Sequence[LeaderboardEntry], benches: Iterable[Benchmark], contents: Contents
 ) -> str:
-    """Return the report of runs on one benchmark, with its items if it is among `benches` or can be found."""
-    runs = [load_run(entry.path) for entry in entries]
+    """Return the report of runs on one benchmark, with its items if it is among `benches` or can be found, and with the
+    blind twins of the runs.
+    """
+    models = {entry.model for entry in entries}
+    twins = [e for e in board.entries if e.blinded and e.hash == entries[0].content and e.model in models]
+    runs = [load_run(entry.path) for entry in (*entries, *twins)]
     fitting = next(([bench] for bench in benches if runs[0].fits(bench)), [])
     (group,) = gather_runs(runs, benches=fitting)
-    return report_page([replace(group, labels=tuple(board.labels(entries)))], contents).html
+    return report_page([replace(group.apart(), labels=tuple(board.labels(entries)))], contents).html
 
 
 def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progress: Progress = silent) -> dict[str, int]:

@@ -40,6 +40,7 @@ from creperie.reporting.html_tables import (
 )
 from creperie.reporting.page_figures import page_figures, rank_figure
 from creperie.reporting.robust_part import ranked_and_blind, robust_part
+from creperie.reporting.sight_part import sight_part
 from creperie.reporting.thumbnails import BUDGET, Thumbnails, thumbnails
 from creperie.scoring import ComparisonRow, Run, compare, rank_runs
 from creperie.statistics import robustness
@@ -80,7 +81,7 @@ def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *,
     """Return the report page of groups of runs."""
     from markupsafe import Markup
 
-    contents = contents or Contents()
+    contents, groups = contents or Contents(), [group.apart() for group in groups]
     thumbs = [_pictures(g, contents, progress) for g in groups]
     lines = list(chain.from_iterable(t.pictures.values() for t in thumbs))
     starts = [sum(len(t.pictures) for t in thumbs[:k]) for k in range(len(groups))]
@@ -119,11 +120,13 @@ def _sections(groups: Sequence[RunGroup], contents: Contents, progress: Progress
         return [*sections, *_of_benchmark(groups[0], contents, progress)]
     if contents.figures and (drawn := rank_figure(groups)):
         sections.append(("ranks", "Ranks", drawn))
-    panels = [(group.name, _of_benchmark(group, contents, progress)) for group in groups]
+    panels = [(group.name, _of_benchmark(group, contents, progress, k)) for k, group in enumerate(groups)]
     return [*sections, ("benchmarks", "By benchmark", part("tabs", panels))]
 
 
-def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress) -> list[tuple[str, str, str]]:
+def _of_benchmark(
+    group: RunGroup, contents: Contents, progress: Progress, place: int = 0
+) -> list[tuple[str, str, str]]:
     """Return (id, heading, HTML) for the sections of one benchmark: results, figures, comparisons and audit."""
     sections = [("results", "Results", _results(group))]
     if contents.figures and (drawn := page_figures(group)):
@@ -133,6 +136,8 @@ def _of_benchmark(group: RunGroup, contents: Contents, progress: Progress) -> li
         ranked, blind = ranked_and_blind(group.runs)
         if 1 < len(ranked) <= MOST_COMPARED:
             sections.append(("robustness", "Robustness", robust_part(robustness(ranked, blind=blind), _names(group))))
+    if group.twins:
+        sections.append(("picture", "What the picture adds", sight_part(group, place)))
     if audit := contents.audits.get(group.runs[0].hash):
         sections.append(("audit", "Audit", part("audit", audit, blind_rows(audit))))
     return sections

@@ -37,6 +37,7 @@ from creperie.scoring.run import Run as Run
 from creperie.scoring.run import RunHeader as RunHeader
 from creperie.scoring.run import load_run as load_run
 from creperie.scoring.run import score_table as score_table
+from creperie.scoring.run import unblinded as unblinded
 from creperie.scoring.score_runs import forecast_all as forecast_all
 from creperie.scoring.score_runs import score as score
 from creperie.scoring.score_runs import score_all as score_all

@@ -14,8 +14,8 @@ from creperie.bench import Benchmark, ImageStore, ProvenanceStep, decode_image, 
 from creperie.core import DataError, UsageError, unknown
 from creperie.models import blind_image, mean_image
 from creperie.scoring.plan import brings_images
+from creperie.scoring.run import KINDS
 
-KINDS = ("noise", "gaussian", "mean", "shuffled")
 #: how many images the mean image is computed from
 SAMPLE = 256
 

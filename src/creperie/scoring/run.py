@@ -9,11 +9,11 @@ Results are a function of the scores, so they can be recomputed with another tie
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +59,8 @@ AGAIN = "make it again with the command that wrote it (`creperie score …`)"
 GAPS = {"not-a-number": "NaN"}
 #: provenance steps that only remove items
 _PARTS = ("filter", "head", "sample", "drop_duplicates")
+#: What blind twins are shown in place of their images.
+KINDS = ("noise", "gaussian", "mean", "shuffled")
 _CROP = r"#xywh=[-0-9.,]+$"
 
 
@@ -80,6 +82,26 @@ class RunHeader:
     def hash(self) -> str:
         """The content hash of the benchmark that was scored."""
         return str(self.document["benchmark"]["hash"])
+
+    @property
+    def blinded(self) -> str:
+        """What a blind twin was shown in place of the images, such as `noise` (its benchmark is BENCH~noise), or ""."""
+        _, mark, shown = self.benchmark.rpartition("~")
+        return shown if mark and shown.partition("-")[0] in KINDS else ""
+
+    @property
+    def content(self) -> str:
+        """The content hash and, for a blind twin, what it was shown: runs that share it can be ranked."""
+        return f"{self.hash}~{self.blinded}" if self.blinded else self.hash
+
+
+def unblinded(runs: Sequence[AnyRun]) -> list[AnyRun]:
+    """Return the runs without blind twins, which stay only where no run saw the images of their benchmark."""
+    seen = {run.content for run in runs}
+    return [run for run in runs if not run.blinded or run.hash not in seen]
+
+
+AnyRun = TypeVar("AnyRun", bound=RunHeader)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import UsageError
+from creperie.core import UsageError, counted
 from creperie.metrics import VOID, MetricSettings, difference_confidence, holm, task
 from creperie.scoring.header import run_notes
-from creperie.scoring.run import Run
+from creperie.scoring.run import Run, unblinded
 
 #: the significance level of ranks and groups, after Holm's correction
 ALPHA = 0.05
@@ -82,25 +82,28 @@ def rank_runs(
 ) -> Standings:
     """Return the standings of runs.
 
-    `names` maps model URIs to labels. If there are two runs for one cell, the later one counts.
+    `names` maps model URIs to labels. If there are two runs for one cell, the later one counts. Blind twins
+    are not ranked beside runs that saw the images.
 
     The tie rule and the seed are those of `settings`, if given, otherwise those of the runs.
     """
     names = names or {}
     wanted = [task(name).name for name in tasks]
     groups: dict[tuple[str, str], dict[str, Run]] = {}
-    for run in runs:
+    ranked = unblinded(runs)
+    for run in ranked:
         for name in wanted or run.tasks:
             if task(name).by_item and task(name).needs in run.inputs:
-                groups.setdefault((run.hash, name), {})[names.get(run.model, run.model)] = run
+                groups.setdefault((run.content, name), {})[names.get(run.model, run.model)] = run
     if not groups:
         raise UsageError("no run has a task with one outcome per item", hint="give folders that `score` wrote")
     columns = [_column(by_model, name, settings) for (_, name), by_model in groups.items()]
     models = list(dict.fromkeys(model for column in columns for model in column.models))
     mean = {m: _mean([c.models[m].accuracy for c in columns if m in c.models], len(columns)) for m in models}
     ranks = {m: _mean([float(c.models[m].rank) for c in columns if m in c.models], len(columns)) for m in models}
+    twins = [f"{counted(left, 'blind twin')} not ranked"] if (left := len(runs) - len(ranked)) else []
     order = sorted(models, key=lambda m: (_highest_first(mean[m]), m))
-    return Standings(columns, order, mean, ranks, [*run_notes(runs), *_notes(columns, mean)])
+    return Standings(columns, order, mean, ranks, [*run_notes(runs), *twins, *_notes(columns, mean)])
 
 
 def _mean(values: Sequence[float], wanted: int) -> float:

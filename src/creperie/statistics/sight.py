@@ -67,8 +67,8 @@ def split_twins(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
 
     A run by `score --image noise` (or another kind) is blind: its benchmark is named BENCH~noise.
     """
-    blind = {run.model: run for run in runs if "~" in run.benchmark}
-    seeing = [run for run in runs if "~" not in run.benchmark]
+    blind = {run.model: run for run in runs if run.blinded}
+    seeing = [run for run in runs if not run.blinded]
     if not blind or not seeing:
         return list(runs), []
     without = [run.model for run in seeing if run.model not in blind]

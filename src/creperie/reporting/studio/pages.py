@@ -225,10 +225,15 @@ class Studio:
             (e.name, f"{label} on {e.benchmark}" if several else label) for e, label in zip(board.entries, labels)
         ]
         pairs = [(a, b) for a, b in combinations(board.entries, 2) if shared_tasks(a, b)]
+        pairs.sort(key=lambda pair: pair[0].content != pair[1].content)  # models first, then blind twins
+        blind = {(e.hash, e.model) for e in board.entries if e.blinded}
         values = {
             "entries": entries,
             "chosen": [run.name for run in pairs[0]] if pairs else [],
-            "ranked": sorted({(board.slugs[a.hash], a.benchmark) for a, _ in pairs}),
+            "ranked": sorted({(board.slugs[a.content], a.benchmark) for a, b in pairs if a.content == b.content}),
+            "seen": sorted(
+                {(board.slugs[e.content], e.benchmark) for e in board.entries if (e.content, e.model) in blind}
+            ),
             "command": "creperie report runs --html report.html",
             "python": "creperie.report(['runs'], 'report.html')",
         }
@@ -268,7 +273,7 @@ class Studio:
         """Show how far the ranking on a benchmark depends on choices."""
         board, wrong = self.shelf.board(), query.get("wrong", "")
         slug = query.get("bench", "")
-        entries = [e for e in board.entries if board.slugs[e.hash] == slug]
+        entries = [e for e in board.entries if board.slugs[e.content] == slug]
         ranked, blind = ranked_and_blind([self.shelf.run(e.name) for e in entries])
         if len(ranked) < 2:
             raise UsageError(
@@ -285,7 +290,7 @@ class Studio:
     def report(self, run: str, bench: str) -> str:
         """Return the whole report of a run, or of all runs on a benchmark, as `creperie report` writes it."""
         board = self.shelf.board()
-        entries = [e for e in board.entries if e.name == run or (bench and board.slugs[e.hash] == bench)]
+        entries = [e for e in board.entries if e.name == run or (bench and board.slugs[e.content] == bench)]
         if not entries:
             raise UsageError("there is no such run in this folder")
         key = (run, bench, board.version)

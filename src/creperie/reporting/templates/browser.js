@@ -368,6 +368,8 @@
     if (e.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) { e.preventDefault(); $("q").focus(); }
   });
 
+  window.addEventListener("hashchange", () => { if (location.hash.startsWith("#items?")) location.reload(); });
+
   $("browser").hidden = false;
   options($("bench"), data.benches.map((x, k) => [k, x.name]), 0);
   $("bench-label").hidden = data.benches.length < 2;
