@@ -263,7 +263,7 @@ def test_twins_come_out_balanced_by_design(tmp_path: Path, makers: None) -> None
     bench = load(served["refine"].place)
     assert set(bench.subsets) >= {"swap_obj", "replace_att", "spatial"}
     assert symmetry_of(bench).balanced
-    assert served["audit"].summary["attackers"] == {"length-words": 0.5}
+    assert served["audit"].summary["attackers"] == {"length-words": 0.5, "cues": 0.5}
 
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
