@@ -97,7 +97,7 @@ def test_what_all_attackers_reach_together_is_the_headline(planted: Planted) -> 
     assert several_learned(["learned-linear", "lm-mean"])
     assert not several_learned(["learned-linear", "learned-boosted", "length-words", "ensemble"])
     small = replace(found.whole, verdict="clean", headline=None, models={"n-grams": "mine"}, bound=0.5)
-    assert small.text == "clean against length, n-grams (mine), ensemble: at most 50.0 %"
+    assert small.text == "clean against length, single cues, n-grams (mine), ensemble: at most 50.0 %"
 
 
 def test_missing_attackers_make_the_verdict_incomplete(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:

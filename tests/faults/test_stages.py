@@ -252,8 +252,10 @@ def test_two_processes_that_write_one_folder_leave_it_whole(
     wait_for(lambda: len({p.name.rsplit("-", 1)[1] for p in marks.iterdir()}) == 2)
     told = [process.communicate(timeout=280)[1] for process in both]
     codes = sorted(process.returncode for process in both)
-    assert codes == [0, 0] or (name == "refine" and codes == [0, 2]), told
-    assert codes == [0, 0] or "this folder is not empty; choose another, or pass --force" in "".join(told)
+    done = codes[0]  # of `refine`: the verdict on what stays
+    assert done in (0, 1) if name == "refine" else done == 0, told
+    assert codes[1] in ((done, 2) if name == "refine" else (done,)), told
+    assert codes[1] == done or "this folder is not empty; choose another, or pass --force" in "".join(told)
     assert stage.result(out, "", marks) == calm(name)
     assert not list(place.glob(".out*")), "no draft is left behind"
 

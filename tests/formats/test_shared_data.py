@@ -18,8 +18,8 @@ Content = Callable[[str, bytes], Any]
 REAL = [
     ("sugarcrepe", "sugarcrepe", 7511, 0),
     ("sugarcrepe", "sugarcrepe/unrefined", 17478, 0),
-    ("sugarcrepe", "sugarcrepe/gpt-4v-results/positive-first", 788 + 246, 1),
-    ("sugarcrepe", "sugarcrepe/gpt-4v-results/negative-first", 788 + 246, 0),
+    ("sugarcrepe", "sugarcrepe/gpt-4v-results/positive-first", 7512, 1),
+    ("sugarcrepe", "sugarcrepe/gpt-4v-results/negative-first", 7512, 0),
     ("sugarcrepe++", "sugarcrepe_pp", 245 + 666 + 1652 + 788 + 1406, 0),
     ("sugarcrepe++", "sugarcrepe_pp/generated_data", 245 + 666 + 1652 + 788 + 1406, 0),
     ("visla", "visla", 973 + 640, 12),

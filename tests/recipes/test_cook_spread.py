@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from fault_makers import register
 
+from creperie.core.checksums import CHECKSUMS
 from creperie.core.errors import CreperieError
 from creperie.engine import Engine, choose_engine
 from creperie.recipes.kitchen import CARD, PASSING, TIME, StageResult
@@ -66,7 +67,7 @@ def content(folder: Path) -> dict[str, Any]:
         name = path.relative_to(folder).as_posix()
         if path.name in ("run.json", CARD):
             document = json.loads(path.read_text(encoding="utf-8"))
-            found[name] = {k: v for k, v in document.items() if k not in (*PASSING, "places")}
+            found[name] = {k: v for k, v in document.items() if k not in (*PASSING, "places", CHECKSUMS)}
         else:
             found[name] = path.read_bytes()
     return found

@@ -78,7 +78,7 @@ def test_lora_is_not_frozen_in_the_comparison(small: Any, tmp_path: Path, own_ca
     found = tune(triples, f"small:{tmp_path / 'student'}", tmp_path / "out", settings=settings, device="cpu")
     frozen, full, lora = found.rows
     assert lora.trained_weights < full.trained_weights
-    captions = train_set(triples).captions()
+    captions = list(train_set(triples).captions())
     models: list[Any] = [load_model(row.model, device="cpu") for row in (frozen, lora)]
     before, after = (model.encode_texts(captions) for model in models)
     assert np.abs(after - before).max() > 0.01  # whether that moves an item depends on the student
