@@ -145,7 +145,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     for name in ("lm-mean", "lm-sum"):
         monkeypatch.setitem(battery.MAKERS, name, lambda models, name=name: TextAttacker(name, score))
-    for name in ("learned", "learned-linear", "learned-boosted", "neural-lm", "ensemble"):
+    for name in ("learned", "learned-linear", "learned-boosted", "neural-lm"):
         monkeypatch.delitem(battery.REGISTRY, name)
     return seen
 
@@ -157,7 +157,7 @@ def test_the_default_audit_names_its_sample_and_full_takes_all(planted: Planted,
     rows = {r.attacker: r.measure.n for r in found.rows if r.subset == "planted"}
     assert (rows["length-words"], rows["lm-mean"]) == (400, found.whole.sample[0][0])
     assert FEW <= rows["lm-mean"] < FEW + ROOM
-    asked_about = f"lm-mean, lm-sum on {rows['lm-mean']} of 400 items"
+    asked_about = f"lm-mean, lm-sum, ensemble on {rows['lm-mean']} of 400 items"
     assert f"{asked_about} (--full takes all: about 30 seconds more)" in found.text  # 0.085 s for each of 325
     assert early == ["attackers that answer in seconds: it leaks; the strongest is length-words on planted, 100.0 %"]
     assert len(set(asked)) <= 2 * 2 * rows["lm-mean"]  # and the captions in one style
