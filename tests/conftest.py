@@ -95,6 +95,12 @@ def shared_data() -> Path:
     return SHARED
 
 
+@pytest.fixture(autouse=True)
+def own_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers ends with it: one without a file, as in a page of the docs, makes every later key new."""
+    monkeypatch.setattr("creperie.core.plugins._REGISTERED", {})
+
+
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty cache for this test alone, but for language models that another test prepared."""

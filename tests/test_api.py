@@ -202,10 +202,7 @@ def test_what_a_program_registers_is_found(world: str, monkeypatch: pytest.Monke
 
     from creperie.auditing.battery import make_attackers
     from creperie.bench.formats.registry import find_format
-    from creperie.core import plugins
     from creperie.making.registry import build_maker
-
-    monkeypatch.setattr(plugins, "_REGISTERED", {})
 
     @cr.register_model("backwards")
     def load(uri: Any, options: Any, place: Any) -> Any:

@@ -451,7 +451,6 @@ def test_plugins_are_known_by_their_code(tmp_path: Path, monkeypatch: pytest.Mon
     from creperie.core import plugins, plugins_digest
 
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(plugins, "_REGISTERED", {})
     nothing = plugins_digest()
     (tmp_path / "own_plugin.py").write_text("def judge(models): return 1\n", encoding="utf-8")
     plugins.register_attacker(importlib.import_module("own_plugin").judge, "own-judge")

@@ -495,12 +495,6 @@ def test_audits_and_refinements_without_the_store(triples: Benchmark, tmp_path: 
 # -- plug-ins of a program -------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("creperie.core.plugins._REGISTERED", {})
-
-
-@pytest.mark.usefixtures("plugins")
 def test_a_registered_model_returns_whatever_score_takes(pairs: Benchmark, triples: Benchmark) -> None:
     @cr.register_model("longest")
     def longest(uri: Any, options: Any, place: Any) -> Any:
@@ -520,7 +514,6 @@ def test_a_registered_model_returns_whatever_score_takes(pairs: Benchmark, tripl
         cr.score(pairs, "three:x")
 
 
-@pytest.mark.usefixtures("plugins")
 def test_plug_ins_that_cannot_be_are_refused_in_one_line() -> None:
     for register, own, arguments in (
         (cr.register_model, "hf", "uri, options, place"),
@@ -534,7 +527,6 @@ def test_plug_ins_that_cannot_be_are_refused_in_one_line() -> None:
             register(lambda: None, name="mine")
 
 
-@pytest.mark.usefixtures("plugins")
 def test_a_function_is_a_format(tmp_path: Path) -> None:
     @cr.register_format("lines")
     def lines(source: Any) -> Any:
