@@ -60,24 +60,21 @@ def _pages(command: click.Command, context: click.Context, level: int) -> Iterat
 
 
 def _api() -> Iterator[str]:
-    """The functions of `creperie` in full, then every room's front door with one line per name."""
-    yield "# API reference\n\nThe functions of `creperie`, in full; below them, what each room offers.\n"
+    """The names of `creperie`, in full, and of `creperie.plugin` with one line each."""
+    yield "# API reference\n\nThe names of `creperie`, in full; then what a plug-in needs. All else is internal.\n"
     for name, (module, defined) in sorted(_door(SOURCE / "creperie").items()):
         if not name.startswith("_"):
             yield f"\n## creperie.{name}\n\n::: {module}.{defined}\n    options: {{show_root_heading: false}}\n"
-    for stub in sorted(SOURCE.glob("creperie/*/__init__.pyi")):
-        room = stub.parent
-        about = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
-        yield f"\n## creperie.{room.name}\n\n{about}\n\n| name | |\n|---|---|"
-        for name, (module, defined) in sorted(_door(room).items(), key=lambda found: found[0].lower()):
-            yield f"| `{name}` | {_summary(module, defined)} |"
+    yield "\n## creperie.plugin\n\n| name | |\n|---|---|"
+    for name, (module, defined) in sorted(_door(SOURCE / "creperie" / "plugin").items(), key=lambda n: n[0].lower()):
+        yield f"| `{name}` | {_summary(module, defined)} |"
 
 
 def _door(folder: Path) -> dict[str, tuple[str, str]]:
     """A front door's public names, with the module and name that define them."""
-    nodes = ast.parse((folder / "__init__.pyi").read_text(encoding="utf-8")).body
-    imports = [(str(n.module), a) for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names]
-    return {alias.asname or alias.name: (module, alias.name) for module, alias in imports}
+    stub = (folder / "__init__.pyi").read_text(encoding="utf-8")
+    listed = re.findall(r"^(?:# )?from (\S+) import (\w+) as (\w+)$", stub, re.MULTILINE)
+    return {public: (module, name) for module, name, public in listed}
 
 
 def _summary(module: str, name: str) -> str:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import stubs
 
 import creperie as cr
+from creperie import plugin
 from creperie.core.options import options_in
 from creperie.core.progress import silent
 from creperie.scoring import ScoreOptions
@@ -101,8 +106,8 @@ def test_what_is_in_memory(world: str) -> None:
 
 
 def test_a_model(world: str) -> None:
-    scorer = cr.model(uri="blind:length-words", device="cpu", dtype="float32")
-    again = cr.model(uri="blind:length-words", device="cpu", dtype="float32")
+    scorer = cr.load_model(uri="blind:length-words", device="cpu", dtype="float32")
+    again = cr.load_model(uri="blind:length-words", device="cpu", dtype="float32")
     assert scorer.fingerprint == again.fingerprint
     assert cr.score(world, scorer, tasks=["blind"]).model == "blind:length-words"
 
@@ -189,11 +194,11 @@ def test_train(world: str, tmp_path: Path) -> None:
 
 def test_annotation(world: str, tmp_path: Path) -> None:
     pytest.importorskip("sqlalchemy")
-    db, plan = cr.annotation.open_database(tmp_path / "people.db"), cr.annotation.StudyPlan("foil-check")
-    assert cr.annotation.store_study(db, "pilot", cr.load(world), plan).name == "pilot"
-    assert len(cr.annotation.invite(db, "pilot", 2)) == 2
+    db, plan = cr.open_database(tmp_path / "people.db"), cr.StudyPlan("foil-check")
+    assert cr.store_study(db, "pilot", cr.load(world), plan).name == "pilot"
+    assert len(cr.invite(db, "pilot", 2)) == 2
     with pytest.raises(cr.CreperieError):
-        cr.annotation.store_study(db, "pilot", cr.load(world), plan)
+        cr.store_study(db, "pilot", cr.load(world), plan)
 
 
 def test_what_a_program_registers_is_found(world: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,13 +208,14 @@ def test_what_a_program_registers_is_found(world: str, monkeypatch: pytest.Monke
     from creperie.auditing.battery import make_attackers
     from creperie.bench.formats.registry import find_format
     from creperie.making.registry import build_maker
+    from creperie.models import model_plugins
 
     @cr.register_model("backwards")
     def load(uri: Any, options: Any, place: Any) -> Any:
-        return cr.models.load_model(f"blind:{uri.name}")
+        return cr.load_model(f"blind:{uri.name}")
 
     assert cr.score(world, "backwards:length", tasks="blind").results == cr.score(world, "blind:length").results
-    assert cr.models.model_plugins()["backwards"].value.endswith("load")
+    assert model_plugins()["backwards"].value.endswith("load")
 
     @cr.register_attacker
     def shouting(models: Any) -> Any:
@@ -231,31 +237,104 @@ def test_what_a_program_registers_is_found(world: str, monkeypatch: pytest.Monke
         cr.score(world, "backward:length")
 
 
-#: the room in which a function of `creperie` lives, under the same name; a model is loaded by `load_model`
-ROOMS = {
-    "auditing": ["audit"],
-    "bench": ["from_pandas", "load", "save"],
-    "making": ["make"],
-    "core": ["register_attacker", "register_format", "register_maker", "register_model"],
-    "models": ["wrap"],
-    "recipes": ["cook"],
-    "refining": ["refine"],
-    "reporting": ["figure", "report", "table"],
-    "scoring": ["compare", "load_run", "score"],
-    "statistics": ["difficulty"],
-    "training": ["train"],
-}
+def test_what_somebody_would_guess(world: str, tmp_path: Path) -> None:
+    """Results are carried on to the next step by the names that come to mind."""
+    bench = cr.load(world)
+    assert bench["swap_obj"].subsets == bench.only("swap_obj").subsets == {"swap_obj": 40}
+    assert (
+        bench.only("swap_obj", "replace_obj").save(tmp_path / "two").subsets
+        == bench.only(["swap_obj", "replace_obj"]).subsets
+    )
+    made = cr.make(lambda caption: caption.replace("dog", "cow"), ["A dog.", "A small dog."])
+    assert [item.captions[1] for item in made] == ["A cow.", "A small cow."]
+    assert len(made) == len(made.bench) == len(made.save(tmp_path / "made")) == len(cr.save(made, tmp_path / "again"))
+    found = cr.audit(made, "length-words")
+    assert found.save(tmp_path / "audit.json").read_text("utf-8").startswith("{")
+    assert found.save(tmp_path / "audit.html").read_text("utf-8") == found.to_html()
+    honest = cr.refine(world, method="optimal", attackers=["length-words"], audit=False)
+    assert len(honest.save(tmp_path / "honest")) == len(honest.bench)
+    run = cr.score(honest, "blind:length-words")
+    assert run.accuracy == next(r["accuracy"] for r in run.results if r["subset"] == "all")
+    assert ["blind", "all", f"{len(honest.bench)}"] in [line.split()[:3] for line in run.summary().splitlines()]
+    assert cr.report(run, out=tmp_path / "r.html", audits=[]).html == (tmp_path / "r.html").read_text("utf-8")
+    assert "sugarcrepe++" in cr.list_benchmarks()
+    for call, line in (
+        (lambda: bench["nothing"], "nor is it a subset"),
+        (lambda: cr.save(world, tmp_path), "only a benchmark"),
+    ):
+        with pytest.raises(cr.CreperieError, match=line):
+            call()
 
 
-def test_a_function_has_one_home() -> None:
-    homes = {name: getattr(getattr(cr, room), name) for room, names in ROOMS.items() for name in names}
-    homes["model"] = cr.models.load_model
-    functions = {n: f for n in cr.__all__ if inspect.isfunction(f := getattr(cr, n))}
-    assert functions.keys() == homes.keys()
-    assert [n for n, f in functions.items() if f is not homes[n]] == []
+def test_tuples_data_sets_arrays_and_functions_of_one_pair() -> None:
+    class Rows:
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, i: int) -> tuple[Any, str, str]:
+            return np.full((3, 8, 8), i / 4, np.float32), f"{i} dogs", f"{i} cats"
+
+    assert cr.load(Rows()).open(3)[0].getpixel((0, 0)) == (191, 191, 191)
+    rows = [(np.full((8, 8, 3), 9, np.uint8), "a dog", "a cat", "a cow"), (np.zeros((8, 8), np.uint8), "dogs", "cats")]
+    bench = cr.load(rows)
+    assert [len(item.captions) for item in bench] == [3, 2]
+    run = cr.score(bench, lambda image, caption: image.getpixel((0, 0))[0] + ("dog" in caption), tasks="itt")
+    assert run.accuracy == 1
+
+
+def test_a_metric_of_ones_own(tmp_path: Path) -> None:
+    """A function of match and scores is a task, with the intervals of the others."""
+
+    def clearly(match: np.ndarray, scores: np.ndarray) -> bool | None:
+        """the true caption leads by more than 1"""
+        lead = scores[match].min() - scores[~match].max()
+        return None if lead == 1 else bool(lead > 1)
+
+    rows = [{"image": np.full((8, 8), i, np.uint8), "caption": "long " * i + "a", "foil": "b"} for i in range(5)]
+    run = cr.score(cr.load(rows), lambda image, caption: len(caption) / 5, tasks=["itt", clearly], out=tmp_path)
+    own = next(r for r in run.evaluate(clearly) if r.subset == "all")
+    assert (own.n, own.hits, own.ties, own.interval) == (5, 3, 1, "wilson")  # leads are 0, 1, 2, 3, 4
+    stored = next(r for r in cr.load_run(run.path or "").results if (r["task"], r["subset"]) == ("clearly", "all"))
+    assert (stored["accuracy"], stored["low"]) == (own.accuracy, own.low)
+    with pytest.raises(cr.CreperieError, match="needs a name"):
+        run.evaluate(lambda match, scores: True)
+
+
+def test_the_public_names() -> None:
+    """What changes since the list was last written has a line in the changelog."""
+    listed = (Path(__file__).parent / "public_names.txt").read_text("utf-8").split()
+    now = {*(f"creperie.{n}" for n in cr.__all__), *(f"creperie.plugin.{n}" for n in plugin.__all__)}
+    news = re.split("^## ", (Path(__file__).parents[1] / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE)[1]
+    assert [name for name in sorted({*listed} ^ now) if f"`{name}`" not in news] == []
+
+
+def test_the_stub_has_the_signatures_of_today() -> None:
+    text = stubs.STUB.read_text("utf-8")
+    assert stubs.stub(text) == text
+
+
+def test_type_checkers_see_the_keywords(tmp_path: Path) -> None:
+    """`mypy --strict` accepts a user's calls and refuses nonsense; the stub stands alone here, which takes a second."""
+    (tmp_path / "creperie").mkdir()
+    (tmp_path / "creperie" / "__init__.pyi").write_text(stubs.STUB.read_text("utf-8"), encoding="utf-8")
+    (tmp_path / "own.py").write_text(
+        "import creperie as cr\n"
+        "bench = cr.load('b', images='p', positive='caption')\n"
+        "run = cr.score(bench, 'hf:a', tasks=['itt'], batch_size=3)\n"
+        "cr.compare(run, run, ties='half', common=True)\n"
+        "cr.refine(cr.make('rules:swap', ['A dog.'], seed=1), method='optimal')\n"
+        "cr.score(1, 2, 3, nonsense='x')\n"
+        "cr.audit('b', thresold=0.6)\n"
+        "cr.refine('b', method='gird')\n",
+        encoding="utf-8",
+    )
+    words = ["mypy", "--strict", "--ignore-missing-imports", "--no-site-packages", "--config-file="]
+    said = subprocess.run([sys.executable, "-m", *words, "own.py"], capture_output=True, text=True, cwd=tmp_path).stdout
+    assert sorted(set(re.findall(r"^own.py:(\d): error", said, re.MULTILINE))) == ["6", "7", "8"]
 
 
 def test_every_function_is_called_here() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
-    functions = [n for n in cr.__all__ if inspect.isfunction(getattr(cr, n))]
+    elsewhere = {"tune", "robustness", "overlap", "power"}  # tests/training, tests/statistics
+    functions = {n for n in cr.__all__ if hasattr(getattr(cr, n), "options")} - elsewhere
     assert [n for n in functions if f"cr.{n}" not in source] == []

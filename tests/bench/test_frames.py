@@ -13,7 +13,19 @@ import pytest
 from PIL import Image
 
 import creperie as cr
-from creperie.bench import PAIRED, Benchmark, Item, as_benchmark, choice, export_image_parquet, from_items, load, save
+from creperie.bench import (
+    PAIRED,
+    Benchmark,
+    Item,
+    as_benchmark,
+    check,
+    choice,
+    export_image_parquet,
+    from_items,
+    load,
+    open_store,
+    save,
+)
 from creperie.core import CreperieError
 
 COLUMNS = {
@@ -208,7 +220,7 @@ def test_items_by_id_and_by_slice() -> None:
 
 
 def test_pictures_that_are_drawn_are_saved(tmp_path: Path) -> None:
-    bench = cr.world.make_world(cr.world.World(items=2))
+    bench = cr.make_world(cr.World(items=2))
     again = save(bench, tmp_path / "world")
     assert again.open(again[0])[0].tobytes() == bench.open(bench[0])[0].tobytes()
 
@@ -234,7 +246,7 @@ def with_pictures(tmp_path: Path) -> Benchmark:
         Item("2", "add", ("a.png", "b.png"), ("x", "y"), PAIRED, {"n": 3.0, "w": "é"}),
         Item("3", "add", ("b.png#xywh=1,1,3,2",), ("x", "y"), choice(1, 1)),
     ]
-    return from_items("mine", items, images=cr.bench.open_store(folder))
+    return from_items("mine", items, images=open_store(folder))
 
 
 def test_what_is_exported_for_datasets_comes_back(with_pictures: Benchmark, tmp_path: Path) -> None:
@@ -247,7 +259,7 @@ def test_what_is_exported_for_datasets_comes_back(with_pictures: Benchmark, tmp_
         assert [i.images for i in again][:3] == [i.images for i in with_pictures][:3]
         for old, new in zip(with_pictures, again, strict=True):
             assert [p.tobytes() for p in again.open(new)] == [p.tobytes() for p in with_pictures.open(old)]
-        assert not [f for f in cr.bench.check(again) if f.severity == "error"]
+        assert not [f for f in check(again) if f.severity == "error"]
 
 
 def test_a_data_set_with_pictures_is_a_benchmark(with_pictures: Benchmark, tmp_path: Path) -> None:
@@ -274,7 +286,7 @@ def test_one_picture_is_stored_once(tmp_path: Path) -> None:
     noise = Image.effect_noise((300, 300), 90).convert("RGB")
     noise.save(tmp_path / "photos" / "a.png")
     items = [Item(str(i), "s", ("a.png",), (f"c{i}", "f"), choice(1, 1)) for i in range(50)]
-    export_image_parquet(from_items("b", items, images=cr.bench.open_store(tmp_path / "photos")), tmp_path / "out")
+    export_image_parquet(from_items("b", items, images=open_store(tmp_path / "photos")), tmp_path / "out")
     size = sum(f.stat().st_size for f in (tmp_path / "out").rglob("*.parquet"))
     assert size < 3 * (tmp_path / "photos" / "a.png").stat().st_size
 

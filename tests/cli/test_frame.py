@@ -104,8 +104,9 @@ def test_audit_is_a_room_and_a_function() -> None:
     """Whether or not the room was imported before, `creperie.audit` can be called."""
     import creperie
     import creperie.auditing.pairs
+    from creperie.bench import from_items
 
-    bench = creperie.bench.from_items(  # type: ignore[attr-defined]
+    bench = from_items(
         "b", [creperie.Item(str(i), "s", (), (f"a {i}", f"not a {i}"), ((True, False),)) for i in range(30)]
     )
     assert creperie.audit(bench, ["negation"]).verdict == "leaks"

@@ -46,7 +46,7 @@ def test_transformers_trainer(triples: Benchmark, clip: tuple[Any, Any], tmp_pat
 
     model, processor = clip
     told: list[tuple[int, dict[str, float]]] = []
-    callback = cr.scoring.BenchmarkCallback(
+    callback = cr.BenchmarkCallback(
         triples, every=2, tasks="itt", processor=processor, log=lambda numbers, step: told.append((step, dict(numbers)))
     )
     arguments = TrainingArguments(
@@ -68,7 +68,7 @@ def test_a_loop_and_a_writer(triples: Benchmark, clip: tuple[Any, Any]) -> None:
     model, processor = clip
     written: list[tuple[str, float, int]] = []
     writer = SimpleNamespace(add_scalar=lambda *given: written.append(given))
-    callback = cr.scoring.BenchmarkCallback(triples, every=3, processor=processor, writer=writer, tasks="itt")
+    callback = cr.BenchmarkCallback(triples, every=3, processor=processor, writer=writer, tasks="itt")
     model.train()
     scored = [callback.step(model, number) is not None for number in range(7)]
     assert scored == [False, False, False, True, False, False, True]

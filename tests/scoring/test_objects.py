@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from older import without_checksums
 
 import creperie as cr
-from creperie.bench import Benchmark, Item, from_items
+from creperie.bench import Benchmark, Format, Item, from_items
 from creperie.core import DataError, ModelError, UsageError
 from creperie.models import Fingerprint, content_of
 from creperie.scoring.store import ResultStore
@@ -504,7 +504,7 @@ def test_a_registered_model_returns_whatever_score_takes(pairs: Benchmark, tripl
     assert run.model == "longest:2"
     assert run.scores("text")[0] == 2 * len(pairs[0].captions[0])
     assert ResultStore().entries() == [], "a function stores nothing, however it is named"
-    adapter: Any = cr.model("longest:3")
+    adapter: Any = cr.load_model("longest:3")
     assert adapter.score_texts(["abc"]).tolist() == [9.0]
     cr.register_model(lambda uri, options, place: cr.wrap(Holder().train(), name="held"), name="holder")
     assert cr.score(pairs, "holder:x").model == "holder:x"
@@ -535,7 +535,7 @@ def test_a_function_is_a_format(tmp_path: Path) -> None:
 
     (tmp_path / "x.txt").write_text("a dog|a cat\na cup|a ball\n")
     assert cr.load(f"lines:{tmp_path / 'x.txt'}")[1].captions == ("a cup", "a ball")
-    assert cr.bench.Format("n", "t", "a", lines).write is None
+    assert Format("n", "t", "a", lines).write is None
 
 
 # -- what earlier releases wrote -------------------------------------------------------------------------------------

@@ -14,7 +14,15 @@ from PIL import Image
 from creperie.bench import Item, from_items
 from creperie.core import UsageError
 from creperie.models import load_model
-from creperie.training import TowersConfig, TrainingJob, TrainingSettings, open_student, train_job, train_set
+from creperie.training import (
+    SmallConfig,
+    TowersConfig,
+    TrainingJob,
+    TrainingSettings,
+    open_student,
+    train_job,
+    train_set,
+)
 
 SETTINGS = TrainingSettings(objective="clip", steps=6, batch=8, lr=1e-3, warmup=1, save_every=2)
 
@@ -265,7 +273,7 @@ def test_training_from_python(scenes: Any, towers: TowersConfig, tmp_path: Path)
     assert done.document["steps"] == 3
     assert "3 steps" in repr(done)
     assert cr.train(scenes, towers, tmp_path / "joined", steps=3, settings=settings, device="cpu").uri == done.uri
-    small = cr.training.SmallConfig(size=32, channels=(8, 8, 16), text_width=16, heads=2, joint=16)
+    small = SmallConfig(size=32, channels=(8, 8, 16), text_width=16, heads=2, joint=16)
     plain = cr.train(
         scenes, small, tmp_path / "small", negatives=[], steps=2, settings=settings, device="cpu", tuning="full"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from creperie.auditing.measure import AttackerMargins, GapShape, gap_shape
 from creperie.auditing.pairs import Pairs, item_gaps
 from creperie.auditing.symmetry import Symmetry
 from creperie.auditing.verdict import ALL, AuditRow, Judgement, by_strength, distinct_tests
-from creperie.core import Framed, counted, html_table, percent
+from creperie.core import Framed, counted, html_table, late, percent, write_json
 
 #: Pairs of a subset that are shown as examples.
 EXAMPLES = 3
@@ -71,6 +72,18 @@ class Audit(Framed):
     def code(self) -> int:
         """The exit code of the verdict."""
         return self.whole.code
+
+    def save(self, path: str | Path) -> Path:
+        """Write the audit as JSON, as `creperie audit --json` does, or as a page if the name ends with .html."""
+        if Path(path).suffix == ".html":
+            late("creperie.auditing", "write_audit_page")(late("creperie.auditing", "audit_document")(self), Path(path))
+        else:
+            write_json(Path(path), late("creperie.auditing", "audit_document")(self))
+        return Path(path)
+
+    def to_html(self) -> str:
+        """Return the audit as one HTML page."""
+        return str(late("creperie.auditing", "audit_page")(late("creperie.auditing", "audit_document")(self)))
 
     def __repr__(self) -> str:
         size = f"{counted(self.items, 'item')}, {counted(len(self.attackers), 'attacker')}"

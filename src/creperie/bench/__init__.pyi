@@ -14,6 +14,7 @@ from creperie.bench.cards import step_text as step_text
 from creperie.bench.catalog.entries import CatalogEntry as CatalogEntry
 from creperie.bench.catalog.entries import catalog_entries as catalog_entries
 from creperie.bench.catalog.entries import find_entry as find_entry
+from creperie.bench.catalog.entries import list_benchmarks as list_benchmarks
 from creperie.bench.catalog.get import Downloaded as Downloaded
 from creperie.bench.catalog.get import DownloadOptions as DownloadOptions
 from creperie.bench.catalog.get import get_benchmark as get_benchmark

@@ -25,6 +25,7 @@ from creperie.core import (
     check_files,
     counted,
     html_table,
+    late,
     listing,
     open_parquet,
     reading_parquet,
@@ -227,21 +228,27 @@ class Benchmark(Framed):
         return iter(items_of(self.table))
 
     @overload
-    def __getitem__(self, index: int | str) -> Item: ...
+    def __getitem__(self, index: int) -> Item: ...
     @overload
     def __getitem__(self, index: slice) -> Benchmark: ...
+    @overload
+    def __getitem__(self, index: str) -> Any: ...
     def __getitem__(self, index: int | str | slice) -> Item | Benchmark:
-        """Return the item with this index or id; for a slice, return a benchmark."""
+        """Return the item with this index or id; for a slice or the name of a subset, return a benchmark."""
         if isinstance(index, slice):
             rows = pa.array(range(*index.indices(len(self))), pa.int64())
             return self.with_table(self.table.take(rows), "slice", rows=f"{index.start}:{index.stop}:{index.step}")
+        if isinstance(index, str) and index in self.subsets:
+            return self.only(index)
         if isinstance(index, str):
             own = self.table.column("subset").filter(pc.equal(self.table.column("id"), index)).to_pylist()
             if len(own) != 1:
                 raise UsageError(
                     f"{len(own) or 'no'} items have the id {index!r}",
                     where=self.name,
-                    hint=f"name its subset: `bench.item({own[0]!r}, {index!r})`" if own else "",
+                    hint=f"name its subset: `bench.item({own[0]!r}, {index!r})`"
+                    if own
+                    else f"nor is it a subset: {listing(self.subsets, 8)}",
                 )
             return self.item(own[0], index)
         if not -len(self) <= index < len(self):
@@ -308,9 +315,13 @@ class Benchmark(Framed):
             return self.source.read(condition=condition)
         return self.table.filter(condition)
 
-    def only(self, subsets: Iterable[str]) -> Benchmark:
-        """Return a benchmark of the items in these subsets."""
-        wanted = list(subsets)
+    def save(self, folder: str | Path, *, copy_images: bool = False, force: bool = False) -> Benchmark:
+        """Write the benchmark into a folder and return it as loaded from there, as `creperie.save` does."""
+        return late("creperie.bench", "save")(self, folder, copy_images=copy_images, force=force)
+
+    def only(self, *subsets: str | Iterable[str]) -> Benchmark:
+        """Return a benchmark of the items in these subsets, given one by one or as a list."""
+        wanted = [name for one in subsets for name in ([one] if isinstance(one, str) else one)]
         for name in wanted:
             if name not in self.subsets:
                 raise unknown("subset", name, self.subsets, where=self.name)
@@ -358,6 +369,12 @@ def check_shapes(table: pa.Table, where: str) -> None:
         key = f"item {row.column('subset')[0]}/{row.column('id')[0]}"
         shape = f"{max(1, int(images[wrong[0]]))} × {int(captions[wrong[0]])}"
         raise DataError(f"{key} has {int(match[wrong[0]])} match cells, expected {shape}", where=where)
+
+
+def held_benchmark(given: Any) -> Benchmark | None:
+    """Return the argument if it is a benchmark, or the benchmark of a result such as `Refined`; None for others."""
+    held = given if isinstance(given, Benchmark) else getattr(given, "bench", None)
+    return held if isinstance(held, Benchmark) else None
 
 
 def from_items(name: str, items: Iterable[Item], **parts: Any) -> Benchmark:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from creperie.bench.benchmark import Benchmark, from_items
+from creperie.bench.benchmark import Benchmark, from_items, held_benchmark
 from creperie.bench.formats.native import is_native, items_of_columns
 from creperie.bench.formats.tablefile import TableSource, table_of_records
 from creperie.bench.formats.tables import benchmark_of_table, resolve
@@ -31,12 +31,15 @@ from creperie.core import DataError, UsageError, check_columns, counted, with_op
 def from_pandas(frame: Any, *, images: str | Path | None = None, name: str = "frame", roles: Roles) -> Benchmark:
     """Return a benchmark from a table in memory: one row per item, columns with true and false captions.
 
-    `frame` is a pandas or polars data frame, an Arrow table, a `datasets.Dataset`, or a list of dictionaries or of
-    items. Columns with usual names (image, caption, negative, subset, id …) need not be named. An image is a PIL image,
-    encoded bytes, a path, or a key in `images` (a folder, zip or Parquet file).
+    `frame` is a pandas or polars data frame, an Arrow table, a `datasets.Dataset`, or a list or torch `Dataset` of
+    items, dictionaries or tuples (image, caption, foil, …). Columns with usual names (image, caption, negative, subset,
+    id …) need not be named. An image is a PIL image, an array or tensor, encoded bytes, a path, or a key in `images` (a
+    folder, zip or Parquet file).
     """
-    if isinstance(frame, Benchmark):
-        return frame
+    if (held := held_benchmark(frame)) is not None:
+        return held
+    if not isinstance(frame, (Sequence, Mapping)) and not hasattr(frame, "columns") and _is_dataset(frame):
+        frame = [frame[i] for i in range(len(frame))]
     if isinstance(frame, Sequence) and frame and isinstance(frame[0], Item):
         return _from_items(frame, name, images)
     columns = _columns_of(frame, name)
@@ -110,10 +113,21 @@ def _columns_of(frame: Any, name: str) -> dict[str, list[Any]]:
     )
 
 
+def _is_dataset(frame: Any) -> bool:
+    """Return True for what is indexed from 0 and has a length, as torch's datasets."""
+    known = hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "features")
+    return hasattr(frame, "__getitem__") and hasattr(frame, "__len__") and not known
+
+
 def _columns_of_records(records: Sequence[Any], name: str) -> dict[str, list[Any]]:
+    if records and all(isinstance(record, tuple) and len(record) >= 3 for record in records):
+        foils = max(len(record) for record in records) - 2
+        names = ("image", "caption", *(f"negative{k + 1 if k else ''}" for k in range(foils)))
+        records = [dict(zip(names, record)) for record in records]
     for number, record in enumerate(records):
         if not isinstance(record, Mapping):
-            raise DataError(f"is {type(record).__name__}, expected a dictionary", where=f"{name}[{number}]")
+            what = f"is {type(record).__name__}, expected a dictionary or a tuple (image, caption, foil)"
+            raise DataError(what, where=f"{name}[{number}]")
     table = table_of_records(name, lambda: ((f"{name}[{i}]", record) for i, record in enumerate(records)))
     rows = [values for _, values in table.rows(table.names)]
     return {column: [row[k] for row in rows] for k, column in enumerate(table.names)}

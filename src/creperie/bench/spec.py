@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark
+from creperie.bench.benchmark import Benchmark, held_benchmark
 from creperie.bench.catalog.places import MANIFEST_FILE, find_installed
 from creperie.bench.roles import Roles
 from creperie.bench.storage import load_folder
@@ -37,8 +37,8 @@ BenchmarkSpec = Any
 
 
 def as_benchmark(bench: BenchmarkSpec) -> Benchmark:
-    """Return a benchmark: the argument itself if it is one, else the result of `load`."""
-    return bench if isinstance(bench, Benchmark) else load(bench)
+    """Return a benchmark: the argument itself if it is one, the one that a result holds, else the result of `load`."""
+    return held_benchmark(bench) or load(bench)
 
 
 @with_options(roles=Roles)

@@ -19,7 +19,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from creperie.bench.benchmark import Benchmark, Info, Parquet, ProvenanceStep, SkippedRecord, image_keys
+from creperie.bench.benchmark import Benchmark, Info, Parquet, ProvenanceStep, SkippedRecord, held_benchmark, image_keys
 from creperie.bench.catalog.places import MANIFEST_FILE
 from creperie.bench.hashing import content_hash
 from creperie.bench.images import NO_IMAGES, ImageError, ImageStore, picture_bytes, safe_path
@@ -27,6 +27,7 @@ from creperie.bench.item import CORE_COLUMNS
 from creperie.core import (
     DataError,
     Progress,
+    UsageError,
     __version__,
     check_target,
     read_checked,
@@ -88,15 +89,17 @@ def _put_in_place(draft: Path, path: Path, replace_old: bool) -> None:
 
 
 def save(
-    bench: Benchmark, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: Progress = silent
+    bench: Any, folder: str | Path, *, copy_images: bool = False, force: bool = False, progress: Progress = silent
 ) -> Benchmark:
-    """Write a benchmark into a folder and return it as loaded from there.
+    """Write a benchmark, or the one that a result holds, into a folder and return it as loaded from there.
 
     Images are copied even without `copy_images` if they would be lost otherwise: those that have no location, are in
     the folder to be replaced, or are in creperie's cache.
     """
     from creperie.bench.stores import pictures_in_memory
 
+    if (bench := held_benchmark(bench)) is None:
+        raise UsageError("only a benchmark can be saved", hint="write `creperie.save(creperie.load(…), folder)`")
     target = Path(folder)
     place = Path(bench.images.location).resolve() if bench.images.location else None
     passing = (target.resolve(), pictures_in_memory().resolve())

@@ -45,17 +45,33 @@ def keep_picture(picture: Any, where: str = "") -> str:
     return path.name
 
 
-def _encoded(picture: Any, where: str) -> bytes:
-    """Return a PIL image or an array of bytes as PNG, which is lossless."""
+def _from_array(picture: Any) -> Any:
+    """Return an array or tensor as a PIL image, channels first or last, bytes or numbers from 0 to 1; others as is."""
+    import numpy as np
     from PIL import Image
 
-    if type(picture).__name__ == "ndarray" and picture.dtype == "uint8" and picture.ndim in (2, 3):
-        picture = Image.fromarray(picture)
+    values = np.asarray(picture)
+    if values.ndim == 3 and values.shape[0] in (1, 3) and values.shape[2] not in (1, 3):
+        values = values.transpose(1, 2, 0)
+    if values.ndim == 3 and values.shape[2] == 1:
+        values = values[:, :, 0]
+    if np.issubdtype(values.dtype, np.floating) and values.size and values.min() >= 0 and values.max() <= 1:
+        values = np.rint(values * 255).astype(np.uint8)
+    shaped = values.ndim == 2 or (values.ndim == 3 and values.shape[2] in (3, 4))
+    return Image.fromarray(np.ascontiguousarray(values)) if values.dtype == np.uint8 and shaped else picture
+
+
+def _encoded(picture: Any, where: str) -> bytes:
+    """Return a PIL image, an array or a tensor as PNG, which is lossless."""
+    from PIL import Image
+
+    if hasattr(picture, "__array__") and not isinstance(picture, Image.Image):
+        picture = _from_array(picture)
     if not isinstance(picture, Image.Image):
         raise DataError(
             f"is {type(picture).__name__}, which is not a picture",
             where=where,
-            hint="give PIL images, arrays of bytes, encoded bytes, paths, or keys with `images=`",
+            hint="give PIL images, arrays of bytes or of 0 to 1, encoded bytes, paths, or keys with `images=`",
         )
     file = io.BytesIO()
     picture.save(file, "PNG", compress_level=1)

@@ -12,8 +12,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-#: a line of a stub: `from MODULE import NAME as PUBLIC`, the same without `as` (not public), or `ALIAS = NAME`
-_LINE = re.compile(r"^(?:from (\S+) import (\w+)(?: as (\w+))?|(\w+) = (\w+))\r?$", re.MULTILINE)
+#: a line of a stub that names something public; a comment if the stub writes a function's signature out below it
+_LINE = re.compile(r"^(?:# )?from (\S+) import (\w+) as (\w+)\r?$", re.MULTILINE)
+
+
+def late(package: str, name: str) -> Any:
+    """Return a public name of a package when it is called for: for a method of a class that the package stands on."""
+    return getattr(import_module(package), name)
 
 
 def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
@@ -38,9 +43,4 @@ def front_door(package: str) -> tuple[list[str], Callable[[str], Any], Callable[
 def _listed(package: str) -> dict[str, tuple[str, str]]:
     """Return each public name with the module that defines it (a submodule: the package itself) and its name there."""
     stub = pkgutil.get_data(package, "__init__.pyi") or b""
-    homes: dict[str, tuple[str, str]] = {}
-    public: set[str] = set()
-    for module, name, listed, other, same in _LINE.findall(stub.decode()):
-        homes[listed or name or other] = homes[same] if other else (module, name)
-        public |= {listed or other} - {""}
-    return {name: homes[name] for name in public}
+    return {public: (module, name) for module, name, public in _LINE.findall(stub.decode())}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from creperie.bench import (
     Parquet,
     ProvenanceStep,
     describe_benchmark,
+    from_items,
     load,
     new_folder,
     relative_place,
@@ -83,6 +84,21 @@ class Made(Framed):
     @property
     def items(self) -> tuple[Item, ...]:
         return tuple(load(self.folder)) if self.folder else self.items_in_memory
+
+    @cached_property
+    def bench(self) -> Benchmark:
+        """The items as a benchmark."""
+        return load(self.folder) if self.folder else from_items(self.maker or "made", self.items_in_memory)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.bench)
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Benchmark:
+        """Write the items as a benchmark into a folder and return it as loaded from there."""
+        return self.bench.save(folder, force=force)
 
     @property
     def rows(self) -> list[dict[str, Any]]:

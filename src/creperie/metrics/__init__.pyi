@@ -63,6 +63,7 @@ from creperie.metrics.rules import HIT as HIT
 from creperie.metrics.rules import MISS as MISS
 from creperie.metrics.rules import TIE as TIE
 from creperie.metrics.rules import VOID as VOID
+from creperie.metrics.rules import Judge as Judge
 from creperie.metrics.rules import Outrank as Outrank
 from creperie.metrics.settings import DEFAULT as DEFAULT
 from creperie.metrics.settings import MetricSettings as MetricSettings
@@ -79,6 +80,7 @@ from creperie.metrics.tasks import applies as applies
 from creperie.metrics.tasks import chances as chances
 from creperie.metrics.tasks import margins as margins
 from creperie.metrics.tasks import outcomes as outcomes
+from creperie.metrics.tasks import own_task as own_task
 from creperie.metrics.tasks import second_is_nearer as second_is_nearer
 from creperie.metrics.tasks import task as task
 from creperie.metrics.tasks import unit_of as unit_of

@@ -142,6 +142,30 @@ def _decided(lost: np.ndarray, equal: np.ndarray, void: np.ndarray) -> np.ndarra
     return np.where(void, VOID, np.where(lost, MISS, np.where(equal, TIE, HIT))).astype(np.int8)
 
 
+#: a rule of a user's own: match matrix and scores of one item → right, wrong, or None for a tie
+Judge = Callable[[np.ndarray, np.ndarray], "bool | None"]
+
+
+@dataclass(frozen=True)
+class JudgedBy:
+    """A function judges items that have a true and a false caption, one by one."""
+
+    judge: Judge
+
+    def applies(self, match: np.ndarray) -> bool:
+        return bool(match.any() and not match.all())
+
+    def chance(self, match: np.ndarray) -> float:
+        return float(getattr(self.judge, "chance", math.nan)) if self.applies(match) else math.nan
+
+    def outcomes(self, match: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        judged = np.full(cells.shape[1], VOID, np.int8)
+        for k in np.flatnonzero(~np.isnan(cells).any(axis=0)) if self.applies(match) else ():
+            answer = self.judge(match, cells[:, k].reshape(match.shape))
+            judged[k] = TIE if answer is None else HIT if answer else MISS
+        return judged
+
+
 @dataclass(frozen=True)
 class Outrank:
     """The rule that an item is a hit if every winner outranks every loser in all contests."""

@@ -14,7 +14,18 @@ import numpy as np
 from creperie.core import UnknownNameError, UsageError, decimal, packaged_toml, percent, unknown
 from creperie.metrics import rules
 from creperie.metrics.layout import INPUTS, Input, Layout
-from creperie.metrics.rules import VOID, CaptionPreference, CountRule, Decided, OutcomeRule, Outrank, Sides, Within
+from creperie.metrics.rules import (
+    VOID,
+    CaptionPreference,
+    CountRule,
+    Decided,
+    Judge,
+    JudgedBy,
+    OutcomeRule,
+    Outrank,
+    Sides,
+    Within,
+)
 
 #: How a task's value is computed from its counts.
 Value = Literal[
@@ -84,6 +95,9 @@ FAMILIES: Mapping[str, str] = {
     f"{name}@{'k' if name == 'recall' else 't'}": what for name, (what, _, _) in _CUT.items()
 }
 
+#: tasks that a program added, by name
+_OWN: dict[str, Task] = {}
+
 _ALIASES: Mapping[str, str] = {alias: t.name for t in TASKS.values() for alias in t.aliases}
 _CUT_ALIASES: Mapping[str, str] = {alias: name for name, (_, _, aliases) in _CUT.items() for alias in aliases}
 
@@ -98,6 +112,8 @@ def task(name: str) -> Task:
     known = {k.replace("_", "-"): v for k, v in {**{n: n for n in TASKS}, **_ALIASES}.items()}
     if key in known:
         return TASKS[known[key]]
+    if name in _OWN:
+        return _OWN[name]
     family, at, number = key.partition("@")
     families = {k.replace("_", "-"): v for k, v in {**{n: n for n in _CUT}, **_CUT_ALIASES}.items()}
     if family in families:
@@ -141,6 +157,27 @@ def _preferred(name: str, key: str) -> Task:
     if i == j:
         raise UsageError(f"{name} compares caption {i} with itself: write two different numbers")
     return Task(f"prefer:{i}-{j}", f"caption {i} outranks caption {j}", "image_text", Outrank(CaptionPreference(i, j)))
+
+
+def own_task(judge: Judge) -> str:
+    """Add a task judged by a function of an item's match matrix and scores, both images × captions; return its name.
+
+    The function returns True, False, or None for a tie. Its name is the task's, its docstring says what it judges, and
+    an attribute `chance`, if it has one, is the chance level.
+
+    >>> def clearly(match, scores):
+    ...     "the true caption leads by 0.1"
+    ...     return scores[match].min() - scores[~match].max() > 0.1
+    >>> own_task(clearly), task("clearly").what
+    ('clearly', 'the true caption leads by 0.1')
+    """
+    name = getattr(judge, "__name__", "")
+    if not name.isidentifier() or name in {*TASKS, *_ALIASES}:
+        what = f"{name!r} is one of creperie's own tasks" if name.isidentifier() else "a task of your own needs a name"
+        raise UsageError(what, hint="write the rule as a function with a name of its own: `def clearly(match, scores)`")
+    about = " ".join((judge.__doc__ or "a rule of your own").split("\n\n")[0].split())
+    _OWN[name] = Task(name, about, "image_text", JudgedBy(judge))
+    return name
 
 
 def as_task(which: Task | str) -> Task:

@@ -27,13 +27,15 @@ from creperie.models.uri import read_options
 
 ACCEPTED = (
     "pass a model URI, a model of transformers with its processor, (model, preprocess, tokenizer) of open_clip, a "
-    "SentenceTransformer, an object with encode_image and encode_text, or a function of (images, captions) or of "
-    "(captions)"
+    "SentenceTransformer, an object with encode_image and encode_text, or a function of (images, captions), of one "
+    "(image, caption), or of (captions)"
 )
 Answer = Callable[..., np.ndarray]
 #: parts of the names of transformers classes that generate text, with an image (GENERATIVE) or without (LANGUAGE)
 GENERATIVE = ("ForConditionalGeneration", "ForQuestionAnswering", "ForVision2Seq", "ForImageTextToText")
 LANGUAGE = ("CausalLM", "LMHeadModel", "MaskedLM")
+#: names of the parameters of a function that scores one pair at a time
+SINGLE = [[image, text] for image in ("image", "img", "picture") for text in ("caption", "text", "sentence")]
 #: the method names for encoding, in order of preference
 ENCODE = {"encode_images": ("encode_images", "encode_image"), "encode_texts": ("encode_texts", "encode_text")}
 
@@ -240,6 +242,8 @@ def _function(wrapped: WrappedModel, digest: str, place: Place) -> Model:
     methods: dict[str, Answer]
     if len(needed) == 1:
         methods = {"score_texts": lambda texts: _one_each(wrapped, texts, list(texts))}
+    elif [p.name.lower() for p in needed] in SINGLE:
+        methods = {"score_pairs": lambda image, texts: _numbers([_number(function, image, text) for text in texts])}
     elif len(needed) == 2:
         methods = {"score_pairs": lambda image, texts: _one_each(wrapped, texts, [image] * len(texts), list(texts))}
     else:
@@ -249,6 +253,11 @@ def _function(wrapped: WrappedModel, digest: str, place: Place) -> Model:
             hint="pass a function of (captions) or of (images, captions)",
         )
     return _as_model(wrapped, digest, place, methods)
+
+
+def _number(function: Callable[..., Any], image: Any, text: str) -> float:
+    with _inference():
+        return float(function(image, text))
 
 
 def _one_each(wrapped: WrappedModel, texts: Sequence[str], *given: Any) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from creperie.auditing import (
 )
 from creperie.auditing import audit as run_audit
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark, items_of
-from creperie.core import DataError, Framed, Progress, automatic, html_table, percent, silent, with_options
+from creperie.core import DataError, Framed, Progress, automatic, html_table, late, percent, silent, with_options
 from creperie.refining.plan import FRESH, RefinePlan
 from creperie.refining.select import Choice, SelectionPool
 from creperie.refining.standing import ALL, AttackerStanding, figures_in, figures_of, gap_of, shown
@@ -88,6 +89,10 @@ class Refined(Framed):
         word = "not run" if len(self.bench) else "nothing left"
         judged = self.audit.whole if self.audit is not None else unjudged(word, spec, len(self.bench), part)
         return replace(judged, spec=spec, part=part, source=(self.spec or self.original.name, len(self.original)))
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Benchmark:
+        """Write the refined benchmark with the removed items and the report, and return it as loaded from there."""
+        return late("creperie.refining", "write_refined")(self, folder, force=force)
 
     def __repr__(self) -> str:
         size = f"{len(self.bench):,} of {len(self.original):,} items"

@@ -289,7 +289,7 @@ class ReportPage:
 
 def report(
     runs: Run | str | Path | Sequence[Run | str | Path],
-    html: str | Path | None = None,
+    out: str | Path | None = None,
     *,
     benches: Sequence[str] = (),
     images: str | Path | None = None,
@@ -299,15 +299,15 @@ def report(
 ) -> ReportPage:
     """Return runs as one HTML page that opens from disk: results, figures, comparisons, an audit, every item.
 
-    With `html` it is also written to this file. `runs` are runs, their folders, or folders of runs. `audits` are files
+    With `out` it is also written to this file. `runs` are runs, their folders, or folders of runs. `audits` are files
     that `audit --json` wrote; with None, the benchmark's audit is found or made; an empty list means no audit.
     """
-    if isinstance(html, Run):
+    if isinstance(out, Run):
         raise UsageError(
             "the second argument must be a file name", hint="pass several runs as a list: `report([a, b])`"
         )
     with TemporaryDirectory() as folder:
-        place, contents = Path(html or f"{folder}/report.html"), Contents(title=title)
+        place, contents = Path(out or f"{folder}/report.html"), Contents(title=title)
         several = [runs] if isinstance(runs, (Run, str, Path)) else runs
         report_document(several, place, contents, benches=benches, images=images, audits=audits, progress=progress)
         return ReportPage(place.read_text(encoding="utf-8"))

@@ -40,6 +40,7 @@ from creperie.metrics import (
     TIE,
     VOID,
     Input,
+    Judge,
     Layout,
     MetricSettings,
     Result,
@@ -48,6 +49,7 @@ from creperie.metrics import (
     evaluate,
     margins,
     outcomes,
+    own_task,
     task,
 )
 
@@ -145,6 +147,24 @@ class Run(RunHeader, Framed):
     def results(self) -> list[dict[str, Any]]:
         """The results stored in the document."""
         return list(self.document["results"])
+
+    @property
+    def accuracy(self) -> float:
+        """The accuracy of the first task on all items, from 0 to 1; NaN if there is none."""
+        shown = next((r["accuracy"] for r in self.results if r.get("subset") == "all"), None)
+        return float("nan") if shown is None else float(shown)
+
+    def summary(self) -> str:
+        """Return the results as lines of text: task, subset, items, accuracy and its interval in percent."""
+        heads = ("task", "subset", "items", "accuracy", "95 %" if self.settings.level == 0.95 else "interval")
+        rows = [
+            (r["task"], r["subset"], f"{r['n']:,}", percent(r["accuracy"]), f"{percent(r['low'])}–{percent(r['high'])}")
+            for r in self.results
+        ]
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        sides = ("<", "<", ">", ">", ">")
+        lines = ["  ".join(f"{cell:{s}{w}}" for cell, s, w in zip(row, sides, widths)) for row in (heads, *rows)]
+        return "\n".join([repr(self), *(line.rstrip() for line in lines)])
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -301,11 +321,13 @@ class Run(RunHeader, Framed):
         return chosen
 
     def evaluate(
-        self, tasks: str | Iterable[str] | None = None, settings: MetricSettings | None = None
+        self, tasks: str | Judge | Iterable[str | Judge] | None = None, settings: MetricSettings | None = None
     ) -> list[Result]:
-        """Return recomputed results: with another tie rule, or for other tasks on the same scores."""
+        """Return recomputed results: with another tie rule, or for other tasks, your own functions among them, on the
+        same scores.
+        """
         results: list[Result] = []
-        for chosen in map(self.scored_task, split_names(tasks or self.tasks)):
+        for chosen in map(self.scored_task, task_names(tasks or self.tasks)):
             results += evaluate(
                 chosen,
                 self.layout,
@@ -328,6 +350,12 @@ class Run(RunHeader, Framed):
             write_parquet(_with_plain_lists(self.table), draft / SCORES_FILE)
             write_json(draft / RUN_FILE, self.document, files=[SCORES_FILE])
         return Run(self.document, self.table, path, self.bench)
+
+
+def task_names(tasks: str | Judge | Iterable[str | Judge]) -> tuple[str, ...]:
+    """Return the names of tasks; a function becomes a task of its own."""
+    several = [tasks] if isinstance(tasks, str) or callable(tasks) else tasks
+    return tuple(n for one in several for n in ([own_task(one)] if callable(one) else split_names(one)))
 
 
 def _with_plain_lists(table: pa.Table) -> pa.Table:

@@ -11,10 +11,11 @@ from typing import Any
 from creperie.bench import BenchmarkSpec, as_benchmark
 from creperie.core import Progress, automatic, silent, with_options
 from creperie.engine import Engine
+from creperie.metrics import Judge
 from creperie.scoring.forecast import Forecast
 from creperie.scoring.matrix import Matrix, MatrixColumn, MatrixRow
 from creperie.scoring.options import ScoreOptions
-from creperie.scoring.run import Run
+from creperie.scoring.run import Run, task_names
 from creperie.scoring.store import ResultStore
 
 
@@ -24,6 +25,7 @@ def score(
     model: Any,
     *,
     options: ScoreOptions,
+    tasks: str | Judge | Sequence[str | Judge] = (),
     cache: bool | str | None = None,
     out: str | Path | None = None,
     progress: Progress | None = automatic,
@@ -32,12 +34,15 @@ def score(
 
     `model` is a URI or an object: a model of transformers, open_clip or sentence-transformers, a module or object that
     encodes images or captions, a function of (images, captions) or of (captions); `creperie.wrap` adds a processor or a
-    name. Without `tasks`, every task that applies is evaluated. `cache=False` computes everything and stores nothing; a
+    name. `tasks` are names of tasks or functions of your own (match, scores) that return True, False or, for a tie,
+    None; without them, every task that applies is evaluated. `cache=False` computes everything and stores nothing; a
     name stores the scores of a function, which has no weights to identify it by. Notebooks show progress bars, unless
     `progress=None`.
     """
     if cache is not None:
         options = replace(options, cache=cache)
+    if tasks:
+        options = replace(options, tasks=task_names(tasks))
     (run,) = score_all([bench], [model], options, out=out, progress=progress or silent)
     if run.gaps:
         warnings.warn(run.gaps, stacklevel=3)

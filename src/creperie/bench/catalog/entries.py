@@ -148,6 +148,11 @@ def catalog_entries() -> tuple[CatalogEntry, ...]:
     return tuple(_catalog().values())
 
 
+def list_benchmarks() -> list[str]:
+    """Return the names of the benchmarks that can be got by name, in catalog order."""
+    return list(_catalog())
+
+
 def find_entry(name: str) -> CatalogEntry:
     """Return the benchmark with this name or alias; raise an error if there is none.
 
