@@ -3,6 +3,7 @@
 # make house  the image-text model for photographs, trained on Flickr8k: DATA=… (its folder), WEIGHTS=… (where to keep towers),
 #             HOUSE=… (the folder of the model), EPOCHS=8, TUNE=1 (train the towers too: for a GPU)
 # make lint   ruff and mypy
+# make coverage   the fast tests with the lines they reach, in coverage.xml
 # make docs   the pages as a site, in site/; fails on links that lead nowhere and pages that collide
 # make release   wheel and sdist, checked, installed into an empty environment, with a bill of materials, in dist/; and the site
 # make audit-deps   known holes in what is installed; needs an index that serves advisories
@@ -34,7 +35,7 @@ HOUSE ?= out/house$(if $(TUNE),-tuned)
 TUNED := $(if $(TUNE),--train-towers image$(comma)text --precision bfloat16)
 FLICKR8K := --data flickr8k:$(DATA) --images $(DATA)/images.zip
 
-.PHONY: demo house test test-fast test-slow lint format docs release audit-deps clean
+.PHONY: demo house test test-fast test-slow coverage lint format docs release audit-deps clean
 
 demo: $(VENV)/.demo
 	$(BIN)/creperie demo
@@ -53,6 +54,10 @@ test-fast: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(PYTEST) -m slow --timeout 900 $$(grep -rl 'mark\.slow' tests --include='test_*.py')
+
+coverage: $(VENV)/.test
+	$(PIP) pytest-cov
+	$(PYTEST) -m "not slow" --cov --cov-report=xml --cov-report=term
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -12,6 +13,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+import yaml
 from sources import ROOT, nodes
 
 FLOORS = (
@@ -170,3 +172,15 @@ def test_no_private_module_of_another_library_is_imported() -> None:
         if any(part.startswith("_") and not part.startswith("__") for part in module.split("."))
     ]
     assert not private
+
+
+def test_workflows_pin_their_actions_and_run_every_python() -> None:
+    root = ROOT.parents[1]
+    flows = {p.name: p.read_text(encoding="utf-8") for p in (root / ".github" / "workflows").glob("*.yml")}
+    used = [line.split("uses:")[1].split() for text in flows.values() for line in text.splitlines() if "uses:" in line]
+    assert [words for words in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", words[0]) or words[1] != "#"] == []
+    named = re.findall(r"Python :: (3\.\d+)", (root / "pyproject.toml").read_text(encoding="utf-8"))
+    assert yaml.safe_load(flows["ci.yml"])["jobs"]["test"]["strategy"]["matrix"]["python"] == named
+    hooks = (root / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    pinned = (root / "requirements" / "constraints.txt").read_text(encoding="utf-8")
+    assert {*re.findall(r"ruff==[\d.]+", hooks)} == {*re.findall(r"(?m)^ruff==[\d.]+", pinned)}
