@@ -153,9 +153,16 @@ def test_a_front_door_opens(room: str) -> None:
         _ = package.nonsense
 
 
-def test_importing_the_package_is_quick_and_light() -> None:
-    heavy = ("numpy", "pandas", "pyarrow", "torch", "spacy", "ray", "fastapi", "scipy", "openai")
-    code = f"import sys, creperie; print(*[m for m in sys.modules if m in {heavy}])"
+@pytest.mark.parametrize(
+    ("line", "light"),
+    [
+        ("import creperie", ("numpy", "pandas", "pyarrow", "torch", "spacy", "ray", "fastapi", "scipy", "openai")),
+        ("from creperie.reporting import report, study_in", ("torch", "spacy", "matplotlib", "fastapi", "openai")),
+    ],
+)
+def test_importing_is_quick_and_light(line: str, light: tuple[str, ...]) -> None:
+    """A report is made by the plain wheel, without any extra."""
+    code = f"import sys; {line}; print(*[m for m in sys.modules if m in {light}])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 

@@ -209,6 +209,23 @@ def test_mistakes_in_a_zoo_name_the_line(place: Path, text: str, where: str, say
     assert says in str(e.value)
 
 
+def test_what_does_not_fit_costs_only_its_own_place(place: Path, command: Any) -> None:
+    """A task that a model cannot do, a mistyped benchmark, several models after one flag, a share of the items."""
+    bench = bench_at(place / "own", 7)
+    lines = ["models: ['blind:length', 'blind:negation']", f"benchmarks: [{bench}, {bench}w]"]
+    lines += ["defaults: {tasks: [itt, blind], limit: 0.5}"]
+    (place / "habits.yaml").write_text("\n".join(lines), encoding="utf-8")
+    code, out, err = command("score", "habits.yaml", "--out", place / "habits", "--json")
+    document = json.loads(out)
+    assert (code, [f["benchmark"] for f in document["failed"]]) == (2, [f"{bench}w"])
+    assert "its column is left out" in err
+    assert [(r["tasks"], r["results"][0]["n"]) for r in document["runs"]] == [(["blind"], 6)] * 2
+    assert "run" not in document
+    code, _, err = command("score", bench, "-m", "blind:length,blind:negation")
+    assert (code, "repeat --model" in err) == (2, True)
+    assert "neither a number of items nor a share" in command("score", bench, "-m", "blind:length", "--limit", 1.5)[2]
+
+
 def test_groups_share_a_letter_exactly_when_nothing_tells_them_apart() -> None:
     rng = np.random.default_rng(3)
     for _ in range(50):

@@ -68,13 +68,17 @@ def test_a_loop_and_a_writer(triples: Benchmark, clip: tuple[Any, Any]) -> None:
     model, processor = clip
     written: list[tuple[str, float, int]] = []
     writer = SimpleNamespace(add_scalar=lambda *given: written.append(given))
-    callback = cr.BenchmarkCallback(triples, every=3, processor=processor, writer=writer, tasks="itt")
+    callback = cr.BenchmarkCallback(triples, every=3, processor=processor, log=writer, tasks="itt")
     model.train()
     scored = [callback.step(model, number) is not None for number in range(7)]
     assert scored == [False, False, False, True, False, False, True]
     assert model.training
     assert [(name, step) for name, _, step in written] == [("triples/itt", 3), ("triples/itt", 6)]
     assert [run.model for _, run in callback.runs] == ["memory:step 3", "memory:step 6"]
+    logged: list[tuple[dict[str, float], int]] = []
+    tracker = SimpleNamespace(log=lambda numbers, step: logged.append((numbers, step)))  # as a W&B run
+    cr.BenchmarkCallback(triples, every=1, processor=processor, log=tracker, tasks="itt").step(model, 2)
+    assert [(list(numbers), step) for numbers, step in logged] == [(["triples/itt"], 2)]
 
 
 def test_what_lightning_calls(triples: Benchmark, clip: tuple[Any, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from creperie.bench.benchmark import Benchmark
 from creperie.bench.spec import BenchmarkSpec, load
-from creperie.core import option
+from creperie.core import UsageError, option
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,14 @@ class PartOptions(ImageOptions):
     subsets: tuple[str, ...] = option(
         (), "Only these subsets, by comma or repeated.", flags="--subset", metavar="NAMES"
     )
-    limit: int | None = option(None, "At most N items per subset: the first, or drawn by a seed.", minimum=1)
+    limit: float | None = option(
+        None, "At most N items per subset, or a share such as 0.1: the first, or drawn by a seed.", metavar="N"
+    )
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and not (0 < self.limit < 1 or (self.limit >= 1 and self.limit == int(self.limit))):
+            what = f"`limit={self.limit:g}` is neither a number of items nor a share"
+            raise UsageError(what, hint="write 100 for a hundred items of each subset, 0.1 for a tenth")
 
     @property
     def typed(self) -> str:
@@ -67,13 +75,17 @@ def load_part(spec: BenchmarkSpec, part: PartOptions, seed: int | None = None) -
     return bench.only(part.subsets) if part.subsets else bench
 
 
-def limited(bench: Benchmark, limit: int, seed: int | None = None) -> Benchmark:
-    """Return at most `limit` items of every subset, in their order: the first ones or, with a seed, a random sample."""
-    if seed is None:
-        return bench.head(limit)
-    rng = np.random.Generator(np.random.PCG64(seed))
+def limited(bench: Benchmark, limit: float, seed: int | None = None) -> Benchmark:
+    """Return at most `limit` items of every subset, or below 1 that share of them rounded up, in their order: the first
+    ones or, with a seed, a random sample.
+    """
+    if seed is None and limit >= 1:
+        return bench.head(int(limit))
+    rng = np.random.Generator(np.random.PCG64(seed or 0))
     codes = bench.column("subset").combine_chunks().dictionary_encode().indices.to_numpy()
     keep = np.zeros(len(bench), bool)
     for code in range(int(codes.max(initial=-1)) + 1):
-        keep[rng.permutation(np.flatnonzero(codes == code))[:limit]] = True
-    return bench.filter(keep, why=f"limit {limit} a subset, seed {seed}")
+        own = np.flatnonzero(codes == code)
+        most = int(limit) if limit >= 1 else math.ceil(limit * len(own))
+        keep[(own if seed is None else rng.permutation(own))[:most]] = True
+    return bench.filter(keep, why=f"limit {limit:g} a subset" + ("" if seed is None else f", seed {seed}"))

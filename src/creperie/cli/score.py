@@ -21,6 +21,8 @@ from creperie.metrics import MetricSettings
 from creperie.scoring import ScoreOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from creperie.engine import Engine
     from creperie.recipes import Zoo, ZooEntry
     from creperie.scoring import Forecast, Matrix, MatrixCell, Run
@@ -96,11 +98,11 @@ def score(
         cache=not call.no_cache,
         shard=parse_shard(call.shard) if call.shard else None,
     )
-    matrix = _matrix(call, zoo, options, engine, resume=declared)
+    matrix, missing = _matrix(call, zoo, options, engine, resume=declared)
     if call.dry_run:
         return _plan(matrix)
     cells = _computed(matrix, several=len(matrix.rows) > 1)
-    return _answer(cells, zoo, declared, call)
+    return _answer(cells, zoo, declared, call, missing)
 
 
 def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tuple[Zoo, bool]:
@@ -114,6 +116,9 @@ def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tup
         zoo = read_zoo(files[0])
     else:
         zoo = Zoo(tuple(map(ZooEntry, dict.fromkeys(call.models))), tuple(map(ZooEntry, benchmarks)))
+    for uri in call.models:
+        if len(parts := uri.split(",")) > 1 and all(":" in part for part in parts):
+            raise UsageError(f"--model {uri} names several models", hint="repeat --model for each of them")
     if not zoo.models:
         raise UsageError("no model given", hint="pass --model URI or a zoo file")
     if not zoo.benches:
@@ -140,12 +145,19 @@ def _with_prompts(models: tuple[ZooEntry, ...], folder: str) -> tuple[ZooEntry, 
     return tuple(replace(entry, spec=with_prompts(entry.spec, folder)) for entry in models)
 
 
-def _matrix(call: ScoreCall, zoo: Zoo, options: ScoreOptions, engine: Engine | None, *, resume: bool) -> Matrix:
+def _matrix(
+    call: ScoreCall, zoo: Zoo, options: ScoreOptions, engine: Engine | None, *, resume: bool
+) -> tuple[Matrix, dict[str, str]]:
     from creperie.recipes import matrix_columns, matrix_rows
     from creperie.scoring import Matrix
 
-    columns = matrix_columns(zoo)
+    columns, missing = matrix_columns(zoo)
     rows = matrix_rows(zoo, options)
+    for bench, reason in missing.items():
+        if call.fail_fast:
+            raise UsageError(reason)
+        named = reason if bench in reason else f"{bench}: {reason}"
+        echo(f"cannot be loaded, its column is left out: {named}", error=True)
     for row in (r for r in rows if r.fault):
         if len(rows) == 1 or call.fail_fast:
             raise UsageError(row.fault)
@@ -156,7 +168,7 @@ def _matrix(call: ScoreCall, zoo: Zoo, options: ScoreOptions, engine: Engine | N
 
         columns = [replace(c, bench=blind_twin(c.bench, call.blind, options.settings.seed)) for c in columns]
     alone = len(rows) * len(columns) == 1
-    return Matrix(
+    matrix = Matrix(
         rows,
         columns,
         Path(call.out),
@@ -165,6 +177,7 @@ def _matrix(call: ScoreCall, zoo: Zoo, options: ScoreOptions, engine: Engine | N
         engine=engine,
         progress=bar,
     )
+    return matrix, missing
 
 
 def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
@@ -189,7 +202,9 @@ def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
     return cells
 
 
-def _answer(cells: list[MatrixCell], zoo: Zoo, declared: bool, call: ScoreCall) -> CommandResult:
+def _answer(
+    cells: list[MatrixCell], zoo: Zoo, declared: bool, call: ScoreCall, missing: Mapping[str, str]
+) -> CommandResult:
     from creperie.scoring import rank_runs
 
     runs = [cell.run for cell in cells if cell.run is not None]
@@ -197,9 +212,10 @@ def _answer(cells: list[MatrixCell], zoo: Zoo, declared: bool, call: ScoreCall) 
     as_table = declared or len(cells) > SHOWN_RUNS or call.table
     ranked = rank_runs(runs, names=zoo.names()) if as_table and runs else None
     named = [replace(cell, model=zoo.names().get(cell.model, cell.model)) for cell in cells]
-    document = _document(runs) | ({"standings": ranked.document()} if ranked else {})
+    document = _document(runs, declared) | ({"standings": ranked.document()} if ranked else {})
     document["written"] = [str(place) for place in (call.table, call.site) if place and runs]
     document["failed"] = [{"model": c.model, "benchmark": c.benchmark, "error": c.error} for c in failed]
+    document["failed"] += [{"model": None, "benchmark": bench, "error": error} for bench, error in missing.items()]
     if declared:
         document["tags"] = {entry.spec: dict(entry.tags) for entry in (*zoo.models, *zoo.benches) if entry.tags}
         document["cells"] = {"all": len(cells), "failed": len(failed), "resumed": sum(c.resumed for c in cells)}
@@ -228,7 +244,7 @@ def _answer(cells: list[MatrixCell], zoo: Zoo, declared: bool, call: ScoreCall) 
                 where = "all benchmarks" if len(own) == len({c.benchmark for c in cells}) else own[0].benchmark
                 echo(f"creperie: {model} on {where}: {error}", error=True)
 
-    return CommandResult(document, show, code=2 if failed else 0)
+    return CommandResult(document, show, code=2 if failed or missing else 0)
 
 
 def _plan(matrix: Matrix) -> CommandResult:
@@ -253,10 +269,10 @@ def _plan(matrix: Matrix) -> CommandResult:
 # -- for scripts -----------------------------------------------------------------------------------------------------
 
 
-def _document(runs: list[Run]) -> dict[str, Any]:
+def _document(runs: list[Run], declared: bool) -> dict[str, Any]:
+    """Return one run's document or, for several and for a zoo, a list of them."""
     documents = [_run_document(run) for run in runs]
-    first = documents[0] if documents else {"run": None, "results": []}
-    return first | ({"runs": documents} if len(documents) > 1 else {})
+    return documents[0] if len(runs) == 1 and not declared else {"runs": documents}
 
 
 def _run_document(run: Run) -> dict[str, Any]:

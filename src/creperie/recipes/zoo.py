@@ -145,9 +145,18 @@ def model_fault(uri: str) -> str:
     return ""
 
 
-def matrix_columns(zoo: Zoo) -> list[MatrixColumn]:
-    """Return the loaded benchmarks. A missing benchmark raises an error: no model could be scored on it."""
-    return [_column(entry, {**zoo.defaults, **entry.options}) for entry in zoo.benches]
+def matrix_columns(zoo: Zoo) -> tuple[list[MatrixColumn], dict[str, str]]:
+    """Return the benchmarks, and those that cannot be loaded with the reason; raise that error if there is no other."""
+    columns: list[MatrixColumn] = []
+    faults: dict[str, str] = {}
+    for entry in zoo.benches:
+        try:
+            columns.append(_column(entry, {**zoo.defaults, **entry.options}))
+        except CreperieError as e:
+            if len(faults) + 1 == len(zoo.benches):
+                raise
+            faults[entry.name or entry.spec] = str(e)
+    return columns, faults
 
 
 def _column(entry: ZooEntry, options: Mapping[str, Any]) -> MatrixColumn:

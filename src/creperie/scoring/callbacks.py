@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from creperie.bench import BenchmarkSpec, as_benchmark
@@ -16,8 +16,8 @@ class BenchmarkCallback:
     """A callback that scores a benchmark on the live model every `every` steps and logs the accuracies.
 
     Pass it to `Trainer(callbacks=[…])` of transformers or Lightning, or call `step(model, number)` in a loop. `log` is
-    called with the numbers and the step; without it they go to an active W&B run. They also go to Lightning's loggers
-    and to `writer`, a TensorBoard `SummaryWriter`, if given. `runs` stores every run with its step.
+    a TensorBoard writer, a W&B run, or a function of the numbers and the step; without it they go to an active W&B run.
+    They also go to Lightning's loggers. `runs` stores every run with its step.
     """
 
     def __init__(
@@ -29,12 +29,11 @@ class BenchmarkCallback:
         processor: Any = None,
         preprocess: Any = None,
         tokenizer: Any = None,
-        log: Callable[[Mapping[str, float], int], None] | None = None,
-        writer: Any = None,
+        log: Any = None,
     ) -> None:
         self.bench, self.every, self.tasks = as_benchmark(bench), every, tasks
         self.parts = {"processor": processor, "preprocess": preprocess, "tokenizer": tokenizer}
-        self._logs, self.writer = log, writer  # not `log`: Lightning sets an attribute of that name
+        self._logs = log  # not `log`: Lightning sets an attribute of that name
         self.runs: list[tuple[int, Run]] = []
 
     def step(self, model: Any, number: int, loggers: Sequence[Any] = ()) -> Run | None:
@@ -51,12 +50,15 @@ class BenchmarkCallback:
         return run
 
     def _tell(self, numbers: Mapping[str, float], step: int, loggers: Sequence[Any]) -> None:
-        if self._logs is not None:
+        if hasattr(self._logs, "add_scalar"):
+            for name, value in numbers.items():
+                self._logs.add_scalar(name, value, step)
+        elif self._logs is not None and callable(getattr(self._logs, "log", None)):
+            self._logs.log(dict(numbers), step=step)
+        elif self._logs is not None:
             self._logs(numbers, step)
         for logger in loggers:
             logger.log_metrics(dict(numbers), step)
-        for name, value in numbers.items() if self.writer is not None else ():
-            self.writer.add_scalar(name, value, step)
         wandb = sys.modules.get("wandb")
         if self._logs is None and not loggers and wandb is not None and wandb.run is not None:
             wandb.log(dict(numbers), step=step)

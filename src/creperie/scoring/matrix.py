@@ -216,7 +216,8 @@ class Matrix:
         return self._plans[key]
 
     def _tasks(self, column: MatrixColumn, handle: Handle, options: ScoreOptions) -> list[str] | str:
-        return self._try(lambda: choose_tasks(column.bench, handle, column.tasks or options.tasks))
+        asked = column.tasks or options.tasks
+        return self._try(lambda: choose_tasks(column.bench, handle, asked, some=not self.fail_fast))
 
     def _earlier(self, k: int, handle: Handle, tasks: list[str], options: ScoreOptions) -> Run | None:
         """Return the run of this cell if the folder has one that was computed from the same and has no gaps.

@@ -15,16 +15,20 @@ from creperie.scoring.plan import brings_images, layout_of_bench
 USUAL = ("itt", "t2i", "group", "tot", "blind")
 
 
-def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str]) -> list[str]:
-    """Return the tasks to compute: those requested, or the usual ones that the items and the model allow."""
+def choose_tasks(bench: Benchmark, handle: Handle, asked: Sequence[str], *, some: bool = False) -> list[str]:
+    """Return the tasks to compute: those requested, or the usual ones that the items and the model allow.
+
+    With `some`, those of the requested that they allow; an error is raised only if there is none.
+    """
     layout = layout_of_bench(bench)
     if not len(layout):
         raise UsageError("the benchmark has no items", where=bench.name)
     if asked:
         names = list(dict.fromkeys(task(name).name for name in asked))
-        for name in names:
-            _check_task(name, bench, layout, handle)
-        return names
+        faults = {name: fault for name in names if (fault := _fault(name, bench, layout, handle))}
+        if faults and not (some and len(faults) < len(names)):
+            raise next(iter(faults.values()))
+        return [name for name in names if name not in faults]
     fitting = [n for n in USUAL if task(n).needs in _at_hand(bench, handle) and applies(n, layout).any()]
     if not fitting:
         able = in_words(handle.abilities)
@@ -47,17 +51,18 @@ def _at_hand(bench: Benchmark, handle: Handle) -> set[Input]:
     return inputs
 
 
-def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> None:
+def _fault(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> UsageError | None:
+    """Return why a task cannot be computed; None if it can."""
     needs = task(name).needs
     if needs not in handle.inputs:
         able = ", ".join(n for n in USUAL if task(n).needs in handle.inputs)
-        raise UsageError(
+        return UsageError(
             f"task {name!r} needs {needs} scores, which this model does not give",
             where=handle.uri,
             hint=f"choose among: {able}" if able else "choose another model",
         )
     if needs not in _at_hand(bench, handle):
-        raise UsageError(
+        return UsageError(
             f"task {name!r} needs the images",
             where=bench.name,
             hint="load the benchmark with `images='DIR'`"
@@ -66,9 +71,10 @@ def _check_task(name: str, bench: Benchmark, layout: Layout, handle: Handle) -> 
         )
     if not applies(name, layout).any():
         able = ", ".join(n for n in USUAL if applies(n, layout).any())
-        raise UsageError(
+        return UsageError(
             f"task {name!r} has nothing to compare in any item", where=bench.name, hint=f"choose among: {able}"
         )
+    return None
 
 
 def columns_needed(tasks: Iterable[str]) -> set[Input]:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from creperie.core import write_json
 from creperie.training.findings import ARMS, TrainingStudy, seed_interval, seed_share_interval
-from creperie.training.tuning_study import TuningComparison
+
+if TYPE_CHECKING:
+    from creperie.training.tuning_study import TuningComparison  # imports torch, without which reports are made
 
 STUDY_FILE = "study.json"
 MARKED_GAIN = 10.0  #: gain in points over the training without foils above which a cell is marked
