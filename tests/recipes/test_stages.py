@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from PIL import Image
@@ -385,7 +386,9 @@ text = "And now: {options}?"
 """
 
 
-def test_prompts_of_a_paper_are_given_by_name_figure_or_table(tmp_path: Path, own_cache: None) -> None:
+def test_prompts_of_a_paper_are_given_by_name_figure_or_table(
+    tmp_path: Path, own_cache: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Parts that a figure gives replace those of the shipped prompt; the ledger no longer calls them ours.
 
     The wordings of SugarCrepe++'s Table 17 and Prompts 1 to 3 of its Table 8 are in no figure and could not be given.
@@ -411,6 +414,14 @@ def test_prompts_of_a_paper_are_given_by_name_figure_or_table(tmp_path: Path, ow
     assert parts["table", "8"].prompts == ("odd-or-none", "odd-or-none-reworded", "odd-forced")
     assert parts["table", "14"].prompts == ("odd-forced",)
     assert parts["table", "17"].prompts == ("match-2", "match-3", "describe-1", "describe-2")
+    Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
+    item = Item("1", "s", ("a.png",), ("a", "b"), ((True, False),))
+    save(from_items("b", [item], images=open_store(tmp_path)), tmp_path / "b")
+    asked = ["score", str(tmp_path / "b"), "--model", "api:x?score=yesno&prompt=match-1", "--dry-run", "--json"]
+    assert called([*asked, "--prompts", str(file)]) == 0  # `score --prompts` took folders only
+    assert f"{quote(str(Path(folder).resolve()), safe='')}%2F%23match-1" in capsys.readouterr().out
+    assert called(["prompts", "show", "match-1", "--caption", "A dog", "--prompts", str(file)]) == 0
+    assert "True: A dog?" in capsys.readouterr().out
     for text, says in (
         ("[x]", "unknown figure, table or prompt 'x'"),
         ('odd-which = "a"', "is not a prompt"),

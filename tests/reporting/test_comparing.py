@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -220,6 +222,19 @@ def test_every_table_about_prompts_has_its_own() -> None:
         else:
             with pytest.raises(UsageError, match="the table is about the prompts odd-or-none, odd-or-none-reworded"):
                 fill_table(table, [run])
+
+
+def test_rows_of_tables_about_prompts_stand_below_the_row_that_was_asked_alike(tmp_path: Path) -> None:
+    """Table 14 prints 49.24 for four and 52.39 for eight examples; our rows of both stood at the end, of no row."""
+    for count, model, compared in ((4, "vlm:/t/15-random/model", False), (8, "api:gpt-4o", True)):
+        file = tmp_path / f"{count}.toml"
+        shots = [f'[[demonstration]]\nsubset = "{name}"\n' for name in FIVE for _ in range(count)]
+        file.write_text("".join(shots), encoding="utf-8")
+        way = f"?score=choice&prompt=%2Fmy%2F%23odd-few-shot&order=NPP&shots={quote(str(file), safe='')}"
+        (row,) = fill_table(published_table("sugarcrepe++/14"), [asked(model + way)]).ours
+        assert row.row is not None
+        assert row.row.model == f"GPT-4o, {count}-shot"
+        assert row.compared("swap_obj") is compared  # a model in the place of GPT-4o never is
 
 
 def test_a_table_says_whose_words_a_prompt_had_and_compares_the_users_alone() -> None:

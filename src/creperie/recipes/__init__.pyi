@@ -3,6 +3,7 @@ from creperie.recipes.claims import Direction as Direction
 from creperie.recipes.claims import directions as directions
 from creperie.recipes.demo import examples as examples
 from creperie.recipes.figure_prompts import main_tables as main_tables
+from creperie.recipes.figure_prompts import prompt_folder as prompt_folder
 from creperie.recipes.forecast import PlanLine as PlanLine
 from creperie.recipes.forecast import plan_recipe as plan_recipe
 from creperie.recipes.kitchen import StageResult as StageResult

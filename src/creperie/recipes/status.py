@@ -22,7 +22,7 @@ from creperie.reporting import BY, PublishedTable, published_tables
 
 EXACT, PARTLY, FILLED, OPEN = "agrees", "agrees in part", "stand-ins", "not made"
 DRAWN, SHOWN, NOTHING = "drawn", "shown", "nothing to compute"
-#: rows of people, of released answers and of few-shot models: no model is loaded for them
+#: rows of people and of released answers: no model is loaded for them
 ANSWERED = ("Human", "GPT-4V")
 
 
@@ -119,7 +119,7 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
         *(paper["name"], "table", entry["number"], table.caption, status, command, cells, rows),
         needs=entry.get("needs", ""),
         printed=len(table.results),
-        missing=tuple(model for model in absent if model not in ANSWERED and not model.endswith("-shot")),
+        missing=tuple(model for model in absent if model not in ANSWERED),
         prompts=_own_words(table.prompts or entry.get("prompts", ()), own),
     )
 

@@ -17,6 +17,7 @@ from creperie.reporting.tables.published import (
     Column,
     PublishedRow,
     PublishedTable,
+    asked_alike,
     known_model,
     model_label,
     same_model,
@@ -208,11 +209,12 @@ def _our_row(
     benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if i in used))
     group = table.group_of(_score_of(model), benchmarks[0])
     who, stands_in = _who(table, model, runs, figures)
+    printed = _printed_row(table, model, same, group)
+    if printed is None and table.prompts:  # another model that is asked as the paper's was
+        printed, stands_in = _asked_alike(table, model), True
     scripts = any(by_scripts(run.document["benchmark"]) for i, run in enumerate(runs) if i in used)
     label = _with_items(table, who, benchmarks) + ", items checked by scripts" * scripts
-    return OurRow(
-        model, figures, _printed_row(table, model, same, group), benchmarks, label, group or "", stands_in=stands_in
-    )
+    return OurRow(model, figures, printed, benchmarks, label, group or "", stands_in=stands_in)
 
 
 def _with_changes(
@@ -326,6 +328,13 @@ def _printed_row(
         return names[same[model]]
     rows = [row for row in table.rows if group is None or row.group == group]
     return next((row for row in rows if any(same_model(model, uri) for uri in row.uris)), None)
+
+
+def _asked_alike(table: PublishedTable, model: str) -> PublishedRow | None:
+    """Return the printed row of a model that is asked in the same way; None for people, or if there is none."""
+    if model.startswith(HUMAN):
+        return None
+    return next((row for row in table.rows if any(asked_alike(model, uri) for uri in row.uris)), None)
 
 
 def misplaced(table: PublishedTable, run: Run) -> str:
