@@ -214,8 +214,9 @@ def show_stages(title: str, folder: Path, served: list[StageResult], main: list[
     written = [s for s in served if s.does == "table" and s.state in ("cooked", "unchanged")]
     few = [key for s in written for key in s.summary["tables"] if len(s.summary["tables"]) <= SHOWN]
     for key in main or few:
+        filled = {s.name: s.summary["tables"][key]["rows"] for s in written if key in s.summary["tables"]}
         for s in written:
-            if key in s.summary["tables"]:
+            if key in s.summary["tables"] and (filled[s.name] or not any(filled.values())):
                 echo()
                 sys.stdout.write((Path(s.place) / f"{key.replace('/', '-')}.txt").read_text(encoding="utf-8"))
     say(f"\nEverything is in {folder}.")
