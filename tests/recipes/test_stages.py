@@ -16,7 +16,16 @@ from creperie.cli.app import main
 from creperie.core import CreperieError, write_json
 from creperie.making import MakerOptions, build_maker, captions_of, written_prompts
 from creperie.models import find_prompt
-from creperie.recipes import CookOptions, chosen_recipe, directions, paper_status, status_page, totals, verify_runs
+from creperie.recipes import (
+    CookOptions,
+    chosen_recipe,
+    directions,
+    paper_status,
+    runs_said,
+    status_page,
+    totals,
+    verify_runs,
+)
 from creperie.recipes.forecast import plan_recipe
 from creperie.recipes.judging import decided, runs_in
 from creperie.recipes.kitchen import run_stages
@@ -354,6 +363,9 @@ def test_a_run_says_whether_it_points_the_way_the_papers_do(tmp_path: Path) -> N
     rows = [row, wide, none, empty, {"source": "published", "spatial": 1.0, "generic": 2.0}]
     write_json(tmp_path / "03-table" / "visla-2.json", {"rows": rows})
     claims = directions(tmp_path)
+    assert len(claims) == 6  # VISLA says nothing of shuffles
+    write_json(tmp_path / "recipe.json", {"recipe": "sade", "profile": "local", "stages": [*stages, "04-skipped"]})
+    claims[3:3] = [c for c in directions(tmp_path) if c.stage == "shuffles"]
     assert [(c.stage, c.who, c.holds) for c in claims] == [
         ("refine", "grammar", "yes"),
         ("refine", "length", "no"),
@@ -367,7 +379,8 @@ def test_a_run_says_whether_it_points_the_way_the_papers_do(tmp_path: Path) -> N
     # Wilson's interval of 41 of 50, of the kind of shuffle that is noticed least
     assert claims[3].numbers == "82.0 [69.2, 90.2] % of 50 true captions above shuffle-nouns"
     assert claims[5].numbers == "spatial 40.0 [35.0, 45.0], generic 60.0 [55.0, 65.0]"
-    page = status_page(paper_status([]), claims, "creperie cook status")
+    page = status_page(paper_status([]), claims, "creperie cook status", runs_said([tmp_path]))
+    assert "From runs of sade, local (3 of 4 stages). Not run: sugarcrepe, small; sugarcrepe-pp, small; visla" in page
     spans = "all items 70.0 % → 52.0 %, mean of subsets 70.0 % → 52.0 %"
     assert f"|refinement lowers what its attackers get|grammar|{spans}|yes|" in page
 
