@@ -34,7 +34,7 @@ TIES = {
 }
 AVERAGE = "the mean of each one's share, as the papers report it; n counts answers, the interval is over their images"
 VOTES = "all answers to an item are pooled and a tie is wrong, which is not what the papers report; not compared"
-OUR_WORDS = "creperie's words, not the paper's (cook takes these with --prompts FILE)"
+OUR_WORDS = "creperie's words, not the paper's (cook and score take these with --prompts FILE)"
 HUMAN = "human:"  #: the kind of the model URI of annotators
 COMBINED = "/everybody"  #: how the URI of a study's combined votes ends
 GENERATIVE = ("vlm", "api")  #: kinds of models that only belong in tables about ways of scoring
