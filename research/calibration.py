@@ -5,6 +5,7 @@ often the interval holds the truth, how often none is given, and how wide it is.
 
     python research/calibration.py --draws 4000 --jobs 16 --json grid.json
     python research/calibration.py --from grid.json --write      # the tables of docs/results-intervals.md
+    python research/calibration.py --only "independent difference" --draws 4000 --write      # a table of its own
 
 Needs numpy and creperie.metrics only.
 """
@@ -43,7 +44,7 @@ from creperie.metrics.detection import auroc_confidence, f1
 from creperie.metrics.intervals import two_share_confidence
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results-intervals.md"
-BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
+BLOCK = "calibration"  #: of the page; a kind that is run alone has a block named after it
 SETTINGS = MetricSettings()
 #: Of a cell in which fewer draws have an interval, there is none.
 MOSTLY = 0.5
@@ -88,6 +89,17 @@ def difference(clusters: int, size: int, icc: float, share: float, gap: float) -
         other = rng.random(len(own)) < leaning(rng, own, icc, share - 2 * gap)
         b = np.where(rng.random(len(own)) < 0.5, other, a)
         return _judged(compare(outcome(a), outcome(b), clusters=own, settings=SETTINGS))
+
+    return gap, draw
+
+
+def independent_difference(items: int, share: float, gap: float, changed: float) -> Any:
+    """Two models on items with an image each, of which the second answers this share anew (Tango's score interval)."""
+
+    def draw(rng: np.random.Generator) -> tuple[float, float]:
+        a, other = rng.random(items) < share, rng.random(items) < share - gap / changed
+        b = np.where(rng.random(items) < changed, other, a)
+        return _judged(compare(outcome(a), outcome(b), clusters=np.arange(items), settings=SETTINGS))
 
     return gap, draw
 
@@ -203,6 +215,7 @@ def mean_rank(clusters: int, size: int, icc: float, share: float) -> Any:
 KINDS: dict[str, Kind] = {
     "accuracy": accuracy,
     "difference": difference,
+    "independent difference": independent_difference,
     "small against large": small_against_large,
     "macro mean": macro_mean,
     "macro difference": macro_difference,
@@ -221,6 +234,8 @@ def cells() -> Iterator[Cell]:
         yield {"kind": "accuracy", "clusters": clusters, "size": size, "icc": icc, "share": share}
     for clusters, icc, share, gap in product(counts, iccs, (0.7, 0.95), (0.0, 0.05)):
         yield {"kind": "difference", "clusters": clusters, "size": 8, "icc": icc, "share": share, "gap": gap}
+    for items, share, gap, changed in product((30, 100, 400, 2000), (0.7, 0.95), (0.0, 0.03), (0.06, 0.3)):
+        yield {"kind": "independent difference", "items": items, "share": share, "gap": gap, "changed": changed}
     for clusters, icc in product(counts, iccs):
         yield {"kind": "small against large", "clusters": clusters, "size": 8, "icc": icc, "share": 0.75}
     for kind, sizes, share, icc in product(("macro mean", "macro difference"), SUBSETS, (0.6, 0.9), (0.05, 0.3)):
@@ -272,7 +287,8 @@ def summary(found: Sequence[Cell]) -> list[str]:
         "| statistic | cells | without an interval | 93 to 99 % | above 99 % | below 93 % | lowest | median width |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for kind in [*dict.fromkeys(cell["kind"] for cell in found), "together"]:
+    kinds = list(dict.fromkeys(cell["kind"] for cell in found))
+    for kind in [*kinds, "together"] if len(kinds) > 1 else kinds:
         mine = [cell for cell in found if kind in (cell["kind"], "together")]
         given = [cell for cell in mine if cell["none"] <= 1 - MOSTLY]
         coverage = [100 * cell["coverage"] for cell in given]
@@ -294,7 +310,20 @@ def outside(found: Sequence[Cell]) -> list[str]:
 
 
 def _named(cell: Cell) -> set[str]:
-    return {"clusters", "size", "icc", "share", "gap", "sizes", "items", "rare", "kappa", "readers", "coefficient"}
+    return {
+        "clusters",
+        "size",
+        "icc",
+        "share",
+        "gap",
+        "changed",
+        "sizes",
+        "items",
+        "rare",
+        "kappa",
+        "readers",
+        "coefficient",
+    }
 
 
 def main() -> None:
@@ -320,19 +349,22 @@ def main() -> None:
             found = [measured(task) for task in tasks]
     if chosen.json:
         chosen.json.write_text(json.dumps(found, indent=1))
-    draws, whole = min(cell["draws"] for cell in found), sum(1 for _ in cells())
+    draws, whole = min(cell["draws"] for cell in found), sum(chosen.only in (None, c["kind"]) for c in cells())
+    way = "--draws 4000 --jobs 16 --json grid.json`, then `--from grid.json --write"
+    way = f'--only "{chosen.only}" --draws {draws} --write' if chosen.only else way
     lines = [
         f"Coverage of 95 % intervals in percent, {draws:,} draws or more per cell, {len(found)} of {whole} cells; by "
-        "`python research/calibration.py --draws 4000 --jobs 16 --json grid.json`, then `--from grid.json --write`.",
+        f"`python research/calibration.py {way}`.",
         "",
         *summary(found),
     ]
     print("\n".join([*lines, "", "outside of 93 to 99 %:", *outside(found), f"{time.time() - started:.0f} s"]))
     if chosen.write:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+        begin, end = (f"<!-- {chosen.only or BLOCK}: {word} -->" for word in ("begin", "end"))
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
         low = [cell for cell in found if cell["coverage"] < 0.93]
         text = "\n".join([*lines, "", *("- " + line for line in outside(low))]).rstrip()
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+        PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":

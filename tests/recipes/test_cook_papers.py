@@ -198,7 +198,6 @@ def test_sade(tmp_path: Path, makers: None) -> None:
 DIRECTED = {
     "sade": "captions crepe vl-checklist aro biased refine twice shuffles",
     "visla": "captions mined spatial generic validate-generic make validate people score-text table",
-    "hit-or-be-hit": "captions grammaticality",
 }
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from PIL import Image
@@ -15,7 +16,16 @@ from creperie.cli.app import main
 from creperie.core import CreperieError, write_json
 from creperie.making import MakerOptions, build_maker, captions_of, written_prompts
 from creperie.models import find_prompt
-from creperie.recipes import CookOptions, chosen_recipe, directions, paper_status, status_page, totals, verify_runs
+from creperie.recipes import (
+    CookOptions,
+    chosen_recipe,
+    directions,
+    paper_status,
+    runs_said,
+    status_page,
+    totals,
+    verify_runs,
+)
 from creperie.recipes.forecast import plan_recipe
 from creperie.recipes.judging import decided, runs_in
 from creperie.recipes.kitchen import run_stages
@@ -353,6 +363,9 @@ def test_a_run_says_whether_it_points_the_way_the_papers_do(tmp_path: Path) -> N
     rows = [row, wide, none, empty, {"source": "published", "spatial": 1.0, "generic": 2.0}]
     write_json(tmp_path / "03-table" / "visla-2.json", {"rows": rows})
     claims = directions(tmp_path)
+    assert len(claims) == 6  # VISLA says nothing of shuffles
+    write_json(tmp_path / "recipe.json", {"recipe": "sade", "profile": "local", "stages": [*stages, "04-skipped"]})
+    claims[3:3] = [c for c in directions(tmp_path) if c.stage == "shuffles"]
     assert [(c.stage, c.who, c.holds) for c in claims] == [
         ("refine", "grammar", "yes"),
         ("refine", "length", "no"),
@@ -366,7 +379,8 @@ def test_a_run_says_whether_it_points_the_way_the_papers_do(tmp_path: Path) -> N
     # Wilson's interval of 41 of 50, of the kind of shuffle that is noticed least
     assert claims[3].numbers == "82.0 [69.2, 90.2] % of 50 true captions above shuffle-nouns"
     assert claims[5].numbers == "spatial 40.0 [35.0, 45.0], generic 60.0 [55.0, 65.0]"
-    page = status_page(paper_status([]), claims, "creperie cook status")
+    page = status_page(paper_status([]), claims, "creperie cook status", runs_said([tmp_path]))
+    assert "From runs of sade, local (3 of 4 stages). Not run: sugarcrepe, small; sugarcrepe-pp, small; visla" in page
     spans = "all items 70.0 % → 52.0 %, mean of subsets 70.0 % → 52.0 %"
     assert f"|refinement lowers what its attackers get|grammar|{spans}|yes|" in page
 
@@ -385,7 +399,9 @@ text = "And now: {options}?"
 """
 
 
-def test_prompts_of_a_paper_are_given_by_name_figure_or_table(tmp_path: Path, own_cache: None) -> None:
+def test_prompts_of_a_paper_are_given_by_name_figure_or_table(
+    tmp_path: Path, own_cache: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Parts that a figure gives replace those of the shipped prompt; the ledger no longer calls them ours.
 
     The wordings of SugarCrepe++'s Table 17 and Prompts 1 to 3 of its Table 8 are in no figure and could not be given.
@@ -411,6 +427,14 @@ def test_prompts_of_a_paper_are_given_by_name_figure_or_table(tmp_path: Path, ow
     assert parts["table", "8"].prompts == ("odd-or-none", "odd-or-none-reworded", "odd-forced")
     assert parts["table", "14"].prompts == ("odd-forced",)
     assert parts["table", "17"].prompts == ("match-2", "match-3", "describe-1", "describe-2")
+    Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
+    item = Item("1", "s", ("a.png",), ("a", "b"), ((True, False),))
+    save(from_items("b", [item], images=open_store(tmp_path)), tmp_path / "b")
+    asked = ["score", str(tmp_path / "b"), "--model", "api:x?score=yesno&prompt=match-1", "--dry-run", "--json"]
+    assert called([*asked, "--prompts", str(file)]) == 0  # `score --prompts` took folders only
+    assert f"{quote(str(Path(folder).resolve()), safe='')}%2F%23match-1" in capsys.readouterr().out
+    assert called(["prompts", "show", "match-1", "--caption", "A dog", "--prompts", str(file)]) == 0
+    assert "True: A dog?" in capsys.readouterr().out
     for text, says in (
         ("[x]", "unknown figure, table or prompt 'x'"),
         ('odd-which = "a"', "is not a prompt"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from creperie.bench import PAIRED, Item, choice, from_items
+from creperie.bench import PAIRED, Item, choice, from_items, load
 from creperie.metrics import wilson
 from creperie.reporting import RecipeFindings, fact_rows, fill_table, published_table, render_table
 from creperie.reporting.figures.of_tables import imagenet_correlation
@@ -25,7 +26,7 @@ def test_counts_and_their_agreement() -> None:
     filled = fill_table(published_table("sugarcrepe++/1"), rows=fact_rows("sugarcrepe++/1", found))
     assert filled.ours[0].equal("swap_obj")
     assert [row["released"] for row in filled.document()["rows"] if row["source"] == "run"] == [True]
-    assert "▶ released" in render_table(filled)
+    assert "▶ stage released" in render_table(filled)  # a stage named "people" read as if people were counted
 
 
 def test_captions_that_stand_in_for_a_source_are_counted_there_and_named() -> None:
@@ -48,17 +49,32 @@ def test_captions_that_stand_in_for_a_source_are_counted_there_and_named() -> No
 
 def test_pairs_of_foils_fill_table_4() -> None:
     """Means are shown where scores are probabilities; a language model's log-probability is not one."""
-    row = {"kind": "negate / add", "n": 20, "better": 0.75}
+    row = {"kind": "negate / add", "n": 20, "better": 0.75, "low": 0.6, "high": 0.9, "ties": 2}
     results = [
         row | {"attacker": "grammar", "first": 0.6, "second": 0.9},
         row | {"attacker": "lm-mean", "first": -5.0, "second": -4.0},
     ]
-    document = {"first": "aro+crepe-rebuilt", "second": "sugarcrepe-small", "results": results}
+    models = {"grammar": "hf:textattack/distilbert-base-uncased-CoLA", "lm-mean": "lm:pkg:pocketsphinx"}
+    document = {"first": "aro+crepe-rebuilt", "second": "sugarcrepe-small", "models": models, "results": results}
     got = rows("sugarcrepe/4", RecipeFindings(pairwise={"compare": document}))
     assert got["Negate / Add", "Grammar"] == {"aro_crepe": 60.0, "sugarcrepe": 90.0, "better": 75.0}
     assert got["Negate / Add", "Commonsense"] == {"better": 75.0}
-    (first, _) = fact_rows("sugarcrepe/4", RecipeFindings(pairwise={"compare": document}))
-    assert first.intervals["better"] == pytest.approx((53.13, 88.81), abs=0.005)  # Wilson's of 15 in 20, by hand
+    first, second = fact_rows("sugarcrepe/4", RecipeFindings(pairwise={"compare": document}))
+    assert first.intervals["better"] == (60, 90)  # the comparison's own, which knows ties and captions in common
+    assert (first.stands_in, second.stands_in) == (False, True)  # the paper's scores are Vera's and this classifier's
+    assert second.label == "compare: lm-mean by lm:pkg:pocketsphinx, 2 ties counted as half"
+
+
+def test_lexical_similarities_of_table_9_come_from_the_released_captions(shared_data: Path) -> None:
+    """SugarCrepe++, Table 9, was filled by no run. Seven of nine are the printed digits; 0.91 is 1 − 5/52 = 0.9038, and
+    P2 of the other ends in a space, with which 0.76 is 1 − 19/78 = 0.7564.
+    """
+    found = RecipeFindings(benches={"released": load(f"sugarcrepe++:{shared_data}/sugarcrepe_pp")})
+    filled = fill_table(published_table("sugarcrepe++/9"), rows=fact_rows("sugarcrepe++/9", found))
+    same = {row.row.model: row.equal("lexical") for row in filled.ours if row.row}
+    differ = [model for model, equal in same.items() if not equal]
+    assert differ == ["replace_obj 487: P1 and N", "swap_att 531: P1 and P2"]
+    assert len(same) == 9
 
 
 def test_people_fill_tables_and_scripts_are_named() -> None:
@@ -92,7 +108,7 @@ def test_sades_branches_have_the_chance_of_their_score_and_are_counted_after_fil
     rated = {"task": "bias-rating", "sources": [], "annotators": ["a"], "table": []}
     benches = {"validate": from_items("sade", [*pairs, *five]), "people": from_items("before", [*five, *pairs])}
     found = fact_rows("sade/1", RecipeFindings(benches, people={"people": rated}))
-    assert {row.label for row in found} == {"validate"}
+    assert {row.label for row in found} == {"stage validate"}
     assert found[-1].values == {"winoground": 16.7, "crepe_negate": 16.7}
 
 

@@ -111,12 +111,12 @@ def _list_answer() -> CommandResult:
 def _status_answer(out: Path | None, folders: tuple[str, ...]) -> CommandResult:
     """Return the status of every table and figure, from the named recipe runs or all under out/cook."""
     from creperie.core import write_text
-    from creperie.recipes import directions, paper_status, run_shown, status_page, totals
+    from creperie.recipes import directions, paper_status, run_shown, runs_said, status_page, totals
 
     chosen = [Path(folder) for folder in folders] or sorted(p.parent for p in Path("out/cook").glob("*/recipe.json"))
     parts = paper_status(chosen)
     claims = [claim for folder in chosen for claim in directions(folder)]
-    page = status_page(parts, claims, "creperie cook status")
+    page = status_page(parts, claims, "creperie cook status", runs_said(chosen))
     if out is not None:
         run_shown(parts)
         write_text(out, page + "\n")
@@ -214,8 +214,9 @@ def show_stages(title: str, folder: Path, served: list[StageResult], main: list[
     written = [s for s in served if s.does == "table" and s.state in ("cooked", "unchanged")]
     few = [key for s in written for key in s.summary["tables"] if len(s.summary["tables"]) <= SHOWN]
     for key in main or few:
+        filled = {s.name: s.summary["tables"][key]["rows"] for s in written if key in s.summary["tables"]}
         for s in written:
-            if key in s.summary["tables"]:
+            if key in s.summary["tables"] and (filled[s.name] or not any(filled.values())):
                 echo()
                 sys.stdout.write((Path(s.place) / f"{key.replace('/', '-')}.txt").read_text(encoding="utf-8"))
     say(f"\nEverything is in {folder}.")

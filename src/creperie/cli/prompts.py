@@ -18,10 +18,10 @@ def prompts() -> None:
 @click.argument("name")
 @click.option("--caption", default=CAPTION, show_default=True, help="The caption to ask about.")
 @click.option(
-    "--prompts", "folder", default="", metavar="DIR", help="Prompt files of your own, which replace shipped ones."
+    "--prompts", "place", default="", metavar="DIR|FILE", help="Prompts of your own, which replace shipped ones."
 )
 @answers
-def show(name: str, caption: str, folder: str) -> CommandResult:
+def show(name: str, caption: str, place: str) -> CommandResult:
     """Print every question of the prompt NAME for a caption; nothing is sent.
 
     NAME is a maker's or the validator's (paraphrase, validate, replace-object …) or a model's (match-1, odd-forced …).
@@ -29,11 +29,13 @@ def show(name: str, caption: str, folder: str) -> CommandResult:
     """
     from creperie.making import template_names, written_prompts
     from creperie.models import find_prompt
+    from creperie.recipes import prompt_folder
 
+    folder = str(prompt_folder(place)[0]) if place else ""
     if name in template_names():
         questions = written_prompts(name, caption, folder)
     else:
         prompt = find_prompt(f"{folder}/#{name}" if folder else name, "")
         questions = [{"step": prompt.kind, "text": prompt.text.replace("{caption}", caption), "temperature": 0.0}]
-    document = {"prompt": name, "caption": caption, "folder": folder or None, "questions": questions}
+    document = {"prompt": name, "caption": caption, "folder": place or None, "questions": questions}
     return CommandResult(document, lambda: echo("\n\n".join(f"[{q['step']}]\n{q['text']}" for q in questions)))

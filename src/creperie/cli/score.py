@@ -44,7 +44,9 @@ class ScoreCall:
         flags="--image",
         choices=("noise", "gaussian", "mean", "shuffled"),
     )
-    prompts: str | None = option(None, "A folder of your own prompt files, for models with prompts.", metavar="DIR")
+    prompts: str | None = option(
+        None, "Prompts of your own: a folder of prompt files, or one file of prompts by name.", metavar="DIR|FILE"
+    )
     shard: str | None = option(None, "Only this share of the items; `creperie merge` joins shards.", metavar="I/N")
     dry_run: bool = option(False, "Show the plan and what it costs, and stop.")
     no_cache: bool = option(False, "Compute everything anew and store nothing.")
@@ -134,12 +136,14 @@ def _zoo(benchmarks: tuple[str, ...], call: ScoreCall, part: DrawOptions) -> tup
     return zoo, bool(files)
 
 
-def _with_prompts(models: tuple[ZooEntry, ...], folder: str) -> tuple[ZooEntry, ...]:
+def _with_prompts(models: tuple[ZooEntry, ...], place: str) -> tuple[ZooEntry, ...]:
     from creperie.models import prompt_files, with_prompts
+    from creperie.recipes import prompt_folder
 
+    folder, _ = prompt_folder(place)
     if not prompt_files(folder):
         raise UsageError(
-            f"--prompts {folder}: no prompt files in this folder",
+            f"--prompts {place}: no prompts for models",
             hint="name a folder with caption.toml, choice.toml, vqa.toml or yesno.toml",
         )
     return tuple(replace(entry, spec=with_prompts(entry.spec, folder)) for entry in models)

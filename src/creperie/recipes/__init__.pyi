@@ -3,6 +3,7 @@ from creperie.recipes.claims import Direction as Direction
 from creperie.recipes.claims import directions as directions
 from creperie.recipes.demo import examples as examples
 from creperie.recipes.figure_prompts import main_tables as main_tables
+from creperie.recipes.figure_prompts import prompt_folder as prompt_folder
 from creperie.recipes.forecast import PlanLine as PlanLine
 from creperie.recipes.forecast import plan_recipe as plan_recipe
 from creperie.recipes.kitchen import StageResult as StageResult
@@ -19,6 +20,7 @@ from creperie.recipes.recipe import read_recipe as read_recipe
 from creperie.recipes.status import PaperPart as PaperPart
 from creperie.recipes.status import paper_status as paper_status
 from creperie.recipes.status import run_shown as run_shown
+from creperie.recipes.status import runs_said as runs_said
 from creperie.recipes.status import status_page as status_page
 from creperie.recipes.status import totals as totals
 from creperie.recipes.verify import StageMatch as StageMatch

@@ -17,7 +17,6 @@ from creperie.reporting import model_label
 from creperie.training import STUDY_FILE, seed_interval
 
 ORDER = "order.json"  #: the file that the probe of word order writes
-SHUFFLED = "shuffled captions score below true ones"
 LOWERED = "refinement lowers what its attackers get"
 SHRINK = "gains from foils in training shrink on honest foils"
 MATCHED = {"replace": "replace", "swap": "swap", "negate": "add"}  #: foils in training → the honest ones of their form
@@ -54,13 +53,14 @@ def directions(folder: Path) -> list[Direction]:
 
 
 def _claims(stage: Path, recipe: str) -> Iterator[Claim]:
-    yield from _orders(stage)
+    said = [(p["name"], claim) for p in papers() if p["recipe"] == recipe for claim in p.get("claims", ())]
+    yield from (row for _, claim in said if claim.get("shuffles") for row in _orders(claim["says"], stage))
     yield from _refinements(stage)
     yield from _gains(stage)
-    yield from _columns(stage, recipe)
+    yield from (row for paper, claim in said if "table" in claim for row in _columns(stage, paper, claim))
 
 
-def _orders(stage: Path) -> Iterator[Claim]:
+def _orders(says: str, stage: Path) -> Iterator[Claim]:
     """Yield one claim per model, about the kind of shuffle that most often scores above the true caption."""
     spreads = read_json(stage / ORDER)["spreads"] if (stage / ORDER).is_file() else ()
     for model in dict.fromkeys(row["model"] for row in spreads):
@@ -71,7 +71,7 @@ def _orders(stage: Path) -> Iterator[Claim]:
             share = with_interval(worst["above"] / worst["n"], low, high)
             numbers = f"{share} % of {worst['n']} true captions above {worst['kind']}"
             yield (
-                SHUFFLED,
+                says,
                 unquote(model_label(model)),
                 numbers,
                 "yes" if low > 0.5 else "no" if high < 0.5 else "not shown",
@@ -174,22 +174,20 @@ def _end(row: Mapping[str, Any], end: str, column: str) -> float:
     return float(row[column] if value is None or math.isnan(value) else value)
 
 
-def _columns(stage: Path, recipe: str) -> Iterator[Claim]:
+def _columns(stage: Path, paper: str, claim: Mapping[str, Any]) -> Iterator[Claim]:
     """Yield, for each table row from a run, whether one column is below another as it is in the paper."""
-    claims = [(p["name"], claim) for p in papers() if p["recipe"] == recipe for claim in p.get("claims", ())]
-    for name, claim in claims:
-        file = stage / f"{name}-{claim['table']}.json"
-        document = read_json(file) if file.is_file() else {"rows": (), "columns": ()}
-        rows = [row for row in document["rows"] if row["source"] == "run"]
-        if claim.get("blind"):
-            yield from _blind(claim, rows, [column["name"] for column in document["columns"]])
-            continue
-        for row in rows:
-            lower, higher = _cell(row, claim["lower"]), _cell(row, claim["higher"])
-            if lower and higher:
-                below, above = lower[2] < higher[1], higher[2] < lower[1]
-                numbers = f"{lower[0]}, {higher[0]}"
-                yield claim["says"], row["model"], numbers, "yes" if below else "no" if above else "not shown"
+    file = stage / f"{paper}-{claim['table']}.json"
+    document = read_json(file) if file.is_file() else {"rows": (), "columns": ()}
+    rows = [row for row in document["rows"] if row["source"] == "run"]
+    if claim.get("blind"):
+        yield from _blind(claim, rows, [column["name"] for column in document["columns"]])
+        return
+    for row in rows:
+        lower, higher = _cell(row, claim["lower"]), _cell(row, claim["higher"])
+        if lower and higher:
+            below, above = lower[2] < higher[1], higher[2] < lower[1]
+            numbers = f"{lower[0]}, {higher[0]}"
+            yield claim["says"], row["model"], numbers, "yes" if below else "no" if above else "not shown"
 
 
 def _cell(row: Mapping[str, Any], column: str) -> tuple[str, float, float] | None:

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from creperie.core import DataError, cache_home, packaged_toml, parse_toml, read_text, unknown, write_text
+from creperie.core import DataError, UsageError, cache_home, packaged_toml, parse_toml, read_text, unknown, write_text
 from creperie.making import template_names
 from creperie.models import find_prompt
 from creperie.reporting import published_tables
@@ -51,6 +51,16 @@ def prompt_places() -> dict[str, tuple[str, ...]]:
         if "prompts" in entry
     }
     return places | {f"{t.paper} table {t.number}": t.prompts for t in published_tables() if t.prompts}
+
+
+def prompt_folder(place: str) -> tuple[Path, tuple[str, ...]]:
+    """Return the folder of prompts that `--prompts` names, by itself or by one file (then with the prompts' names)."""
+    path = Path(place).expanduser()
+    if path.is_file():
+        return read_prompt_file(path)
+    if not path.is_dir():
+        raise UsageError("expected a folder or a file of prompts", where=f"--prompts {place}")
+    return path, ()
 
 
 def read_prompt_file(file: Path) -> tuple[Path, tuple[str, ...]]:

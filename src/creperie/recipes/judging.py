@@ -81,7 +81,9 @@ def run_compare(job: StageJob) -> dict[str, Any]:
     sent = scoring_attackers(make_attackers(sendable(list(job.option("attackers")), models)[0], models))
     a, b = (load(place) for place in job.inputs)
     rows = [asdict(row) for row in compare_pairwise(a, b, sent, progress=job.progress)]
-    write_json(job.out / PAIRWISE, {"first": a.name, "second": b.name, "results": rows})
+    used = {"lm-mean": models.lm_uri, "plausibility": models.plausibility, "grammar": models.grammar or "link-grammar"}
+    named = {attacker.name: used.get(attacker.name, "") for attacker in sent}
+    write_json(job.out / PAIRWISE, {"first": a.name, "second": b.name, "models": named, "results": rows})
     return {
         "pairs": max(row["n"] for row in rows),
         "better": {f"{r['kind']} {r['attacker']}": r["better"] for r in rows},

@@ -97,13 +97,9 @@ def chosen_recipe(name: str, options: CookOptions) -> Recipe:
     recipe = read_recipe(file, options.profile, changes, data)
     if not options.prompts:
         return recipe
-    folder, given = Path(options.prompts), tuple[str, ...]()
-    if folder.is_file():
-        from creperie.recipes.figure_prompts import read_prompt_file
+    from creperie.recipes.figure_prompts import prompt_folder
 
-        folder, given = read_prompt_file(folder)
-    elif not folder.is_dir():
-        raise UsageError("expected a folder or a file of prompts", where=f"--prompts {options.prompts}")
+    folder, given = prompt_folder(options.prompts)
     own = {f"{s.name}.prompts": str(folder.absolute()) for s in recipe.stages if "prompts" in s.options}
     return replace(read_recipe(file, options.profile, own | changes, data), prompts=given)
 

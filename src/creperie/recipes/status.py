@@ -22,7 +22,7 @@ from creperie.reporting import BY, PublishedTable, published_tables
 
 EXACT, PARTLY, FILLED, OPEN = "agrees", "agrees in part", "stand-ins", "not made"
 DRAWN, SHOWN, NOTHING = "drawn", "shown", "nothing to compute"
-#: rows of people, of released answers and of few-shot models: no model is loaded for them
+#: rows of people and of released answers: no model is loaded for them
 ANSWERED = ("Human", "GPT-4V")
 
 
@@ -119,7 +119,7 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
         *(paper["name"], "table", entry["number"], table.caption, status, command, cells, rows),
         needs=entry.get("needs", ""),
         printed=len(table.results),
-        missing=tuple(model for model in absent if model not in ANSWERED and not model.endswith("-shot")),
+        missing=tuple(model for model in absent if model not in ANSWERED),
         prompts=_own_words(table.prompts or entry.get("prompts", ()), own),
     )
 
@@ -211,8 +211,19 @@ def computed_words(whole: Mapping[str, int]) -> str:
     return ", ".join(said)
 
 
-def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command: str) -> str:
-    """Return the status page as Markdown."""
+def runs_said(folders: Sequence[Path]) -> str:
+    """Return which recipes were run, in which profile, with how many of their stages, and which were not."""
+    cards = [(folder, read_card(folder)) for folder in folders]
+    made = [(card, sum((folder / name / RECORD).is_file() for name in card["stages"])) for folder, card in cards]
+    named = [f"{card['recipe']}, {card['profile']} ({n} of {len(card['stages'])} stages)" for card, n in made]
+    run = {(card["recipe"], card["profile"]) for card, _ in made}
+    wanted = [(paper["recipe"], profile) for profile in ("small", "local") for paper in papers()]
+    absent = [", ".join(one) for one in wanted if one not in run]
+    return f"From runs of {'; '.join(named)}." + (f" Not run: {'; '.join(absent)}." if absent else "")
+
+
+def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command: str, runs: str = "") -> str:
+    """Return the status page as Markdown; `runs` says which runs it is from."""
     counts = ", ".join(f"{n} {name}" for name, n in Counter(p.status for p in parts).most_common())
     whole = totals(parts)
     lines = [
@@ -236,7 +247,8 @@ def status_page(parts: Sequence[PaperPart], claims: Sequence[Direction], command
     for paper in dict.fromkeys(p.paper for p in parts):
         lines += [f"## {paper}", "", *_paper_lines([p for p in parts if p.paper == paper])]
     rows = [(f"{c.recipe}, {c.profile}", c.claim, c.who, c.numbers, c.holds) for c in claims]
-    return "\n".join([*lines, "## Directions", "", *_markdown(DIRECTION_HEADS, rows)])
+    said = [runs, ""] if runs else []
+    return "\n".join([*lines, "## Directions", "", *said, *_markdown(DIRECTION_HEADS, rows)])
 
 
 def _paper_lines(parts: Sequence[PaperPart]) -> Iterator[str]:

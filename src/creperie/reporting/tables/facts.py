@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 from creperie.auditing import kind_of
 from creperie.bench import PAIRED, Benchmark, image_keys, match_chance
 from creperie.core import counted, packaged_toml
+from creperie.lang import character_similarity
 from creperie.metrics import wilson
 from creperie.reporting.tables.published import benchmark_names, model_label, model_uris, published_table, same_model
 from creperie.training import seed_share_interval
@@ -87,7 +89,8 @@ def _subset_counts(table: str, findings: RecipeFindings) -> list[FactRow]:
         values = {name: float(bench.subsets[name]) for name in columns if name in bench.subsets}
         if values and "total" in columns:
             values["total"] = sum(values.values())
-        rows.append(FactRow(stage, printed.rows[0].model, "", values, benchmarks=(bench.name,), by="files"))
+        label = f"stage {stage}"
+        rows.append(FactRow(label, printed.rows[0].model, "", values, benchmarks=(bench.name,), by="files"))
     return rows
 
 
@@ -99,13 +102,26 @@ def _sugarcrepe_4(findings: RecipeFindings) -> list[FactRow]:
             if row["kind"] in KINDS and row["attacker"] in SCORES:
                 means = {"aro_crepe": 100 * row["first"], "sugarcrepe": 100 * row["second"]}
                 values = {"better": 100 * row["better"]} | (means if 0 <= row["first"] <= 1 else {})
-                label = f"{stage}: {row['attacker']}"
-                n = dict.fromkeys(values, int(row["n"]))
-                intervals = _share_intervals({"better": values["better"]}, n)
-                group = KINDS[row["kind"]]
-                benches = (document["first"], document["second"])
-                rows.append(FactRow(label, SCORES[row["attacker"]], group, values, n, benches, intervals))
+                model = document.get("models", {}).get(row["attacker"], "")
+                tied = f", {counted(row['ties'], 'tie')} counted as half" if row.get("ties") else ""
+                label = f"{stage}: {row['attacker']}" + (f" by {model_label(model)}" if model else "") + tied
+                rows.append(
+                    FactRow(
+                        label,
+                        SCORES[row["attacker"]],
+                        KINDS[row["kind"]],
+                        values,
+                        dict.fromkeys(values, int(row["n"])),
+                        (document["first"], document["second"]),
+                        {"better": (100 * row["low"], 100 * row["high"])} if "low" in row else {},
+                        stands_in=f"blind:{row['attacker']}?model={model}" not in _PAPERS_SCORES,
+                    )
+                )
     return rows
+
+
+#: the papers' plausibility and grammar models; others stand in for them
+_PAPERS_SCORES = (*model_uris("Vera"), *model_uris("Grammar"))
 
 
 def _sugarcrepe_6(findings: RecipeFindings) -> list[FactRow]:
@@ -196,7 +212,8 @@ def _trained(
             }
             named = not document["model"].endswith(".json")  # the architecture of a small model is no URI
             stands_in = not (named and any(same_model(document["model"], uri) for uri in STARTS[of]))
-            benches = tuple(document["benchmarks"])
+            kinds = {theirs.partition(" ")[0] for theirs in columns.values()}
+            benches = tuple(b for b, kind in zip(document["benchmarks"], ("biased", "clean")) if kind in kinds)
             made.append(FactRow(label, model, groups.get(arm, of), values, n, benches, intervals, stands_in))
     return made
 
@@ -209,6 +226,25 @@ def _sugarcrepe_5(findings: RecipeFindings) -> list[FactRow]:
 def _sugarcrepe_10(findings: RecipeFindings) -> list[FactRow]:
     groups = {arm: f"{'refined' if arm.endswith('-refined') else 'template'} hard negatives" for arm in REFINED_ROWS}
     return _trained(findings, "RN50", REFINED_ROWS, groups | {"none": ""}, _CLEAN)
+
+
+def _scpp_9(findings: RecipeFindings) -> list[FactRow]:
+    """Return the lexical similarities of SugarCrepe++'s Table 9 from the captions of its released items; the syntactic
+    ones need the paper's parser. Like the paper's, they are cut off after two digits.
+    """
+    rows = []
+    printed = [row.model for row in published_table("sugarcrepe++/9").rows]
+    named = [re.split(": | and | ", model) for model in printed]  # subset, number, and the names of two captions
+    for stage, bench in findings.benches.items():
+        if bench.name not in benchmark_names("sugarcrepe++"):
+            continue
+        items = {(item.subset, item.id): dict(zip(("P1", "P2", "N"), item.captions)) for item in bench}
+        for model, (subset, number, *pair) in zip(printed, named):
+            if captions := items.get((subset, number)):
+                alike = float(character_similarity(*([captions[name]] for name in pair))[0])
+                values = {"lexical": math.floor(100 * alike + 1e-4) / 100}
+                rows.append(FactRow(f"stage {stage}", model, "", values, {}, (bench.name,), by="files"))
+    return rows
 
 
 def _scpp_13(findings: RecipeFindings) -> list[FactRow]:
@@ -321,7 +357,7 @@ def _sade_1(findings: RecipeFindings) -> list[FactRow]:
             ("references", "size", texts),
             ("random results", "chance, %", levels),
         ):
-            rows.append(FactRow(stage, model, group, values, benchmarks=(bench.name,)))
+            rows.append(FactRow(f"stage {stage}", model, group, values, benchmarks=(bench.name,)))
     for stage, document in findings.people.items():
         if document.get("task") == "bias-rating":
             for source, model in zip(document["sources"], ("original references", "SADE references")):
@@ -437,6 +473,7 @@ ROWS: Mapping[str, _Fill] = {
     "sugarcrepe/9": _sugarcrepe_9,
     "sugarcrepe/10": _sugarcrepe_10,
     "sugarcrepe++/1": partial(_subset_counts, "sugarcrepe++/1"),
+    "sugarcrepe++/9": _scpp_9,
     "sugarcrepe++/13": _scpp_13,
     "sugarcrepe++/20": _scpp_20,
     "sade/1": _sade_1,

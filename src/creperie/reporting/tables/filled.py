@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from creperie.reporting.tables.published import (
     Column,
     PublishedRow,
     PublishedTable,
+    asked_alike,
     known_model,
     model_label,
     same_model,
@@ -26,14 +27,14 @@ from creperie.scoring import Run, load_run
 NO_INTERVAL = (math.nan, math.nan)
 #: rule for ties → what a note says of them
 TIES = {
-    "wrong": "equal scores are counted as wrong, so that a model which often gives them can be far below chance",
-    "half": "equal scores are counted as half right",
-    "right": "equal scores are counted as right",
-    "": "equal scores",
+    "wrong": "ties are counted as wrong, so that many of them lead far below chance",
+    "half": "ties are counted as half right",
+    "right": "ties are counted as right",
+    "": "ties",
 }
-AVERAGE = "the mean of each one's share, as the papers report it; n counts answers, the interval is over items"
+AVERAGE = "the mean of each one's share, as the papers report it; n counts answers, the interval is over their images"
 VOTES = "all answers to an item are pooled and a tie is wrong, which is not what the papers report; not compared"
-OUR_WORDS = "creperie's words, not the paper's (cook takes these with --prompts FILE)"
+OUR_WORDS = "creperie's words, not the paper's (cook and score take these with --prompts FILE)"
 HUMAN = "human:"  #: the kind of the model URI of annotators
 COMBINED = "/everybody"  #: how the URI of a study's combined votes ends
 GENERATIVE = ("vlm", "api")  #: kinds of models that only belong in tables about ways of scoring
@@ -208,11 +209,12 @@ def _our_row(
     benchmarks = tuple(dict.fromkeys(run.benchmark for i, run in enumerate(runs) if i in used))
     group = table.group_of(_score_of(model), benchmarks[0])
     who, stands_in = _who(table, model, runs, figures)
+    printed = _printed_row(table, model, same, group)
+    if printed is None and table.prompts:  # another model that is asked as the paper's was
+        printed, stands_in = _asked_alike(table, model), True
     scripts = any(by_scripts(run.document["benchmark"]) for i, run in enumerate(runs) if i in used)
     label = _with_items(table, who, benchmarks) + ", items checked by scripts" * scripts
-    return OurRow(
-        model, figures, _printed_row(table, model, same, group), benchmarks, label, group or "", stands_in=stands_in
-    )
+    return OurRow(model, figures, printed, benchmarks, label, group or "", stands_in=stands_in)
 
 
 def _with_changes(
@@ -328,6 +330,13 @@ def _printed_row(
     return next((row for row in rows if any(same_model(model, uri) for uri in row.uris)), None)
 
 
+def _asked_alike(table: PublishedTable, model: str) -> PublishedRow | None:
+    """Return the printed row of a model that is asked in the same way; None for people, or if there is none."""
+    if model.startswith(HUMAN):
+        return None
+    return next((row for row in table.rows if any(asked_alike(model, uri) for uri in row.uris)), None)
+
+
 def misplaced(table: PublishedTable, run: Run) -> str:
     """Return why a run does not belong in a table whose columns it could fill; empty if it does."""
     if run.model.startswith(HUMAN):
@@ -343,33 +352,32 @@ def misplaced(table: PublishedTable, run: Run) -> str:
 
 
 def _notes(table: PublishedTable, ours: Sequence[OurRow]) -> list[str]:
-    """Return notes on our rows: other benchmarks, other numbers of items, ties."""
-    notes = []
+    """Return notes on our rows, one for all rows of which the same is said."""
+    said: dict[str, list[str]] = {}
     for row in ours:
-        name = row.label or row.model
-        others = [b for b in row.benchmarks if table.benchmarks() and b not in table.item_names()]
-        if others:
-            notes.append(f"{name}: a run on {', '.join(others)}, not on {', '.join(table.benchmarks())}.")
-        sizes = [
-            f"{c.title} {row.figures[c.name].n:,} for {c.n:,}"
-            for c in table.columns
-            if c.n and c.name in row.figures and row.figures[c.name].published and row.figures[c.name].n != c.n
-        ]
-        if sizes:
-            notes.append(f"{name}: other numbers of items than the paper's: {', '.join(sizes)}.")
-        if row.figures and (words := _wording(table, row.model) if ":" in row.model else ""):
-            notes.append(f"{name}: asked in {words}.")
-        if row.model.startswith(HUMAN):
-            notes.append(f"{name}: {VOTES if row.model.endswith(COMBINED) else AVERAGE}.")
-        tied = {c.title: cell for c in table.columns if (cell := row.figures.get(c.name)) and cell.ties}
-        if tied:
-            counts = ", ".join(f"{title} {cell.ties:,} of {cell.n:,}" for title, cell in tied.items())
-            notes.append(f"{name}: {TIES[next(iter(tied.values())).tie_rule]}: {counts}.")
-        shared = [
-            f"{c.title} {cell.n:,} items of {cell.clusters:,} images"
-            for c in table.columns
-            if (cell := row.figures.get(c.name)) and 0 < cell.clusters < cell.n and not math.isnan(cell.low)
-        ]
-        if shared:
-            notes.append(f"{name}: items share images, which intervals take into account: {', '.join(shared)}.")
-    return notes
+        for text in _said_of(table, row):
+            said.setdefault(text, []).append(row.label or row.model)
+    rows = len(ours)
+    return [
+        f"{'All our rows' if len(names) == rows > 1 else '; '.join(names)}: {text}." for text, names in said.items()
+    ]
+
+
+def _said_of(table: PublishedTable, row: OurRow) -> Iterator[str]:
+    """Yield what a note says of a row: other numbers of items, whose words, how people were counted, ties, images."""
+    cells = {c: row.figures[c.name] for c in table.columns if c.name in row.figures}
+    own = {c: cell.n for c, cell in cells.items() if c.n and cell.published}
+    if sizes := [f"{c.title} {n:,} for {c.n:,}" for c, n in own.items() if n != c.n]:
+        yield f"other numbers of items than the paper's: {', '.join(sizes)}"
+    if cells and (words := _wording(table, row.model) if ":" in row.model else ""):
+        yield f"asked in {words}"
+    votes = row.model.startswith(HUMAN)
+    if votes:
+        yield VOTES if row.model.endswith(COMBINED) else AVERAGE
+    if tied := [(c.title, cell) for c, cell in cells.items() if cell.ties]:
+        counts = ", ".join(f"{title} {cell.ties:,} of {cell.n:,}" for title, cell in tied)
+        yield f"{TIES[tied[0][1].tie_rule]}: {counts}"
+    shared = [(c.title, cell) for c, cell in cells.items() if 0 < cell.clusters < cell.n and not math.isnan(cell.low)]
+    if shared and not votes:
+        counts = ", ".join(f"{title} {cell.n:,} items of {cell.clusters:,} images" for title, cell in shared)
+        yield f"items share images, which intervals take into account: {counts}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -16,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from creperie.core import packaged, packaged_toml, unknown
-from creperie.models import parse_uri, prompt_name
+from creperie.core import packaged, packaged_toml, parse_toml, read_text, unknown
+from creperie.models import ModelURI, parse_uri, prompt_name
 
 _HERE = ("creperie.reporting", "published")
 #: name of a paper on the command line → stem of its files
@@ -208,19 +209,46 @@ def model_uris(name: str, group: str = "") -> tuple[str, ...]:
 
 #: options of a model URI that change where it is loaded from, not what the model computes
 NEUTRAL = {"revision", "trust_remote_code", "backend", "file"}
+ASKED = ("score", "prompt", "order", "shots")  #: options that say how a generative model is asked
 
 
 def same_model(one: str, other: str) -> bool:
-    """Return whether two URIs name the same model; its source and revision, and whose words a named prompt has, do not
-    matter.
+    """Return whether two URIs name the same model; its source and revision, whose words a named prompt has, and which
+    demonstrations it is shown, do not matter.
 
     >>> same_model("st:BAAI/bge-small-en-v1.5?revision=main", "st:BAAI/bge-small-en-v1.5")
     True
     """
     a, b = parse_uri(one), parse_uri(other)
-    options = [{k: v for k, v in uri.options.items() if k not in NEUTRAL} for uri in (a, b)]
-    options = [own | ({"prompt": prompt_name(uri)[0]} if "prompt" in own else {}) for own, uri in zip(options, (a, b))]
-    return (a.kind, a.name, options[0]) == (b.kind, b.name, options[1])
+    return (a.kind, a.name, _options(a)) == (b.kind, b.name, _options(b))
+
+
+def asked_alike(one: str, other: str) -> bool:
+    """Return whether two models are asked in the same way: prompt, order of options and number of demonstrations.
+
+    >>> asked_alike("vlm:x?score=choice&prompt=odd-which&order=NPP", "api:y?score=choice&prompt=odd-which&order=NPP")
+    True
+    """
+    ways = [{k: v for k, v in _options(parse_uri(uri)).items() if k in ASKED} for uri in (one, other)]
+    return ways[0] == ways[1]
+
+
+def _options(uri: ModelURI) -> dict[str, str]:
+    """Return the options that change what a model computes, with the name of a prompt and the number of demonstrations
+    in the place of files.
+    """
+    own = {k: v for k, v in uri.options.items() if k not in NEUTRAL}
+    own |= {"prompt": prompt_name(uri)[0]} if "prompt" in own else {}
+    if (shots := Path(own.get("shots", ""))).is_file():
+        own["shots"] = _per_subset(shots, shots.stat().st_mtime_ns)
+    return own
+
+
+@cache
+def _per_subset(shots: Path, _changed: int) -> str:
+    """Return how many demonstrations per subset a file has."""
+    records = parse_toml(read_text(shots), shots).get("demonstration", [])
+    return str(max(Counter(record.get("subset", "") for record in records).values(), default=0))
 
 
 def model_label(model: str) -> str:
