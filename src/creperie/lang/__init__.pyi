@@ -34,6 +34,7 @@ from creperie.lang.logic import UNKNOWN as UNKNOWN
 from creperie.lang.logic import Truth as Truth
 from creperie.lang.logic import decidability as decidability
 from creperie.lang.logic import exchange_truth as exchange_truth
+from creperie.lang.logic import read_together as read_together
 from creperie.lang.logic import truth as truth
 from creperie.lang.parser import default_parser as default_parser
 from creperie.lang.parser import parse as parse
