@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
-from creperie.lang import decidability, truth
+from creperie.lang import decidability, read_together, truth
 
 PAGE = Path(__file__).resolve().parent / "results" / "truth.md"
 VERDICTS = ("entailed", "contradicted", "compatible", "unknown")
@@ -37,6 +37,8 @@ def judged(rows: Iterable[tuple[str, str, str]]) -> tuple[dict[str, Counter[str]
     """Counts by label, and the pairs that are judged the wrong way round."""
     counts: dict[str, Counter[str]] = {}
     wrong = []
+    rows = list(rows)
+    read_together(caption for row in rows for caption in row[:2])
     for first, second, label in rows:
         verdict = truth(first, second)
         counts.setdefault(label.lower(), Counter())[verdict.word] += 1
@@ -73,7 +75,9 @@ def sugarcrepe(data: Path) -> list[str]:
         wrong = []
         for name in FILES:
             rows = json.loads((data / "sugarcrepe_pp" / f"{name}.json").read_text(encoding="utf-8"))
-            for row in Random(seed).sample(rows, 150):
+            drawn = Random(seed).sample(rows, 150)
+            read_together(row[key] for row in drawn for key in ("caption", "caption2", "negative_caption"))
+            for row in drawn:
                 for which, key, bad in (("P2", "caption2", "contradicted"), ("N", "negative_caption", "entailed")):
                     verdict = truth(row["caption"], row[key])
                     counts[which][verdict.word] += 1
@@ -90,6 +94,7 @@ def visla(data: Path) -> list[str]:
         rows = [r for r in (line.split("\t") for line in lines) if len(r) > column and r[column].strip()]
         for start, what in ((1, "kept apart"), (0, "looked at")) if name == "Spatial" else ((0, "a third"),):
             some = rows[start :: 2 if name == "Spatial" else 3]
+            read_together(caption for row in some for caption in row[1:4])
             words = Counter(decidability(r[1:3], [r[column]])[0] for r in some)
             out.append(f"- {name}, {what}, {len(some)}: " + ", ".join(f"{w} {n}" for w, n in words.most_common()))
     return out

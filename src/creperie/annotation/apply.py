@@ -147,6 +147,10 @@ def _apply_checks(
     return Applied(about | {"kept": len(remaining), "removed": len(bench) - len(remaining)}, document, made)
 
 
+#: Tags that a maker gives for the captions that it proposes, and that other captions do not have.
+OF_ALL_CAPTIONS = ("decidable", "undecided_because")
+
+
 def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undecided: str) -> tuple[Item | None, str]:
     """Return an item after its verdicts (None if it is removed), and what happened to it."""
     if all(s.how == UNANSWERED for _, s in asked):
@@ -156,14 +160,15 @@ def _judge(task: str, item: Item, asked: Sequence[tuple[Judged, Settled]], undec
         return None, "removed (undecided)"
     against = [one for one, s in asked if s.value is not None and s.value["verdict"] == AGAINST[task]]
     tags = {**item.tags, f"people.{task}": "undecided" if open_ else "confirmed"}
+    others = {name: tag for name, tag in tags.items() if name not in OF_ALL_CAPTIONS}
     if against:
         rest = _without_columns(item, {one.payload["column"] for one in against}) if task == FOIL else None
         if rest is None:
             return None, "removed"
-        return replace(rest, tags={**tags, f"people.{task}": "foil removed"}), "foil removed"
+        return replace(rest, tags={**others, f"people.{task}": "foil removed"}), "foil removed"
     if (corrected := _corrected(item, asked)) is not None:
         fate = "corrected" if set(corrected.captions) - set(item.captions) else "foil chosen"
-        return replace(corrected, tags={**tags, f"people.{task}": fate}), fate
+        return replace(corrected, tags={**others, f"people.{task}": fate}), fate
     return replace(item, tags=tags), "undecided" if open_ else "confirmed"
 
 

@@ -25,6 +25,7 @@ from creperie.lang.lexicon import nouns_of as nouns_of
 from creperie.lang.lexicon import numbered as numbered
 from creperie.lang.lexicon import things as things
 from creperie.lang.likeness import may_be_called as may_be_called
+from creperie.lang.likeness import place_likeness as place_likeness
 from creperie.lang.linkgrammar import grammaticalities as grammaticalities
 from creperie.lang.linkgrammar import parse_linkage as parse_linkage
 from creperie.lang.logic import COMPATIBLE as COMPATIBLE
@@ -34,6 +35,7 @@ from creperie.lang.logic import UNKNOWN as UNKNOWN
 from creperie.lang.logic import Truth as Truth
 from creperie.lang.logic import decidability as decidability
 from creperie.lang.logic import exchange_truth as exchange_truth
+from creperie.lang.logic import read_together as read_together
 from creperie.lang.logic import truth as truth
 from creperie.lang.parser import default_parser as default_parser
 from creperie.lang.parser import parse as parse

@@ -137,9 +137,12 @@ def scope_of(token: Any) -> set[int]:
     """Return the indices of the tokens in the scope that a word opens; empty if it opens none."""
     word = token.lower_
     if word in ("not", "n't", "never"):
-        subjects = [child for child in token.head.children if child.dep_ in SUBJECTS]
-        return {t.i for t in token.head.subtree} - {t.i for s in subjects for t in s.subtree}
+        verb = token.head.head if token.head.dep_ in ("aux", "auxpass") else token.head
+        subjects = [child for v in (verb, token.head) for child in v.children if child.dep_ in SUBJECTS]
+        return {t.i for t in verb.subtree} - {t.i for s in subjects for t in s.subtree}
     if word in OPENERS:
+        if word == "no" and token.i > 1 and token.nbor(-2).dep_ == "expl":
+            return {t.i for t in token.nbor(-1).subtree}  # `There is no man sprinkling cheese`, however it is parsed
         noun = token.head if token.dep_ in ("det", "predet", "advmod") else token
         while noun.dep_ == "compound":
             noun = noun.head

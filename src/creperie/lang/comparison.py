@@ -15,10 +15,12 @@ from creperie.lang.alignment import alignments
 from creperie.lang.lexicon import dimension_of, facts, in_one_group, is_reciprocal, kind_of
 from creperie.lang.likeness import (
     Likeness,
+    are_two_kinds,
     attribute_likeness,
     forms,
     is_place,
     is_right,
+    joins,
     may_be_done_as,
     noun_likeness,
     place_likeness,
@@ -30,7 +32,14 @@ from creperie.lang.scene import MANY, Entity, Reading, Stated
 #: Maximum number of alignments that are compared.
 MOST_ALIGNMENTS = 120
 #: Events from which a relation follows.
-_IMPLIED = {"have": ("wear", "hold", "carry", "with"), "with": ("have", "hold", "carry"), "wear": ("dress",)}
+_IMPLIED = {
+    "have": ("wear", "hold", "carry", "with"),
+    "with": ("have", "hold", "carry"),
+    "wear": ("dress",),
+    "is touching": ("hold", "carry", "hug", "kiss", "pet", "grab", "lick", "bite", "ride", "lift"),
+}
+#: Relations of the table that two things may have to each other at the same time.
+_EITHER_WAY = frozenset(("is facing", "is facing away from", "is against", "with", "have", "of"))
 
 
 @dataclass(frozen=True)
@@ -161,9 +170,16 @@ class ReadingComparison:
                 continue
             elsewhere = any(attribute in e.attributes for e in self.own.entities.values())
             apart = next(
-                (a for a, of in known.items() if of == "apart" or (elsewhere and _are_opposites(a, attribute))), None
+                (
+                    a
+                    for a, of in known.items()
+                    if of == "apart"
+                    or (elsewhere and _are_opposites(a, attribute))
+                    or (old.head == new.head and are_two_kinds(old.head, a, attribute))
+                ),
+                None,
             )
-            if apart and not self._has_both(old, apart, attribute):
+            if apart and attribute not in self.own.unread and not self._has_both(old, apart, attribute):
                 edit = f"{apart} {old.head} → {attribute} {new.head}"
                 why = "two attributes that exclude each other"
                 self.clashes.append(Unmatched(why, edit, (attribute,), "attribute"))
@@ -188,7 +204,9 @@ class ReadingComparison:
             if a != b or old.words != new.words:
                 why = "a limit or an estimate: both counts may hold"
                 self.missing.append(Unmatched(why, edit, (), "count", True))
-        elif new.quantity in ("few", "several") and old.quantity != new.quantity:
+        elif (new.quantity in ("few", "several") and old.quantity != new.quantity) or (
+            new.quantity == "group" and a == 2
+        ):
             why = "the counts may agree" if old.quantity != "several" else "fewer or more"
             self.missing.append(Unmatched(why, edit, (), "count", True))
         elif old.quantity == "several" and b == 1 and new.quantity == "exactly":
@@ -329,13 +347,26 @@ class ReadingComparison:
         if own.is_relation != new.is_relation:
             return False
         if own.is_relation:
-            symmetric = relations().get(own.name, {}).get("converse") == own.name
-            vague = own.name in ("with", "have")  # who is with what is often said either way
-            return not symmetric and not vague and own.name == new.name and self._crosses(own, new, "figure", "ground")
+            crosses = own.name == new.name and self._crosses(own, new, "figure", "ground")
+            return crosses and not self._holds_turned(own)
         if not is_right(verb_likeness(own.name, new.name)) or self._fact_likeness(own, new) is not None:
             return False
         pairs = [("agent", "patient"), ("agent", "recipient"), ("patient", "recipient")]
+        if joins(own.name):
+            pairs = pairs[:2]  # what is locked to something has that locked to it
         return any(self._crosses(own, new, *pair) for pair in pairs)
+
+    def _holds_turned(self, own: Stated) -> bool:
+        """Return whether a relation may hold the other way round, too: who is with or against what is said either way,
+        and what is in front of a person may be there for that person or for the viewer.
+        """
+        fronted = {kind_of(self.own.entities[i].head) in ("person", "animal", "vehicle") for _, i in own.roles}
+        if own.name in _EITHER_WAY or (own.name in ("is in front of", "is ahead of") and len(fronted) > 1):
+            return True
+        within = {i for f in self.own.facts if f.name == own.name and f is not own for i in f.fillers("ground")}
+        if own.fillers("figure") <= within:
+            return True  # `in high grass in a wooded area`
+        return relations().get(own.name, {}).get("converse") == own.name
 
     def _crosses(self, own: Stated, new: Stated, first: str, second: str) -> bool:
         there = [{self.aligned[i] for i in new.fillers(role) if i in self.aligned} for role in (first, second)]
@@ -355,8 +386,7 @@ class ReadingComparison:
                 self.clashes.append(Unmatched("it denies what the caption says", edit, (), "denial"))
             elif not any(self._denied_alike(theirs, group) for theirs in _denied(self.own).values()):
                 words = " ".join(f.words for f in group[0]) or f"{opener}"
-                excluded = len(group[0]) == 1 and self._excluded(group[0][0])
-                if not excluded:
+                if len({f.name for f in group[0]}) != 1 or not any(map(self._excluded, group[0])):
                     self.missing.append(Unmatched("it denies something", words, (), "denial", True))
         for opener, group in _denied(self.own).items():
             stated = [f for f in self.other.facts if f.denied < 0]
@@ -377,7 +407,10 @@ class ReadingComparison:
         if not denied or any(said.isdisjoint(forms(w)) for w in denied):
             return False
         pairs = [(f, g) for f in own.facts for g in group]
-        return not any(self._is_mirrored(f, g) or self._fact_likeness(f, g) == "apart" for f, g in pairs)
+        return not any(
+            self._is_mirrored(f, g) or (self._fact_likeness(f, g) == "apart" and not self._does_both(f, g))
+            for f, g in pairs
+        )
 
     def _all_hold(self, stated: list[Stated], facts: list[Stated], things: list[Entity]) -> bool:
         """Return whether all facts that a group denies are stated, of things that may be the same."""
@@ -451,7 +484,8 @@ def _denied(reading: Reading) -> dict[int, tuple[list[Stated], list[Entity]]]:
             groups.setdefault(fact.denied, ([], []))[0].append(fact)
     for number, thing in reading.entities.items():
         if thing.quantity == "no" and not any(number in {i for _, i in f.roles} for g in groups.values() for f in g[0]):
-            groups.setdefault(-2 - number, ([], []))[1].append(thing)
+            opener = max((o for o in reading.denied if o <= number and o not in groups), default=-2 - number)
+            groups.setdefault(opener, ([], []))[1].append(thing)
     return groups
 
 

@@ -16,7 +16,7 @@ from creperie.lang.lexicon import (
     kind_of,
     listed_for,
 )
-from creperie.lang.relations import Spatial, relations
+from creperie.lang.relations import Spatial, equivalent, implied, relations
 from creperie.lang.wordnet import open_wordnet
 
 #: What is known of a second word if a first one is right: it is right too ("same", "above"), it says more ("below"),
@@ -93,6 +93,14 @@ def _known_actions() -> frozenset[str]:
     return frozenset(verb for group in facts()["together"] for verb in group)
 
 
+def _undoes(old: str, new: str) -> bool:
+    """Return whether two verbs cannot be said of one moment: `turn on` and `turn off`, `hold` and `drop`."""
+    (verb, _, particle), (other, _, second) = old.partition(" "), new.partition(" ")
+    if particle and second and verb == other:
+        return in_one_group("particles", particle, second)
+    return any((old in a and new in b) or (old in b and new in a) for a, b in facts()["undone"])
+
+
 @cache
 def verb_likeness(old: str, new: str) -> Likeness:
     """Return what is known of an action for somebody who does another one, to the same thing."""
@@ -103,11 +111,31 @@ def verb_likeness(old: str, new: str) -> Likeness:
         return "above" if _is_kind_of_action(old, new) else "alike"
     if new in net.antonyms(old, "v") or old in net.antonyms(new, "v") or {old, new} <= _known_actions():
         return "apart"
+    if _undoes(old, new):
+        return "apart"
     if set(net.senses(old, "v")[:3]) & set(net.senses(new, "v")[:3]):
         return "same"
     if _is_kind_of_action(old, new):
         return "above"
     return "below" if _is_kind_of_action(new, old) else "unknown"
+
+
+@cache
+def joins(verb: str) -> bool:
+    """Return whether a verb says that one thing is joined to another: `lock`, `tie`, `attach`."""
+    net = open_wordnet()
+    named = {w for sense in net.senses(verb.split()[0], "v")[:2] for s in (sense, *net.above(sense)) for w in s.words}
+    return not named.isdisjoint(("fasten", "attach", "connect"))
+
+
+@cache
+def are_two_kinds(head: str, one: str, two: str) -> bool:
+    """Return whether two words make a noun names of kinds that exclude each other: `tennis ball`, `soccer ball`."""
+    if dimension_of(one) or dimension_of(two):
+        return False
+    net = open_wordnet()
+    names = f"{one} {head}", f"{two} {head}"
+    return all(net.senses(name, "n") and _is_kind_of(name, head) for name in names) and excludes(*names)
 
 
 @cache
@@ -145,24 +173,27 @@ def place_likeness(old: str, new: str, turned: bool = False, bare: bool = False)
         two = Spatial("other", new, "one")
     if old in relations() and new in relations():
         if one.entails(two):
-            return "same" if two.entails(one) else "above"
+            described = not bare and {old, new} <= implied("is on") and new in equivalent("is above")
+            return "alike" if described else "same" if two.entails(one) else "above"
         if one.excludes(two):
             return "apart"
     known = relations().get(old) and relations().get(new)
     if turned:
         return "apart" if old == new else "alike" if known else "unknown"
-    if not bare and excludes_place(old.removeprefix("is "), new.removeprefix("is ")):
+    if excludes_place(old.removeprefix("is "), new.removeprefix("is "), bare):
         return "apart"
     if known and two.entails(one):
         return "below"
     return "alike" if known or (not bare and is_place(old) and is_place(new)) else "unknown"
 
 
-def excludes_place(old: str, new: str) -> bool:
+def excludes_place(old: str, new: str, bare: bool = False) -> bool:
     """Return whether a thing that is described at place `old` of another thing cannot be at place `new` of it, too."""
     near, within = facts()["beyond"]  # someone near a bench is not on it; someone on it may be called near it
     if old in near and new in within:
-        return True
+        return not bare
+    if bare and "against" in (old, new):
+        return False
     return any((old in a and new in b) or (old in b and new in a) for a, b in facts()["apart"])
 
 

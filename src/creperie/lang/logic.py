@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, Literal
 
 from creperie.lang.comparison import ReadingComparison, best_comparison
 from creperie.lang.likeness import forms
 from creperie.lang.parser import parse, read_verbs_again
 from creperie.lang.reading import COUNTS, read
+from creperie.lang.relations import spatial
 from creperie.lang.scene import Reading
 from creperie.lang.tokenizing import words
 
@@ -58,7 +58,10 @@ def truth(caption: str, candidate: str, others: Sequence[str] = (), doc: Any = N
         return Truth(CONTRADICTED, "its counts do not add up")
     own = reading_of(caption) if doc is None else read(doc)
     mentioned = frozenset(form for other in others for w in words(other) for form in forms(w))
-    return compare(own, reading_of(candidate), mentioned)
+    found = compare(own, other := reading_of(candidate), mentioned)
+    if found.word == ENTAILED and (own.unread or other.unread) and sorted(old) == sorted(new):
+        return Truth(UNKNOWN, f"the same words in another order, not all read: {(own.unread or other.unread)[0]}")
+    return found
 
 
 def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
@@ -111,17 +114,32 @@ def _adds_up(caption_words: Sequence[str]) -> bool:
     return len(counts) < 3 or sum(counts[1:]) == counts[0]
 
 
-@lru_cache(maxsize=50_000)
+_READINGS: dict[str, Reading] = {}
+_MOST_READINGS = 50_000
+
+
 def reading_of(caption: str) -> Reading:
     """Return the reading of a caption, parsed once."""
-    return read(read_verbs_again(next(iter(parse([caption])))))
+    if caption not in _READINGS:
+        read_together([caption])
+    return _READINGS[caption]
+
+
+def read_together(captions: Iterable[str]) -> None:
+    """Parse captions in batches, three times as fast as one by one, so that `truth` finds them read."""
+    fresh = [caption for caption in dict.fromkeys(captions) if caption not in _READINGS]
+    if len(_READINGS) + len(fresh) > _MOST_READINGS:
+        _READINGS.clear()
+    for caption, doc in zip(fresh, parse(fresh), strict=True):
+        _READINGS[caption] = read(read_verbs_again(doc))
 
 
 def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
     """Return whether text alone separates the true captions of an item from its false ones, and the reason if not.
 
     "decidable": the first true caption and each other one entail each other, in one direction at least, and every false
-    caption is contradicted by a true one. "not decidable": some pair is known to be related otherwise. Else "unknown".
+    caption is contradicted by a true one. "not decidable": some pair is known to be related otherwise, by the table of
+    relations, or a false caption follows from a true one. Else "unknown".
 
     >>> decidability(["The cat is on the bed.", "The bed is below the cat."], ["The cat is under the bed."])[0]
     'decidable'
@@ -135,7 +153,8 @@ def decidability(true: Sequence[str], false: Sequence[str]) -> tuple[str, str]:
     for foil in false:
         verdicts.append((CONTRADICTED, _first([truth(caption, foil) for caption in true], CONTRADICTED)))
     amiss = [verdict for wanted, verdict in verdicts if verdict.word != wanted]
-    decided = [verdict for verdict in amiss if verdict.word != UNKNOWN]
+    bare = all(spatial(caption) for caption in (*true, *false))
+    decided = [v for wanted, v in verdicts if v.word not in (wanted, UNKNOWN) and (bare or v.word == ENTAILED)]
     if decided:
         return UNDECIDABLE, decided[0].reason
     return (UNKNOWN, amiss[0].reason) if amiss else (DECIDABLE, "")

@@ -47,6 +47,14 @@ _NOBODY = {"nobody": "person", "none": "person", "nothing": "thing"}
 _SOMEBODY = frozenset(("someone", "somebody", "anyone", "anybody", "everyone", "everybody"))
 _EMPTY = frozenset(("be", "is", "are", "was", "were", "being", "there", "not", "n't", "never", "nobody", "one", "none"))
 _ANIMATE = ("person", "animal")
+#: Adverbs of place, which parsers take for nouns: `running indoors`.
+_WHERE = frozenset(("indoors", "outdoors", "inside", "outside", "upstairs", "downstairs"))
+#: Words that only strengthen what they stand before.
+_DEGREES = frozenset(("very", "quite", "really", "so", "extremely"))
+#: Predicates that relate the things joined by `and` to each other: `The cat and the bed are far apart.`
+_MUTUAL = {"far apart": "is far from", "close together": "is near", "side by side": "is next to"}
+#: Counts that a word for a group gives; other groups are more than two.
+_GROUP_COUNTS = {"pair": 2, "couple": 2, "trio": 3}
 #: Verbs that say of an action only that it begins, goes on or is to come: `is going to play` plays.
 _PHASES = frozenset(("go", "begin", "start", "continue", "keep"))
 
@@ -103,10 +111,8 @@ class _Reader:
         silent = ("aux", "auxpass", "det", "predet", "mark", "cc", "expl", "neg", "punct", "case", "preconj", "poss")
         if token.i in self.used or token.i in self.entities or token.dep_ in silent or token.is_punct or token.is_space:
             return False
-        return token.tag_[:2] in ("NN", "VB", "JJ", "RB", "CD", "IN", "RP", "PR", "UH") and token.lower_ not in (
-            "there",
-            "be",
-        )
+        silenced = token.lower_ in ("there", "be", "also") or (token.lower_ in _DEGREES and token.dep_ == "advmod")
+        return not silenced and token.tag_[:2] in ("NN", "VB", "JJ", "RB", "CD", "IN", "RP", "PR", "UH")
 
     # -- things
 
@@ -116,6 +122,8 @@ class _Reader:
                 token.tag_ in ("CD", "DT") and token.dep_ in (*SUBJECTS, "pobj", "dobj")
             )
             if not noun or token.tag_ == "PRP$" or token.dep_ in ("compound", "npadvmod", "nmod") or is_verb(token):
+                continue
+            if token.lower_ in _WHERE and not list(token.children):
                 continue
             if of_group(token) is not None:
                 self.used |= {token.i, token.i + 1}
@@ -150,16 +158,24 @@ class _Reader:
                 *(c for c in part.subtree if c.dep_ in ("conj", "compound", "amod") and c.head.i != token.i),
             ):
                 self.used.add(one.i)
-                if one.lower_ not in COUNTS and one.dep_ not in ("nummod", "quantmod"):
+                if (one.lower_ not in COUNTS and one.dep_ not in ("nummod", "quantmod")) or self._is_part_of_name(
+                    one, token, {t.lower_ for t in token.lefts}
+                ):
                     attributes.add(lemma(one.text, "NN") if one.tag_[:2] == "NN" else one.lower_)
         if token.head.lower_ == "of" and of_group(token.head.head) == token:
             attributes |= {lemma(token.head.head.text, "NNS")} & PARTS
-        attributes -= {"other", "many", "several", "few", "same", "own"}
+        attributes -= {"other", "many", "several", "few", "own"}
         definite = any(c.lower_ in ("the", "this", "that", "these", "those") or c.dep_ == "poss" for c in token.lefts)
         words = " ".join(t.text for t in self.doc[min([token.i, *(t.i for t in token.lefts)]) : token.i + 1])
         return Entity(
             head, frozenset(attributes), count, definite, words, quantity, token.i in self.denied and not definite
         )
+
+    @staticmethod
+    def _is_part_of_name(number: Any, noun: Any, words: set[str]) -> bool:
+        """Return whether a number does not count the things: `a two tier cake`."""
+        single = noun.tag_ == "NN" and not is_mass(noun.lower_) and bool(words & {"a", "an", "the"})
+        return single and number.tag_ == "CD" and number.lower_ not in ("one", "1")
 
     def _count(self, token: Any) -> tuple[int | None, str]:
         group = token.head.head if token.head.lower_ == "of" and of_group(token.head.head) == token else None
@@ -168,14 +184,19 @@ class _Reader:
         words = {c.lower_ for c in children}
         quantity = "no" if words & DENYING or token.lower_ in _NOBODY else "all" if words & UNIVERSAL else ""
         if group is not None and group.lower_ not in PARTS and lemma(group.text, "NNS") not in PARTS:
-            return (2 if group.lower_ in ("pair", "couple") else MANY), quantity
+            count = _GROUP_COUNTS.get(group.lower_, MANY)
+            return count, quantity or ("group" if count == MANY else "")
         for number in (c for c in children if c.dep_ == "nummod" or c.lower_ in COUNTS):
             self.used.add(number.i)
+            if self._is_part_of_name(number, token, words):
+                continue
             near = {t.lower_ for t in self.doc[max(0, number.i - 2) : number.i]}
             if near & _INEXACT:
                 return None, "inexact"
             if number.lower_ in COUNTS or number.text.isdigit():
                 return COUNTS.get(number.lower_) or int(number.text), quantity or "exactly"
+        if "both" in words:
+            return 2, quantity or "exactly"
         if "few" in words or words & {"single", "only"}:
             return (1 if "few" not in words else MANY), "few" if "few" in words else "exactly"
         if token.tag_ in ("NNS", "NNPS") or words & {"several", "many", "some", "multiple"}:
@@ -233,7 +254,7 @@ class _Reader:
         if passive and f"is {verb.lower_} by" in relations() and any(role == "agent" for role, _ in roles):
             return self._relate(f"is {verb.lower_} by", subjects, [t for role, t in roles if role == "agent"], verb)
         adverbs = [c for c in verb.children if self._is_adverb(c)]
-        self.used |= {c.i for c in adverbs}
+        self.used.update(i for c in adverbs for i in (c.i, *(g.i for g in c.children)))
         manner = frozenset(
             c.lower_ for c in adverbs if c.lower_ not in ("not", "never", "there", "then", "also", "just")
         )
@@ -248,7 +269,9 @@ class _Reader:
 
     def _is_adverb(self, token: Any) -> bool:
         alone = token.i + 1 == len(self.doc) or not is_pair(token.nbor(1))
-        return token.dep_ == "advmod" and token.tag_[:2] == "RB" and not list(token.children) and alone
+        if token.lower_ in _WHERE and not list(token.children):
+            return alone
+        return token.dep_ == "advmod" and token.tag_[:2] == "RB" and alone and _is_plain(token)
 
     def _second_object(self, objects: list[Any]) -> tuple[list[Any], list[Any]]:
         """Return objects and receivers of `hands the queen a letter`, where the parse takes the letter for the queen's
@@ -286,12 +309,17 @@ class _Reader:
     def _copula(self, verb: Any, subjects: list[Any]) -> None:
         """Read `is red`, `is a surfer`; `is on the bed` is read with its preposition, `is bigger than` with `than`."""
         existing = any(c.dep_ == "expl" for c in verb.children)
+        mutual = _MUTUAL.get(self.doc[verb.i + 1 :].text.lower().rstrip(" .!"))
+        if mutual and len(subjects) == 2:
+            for token in self.doc[verb.i + 1 :]:
+                self.used.add(token.i)
+                self.entities.pop(token.i, None)
+            return self._relate(mutual, subjects[:1], subjects[1:], verb)
         for child in verb.children:
             if child.dep_ in ("acomp", "attr", "oprd") and child not in subjects and not existing:
                 said = [child, *(c for c in child.subtree if c.dep_ == "conj" and c.tag_[:2] == child.tag_[:2])]
-                if self._in_preposition(child) or (
-                    any(c.lower_ in ("than", "to", "of", "from") for c in child.children) and child.tag_[:2] != "NN"
-                ):
+                after = {c.lower_ for c in child.children} & {"than", "to", "of", "from"}
+                if self._in_preposition(child) or (after and child.tag_[:2] != "NN" and child.lower_ != "full"):
                     continue
                 self.used |= {t.i for t in said}
                 for thing in subjects:
@@ -303,14 +331,16 @@ class _Reader:
 
     def _describe(self, thing: int, said: Iterable[Any], denied: int) -> None:
         for word in said:
-            name = self.entities.pop(word.i).head if word.i in self.entities and word.tag_[:2] == "NN" else word.lower_
+            what = self.entities.pop(word.i) if word.i in self.entities and word.tag_[:2] == "NN" else None
+            name = what.head if what else word.lower_
             if name in ("not", "n't", "never", "there", "also"):
                 continue
             if denied >= 0:
                 self.facts.append(Stated(f"be {name}", (("agent", thing),), word.text, word.i, denied=denied))
             else:
                 own = self.entities[thing]
-                self.entities[thing] = replace(own, attributes=own.attributes | {name})
+                more = what.attributes if what else frozenset()
+                self.entities[thing] = replace(own, attributes=own.attributes | {name} | more)
 
     # -- relations
 
@@ -332,7 +362,8 @@ class _Reader:
         figures = doers(head) if event >= 0 else self._thing_of(head)
         fact = next((f for f in self.facts if f.token == event), None) if event >= 0 else None
         if fact is not None:
-            figures = [self.doc[i] for i in sorted(fact.fillers("patient") | fact.fillers("agent"))]
+            owned = fact.fillers("patient") if fact.name == "have" else set()  # `has tiles in the shower`
+            figures = [self.doc[i] for i in sorted(owned or fact.fillers("patient") | fact.fillers("agent"))]
         whole = (token.i, token.head.i, token.head.head.i) if self._in_preposition(token.head) else (token.i,)
         self.used.update(whole)
         self.used.update(c.i for c in token.head.lefts if len(whole) > 1)
@@ -401,7 +432,7 @@ class _Reader:
         pair = next((p for p in known_facts()["compared"] if word in p), [word, ""])
         sides = doers(verb) if is_verb(verb) else [verb], grounds
         first, second = sides if pair[0] == word else sides[::-1]
-        self._relate(f"more {pair[0]} than", first, second, token)
+        self._relate("is above" if pair[0] == "high" else f"more {pair[0]} than", first, second, token)
 
     def _relate(self, name: str, figures: list[Any], grounds: list[Any], token: Any, event: int = -1) -> None:
         figures = self._without_nobody(figures)
@@ -426,6 +457,10 @@ class _Reader:
                 yield pair
             elif marks & {"before", "then"}:
                 yield pair[::-1]
+
+
+def _is_plain(adverb: Any) -> bool:
+    return all(c.lower_ in _DEGREES for c in adverb.children)
 
 
 @cache

@@ -18,9 +18,11 @@ _FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 HYPERNYM, HYPONYM, ANTONYM, SIMILAR = "@", "~", "!", "&"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Synset:
-    """A set of synonyms. `topic` is the number of the lexicographer file: 5 animals, 6 artifacts, 13 food …"""
+    """A set of synonyms, read once: two are equal only if they are one object. `topic` is the number of the
+    lexicographer file: 5 animals, 6 artifacts, 13 food …
+    """
 
     pos: str
     offset: int
@@ -43,6 +45,7 @@ class WordNet:
         self._index: dict[str, dict[str, tuple[int, ...]]] = {}
         self._data: dict[str, bytes] = {}
         self._synsets: dict[tuple[str, int], Synset] = {}
+        self._above: dict[Synset, tuple[Synset, ...]] = {}
 
     def senses(self, lemma: str, pos: str) -> list[Synset]:
         """Return the synsets of a word, the most frequent sense first."""
@@ -60,12 +63,17 @@ class WordNet:
         """Return the synsets that pointers of a kind refer to."""
         return [self.synset(pos, offset) for pos, offset in synset.offsets(symbol)]
 
-    def above(self, synset: Synset) -> Iterator[Synset]:
-        """Yield all hypernyms, near ones first."""
-        level = self.follow(synset, HYPERNYM)
-        while level:
-            yield from level
-            level = [up for s in level for up in self.follow(s, HYPERNYM)]
+    def above(self, synset: Synset) -> tuple[Synset, ...]:
+        """Return all hypernyms, near ones first."""
+        known = self._above.get(synset)
+        if known is None:
+            found: dict[Synset, None] = {}
+            level = self.follow(synset, HYPERNYM)
+            while level:
+                found.update(dict.fromkeys(level))
+                level = [up for s in level for up in self.follow(s, HYPERNYM) if up not in found]
+            known = self._above[synset] = tuple(found)
+        return known
 
     def antonyms(self, lemma: str, pos: str) -> list[str]:
         """Return the antonyms of a word in its two most frequent senses; for an adjective that has none, those of

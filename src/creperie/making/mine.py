@@ -8,13 +8,13 @@ contradicts N.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from creperie.bench import Item
-from creperie.lang import CONTRADICTED, Spatial, decidability, spatial, truth, words
+from creperie.lang import CONTRADICTED, Spatial, decidability, place_likeness, read_together, spatial, truth, words
 from creperie.making.candidate import Candidate, Proposal
 from creperie.making.options import MakerOptions
 from creperie.making.pipeline import Maker, with_source
@@ -34,6 +34,8 @@ class SpatialMiner(Maker):
     normalises = True
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
+        if not self.options.as_published:
+            read_together((*self.pool.texts, *(source.text for source in sources)))
         return map(self._proposal, sources)
 
     def _proposal(self, source: SourceCaption) -> Proposal:
@@ -43,7 +45,7 @@ class SpatialMiner(Maker):
         second = self._second(source, scene)
         if second is None:
             return Proposal(skipped="no caption has subject and object exchanged, and no converse is known")
-        foils = self._foils(source)
+        foils = self._foils(source, scene)
         return Proposal((second, *foils)) if foils else Proposal(skipped="no suitable caption of another image")
 
     def _second(self, source: SourceCaption, scene: Spatial) -> Candidate | None:
@@ -57,7 +59,7 @@ class SpatialMiner(Maker):
             return None
         return _candidate(source, converse.said(), "converse", f"{scene.relation} ↔ {converse.relation}")
 
-    def _foils(self, source: SourceCaption) -> list[Candidate]:
+    def _foils(self, source: SourceCaption, scene: Spatial) -> list[Candidate]:
         """Return the captions of other images most similar to the source; by default only those that contradict it.
 
         All captions tied for the third place are candidates; those that contradict the source come first.
@@ -65,12 +67,15 @@ class SpatialMiner(Maker):
         known = {source.text, *source.others}
         images = frozenset(source.images)
         foils: list[tuple[float, bool, str]] = []
-        for text, alike in self.pool.ranked(source.text):
+        things = () if self.options.as_published else scene.things
+        for text, alike in self.pool.ranked(source.text, things):
             if text in known or self.pool.images[text] <= images:
                 continue
             if len(foils) >= MINED and alike < -foils[-1][0]:
                 break
-            contradicted = truth(source.text, text).word == CONTRADICTED
+            other = self.pool.scenes[text]
+            possible = self.options.as_published or other is None or may_contradict(scene, other)
+            contradicted = possible and truth(source.text, text).word == CONTRADICTED
             if contradicted or self.options.as_published:
                 foils.append((-alike, not contradicted, text))
             elif alike == 0:
@@ -111,16 +116,39 @@ class CaptionPool:
     texts: tuple[str, ...]
     lengths: np.ndarray
     holders: Mapping[str, np.ndarray]  #: word → numbers of the captions that contain it
+    scenes: Mapping[str, Spatial | None]  #: caption → subject, relation and object, if it has this form
 
-    def ranked(self, text: str) -> Iterator[tuple[str, float]]:
-        """Yield the captions with their Jaccard similarity, the most similar first; ties in alphabetical order."""
+    def ranked(self, text: str, things: Iterable[str] = ()) -> Iterator[tuple[str, float]]:
+        """Yield the captions with their Jaccard similarity, the most similar first; ties in alphabetical order.
+
+        If `things` are given, only captions that name one of them.
+        """
         own = set(words(text))
         shared = np.zeros(len(self.texts), dtype=np.int64)
         for word in own:
             shared[self.holders.get(word, [])] += 1
         alike = shared / np.maximum(1, len(own) + self.lengths - shared)
-        for k in np.argsort(-alike, kind="stable"):
+        rows = [self.holders.get(thing.split()[-1], np.empty(0, dtype=np.int64)) for thing in things]
+        some = np.unique(np.concatenate(rows)) if rows else np.arange(len(self.texts))
+        for k in some[np.argsort(-alike[some], kind="stable")]:
             yield self.texts[k], float(alike[k])
+
+
+def may_contradict(one: Spatial, other: Spatial) -> bool:
+    """Return whether two spatial captions can contradict each other: they are about the same things, or differ in one
+    thing that is in the same relation. `truth` decides; this only spares it the many others.
+    """
+    if one.things == other.things:
+        return True
+    turned = one.object == other.subject or one.subject == other.object
+    pairs = (
+        [(one.subject, other.object), (one.object, other.subject)]
+        if turned
+        else [(one.subject, other.subject), (one.object, other.object)]
+    )
+    named = [(a, b) for a, b in pairs if a != b]
+    related = place_likeness(one.relation, other.relation, turned, True) in ("same", "above")
+    return len(named) < 2 and related
 
 
 def _pool(images: Mapping[str, frozenset[str]]) -> CaptionPool:
@@ -131,7 +159,8 @@ def _pool(images: Mapping[str, frozenset[str]]) -> CaptionPool:
         for word in bag:
             holders.setdefault(word, []).append(k)
     index = {word: np.array(rows, dtype=np.int64) for word, rows in holders.items()}
-    return CaptionPool(images, texts, np.array([len(bag) for bag in bags]), index)
+    scenes = {text: spatial(text) for text in texts}
+    return CaptionPool(images, texts, np.array([len(bag) for bag in bags]), index, scenes)
 
 
 def spatial_miner(name: str, options: MakerOptions, captions: Captions) -> SpatialMiner:

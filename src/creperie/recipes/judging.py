@@ -140,7 +140,7 @@ def scored(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the counts of items by whether text alone can decide them: by their maker's tag, else by logic.
+    """Return the counts of items by whether text alone can decide their captions, as people left them.
 
     The result is empty if no run has text-only scores.
     """
@@ -149,9 +149,7 @@ def decided(bench: Benchmark, runs: Sequence[Run]) -> dict[str, Any]:
     if not any("text_text" in run.inputs for run in runs):
         return {}
     words = (
-        str(item.tags.get("decidable") or decidability(item.positives, item.negatives)[0])
-        for item in bench
-        if len(item.positives) > 1 and item.negatives
+        decidability(item.positives, item.negatives)[0] for item in bench if len(item.positives) > 1 and item.negatives
     )
     counts = dict(Counter(words))
     return {"decidable": counts} if counts else {}
