@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from creperie.models.answers import CHOSE_OPTION, NONE, SEVERAL, UNPARSABLE, parse_choice, parse_yes_no
+from creperie.models.thoughts import reply_of
 
 THREE = ("A cat chases a dog.", "A dog chases a cat.", "The cat is chased by a dog")
 TWO = ("a man holds a book", "a book holds a man ")
@@ -153,6 +158,19 @@ def test_a_caption_inside_another_is_not_quoted_with_it() -> None:
 )
 def test_yes_and_no(answer: str, expected: bool | None) -> None:
     assert parse_yes_no(answer) is expected
+
+
+STYLES = tomllib.loads((Path(__file__).parent / "answer_styles.toml").read_text(encoding="utf-8"))["style"]
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style["text"][:40])
+def test_styles_of_today(style: dict[str, Any]) -> None:
+    text, kind = style["text"], style.get("choice", UNPARSABLE)
+    read = parse_choice(text, ("a cat on a mat", "a dog on a mat"))
+    assert (read.option if isinstance(kind, int) else read.kind) == kind, read
+    assert parse_yes_no(text) is style.get("yes")
+    assert style.get("thought", "") in reply_of(text).thought
+    assert reply_of(text).cut == (kind == "cut off")
 
 
 @given(st.text(max_size=80), st.sampled_from(["odd", "match"]))

@@ -11,17 +11,22 @@ from typing import Any
 
 from PIL import Image
 
-from creperie.models.api.endpoint import Endpoint
+from creperie.models.answering import AnswerSettings
+from creperie.models.api.endpoint import Endpoint, reply_in
 from creperie.models.api.ledger import SpendLedger
-from creperie.models.api.queue import Answer, RequestQueue, ask_all
+from creperie.models.api.queue import RequestQueue, ask_all
+from creperie.models.choice import SERVER_TOKENS
 from creperie.models.protocols import Fingerprint, Prompt
+from creperie.models.thoughts import reply_of
 
 
 class ApiModel:
     """A generator on a server. `ledger` counts its calls, tokens and costs."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint
+    answer_tokens = SERVER_TOKENS
+
+    def __init__(self, endpoint: Endpoint, settings: AnswerSettings | None = None) -> None:
+        self.endpoint, self.settings = endpoint, settings or AnswerSettings()
         self.ledger = SpendLedger(endpoint)
         self.queue = RequestQueue(endpoint, self.ledger)
 
@@ -33,16 +38,15 @@ class ApiModel:
             architecture="api",
             weights=f"{self.endpoint.base_url} {self.endpoint.model}",
             dtype="server",
+            options=self.settings.marks,
         )
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        return [self.text(a) for a in ask_all(self.queue, [self.request(p) for p in prompts])]
-
-    @staticmethod
-    def text(answer: Answer) -> str:
-        return str(answer["choices"][0]["message"]["content"])
+        answers = ask_all(self.queue, [self.request(p) for p in prompts])
+        return [reply_of("") if (reply := reply_in(answer)) is None else reply for answer in answers]
 
     def request(self, prompt: Prompt) -> dict[str, Any]:
+        prompt = self.settings.applied(prompt)
         request: dict[str, Any] = {
             "model": self.endpoint.model,
             "messages": messages_of(prompt),
@@ -50,6 +54,12 @@ class ApiModel:
             "max_tokens": prompt.max_tokens,
             "seed": prompt.seed,
         }
+        if prompt.top_p < 1:
+            request["top_p"] = prompt.top_p
+        if prompt.min_p > 0:
+            request["min_p"] = prompt.min_p
+        if prompt.top_logprobs:
+            request |= {"logprobs": True, "top_logprobs": prompt.top_logprobs}
         if prompt.schema and self.endpoint.structured:
             schema = json.loads(prompt.schema)
             request["response_format"] = {"type": "json_schema", "json_schema": schema}

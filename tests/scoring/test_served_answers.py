@@ -1,0 +1,100 @@
+"""Scores from the answers of a server: thoughts apart, cut-off answers void, samples, log-probabilities."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from loopback import Request, serving
+from PIL import Image
+
+from creperie.bench import Benchmark, Item, choice, from_items, save
+from creperie.bench.stores import open_store
+from creperie.cli.app import cli
+from creperie.reporting.browser import _run
+from creperie.scoring.run import Run, load_run
+
+ITEMS = 20
+
+
+class Server:
+    """Answers as `reply` says of the request and its text; keeps the requests."""
+
+    reply: Callable[[dict[str, Any], str], dict[str, Any]]
+    url = ""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+
+    def answer(self, request: Request) -> None:
+        body = request.read()
+        self.requests.append(body)
+        choice = self.reply(body, body["messages"][-1]["content"][-1]["text"])
+        usage = {"prompt_tokens": 9, "completion_tokens": 3}
+        request.reply(json.dumps({"choices": [choice], "usage": usage}))
+
+
+def said(content: str | None, finish: str = "stop", **message: Any) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
+
+
+@pytest.fixture
+def server(own_cache: None) -> Iterator[Server]:
+    running = Server()
+    with serving(running.answer) as running.url:
+        yield running
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Benchmark:
+    (tmp_path / "images").mkdir()
+    for n in range(ITEMS):
+        Image.new("RGB", (8, 6), (12 * n, 10, 10)).save(tmp_path / "images" / f"{n}.png")
+    items = [Item(str(n), "s", (f"{n}.png",), (f"zebra {n};", f"gnu {n};"), choice(1, 1), {}) for n in range(ITEMS)]
+    return save(from_items("mine", items, images=open_store(tmp_path / "images")), tmp_path / "bench")
+
+
+def scored(server: Server, place: Path, options: str, code: int = 0) -> tuple[Run, str]:
+    uri = f"api:tiny?base_url={server.url}&{options}"
+    arguments = ["score", str(place / "bench"), "--images", str(place / "images"), "--out", str(place / "runs")]
+    result = CliRunner().invoke(cli, [*arguments, "--model", uri, "--task", "itt"], standalone_mode=False)
+    assert result.return_value == code, result.output
+    return load_run(result.stdout.split("run ")[-1].strip()), result.output
+
+
+@pytest.mark.parametrize(("way", "void"), [("yesno", 1), ("choice", 1), ("yesno", 2), ("choice", 2)])
+def test_a_cut_off_answer_is_void_and_said(
+    server: Server, bench: Benchmark, tmp_path: Path, way: str, void: int
+) -> None:
+    """Once it was a "no" or a miss: of twenty items, one may be cut off unpunished, two are more than 5 %."""
+
+    def reply(body: dict[str, Any], text: str) -> dict[str, Any]:
+        if any(f" {n};" in text for n in range(void)):
+            thought = "There is no doubt that"
+            return said(None, "length", reasoning_content=thought) if way == "yesno" else said(thought, "length")
+        right = (
+            ("Yes" if "zebra" in text else "No")
+            if way == "yesno"
+            else f"({1 + (text.find('gnu') < text.find('zebra'))})"
+        )
+        return said(f"<think>Yes? No? (1)? (2)?</think>{right}")
+
+    server.reply = staticmethod(reply)
+    for _ in range(2):  # computed, then from the store
+        run, output = scored(server, tmp_path, f"score={way}", code=3 * (void > 1))
+        (result,) = [r for r in run.results if r["subset"] == "s"]
+        assert (result["hits"], result["n"], result["void"]) == (ITEMS - void, ITEMS - void, void)
+        assert run.document["coverage"]["image_text"] == ITEMS - void
+        assert run.cut_off == void
+        assert set(run.document["finding_counts"]) == {"cut-off-answer"}
+        assert "cut off: '" + "…" * (way == "yesno") + "There is no doubt that'" in output
+        assert "?max_tokens=4096 (now 1024)" in output
+        assert ("exit code 3" in output) == (void > 1)
+        shown = _run(run, "tiny")["answers"]
+        assert all(a["thought"] == "Yes? No? (1)? (2)?" and "think" not in a["answer"] for a in shown[ITEMS - 1])
+        assert any(a["cut"] for a in shown[0])
+    assert len({json.dumps(r, sort_keys=True) for r in server.requests}) == len(server.requests)
