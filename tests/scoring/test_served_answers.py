@@ -98,3 +98,19 @@ def test_a_cut_off_answer_is_void_and_said(
         assert all(a["thought"] == "Yes? No? (1)? (2)?" and "think" not in a["answer"] for a in shown[ITEMS - 1])
         assert any(a["cut"] for a in shown[0])
     assert len({json.dumps(r, sort_keys=True) for r in server.requests}) == len(server.requests)
+
+
+@pytest.mark.parametrize(("combine", "scores"), [("majority", [1, 0]), ("mean", [2 / 3, 1 / 3])])
+def test_samples_are_combined(
+    server: Server, bench: Benchmark, tmp_path: Path, combine: str, scores: list[float]
+) -> None:
+    """Two of three samples are right: hand-computed."""
+    server.reply = staticmethod(lambda body, text: said("Yes" if ("zebra" in text) == (body["seed"] < 9) else "No"))
+    room = "score=yesno&samples=3&temperature=1&seed=7"
+    run, _ = scored(server, tmp_path, f"{room}&combine={combine}")
+    assert run.scores("image_text")[:2] == pytest.approx(scores)
+    assert {r["seed"] for r in server.requests} == {7, 8, 9}
+    others = [
+        scored(server, tmp_path, f"{room}&combine={combine}{more}")[0] for more in ("&top_p=0.9", "&max_tokens=9")
+    ]
+    assert len({r.document["computed_from"]["digest"] for r in (run, *others)}) == 3

@@ -52,6 +52,10 @@ class Asking:
         """The room for an answer."""
         return self.settings.max_tokens or int(getattr(self.generator, "answer_tokens", ANSWER_TOKENS))
 
+    @property
+    def notes(self) -> list[str]:
+        return list(getattr(self.generator, "notes", ()))
+
     def described(self, prompt: str, **used: Any) -> Fingerprint:
         """Return the generator's fingerprint with how it is asked."""
         own: Fingerprint = self.generator.fingerprint

@@ -40,6 +40,8 @@ def fill(
     for route, by in _FILL.items():
         if route in routes.values():
             by(filler, filled)
+    if handle.loaded:
+        filler.notes.extend(getattr(handle.model, "notes", ()))
     if handle.loaded and handle.stored:
         remember_rates(filler.store, handle, filler.timings)
     return filled

@@ -36,7 +36,7 @@ class Endpoint:
     price_in: float = 0.0
     price_out: float = 0.0
     budget: float | None = None
-    structured: bool = False  #: whether the server accepts a JSON schema for the answer
+    structured: bool = True  #: whether answers are held to a JSON schema, if the server can do that
 
     @property
     def key(self) -> str | None:
