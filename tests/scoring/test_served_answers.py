@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from PIL import Image
 from creperie.bench import Benchmark, Item, choice, from_items, save
 from creperie.bench.stores import open_store
 from creperie.cli.app import cli
+from creperie.core.errors import CreperieError
+from creperie.models import load_model
 from creperie.reporting.browser import _run
 from creperie.scoring.run import Run, load_run
 
@@ -114,3 +117,54 @@ def test_samples_are_combined(
         scored(server, tmp_path, f"{room}&combine={combine}{more}")[0] for more in ("&top_p=0.9", "&max_tokens=9")
     ]
     assert len({r.document["computed_from"]["digest"] for r in (run, *others)}) == 3
+
+
+def tops(*positions: dict[str, float]) -> dict[str, Any]:
+    """The log-probabilities of an answer's tokens; the first of each is the one that was written."""
+    listed = [[{"token": t, "logprob": math.log(p)} for t, p in tokens.items()] for tokens in positions]
+    return {"content": [{**tokens[0], "top_logprobs": tokens} for tokens in listed]}
+
+
+def test_probabilities_of_first_tokens(server: Server, bench: Benchmark, tmp_path: Path) -> None:
+    """P(yes), VQAScore and choices, by hand; what a server does not list is said."""
+    first = {"Yes": 0.5, " yes": 0.1, "No": 0.2}
+    server.reply = staticmethod(
+        lambda body, text: (
+            said("…", "length") | {"logprobs": tops(first if "zebra" in text else {"Yes": 0.3, "Maybe": 0.6})}
+        )
+    )
+    run, output = scored(server, tmp_path, "score=yesno&by=likelihood")
+    assert run.scores("image_text")[:2] == pytest.approx([0.75, 1])
+    assert "20 of 40 answers do not list all labels" in output
+    assert "at most 0.7 of the probability" in output
+    assert (server.requests[0]["top_logprobs"], server.requests[0]["logprobs"]) == (20, True)
+    assert scored(server, tmp_path, "score=vqa")[0].scores("image_text")[:2] == pytest.approx([0.5, 0.3])
+    server.reply = staticmethod(
+        lambda body, text: said("(") | {"logprobs": tops({"(": 0.8, "none": 0.1}, {"1": 0.6, "2": 0.4})}
+    )
+    run, _ = scored(server, tmp_path, "score=choice&by=likelihood&order=given")
+    assert run.scores("image_text")[:2] == pytest.approx([0.6, 0.4])
+    server.reply = staticmethod(lambda body, text: said("A"))
+    with pytest.raises(CreperieError, match="returns no log-probabilities"):
+        load_model(f"api:other?base_url={server.url}&score=vqa").score_pairs(Image.new("RGB", (4, 4)), ["a"])  # type: ignore[attr-defined]
+
+
+def test_likelihoods_of_captions(server: Server, bench: Benchmark, tmp_path: Path) -> None:
+    """vLLM's `prompt_logprobs`: the mean over the caption's tokens, which end the prompt."""
+
+    def tokens(text: str) -> list[Any]:
+        words = ["<image>", "Say", ":", *(" " + w for w in text.split())]
+        return [None, *({"7": {"logprob": -len(w) / 4, "decoded_token": w}} for w in words)]
+
+    def answer(request: Request) -> None:
+        body = request.read()
+        blind = "prompt" in body
+        text = body["prompt"] if blind else body["messages"][-1]["content"]
+        choice = {"text": "x", "prompt_logprobs": [None, *tokens(text)[4:]]} if blind else said("x")
+        request.reply(json.dumps({"choices": [choice], "prompt_logprobs": None if blind else tokens(text)}))
+
+    with serving(answer) as server.url:
+        run, _ = scored(server, tmp_path, "score=visualgpt")
+        blind: Any = load_model(f"api:tiny?base_url={server.url}&score=likelihood")
+        assert blind.score_texts(["zebra 7;", "gnu 7;"]) == pytest.approx([-1.125, -0.875])
+    assert run.scores("image_text")[:2] == pytest.approx([-1.125, -0.875])  # " zebra", " 0;": 6 and 3 letters; 4 and 3

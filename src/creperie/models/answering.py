@@ -1,6 +1,6 @@
 """How a generative model is asked to answer: room, sampling, reasoning, and how several samples become one answer.
 
-The options are declared here once, for servers and local models; those that are given are part of the fingerprint.
+The options are declared in kinds.toml once, for servers and local models; those given are part of the fingerprint.
 """
 
 from __future__ import annotations
@@ -11,20 +11,8 @@ from typing import Any
 
 from creperie.core import UsageError
 from creperie.models.protocols import Prompt
-from creperie.models.uri import ModelOption
 
 EFFORTS = ("off", "low", "medium", "high")
-ANSWER_OPTIONS = (
-    ModelOption("max_tokens", "tokens that an answer and its thoughts may take", "number"),
-    ModelOption("temperature", "sampling temperature; 0 takes the likeliest token", "decimal"),
-    ModelOption("top_p", "sample from the likeliest tokens that have this share of the probability", "decimal"),
-    ModelOption("min_p", "sample from tokens with at least this share of the likeliest one's probability", "decimal"),
-    ModelOption("seed", "seed of the sampling", "number", 0),
-    ModelOption("reasoning", "how much the model thinks: off, low, medium, high, or a number of tokens"),
-    ModelOption("samples", "answers per question, with seeds that count up (default 1)", "number"),
-    ModelOption("combine", "several samples: the majority, or their mean", "choice", None, ("majority", "mean")),
-)
-NAMES = tuple(option.name for option in ANSWER_OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -74,3 +62,7 @@ class AnswerSettings:
     def drawn(self, prompts: Sequence[Prompt]) -> list[Prompt]:
         """Return every prompt as often as it is asked, the samples of one prompt beside each other."""
         return [replace(p, seed=p.seed + k) for p in prompts for k in range(self.samples)]
+
+
+#: the options that every generator takes; servers take `system`, too, and local models have one of their own
+NAMES = tuple(f.name for f in fields(AnswerSettings) if f.name != "system")

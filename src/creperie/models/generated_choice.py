@@ -29,11 +29,11 @@ from creperie.models.thoughts import GeneratedText, joined, reply_of
 
 def asking(generator: Any, options: Mapping[str, Any], uri: str) -> Any:
     """Wrap a generator as a model that scores: a chooser, or a yes/no scorer (`score=yesno`)."""
-    if options["score"] == "yesno":
-        if options["shots"]:
-            raise UsageError("option 'shots' does not apply to score=yesno: leave it out", where=uri)
-        prompt = find_prompt(options["prompt"], "yesno", default="match-1", where=uri)
-        return GeneratedYesNo(generator, prompt)
+    way = options["score"]
+    if options["shots"] and way != "choice":
+        raise UsageError(f"option 'shots' does not apply to score={way}: leave it out", where=uri)
+    if way == "yesno":
+        return GeneratedYesNo(generator, find_prompt(options["prompt"], "yesno", default="match-1", where=uri))
     form = read_form(options["prompt"], options["shots"], where=uri)
     return GeneratedChooser(generator, form, options["order"])
 
@@ -42,6 +42,7 @@ class Asking:
     """Base class of models that ask a generator: every prompt as often as samples are wanted."""
 
     generator: Any
+    by = "generate"
 
     @property
     def settings(self) -> AnswerSettings:
@@ -59,12 +60,12 @@ class Asking:
     def described(self, prompt: str, **used: Any) -> Fingerprint:
         """Return the generator's fingerprint with how it is asked."""
         own: Fingerprint = self.generator.fingerprint
-        used = {**own.options, **self.settings.marks, "by": "generate", "max_tokens": self.tokens, **used}
+        used = {**own.options, **self.settings.marks, "by": self.by, "max_tokens": self.tokens, **used}
         return replace(own, prompt=prompt, options=used)
 
-    def replies(self, prompts: Sequence[Prompt]) -> list[list[GeneratedText]]:
-        """Return the samples of each prompt's answer."""
-        asked = self.settings.drawn([replace(p, max_tokens=self.tokens) for p in prompts])
+    def replies(self, prompts: Sequence[Prompt], **more: Any) -> list[list[GeneratedText]]:
+        """Return the samples of each prompt's answer; `more` are fields of the prompts."""
+        asked = self.settings.drawn([replace(p, max_tokens=self.tokens, **more) for p in prompts])
         texts = [reply_of(text) for text in self.generator.generate(asked)]
         return [texts[at : at + self.settings.samples] for at in range(0, len(texts), self.settings.samples)]
 
@@ -111,15 +112,17 @@ class GeneratedYesNo(Asking):
 
     def __init__(self, generator: Generator, prompt: PromptText) -> None:
         self.generator, self.prompt = generator, prompt
-        self.fingerprint = self.described(prompt.described, score="yesno")
+        self.fingerprint = self.described(prompt.described, score=prompt.kind)
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
         return np.array([one.shares[0] for one in self.judge([(image, text) for text in texts])], np.float32)
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
         """Return the answer about each image and caption; its only share is that of yes."""
-        replies = self.replies([Prompt((("user", self.prompt.about(text)),), images=(image,)) for image, text in pairs])
-        return [self.combined(samples, _yes_or_no, 1) for samples in replies]
+        return [self.combined(samples, _yes_or_no, 1) for samples in self.replies(self.questions(pairs))]
+
+    def questions(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Prompt]:
+        return [Prompt((("user", self.prompt.about(text)),), images=(image,)) for image, text in pairs]
 
 
 def _yes_or_no(text: str) -> Parsed:

@@ -12,7 +12,6 @@ from typing import Any
 
 from creperie.core import packaged_toml
 from creperie.models import captions
-from creperie.models.answering import ANSWER_OPTIONS
 from creperie.models.choice import CHOICE_OPTIONS
 from creperie.models.hf.text import DECODERS, ENCODERS
 from creperie.models.uri import ModelOption
@@ -49,7 +48,8 @@ REMOVED: dict[str, str] = _DOCUMENT["removed"]
 
 
 def _read_kinds() -> dict[str, ModelKind]:
-    groups = {"captions": captions.OPTIONS, "choices": CHOICE_OPTIONS, "answers": ANSWER_OPTIONS}
+    groups = {"captions": captions.OPTIONS, "choices": CHOICE_OPTIONS}
+    groups["answers"] = tuple(map(_option, _DOCUMENT["answers"]))
     groups |= {name: (_option(record),) for name, record in _DOCUMENT["shared"].items()}
     kinds = {}
     for name, record in _DOCUMENT["kinds"].items():

@@ -26,12 +26,13 @@ _INNER = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}")
 
 class GeneratedText(str):
     """A generated answer without the thoughts before it. `cut` is True if it ended for lack of tokens, or inside a
-    thought: then it is not an answer. `top` has the likeliest first tokens with their log-probabilities.
+    thought: then it is not an answer. `top` has, for each token, that token and the
+    likeliest ones in its place with their log-probabilities, if they were asked for.
     """
 
     thought: str = ""
     cut: bool = False
-    top: tuple[tuple[str, float], ...] = ()
+    top: tuple[dict[str, float], ...] = ()
 
 
 def reply_of(text: str, *, thought: str = "", cut: bool = False, asked: str = "") -> GeneratedText:

@@ -24,6 +24,16 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
         used = set(options) - {"prompt", "by", "order", "shots", "samples", "combine"}
         refuse_unused(uri.options, used, where=str(uri), what="a model without ?score=")
         return model
+    if options["by"] == "likelihood" or options["score"] in ("vqa", "visualgpt", "likelihood"):
+        from creperie.models.api.likely import by_likelihood
+
+        refuse_unused(
+            [n for n in ("samples", "combine", "max_tokens") if n in uri.options],
+            (),
+            where=str(uri),
+            what="likelihoods",
+        )
+        return by_likelihood(model, options, str(uri))
     from creperie.models.generated_choice import asking
 
     return asking(model, options, str(uri))

@@ -107,8 +107,11 @@ def reply_in(answer: Mapping[str, Any]) -> GeneratedText | None:
     if not isinstance(content, str):
         return None
     reply = reply_of(content, thought=str(thought), cut=finish == "length")
-    first = ((choice.get("logprobs") or {}).get("content") or [{}])[0].get("top_logprobs") or ()
-    reply.top = tuple((str(one["token"]), float(one["logprob"])) for one in first)
+    listed = (choice.get("logprobs") or {}).get("content") or ()
+    reply.top = tuple(
+        {str(one["token"]): float(one["logprob"]) for one in (token, *(token.get("top_logprobs") or ()))}
+        for token in listed
+    )
     return reply
 
 
