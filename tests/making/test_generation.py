@@ -15,10 +15,10 @@ from creperie.core.errors import CreperieError, UsageError
 from creperie.lang.parser import default_parser
 from creperie.making.candidate import Candidate
 from creperie.making.checks import vocabulary_followed
+from creperie.making.llm import prompts
 from creperie.making.llm.prompts import read_template
 from creperie.making.source import SourceCaption
 from creperie.models import Prompt, load_model
-from creperie.models.api import queue
 from creperie.testing.scripted_writer import DETAILS
 
 DOGS = ["A dog chases a cat.", "A dog sleeps."]
@@ -67,7 +67,7 @@ def test_limit_and_wrong_names() -> None:
 
 def test_prompts_of_ones_own_replace_the_shipped_ones(tmp_path: Path) -> None:
     shipped = read_template("swap-object")
-    text = (Path(str(queue.__file__)).parents[2] / "making/llm/prompts/swap-object.toml").read_text()
+    text = (Path(str(prompts.__file__)).parent / "swap-object.toml").read_text()
     (tmp_path / "swap-object.toml").write_text(text.replace("two noun phrases", "two phrases"))
     own = read_template("swap-object", str(tmp_path))
     assert own.digest != shipped.digest
@@ -94,24 +94,6 @@ def test_prompts_of_ones_own_replace_the_shipped_ones(tmp_path: Path) -> None:
 def test_agreement_articles_and_case_may_follow_a_swap(source: str, foil: str, ok: bool) -> None:
     found = vocabulary_followed(SourceCaption("1", source), Candidate("1", foil, "negative", "swap", "m", ""))
     assert (found is None) is ok
-
-
-# -- what servers accept ---------------------------------------------------------------------------------------------
-
-
-def test_requests_take_the_form_that_a_server_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "_LEARNED", {})
-    schema = {"name": "swap", "strict": True, "schema": {"type": "object"}}
-    form = {"type": "json_schema", "json_schema": schema}
-    body = {"max_tokens": 20, "response_format": form}
-    assert queue.as_accepted(body, "http://a") == body
-    assert queue.learns("Unsupported parameter: use 'max_completion_tokens' instead", body, "http://a")
-    assert not queue.learns("Unsupported parameter: use 'max_completion_tokens' instead", body, "http://a")
-    assert queue.as_accepted(body, "http://a")["max_completion_tokens"] == 20
-    assert queue.learns("Input should be 'text' or 'json_object'", body, "http://a")
-    sent = queue.as_accepted(body, "http://a")
-    assert sent["response_format"] == {"type": "json_object", "schema": {"type": "object"}}
-    assert queue.as_accepted(body, "http://b") == body
 
 
 def test_the_scripted_writer_enriches_captions_and_nothing_else() -> None:

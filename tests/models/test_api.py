@@ -209,6 +209,71 @@ def test_a_refusal_says_what_to_do_and_never_the_key(server: Server) -> None:
     assert "sk-secret" not in str(e.value)
 
 
+#: what providers answer to parameters that they do not take, as reported by their users: status, message, parameter
+REFUSALS = [
+    (400, "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is supported.",
+     "temperature"),
+    (400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+     "max_tokens"),
+    (400, "Model incompatible request argument supplied: temperature", "temperature"),
+    (400, "Unrecognized request argument supplied: seed", "seed"),
+    (422, '{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted","input":0}', "seed"),
+    (422, "body -> seed\n  Extra inputs are not permitted (type=extra_forbidden)", "seed"),
+    (400, "`temperature` and `top_p` cannot both be specified for this model. Please use only one.", "top_p"),
+    (400, "`temperature` may only be set to 1 when thinking is enabled.", "temperature"),
+    (400, 'Invalid JSON payload received. Unknown name "seed": Cannot find field.', "seed"),
+    (400, "Argument not supported on this model: maxTokens", "max_tokens"),
+    (422, "response_format.type: Input should be 'text' or 'json_object'", "response_format"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "message", "name"), REFUSALS)
+def test_what_a_server_refuses_is_learned_once(server: Server, status: int, message: str, name: str) -> None:
+    plain, refused = server.answer, []
+
+    def answer(request: Request) -> None:
+        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        if name in body and (name != "response_format" or body[name]["type"] == "json_schema"):
+            refused.append(body)
+            request.reply(json.dumps({"error": {"message": message}}), status)
+        else:
+            request.read = lambda: body  # type: ignore[method-assign]
+            plain(request)
+
+    with serving(answer) as server.url:
+        asked = [ask(str(n), schema='{"name": "x", "schema": {}}') for n in range(3)]
+        model(server, concurrency=1, top_p=0.9, seed=1).generate(asked)
+        again = model(server, top_p=0.9)  # in another process: the refusal is in the cache
+        again.generate([ask("b")])
+    assert len(refused) == 1
+    (sent, *_) = server.requests
+    renamed = "max_completion_tokens" in message
+    assert ("max_completion_tokens" in sent) == renamed
+    assert bool(again.notes) == (not renamed and name != "response_format")
+    assert [note for note in again.notes if name not in note] == []
+
+
+def test_reasoning_is_asked_for_as_the_server_expects(server: Server) -> None:
+    model(server, reasoning="off", system="Be brief.").generate([ask("a")])
+    model(server, reasoning="500").generate([ask("a")])
+    off, some = server.requests
+    assert off["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert off["chat_template_kwargs"]["enable_thinking"] is False
+    assert (some["chat_template_kwargs"]["enable_thinking"], some["thinking_token_budget"]) == (True, 500)
+    hosts = {
+        "https://api.openai.com/v1": {"reasoning_effort": "none"},
+        "https://openrouter.ai/api/v1": {"reasoning": {"effort": "none"}},
+        "https://api.anthropic.com/v1": {"thinking": {"type": "disabled"}},
+    }
+    for url, form in hosts.items():
+        sent = load_model(f"api:x?base_url={url}&reasoning=off").request(ask("a"))  # type: ignore[attr-defined]
+        assert form.items() <= sent.items()
+    with pytest.raises(CreperieError, match="takes no number of tokens"):
+        load_model("api:x?reasoning=500").request(ask("a"))  # type: ignore[attr-defined]
+    with pytest.raises(CreperieError, match="samples needs a temperature"):
+        load_model("api:x?samples=5")
+
+
 def test_the_budget_is_never_passed(server: Server) -> None:
     asked = model(server, concurrency=3, price_in=1000, price_out=1000, budget=1, retries=0)
     with pytest.raises(BudgetError, match="budget of \\$1"):

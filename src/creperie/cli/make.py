@@ -104,7 +104,7 @@ def _advice(document: dict[str, Any], maker: Maker) -> str:
     elif maker.name.startswith("mine:"):
         steps = "give captions of more images; captions of a text file have no images"
     elif maker.name.startswith("llm:"):
-        steps = "name a larger model, or make it follow a schema (api:MODEL?structured=true); --show shows its answers"
+        steps = "name a larger model, or one whose server follows a JSON schema; --show shows its answers"
     return f"nothing was made: {top or 'there are no captions'}. To get foils, {steps}."
 
 

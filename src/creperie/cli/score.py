@@ -15,7 +15,7 @@ from creperie.bench import DrawOptions
 from creperie.cli.options import engine_options, options_of
 from creperie.cli.output import CommandResult, answers, bar, echo, say
 from creperie.cli.score_text import matrix_text, show_matrix, show_plans, show_run, slurm_script
-from creperie.core import UsageError, option, write_text
+from creperie.core import UsageError, option, percent, write_text
 from creperie.engine import parse_shard
 from creperie.metrics import MetricSettings
 from creperie.scoring import ScoreOptions
@@ -82,8 +82,9 @@ def score(
     creperie score zoo.yaml --table zoo.tex --site site
 
     All models are checked before the first is run. A model that fails leaves its cells empty, with the reason, and
-    the exit code is 2. Everything computed is kept in the store (`creperie cache`), so the same command resumes where
-    it stopped, and a second run computes nothing.
+    the exit code is 2; it is 3 if more than 5 % of a run's items have answers that were cut off. Everything computed
+    is kept in the store (`creperie cache`), so the same command resumes where it stopped, and a second run computes
+    nothing.
     """
     if call.table and call.table.suffix not in TABLES:
         raise UsageError(f"--table {call.table}: unknown kind of file", hint=f"end the name in {', '.join(TABLES)}")
@@ -209,7 +210,7 @@ def _computed(matrix: Matrix, *, several: bool) -> list[MatrixCell]:
 def _answer(
     cells: list[MatrixCell], zoo: Zoo, declared: bool, call: ScoreCall, missing: Mapping[str, str]
 ) -> CommandResult:
-    from creperie.scoring import rank_runs
+    from creperie.scoring import MOST_CUT, rank_runs
 
     runs = [cell.run for cell in cells if cell.run is not None]
     failed = [cell for cell in cells if cell.error]
@@ -235,6 +236,9 @@ def _answer(
 
         export_site(Path(call.out), call.site, progress=bar)
 
+    cut = [run for run in runs if run.cut_off > MOST_CUT * len(run)]
+    document["cut_off"] = {run.name: run.cut_off for run in runs if run.cut_off}
+
     def show() -> None:
         if ranked is not None:
             show_matrix(ranked, named)
@@ -247,8 +251,15 @@ def _answer(
             for error in dict.fromkeys(c.error for c in own):
                 where = "all benchmarks" if len(own) == len({c.benchmark for c in cells}) else own[0].benchmark
                 echo(f"creperie: {model} on {where}: {error}", error=True)
+        for run in cut:
+            share = percent(run.cut_off / len(run))
+            echo(
+                f"creperie: {run.model} on {run.benchmark}: {share} % of the items have cut-off answers, more than "
+                f"{MOST_CUT:.0%}: exit code 3; pass a larger ?max_tokens=",
+                error=True,
+            )
 
-    return CommandResult(document, show, code=2 if failed or missing else 0)
+    return CommandResult(document, show, code=2 if failed or missing else 3 if cut else 0)
 
 
 def _plan(matrix: Matrix) -> CommandResult:

@@ -4,6 +4,7 @@ from creperie.models.abilities import abilities_of as abilities_of
 from creperie.models.abilities import columns_of as columns_of
 from creperie.models.abilities import in_words as in_words
 from creperie.models.answers import CHOSE_OPTION as CHOSE_OPTION
+from creperie.models.answers import CUT as CUT
 from creperie.models.answers import UNPARSABLE as UNPARSABLE
 from creperie.models.answers import Parsed as Parsed
 from creperie.models.answers import parse_choice as parse_choice
@@ -78,6 +79,7 @@ from creperie.models.registry import load_model as load_model
 from creperie.models.registry import load_plain as load_plain
 from creperie.models.registry import missing_packages as missing_packages
 from creperie.models.registry import model_plugins as model_plugins
+from creperie.models.thoughts import reply_of as reply_of
 from creperie.models.tokens import CaptionTokenizer as CaptionTokenizer
 from creperie.models.tokens import fitting_context as fitting_context
 from creperie.models.tokens import pad_tokens as pad_tokens

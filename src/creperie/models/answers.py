@@ -10,8 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: kinds of answers: one option, no option, several, or nothing that can be read
-CHOSE_OPTION, NONE, SEVERAL, UNPARSABLE = "option", "none", "several", "unparsable"
+from creperie.models.thoughts import final_answer, reply_of
+
+#: kinds of answers: one option, no option, several, nothing that can be read, or cut off before its end
+CHOSE_OPTION, NONE, SEVERAL, UNPARSABLE, CUT = "option", "none", "several", "unparsable", "cut off"
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 SHORT = ("1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th")
@@ -56,12 +58,16 @@ _REFUSAL = re.compile(
 )
 
 
+#: "yes", and "no" where it is an answer: at the beginning, after "say", or at the end of a sentence, clause or line
+_YES_NO = re.compile(r"\byes\b|(?:^\W*|\bsay )no\b(?! doubt| question)|\bno\b(?=\s*(?:[.,;:!?)\n]|$))")
+#: words that are answers if they begin a short text
+ALONE = dict.fromkeys(("yeah", "yep", "true", "correct"), True) | dict.fromkeys(("nope", "false", "incorrect"), False)
 MARKS = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("*", " "), ("_", " "), ("`", " "))
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """The parsed answer. `option` counts from 0; `why` is empty unless the answer is unparsable."""
+    """The parsed answer. `option` counts from 0; `why` is empty unless it is unparsable or cut off."""
 
     kind: str
     option: int | None = None
@@ -76,7 +82,10 @@ def parse_choice(answer: str, options: Sequence[str], *, asks: str = "match") ->
     >>> parse_choice("A dog, I think", ["a cat", "a dog"]).option, parse_choice("(1) or (2)", ["x", "y"]).why
     (1, 'several options are named')
     """
-    text = _plain(answer)
+    reply = reply_of(answer)
+    if reply.cut:
+        return Parsed(CUT, why="the answer was cut off")
+    text = _plain(final_answer(reply))
     if not text:
         return Parsed(UNPARSABLE, why="the answer is empty")
     final = _after_final(text)
@@ -93,21 +102,9 @@ def parse_yes_no(answer: str) -> bool | None:
     >>> parse_yes_no("Yes, it does."), parse_yes_no("**No**"), parse_yes_no("Yes and no"), parse_yes_no("A dog")
     (True, False, None, None)
     """
-    words = re.findall(r"[a-z']+", _plain(answer))
-    spoken = {word for word in words if word in ("yes", "no")}
-    if len(spoken) == 1:
-        return spoken == {"yes"}
-    first = words[0] if words else ""
-    alone = {
-        "yeah": True,
-        "yep": True,
-        "true": True,
-        "correct": True,
-        "nope": False,
-        "false": False,
-        "incorrect": False,
-    }
-    return alone.get(first) if not spoken and len(words) <= 3 and "not" not in words else None
+    reply = reply_of(answer)
+    text = "" if reply.cut else _plain(final_answer(reply))
+    return next((read for part in (_after_final(text), text) if (read := _yes_no(part)) is not None), None)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -125,6 +122,15 @@ def _after_final(text: str) -> str:
     """Return what follows the last phrase such as "the answer is"; empty if there is none."""
     verdicts = list(_FINAL.finditer(text))
     return text[verdicts[-1].end() :].strip() if verdicts else ""
+
+
+def _yes_no(text: str) -> bool | None:
+    spoken = {"yes" if match.endswith("yes") else "no" for match in _YES_NO.findall(text)}
+    if spoken:
+        return spoken == {"yes"} if len(spoken) == 1 else None
+    words = re.findall(r"[a-z']+", text)
+    known = words and len(words) <= 3 and not {"yes", "no", "not"} & {*words}
+    return ALONE.get(words[0]) if known else None
 
 
 def _read(text: str, options: Sequence[str], asks: str) -> Parsed:

@@ -35,8 +35,8 @@ CHOICE_OPTIONS = (
 )
 #: the default prompt for each question
 DEFAULTS = {"match": "which-fits", "odd": "odd-or-none"}
-#: enough tokens for a label and a few words around it
-ANSWER_TOKENS = 64
+#: enough tokens for a label and a few words around it; a server's model may explain itself
+ANSWER_TOKENS, SERVER_TOKENS = 64, 1024
 #: with more options than this, only rotated orders are asked: five options have 120 orders
 PERMUTED = 4
 
@@ -56,7 +56,7 @@ class ChoiceQuestion:
 @dataclass(frozen=True)
 class Chosen:
     """An answer: how likely each option is to be chosen (1 and 0 if one was named), NaN if the answer could not be
-    read. `answer` is the generated text, empty if likelihoods were read instead.
+    read. `answer` is the generated text, with its thoughts if it is a `GeneratedText`; empty if likelihoods were read.
     """
 
     shares: np.ndarray

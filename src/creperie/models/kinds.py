@@ -49,6 +49,7 @@ REMOVED: dict[str, str] = _DOCUMENT["removed"]
 
 def _read_kinds() -> dict[str, ModelKind]:
     groups = {"captions": captions.OPTIONS, "choices": CHOICE_OPTIONS}
+    groups["answers"] = tuple(map(_option, _DOCUMENT["answers"]))
     groups |= {name: (_option(record),) for name, record in _DOCUMENT["shared"].items()}
     kinds = {}
     for name, record in _DOCUMENT["kinds"].items():

@@ -104,6 +104,10 @@ class Prompt:
     temperature: float = 0.0
     max_tokens: int = 256
     seed: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    reasoning: str = ""  #: off, low, medium, high, or a number of tokens; empty for the model's own habit
+    top_logprobs: int = 0  #: how many of the likeliest first tokens are returned (`GeneratedText.top`)
     schema: str = ""  #: a named JSON schema for the answer, as JSON; for servers that support structured output
 
 

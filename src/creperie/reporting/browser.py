@@ -103,6 +103,7 @@ def _run(run: Run, label: str) -> dict[str, Any]:
         "tasks": [_task(run, name) for name in run.tasks if task(name).by_item],
         "scores": {needs: packed(_seen(run, needs), "<f4") for needs in run.inputs},
         "findings": _findings(run),
+        "answers": run.answers,
     }
 
 

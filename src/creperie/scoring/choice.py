@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from creperie.bench import Benchmark, ImageError, Item, open_image, save
-from creperie.core import Progress, UsageError, one_line, silent, write_text
-from creperie.models import UNPARSABLE, ChoiceQuestion, Chooser, Chosen, Rewordable, orders_of
+from creperie.core import Progress, UsageError, silent, write_text
+from creperie.models import ChoiceQuestion, Chooser, Chosen, Rewordable, orders_of
+from creperie.scoring.answer_log import CUT_OFF, UNREAD, Written, code_of, reason, written
 from creperie.scoring.filler import FilledScores, Filler
 from creperie.scoring.findings import cell_findings
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 #: questions per call of the model
 TOGETHER = 64
 NO_ANSWER = "no-single-answer"
-UNREAD = "unparsable-answer"
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,21 @@ class Asked:
         mean = total / len(self.orders)
         return (mean if self.asks == "match" else -mean).astype(np.float32)
 
-    def unread(self) -> list[str]:
-        """Return the unparsable answers, each with the reason."""
-        unparsable = [c for c in self.answers if c.parsed is not None and c.parsed.kind == UNPARSABLE]
-        return [f"{c.parsed.why}: {one_line(c.answer, 120)!r}" for c in unparsable if c.parsed is not None]
+    def void(self, code: str) -> list[str]:
+        """Return the answers that were cut off or cannot be read, as the code says, each with the reason."""
+        return [reason(c) for c in self.answers if code_of(c) == code]
+
+    def written(self) -> list[Written]:
+        """Return what the model wrote; empty if likelihoods were read."""
+        shown = zip(self.orders, self.answers, strict=True)
+        return [written(" ".join(str(k + 1) for k in order), one) for order, one in shown if one.parsed or one.answer]
 
 
 def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
     """Fill the image_text column with a chooser.
 
-    Rows with unparsable answers are not cached, so that the next run asks again.
+    Rows with unparsable answers are not cached, so that the next run asks again. A case of which an answer was cut off,
+    in any order, has no scores.
     """
     by_subset = "demonstrations" in filler.handle.fingerprint.options
     owned = [list(cases_of(part, by_subset=by_subset)) for part in filler.plan.parts]
@@ -96,6 +101,11 @@ def fill_by_choice(filler: Filler, filled: FilledScores) -> None:
         filled.columns[i]["image_text"] = values[places].astype(np.float32)
         cells = np.append(part.layout.starts("image_text"), len(places))
         filled.findings[i].merge(cell_findings(part, [*sheet.faults, *unread], places, cells))
+        if filler.log.answers:
+            answers: dict[int, list[Written]] = {}
+            for item, case in zip(np.repeat(np.arange(len(part.layout)), np.diff(part.image_starts)), own, strict=True):
+                answers.setdefault(int(item), []).extend(filler.log.of([case.key(filler.plan).hex()]))
+            filled.keep_answers(i, part, answers)
 
 
 def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tuple[Sheet, list[Fault]]:
@@ -125,6 +135,10 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
                 group = missing[at : at + TOGETHER]
                 opened = [(cases[i], broken.get(cases[i].image) or open_case(filler.plan, cases[i])) for i in group]
                 asked = ask(model, filler.plan, opened)
+                found = {cases[i].key(filler.plan).hex(): one for i, one in zip(group, asked, strict=True)}
+                filler.log.add(
+                    {k: texts for k, one in found.items() if isinstance(one, Asked) and (texts := one.written())}
+                )
                 for i, answered in zip(group, asked, strict=True):
                     rows = np.arange(starts[i], starts[i + 1])
                     unread += _write(sheet, rows, answered, keep)
@@ -139,8 +153,11 @@ def _write(sheet: Sheet, rows: np.ndarray, answer: Asked | Fault, keep: Any) -> 
     if isinstance(answer, Fault):
         sheet.give_up([Fault(int(row), answer.code, answer.message) for row in rows])
         return []
+    if cut := answer.void(CUT_OFF):
+        sheet.give_up([Fault(int(row), CUT_OFF, cut[0]) for row in rows])
+        return []
     done = sheet.put(rows, answer.scores())
-    unread = answer.unread()
+    unread = answer.void(UNREAD)
     if not unread:
         keep(done)
     return [Fault(first, UNREAD, message) for message in unread]

@@ -17,7 +17,7 @@ from creperie.scoring.handle import Handle
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.rates import remember_rates
 from creperie.scoring.sheet import Fault, Sheet
-from creperie.scoring.store import ResultStore
+from creperie.scoring.store import ResultStore, pair_keys
 
 
 def fill(
@@ -40,6 +40,8 @@ def fill(
     for route, by in _FILL.items():
         if route in routes.values():
             by(filler, filled)
+    if handle.loaded:
+        filler.notes.extend(getattr(handle.model, "notes", ()))
     if handle.loaded and handle.stored:
         remember_rates(filler.store, handle, filler.timings)
     return filled
@@ -72,6 +74,13 @@ def _fill_by_pairs(filler: Filler, filled: FilledScores) -> None:
         places = _places(codes, own)
         filled.columns[i]["image_text"] = _number_column(sheet, places)
         _report_pairs(filler.plan.parts[i], "image_text", sheet, places, filled.findings[i])
+        if filler.log.answers:
+            part, (image, caption) = filler.plan.parts[i], np.divmod(codes, max(1, len(filler.plan.texts)))
+            keys = pair_keys(filler.plan.image_keys[image], filler.plan.text_keys[caption])
+            ends = np.append(part.layout.starts("image_text"), len(places))
+            asked = {k: places[ends[k] : ends[k + 1]] for k in range(len(part.layout))}
+            named = {k: [keys[row].tobytes().hex() for row in rows if row >= 0] for k, rows in asked.items()}
+            filled.keep_answers(i, part, {k: list(filler.log.of(own)) for k, own in named.items()})
 
 
 def _fill_by_joint_vectors(filler: Filler, filled: FilledScores) -> None:

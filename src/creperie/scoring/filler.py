@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from creperie.bench import ImageError
 from creperie.core import Advance, ModelError, Progress
 from creperie.metrics import Input
 from creperie.models import ABILITIES
+from creperie.scoring.answer_log import AnswerLog, Written, cut_items
 from creperie.scoring.batch_size import Timings, pace_for
 from creperie.scoring.driver import Driver
 from creperie.scoring.findings import Findings
@@ -20,12 +22,13 @@ from creperie.scoring.handle import Handle
 from creperie.scoring.passes import (
     encode_images,
     encode_texts,
+    judge_pairs,
     prepare_images,
     score_pairs,
     score_text_pairs,
     score_texts,
 )
-from creperie.scoring.plan import ScoringPlan
+from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 from creperie.scoring.store import ResultStore, VectorShelf, pair_keys
 
@@ -61,6 +64,15 @@ class FilledScores:
     work: dict[str, CacheUse]
     timings: Timings
     notes: list[str] = field(default_factory=list)
+    answers: list[dict[int, list[Written]]] = field(default_factory=list)  #: what the model wrote, by item
+
+    def keep_answers(self, number: int, part: BenchmarkPart, answers: dict[int, list[Written]]) -> None:
+        """Keep the answers of a part; an item with a cut-off answer has no scores."""
+        self.answers = self.answers or [{} for _ in self.columns]
+        self.answers[number] = answers
+        starts = np.append(part.layout.starts("image_text"), len(self.columns[number]["image_text"]))
+        for item in cut_items(answers):
+            self.columns[number]["image_text"][starts[item] : starts[item + 1]] = np.nan
 
 
 class Filler:
@@ -74,6 +86,11 @@ class Filler:
         self.timings = Timings()
         self.work: dict[str, CacheUse] = {}
         self.notes: list[str] = []
+
+    @cached_property
+    def log(self) -> AnswerLog:
+        """What the model wrote so far."""
+        return AnswerLog(self.store.answers(self.handle.fingerprint) if self.handle.stored else None)
 
     # -- sheets --------------------------------------------------------------------------------------------------
 
@@ -133,8 +150,14 @@ class Filler:
                 PairJob(number, rows, [self.plan.texts[c] for c in caption[rows]])
                 for number, rows in _runs(image[missing], missing)
             ]
+            names = [key.tobytes().hex() for key in keys] if kind == "pair" else []
             with self._driver() as driver, self._bar("pairs", sheet) as advance:
-                score_pairs(driver, self.plan.open, jobs, sheet, self.keeper(shelf, sheet), advance)
+                if hasattr(driver.model, "judge"):
+                    judge_pairs(
+                        driver, self.plan.open, jobs, sheet, self.keeper(shelf, sheet), advance, self.log, names
+                    )
+                else:
+                    score_pairs(driver, self.plan.open, jobs, sheet, self.keeper(shelf, sheet), advance)
         self.close_sheet(kind, shelf, sheet)
         return sheet
 

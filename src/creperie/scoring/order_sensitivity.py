@@ -23,6 +23,7 @@ from creperie.models import (
     parse_uri,
     prompts_of,
 )
+from creperie.scoring.answer_log import CUT_OFF, code_of
 from creperie.scoring.choice import Asked, Case, ask, cases_of, open_case
 from creperie.scoring.handle import open_model
 from creperie.scoring.options import ScoreOptions
@@ -148,14 +149,15 @@ class _Tally:
             shown = order_pattern(order, case.match)
             for part in (subset, "all"):
                 key = (prompt.id, shown, part)
-                self.n[key] += 1
+                self.n[key] += code_of(answer) != CUT_OFF
                 self.hits[key] += answer.position == place
                 self.unread[key] += bool(answer.parsed and answer.parsed.why)
             if answer.parsed and answer.parsed.why:
                 about = {"prompt": prompt.id, "order": shown, "subset": subset}
                 self.unparsable.append({**about, "why": answer.parsed.why, "answer": answer.answer})
-            self.chosen[prompt.id, len(order)].append(answer.position)
-            self.right[prompt.id, len(order)].append(place)
+            if code_of(answer) != CUT_OFF:
+                self.chosen[prompt.id, len(order)].append(answer.position)
+                self.right[prompt.id, len(order)].append(place)
 
 
 def _of_choices(

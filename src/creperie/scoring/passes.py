@@ -14,6 +14,7 @@ import numpy as np
 
 from creperie.core import Advance, ModelError, one_line
 from creperie.models import StagedImages, StagedTexts, Tokens
+from creperie.scoring.answer_log import AnswerLog, code_of, reason, written
 from creperie.scoring.batch_size import free_memory, out_of_memory
 from creperie.scoring.driver import Ahead, Driver, Keep, OpenImage
 from creperie.scoring.sheet import Fault, PairJob, Sheet
@@ -179,6 +180,39 @@ def score_pairs(
             continue
         read = [tokens[t] for t in job.texts] if staged else list(job.texts)
         _pair_batches(driver, image, job.rows, read, sheet, keep, advance)
+
+
+def judge_pairs(
+    driver: Driver,
+    open_image: OpenImage,
+    jobs: Sequence[PairJob],
+    sheet: Sheet,
+    keep: Keep,
+    advance: Advance,
+    log: AnswerLog,
+    keys: Sequence[str],
+) -> None:
+    """Fill a sheet of pairs by a model that answers in words, several images at a time; its answers go to the log."""
+    ready: Ahead[Any] = Ahead(
+        driver.pool, functools.partial(driver.opened, open_image), [job.image for job in jobs], limit=2 * IMAGES
+    )
+    for at in range(0, len(jobs), IMAGES):
+        asked = []
+        for job, image in zip(jobs[at : at + IMAGES], ready.take(IMAGES), strict=True):
+            if isinstance(image, Fault):
+                sheet.faults += [Fault(int(r), image.code, image.message) for r in job.rows]
+                advance(len(job.rows))
+            else:
+                asked += [(int(row), image, text) for row, text in zip(job.rows, job.texts, strict=True)]
+        with driver.timings.stage("forward pairs"):
+            answers = driver.model.judge([(image, text) for _, image, text in asked]) if asked else []
+        log.add({keys[row]: [written(text, one)] for (row, _, text), one in zip(asked, answers, strict=True)})
+        for (row, _, _), one in zip(asked, answers, strict=True):
+            if code := code_of(one):
+                sheet.give_up([Fault(row, code, reason(one))])
+            else:
+                keep(sheet.put(np.array([row]), np.array(one.shares[:1], np.float32)))
+        advance(len(asked))
 
 
 def _job_tokens(driver: Driver, jobs: Sequence[PairJob]) -> dict[str, Tokens]:

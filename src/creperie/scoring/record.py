@@ -14,6 +14,7 @@ from typing import Any
 from creperie.bench import Benchmark
 from creperie.core import ModelError, __version__
 from creperie.metrics import task
+from creperie.scoring.answer_log import cut_items, cut_note
 from creperie.scoring.filler import FilledScores
 from creperie.scoring.handle import Handle
 from creperie.scoring.header import run_header
@@ -42,7 +43,8 @@ class ModelPass:
         used = columns_needed(tasks)
         columns = {k: v for k, v in self.filled.columns[number].items() if k in used}
         swap = swaps(part.bench, part.layout) if any(task(n).swapped for n in tasks) else None
-        table = score_table(part.bench, part.layout, columns, swap)
+        answers = self.filled.answers[number] if self.filled.answers and "image_text" in used else {}
+        table = score_table(part.bench, part.layout, columns, swap, answers)
         if self.filled.findings[number].counts["not-a-number"] and all(
             table.column(needs).null_count == len(table) for needs in used
         ):
@@ -57,7 +59,9 @@ class ModelPass:
         document["coverage"] = {"items": len(part.layout), **scored}
         document |= self.filled.findings[number].document()
         document["gaps"] = gaps_of(self.filled.findings[number].counts, table, tasks, keys)
-        document["notes"] = self.filled.notes
+        room = self.handle.fingerprint.options.get("max_tokens")
+        note = cut_note(len(cut_items(answers)), len(part.layout), room)
+        document["notes"] = [*self.filled.notes, *([note] if note else [])]
         document["work"] = {k: asdict(s) | {"computed": s.computed} for k, s in self.filled.work.items()}
         seconds = self.filled.timings.seconds | {"statistics": now - began, "total": now - self.start}
         document["timings"] = {k: round(v, 4) for k, v in seconds.items()}

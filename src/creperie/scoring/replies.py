@@ -19,14 +19,14 @@ import numpy as np
 from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
 from creperie.core import DataError, csv_table, parse_json, read_json, read_lines
 from creperie.metrics import MetricSettings
-from creperie.models import CHOSE_OPTION, Fingerprint, Parsed, parse_choice, shares_of
+from creperie.models import CHOSE_OPTION, CUT, Fingerprint, Parsed, parse_choice, shares_of
+from creperie.scoring.answer_log import CUT_OFF, UNREAD
 from creperie.scoring.bridges import questions_of
 from creperie.scoring.findings import LISTED
 from creperie.scoring.header import nothing_computed, run_header
 from creperie.scoring.plan import layout_of_bench
 from creperie.scoring.run import Run, score_table
 
-UNREAD = "unparsable-answer"
 Row = Mapping[str, Any]
 
 
@@ -39,6 +39,7 @@ class HarnessReply:
     values: np.ndarray
     cells: Sequence[int] = ()
     unread: str = ""
+    cut: bool = False
 
 
 def import_replies(path: str | Path, bench: Benchmark, *, model: str = "") -> Run:
@@ -56,10 +57,13 @@ def _answer(about: Row, answer: str) -> HarnessReply:
     """Return the reply that a free-text answer to a question of an exported task gives."""
     order, count = about["order"], len(about["options"])
     parsed = parse_choice(answer, about["options"], asks=about["asks"])
-    shares = np.nan_to_num(shares_of(parsed, count)) * (1 if about["asks"] == "match" else -1)
+    shares = shares_of(parsed, count) * (1 if about["asks"] == "match" else -1)
+    shares = shares if parsed.kind == CUT else np.nan_to_num(shares)  # what was cut off is no answer, and no miss
     cells = [int(about["row"]) * len(order) + k for k in order]
     why = f"{parsed.why}: {answer[:120]!r}" if parsed.why else ""
-    return HarnessReply(str(about.get("subset")), str(about.get("item")), shares, cells, unread=why)
+    return HarnessReply(
+        str(about.get("subset")), str(about.get("item")), shares, cells, unread=why, cut=parsed.kind == CUT
+    )
 
 
 def _rows(file: Path) -> Iterator[Row]:
@@ -152,7 +156,8 @@ def replied_run(bench: Benchmark, replies: Iterable[HarnessReply], source: tuple
         total[int(starts[number]) + cells] += reply.values
         asked[int(starts[number]) + cells] += 1
         if reply.unread:
-            findings.append({"code": UNREAD, "subset": reply.subset, "item": reply.item, "message": reply.unread})
+            code = CUT_OFF if reply.cut else UNREAD
+            findings.append({"code": code, "subset": reply.subset, "item": reply.item, "message": reply.unread})
     scores = np.divide(total, asked, out=np.full(len(total), np.nan), where=asked > 0).astype(np.float32)
     return answered_run(bench, scores, f"{source[1]}:{source[0]}", findings=findings)
 
@@ -198,11 +203,13 @@ def import_answers(path: str | Path, *, model: str = "", order: str = "") -> Run
         captions = (record["caption"], record["negative_caption"])
         items.append(Item(key, subset, (record["filename"],), captions, choice(1, 1), {}))
         read = _chosen(record["answer"], captions, order)
-        scores += [float(read.option == 0), float(read.option == 1)]
+        void = np.nan if read.kind == CUT else 0
+        scores += [float(read.option == 0) + void, float(read.option == 1) + void]
         if read.option is None:
             reply = str(record["answer"].get("free_form_answer", ""))[:120]
             message = f"{read.why or read.kind}: {reply!r}"
-            findings.append({"code": UNREAD, "subset": subset, "item": key, "message": message})
+            code = CUT_OFF if read.kind == CUT else UNREAD
+            findings.append({"code": code, "subset": subset, "item": key, "message": message})
         disagree += "correct" in record and bool(record["correct"]) != (read.option == 0)
     bench = from_items("sugarcrepe", items, provenance=(ProvenanceStep("import answers", {"file": file.name}),))
     notes = [f"{disagree} answers are judged differently from the file's field 'correct'"] if disagree else []

@@ -52,6 +52,7 @@ from creperie.metrics import (
     own_task,
     task,
 )
+from creperie.scoring.answer_log import COLUMN, Written, answer_column, cut_items
 
 RUN_FILE = "run.json"
 SCORES_FILE = "scores.parquet"
@@ -289,6 +290,17 @@ class Run(RunHeader, Framed):
         """The cluster of each item: items that share an image, whatever the crop, are one cluster."""
         return image_clusters(self.table.column("images"))
 
+    @cached_property
+    def answers(self) -> dict[int, list[Written]]:
+        """What a generative model wrote, by item, with its thoughts apart; empty for other models."""
+        column = self.table.column(COLUMN).to_pylist() if COLUMN in self.table.column_names else []
+        return {item: records for item, records in enumerate(column) if records}
+
+    @property
+    def cut_off(self) -> int:
+        """The number of items with an answer that was cut off: they have no score."""
+        return len(cut_items(self.answers))
+
     @property
     def swap(self) -> np.ndarray | None:
         """A mask of the items whose P1 and P2 swap places by VISLA's rule; None if no task needed it."""
@@ -409,7 +421,11 @@ def load_run(path: str | Path) -> Run:
 
 
 def score_table(
-    bench: Benchmark, layout: Layout, columns: Mapping[Input, np.ndarray], swap: np.ndarray | None = None
+    bench: Benchmark,
+    layout: Layout,
+    columns: Mapping[Input, np.ndarray],
+    swap: np.ndarray | None = None,
+    answers: Mapping[int, Sequence[Written]] | None = None,
 ) -> pa.Table:
     """Return one row per item: null if nothing was scored, NaN for a cell that could not be scored."""
     arrays = {name: bench.column(name) for name in ("subset", "id")}
@@ -419,6 +435,8 @@ def score_table(
     arrays["images"] = bench.column("images")
     if swap is not None:
         arrays["swap"] = pa.array(swap, pa.bool_())
+    if answers:
+        arrays[COLUMN] = answer_column(answers, len(layout))
     return pa.table(arrays)
 
 

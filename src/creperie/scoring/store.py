@@ -3,6 +3,7 @@
     CREPERIE_CACHE/                 or XDG_CACHE_HOME/creperie, or ~/.cache/creperie
       store/<model>/model.json      which model this is, for people
       store/<model>/<kind>/*.seg    kind: an ability, such as image, text or pair
+      store/<model>/answers.jsonl   what a generative model wrote, thoughts apart
       memo/<kind>/*.seg             digests of files by path, size and time of change
 
 A key is the SHA-256 of the content (encoded image bytes with crop box, caption, or both for a pair), and the folder is
@@ -133,6 +134,10 @@ class ResultStore:
         folder = self.root / fingerprint.key
         describe(folder, fingerprint)
         return VectorShelf(SegmentFolder(folder / kind))
+
+    def answers(self, fingerprint: Fingerprint) -> Path:
+        """Return the file of what a generative model wrote."""
+        return self.root / fingerprint.key / "answers.jsonl"
 
     def memo(self, kind: str) -> SegmentFolder:
         """Return the shelf of digests of files, so that these need not be read again."""

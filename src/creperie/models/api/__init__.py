@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from creperie.models.answering import AnswerSettings
 from creperie.models.device import Place
 from creperie.models.protocols import Model
 from creperie.models.uri import ModelURI, refuse_unused
@@ -18,11 +19,21 @@ def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
     from creperie.models.api.adapter import ApiModel
     from creperie.models.api.endpoint import endpoint_of
 
-    model = ApiModel(endpoint_of(uri, options))
+    model = ApiModel(endpoint_of(uri, options), AnswerSettings.of(options, where=str(uri)))
     if options["score"] is None:
-        used = set(options) - {"prompt", "by", "order", "shots"}
+        used = set(options) - {"prompt", "by", "order", "shots", "samples", "combine"}
         refuse_unused(uri.options, used, where=str(uri), what="a model without ?score=")
         return model
+    if options["by"] == "likelihood" or options["score"] in ("vqa", "visualgpt", "likelihood"):
+        from creperie.models.api.likely import by_likelihood
+
+        refuse_unused(
+            [n for n in ("samples", "combine", "max_tokens") if n in uri.options],
+            (),
+            where=str(uri),
+            what="likelihoods",
+        )
+        return by_likelihood(model, options, str(uri))
     from creperie.models.generated_choice import asking
 
     return asking(model, options, str(uri))

@@ -8,20 +8,31 @@ import itertools
 import json
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from PIL import Image
 
-from creperie.models.api.endpoint import Endpoint
+from creperie.core import UsageError
+from creperie.models.answering import AnswerSettings
+from creperie.models.api.endpoint import Endpoint, reply_in
 from creperie.models.api.ledger import SpendLedger
-from creperie.models.api.queue import Answer, RequestQueue, ask_all
+from creperie.models.api.queue import RequestQueue, ask_all
+from creperie.models.choice import SERVER_TOKENS
 from creperie.models.protocols import Fingerprint, Prompt
+from creperie.models.thoughts import reply_of
+
+NO_EFFORT = {"off": "none", "0": "none"}
+#: tokens of thought where a server takes a budget only
+BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
 
 
 class ApiModel:
     """A generator on a server. `ledger` counts its calls, tokens and costs."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint
+    answer_tokens = SERVER_TOKENS
+
+    def __init__(self, endpoint: Endpoint, settings: AnswerSettings | None = None) -> None:
+        self.endpoint, self.settings = endpoint, settings or AnswerSettings()
         self.ledger = SpendLedger(endpoint)
         self.queue = RequestQueue(endpoint, self.ledger)
 
@@ -33,16 +44,20 @@ class ApiModel:
             architecture="api",
             weights=f"{self.endpoint.base_url} {self.endpoint.model}",
             dtype="server",
+            options=self.settings.marks,
         )
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        return [self.text(a) for a in ask_all(self.queue, [self.request(p) for p in prompts])]
+        answers = ask_all(self.queue, [self.request(p) for p in prompts])
+        return [reply_of("") if (reply := reply_in(answer)) is None else reply for answer in answers]
 
-    @staticmethod
-    def text(answer: Answer) -> str:
-        return str(answer["choices"][0]["message"]["content"])
+    @property
+    def notes(self) -> list[str]:
+        """What the server does otherwise than asked, for the run."""
+        return self.queue.forms.notes
 
     def request(self, prompt: Prompt) -> dict[str, Any]:
+        prompt = self.settings.applied(prompt)
         request: dict[str, Any] = {
             "model": self.endpoint.model,
             "messages": messages_of(prompt),
@@ -50,10 +65,37 @@ class ApiModel:
             "max_tokens": prompt.max_tokens,
             "seed": prompt.seed,
         }
+        if prompt.top_p < 1:
+            request["top_p"] = prompt.top_p
+        if prompt.min_p > 0:
+            request["min_p"] = prompt.min_p
+        if prompt.reasoning:
+            request |= reasoning_form(prompt.reasoning, self.endpoint)
+        if prompt.top_logprobs:
+            request |= {"logprobs": True, "top_logprobs": prompt.top_logprobs}
         if prompt.schema and self.endpoint.structured:
             schema = json.loads(prompt.schema)
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
         return request
+
+
+def reasoning_form(effort: str, endpoint: Endpoint) -> dict[str, Any]:
+    """Return how a server is told how much to think: by the ways of OpenRouter, Anthropic and OpenAI, else by that of
+    vLLM, SGLang and llama.cpp, whose chat templates decide.
+    """
+    host, tokens = urlsplit(endpoint.base_url).hostname or "", int(effort) if effort.isdigit() else 0
+    if host.endswith("openrouter.ai"):
+        return {"reasoning": {"max_tokens": tokens} if tokens else {"effort": NO_EFFORT.get(effort, effort)}}
+    if host.endswith("anthropic.com"):
+        tokens = tokens or BUDGETS.get(effort, 0)
+        return {"thinking": {"type": "enabled", "budget_tokens": tokens} if tokens else {"type": "disabled"}}
+    if host.endswith(("openai.com", "openai.azure.com")):
+        if tokens:
+            raise UsageError("option reasoning: this server takes no number of tokens", where=endpoint.uri)
+        return {"reasoning_effort": NO_EFFORT.get(effort, effort)}
+    on = effort not in NO_EFFORT
+    form: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": on, "thinking": on}}
+    return form | ({"thinking_token_budget": tokens} if tokens else {"reasoning_effort": effort} if on else {})
 
 
 def messages_of(prompt: Prompt) -> list[dict[str, Any]]:

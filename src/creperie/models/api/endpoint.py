@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.core import CreperieError, DataError, cache_home, checked, with_checksums, write_text
+from creperie.models.thoughts import GeneratedText, reply_of
 from creperie.models.uri import ModelURI
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -35,7 +36,7 @@ class Endpoint:
     price_in: float = 0.0
     price_out: float = 0.0
     budget: float | None = None
-    structured: bool = False  #: whether the server accepts a JSON schema for the answer
+    structured: bool = True  #: whether answers are held to a JSON schema, if the server can do that
 
     @property
     def key(self) -> str | None:
@@ -81,9 +82,39 @@ class AnswerCache:
 
 
 def readable(answer: Mapping[str, Any]) -> bool:
-    """Return True if a server's document holds an answer: a choice with text, or a message whose content is text."""
+    """Return True if a server's document holds an answer: a choice with text, or with a message."""
     try:
         choice = answer["choices"][0]
-        return isinstance(choice["text"] if "text" in choice else choice["message"]["content"], str)
-    except (KeyError, IndexError, TypeError):
+        return isinstance(choice["text"], str) if "text" in choice else reply_in(answer) is not None
+    except (KeyError, IndexError, TypeError, AttributeError):
         return False
+
+
+def reply_in(answer: Mapping[str, Any]) -> GeneratedText | None:
+    """Return the answer in a server's document, its thoughts apart; None if there is neither text nor a thought.
+
+    Thoughts stand in the message's `reasoning_content` or `reasoning`, in a part of its content, or in tags.
+    """
+    choice = answer["choices"][0]
+    message, finish = choice["message"], choice.get("finish_reason")
+    content = message.get("content")
+    thought = message.get("reasoning_content") or message.get("reasoning") or ""
+    if isinstance(content, list):  # in parts, as Mistral's and Anthropic's servers do
+        thought = thought or "".join(_texts(part.get("thinking")) for part in content)
+        content = "".join(part.get("text") or "" for part in content)
+    if content is None and (thought or finish == "length" or message.get("refusal")):
+        content = message.get("refusal") or ""
+    if not isinstance(content, str):
+        return None
+    reply = reply_of(content, thought=str(thought), cut=finish == "length")
+    listed = (choice.get("logprobs") or {}).get("content") or ()
+    reply.top = tuple(
+        {str(one["token"]): float(one["logprob"]) for one in (token, *(token.get("top_logprobs") or ()))}
+        for token in listed
+    )
+    return reply
+
+
+def _texts(thinking: Any) -> str:
+    parts = thinking if isinstance(thinking, list) else [thinking or ""]
+    return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in parts)

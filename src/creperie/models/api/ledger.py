@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from creperie.core import DataError, checked, counted, with_checksums
-from creperie.models.api.endpoint import BudgetError, Endpoint
+from creperie.models.api.endpoint import BudgetError, Endpoint, reply_in
 
 #: upper bounds, in tokens: the most that a request may cost is reserved from the budget before it is sent
 TOKENS_A_MESSAGE, TOKENS_AN_IMAGE = 16, 3000
@@ -163,7 +163,8 @@ def checked_usage(request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict
     {'prompt_tokens': 20, 'completion_tokens': 5, 'estimated': True}
     """
     choice = answer["choices"][0]
-    text = choice["text"] if "text" in choice else choice["message"]["content"]
+    reply = None if "text" in choice else reply_in(answer)
+    text = choice["text"] if reply is None else reply.thought + reply
     limit = request.get("max_tokens")
     written = len(text.encode("utf-8", "surrogatepass"))
     most_out = written if limit is None else min(written, limit)

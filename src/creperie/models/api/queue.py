@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from creperie.core import PASSING, CreperieError, ModelError, backoff, missing_extra, retry_after
+from creperie.models.api.accepted import AcceptedForms
 from creperie.models.api.endpoint import AnswerCache, BudgetError, Endpoint, readable
 from creperie.models.api.ledger import PAID_BY, SpendLedger, checked_usage
 
@@ -61,8 +62,8 @@ class _PendingRequest:
 class _Dispatcher:
     """An event loop in a daemon thread, where `concurrency` workers send the queued requests."""
 
-    def __init__(self, endpoint: Endpoint, ledger: SpendLedger, work: Callable[..., Any]) -> None:
-        self.endpoint, self.ledger, self._work = endpoint, ledger, work
+    def __init__(self, endpoint: Endpoint, ledger: SpendLedger, forms: AcceptedForms, work: Callable[..., Any]) -> None:
+        self.endpoint, self.ledger, self.forms, self._work = endpoint, ledger, forms, work
         self.failure: CreperieError | None = None  #: why nothing more is sent; None while requests are sent
         self._loop = asyncio.new_event_loop()
         self._queue: asyncio.Queue[_PendingRequest | None] = asyncio.Queue()
@@ -144,12 +145,7 @@ class _Dispatcher:
 
         try:
             async with asyncio.timeout(self.endpoint.timeout):
-                try:
-                    text = await self._post(request)
-                except openai.APIStatusError as e:
-                    if not learns(e.response.text, request, self.endpoint.base_url):
-                        raise
-                    text = await self._post(request)
+                text = await self._accepted(request)
         except (TimeoutError, openai.APITimeoutError) as e:
             raise _TransientError(f"no answer within {self.endpoint.timeout:g} s") from e
         except openai.APIConnectionError as e:
@@ -167,9 +163,22 @@ class _Dispatcher:
             raise _TransientError("the answer has no message")
         return answer
 
+    async def _accepted(self, request: Request) -> bytes:
+        """Send a request in the form that the server accepts; what it refuses to take is learned on the way."""
+        import openai
+
+        while True:
+            sent = self.forms.form(request)
+            try:
+                return await self._post(sent)
+            except openai.APIStatusError as e:
+                learned = e.status_code in ABOUT_THE_REQUEST and self.forms.learn(e.response.text, request)
+                if not learned and sent == self.forms.form(request):  # another request may have learned it meanwhile
+                    raise
+
     async def _post(self, request: Request) -> bytes:
         """Send a request once and return the body of the answer."""
-        rest = as_accepted(request, self.endpoint.base_url)
+        rest = dict(request)
         model, client = rest.pop("model"), self._client
         if "messages" in rest:
             create = client.chat.completions.with_streaming_response.create
@@ -207,36 +216,6 @@ def _open_client(endpoint: Endpoint) -> openai.AsyncOpenAI:
     )
 
 
-#: server address → the alternative request forms that this server asked for
-_LEARNED: dict[str, frozenset[str]] = {}
-TOKENS, OBJECT = "max_completion_tokens", "json_object"
-
-
-def learns(refusal: str, request: Request, server: str) -> bool:
-    """Return True if a server's error message asks for a form of request not used yet; that form is used from now on.
-
-    Newer chat endpoints want `max_completion_tokens` instead of `max_tokens`; the Python server of llama.cpp wants a
-    schema as a `json_object`.
-    """
-    known = _LEARNED.get(server, frozenset())
-    schema = request.get("response_format", {}).get("type") == "json_schema"
-    apt = {TOKENS: "max_tokens" in request, OBJECT: schema}
-    new = {form for form, applies in apt.items() if applies and form in refusal} - known
-    _LEARNED[server] = known | new
-    return bool(new)
-
-
-def as_accepted(request: Request, server: str) -> dict[str, Any]:
-    """Return a request in the form that its server accepts."""
-    known, sent = _LEARNED.get(server, frozenset()), dict(request)
-    if TOKENS in known and "max_tokens" in sent:
-        sent[TOKENS] = sent.pop("max_tokens")
-    form = sent.get("response_format", {})
-    if OBJECT in known and form.get("type") == "json_schema":
-        sent["response_format"] = {"type": OBJECT, "schema": form["json_schema"]["schema"]}
-    return sent
-
-
 def _refused(endpoint: Endpoint, error: openai.APIStatusError) -> ModelError:
     if error.response.has_redirect_location:
         to = urljoin(str(error.response.url), error.response.headers["location"])
@@ -269,6 +248,7 @@ class RequestQueue:
     def __init__(self, endpoint: Endpoint, ledger: SpendLedger) -> None:
         self.endpoint, self.ledger = endpoint, ledger
         self._cache = AnswerCache.of(endpoint)
+        self.forms = AcceptedForms(self._cache.folder, endpoint.model)
         self._lock = threading.Lock()
         self._pending: dict[str, _PendingRequest] = {}
         self._users = 0
@@ -278,7 +258,7 @@ class RequestQueue:
         with self._lock:
             if self._dispatcher is None:
                 self._cache = AnswerCache.of(self.endpoint)
-                self._dispatcher = _Dispatcher(self.endpoint, self.ledger, self._send)
+                self._dispatcher = _Dispatcher(self.endpoint, self.ledger, self.forms, self._send)
             self._users += 1
         return self
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from creperie.core import ModelError
 from creperie.models.protocols import Prompt
+from creperie.models.thoughts import decoded_reply
 
 #: tokens per batch, prompts and answers: for a model with 7 billion weights their KV cache takes up to 4 GB
 BATCH_TOKENS = 8_192
@@ -33,8 +34,9 @@ class Chat:
         asked = {i: self._ids(p) for i, p in enumerate(prompts) if p.max_tokens > 0}
         answers = [""] * len(prompts)
         for batch in self._batches(asked, prompts):
-            for number, ids in zip(batch, self._generate([asked[i] for i in batch], [prompts[i] for i in batch])):
-                answers[number] = str(self.tokenizer.decode(ids, skip_special_tokens=True))
+            written = self._generate([asked[i] for i in batch], [prompts[i] for i in batch])
+            for number, (ids, ended) in zip(batch, written):
+                answers[number] = decoded_reply(self.tokenizer, ids, ended=ended, asked=asked[number])
         return answers
 
     def _ids(self, prompt: Prompt) -> list[int]:
@@ -66,8 +68,8 @@ class Chat:
         windows = getattr(config, "sliding_window", None) or "sliding" in str(getattr(config, "layer_types", ""))
         return not windows and "position_ids" in inspect.signature(self.model.forward).parameters
 
-    def _generate(self, asked: list[list[int]], prompts: list[Prompt]) -> list[list[int]]:
-        """Return the token ids of the answers, without the end token."""
+    def _generate(self, asked: list[list[int]], prompts: list[Prompt]) -> list[tuple[list[int], bool]]:
+        """Return the token ids of the answers, without the end token, and whether there was one."""
         import torch
         from transformers import GenerationConfig, LogitsProcessorList
 
@@ -81,7 +83,7 @@ class Chat:
             rows = self.model.generate(ids, attention_mask=mask, generation_config=plain, logits_processor=draws)
         written = [row[: p.max_tokens] for row, p in zip(rows[:, width:].tolist(), prompts)]
         stops = [next((k for k, token in enumerate(row) if token in ends), len(row)) for row in written]
-        return [row[:stop] for row, stop in zip(written, stops)]
+        return [(row[:stop], stop < len(row)) for row, stop in zip(written, stops)]
 
     @property
     def ends(self) -> list[int]:

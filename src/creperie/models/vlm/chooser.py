@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from creperie.core import UsageError
+from creperie.models.answering import AnswerSettings
 from creperie.models.choice import ChoiceQuestion, Chooser, Chosen, QuestionWording, Turn, WordedChooser, read_form
 from creperie.models.device import Place
 from creperie.models.generated_choice import GeneratedChooser
 from creperie.models.prompts import find_prompt
 from creperie.models.protocols import Fingerprint, Generator, Prompt
+from creperie.models.thoughts import decoded_reply
+from creperie.models.uri import refuse_unused
 from creperie.models.vlm.causal import CausalEngine
 from creperie.models.vlm.encdec import BlipCaptioner
 from creperie.models.vlm.prefix import Seen
@@ -35,8 +38,10 @@ def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, An
             where=fingerprint.uri,
             hint="leave out ?shots=, or describe the images in words (`scene`)",
         )
+    settings = AnswerSettings.of(options, where=fingerprint.uri)
     if options["by"] == "generate":
-        return GeneratedChooser(VlmGenerator(engine, fingerprint, place), form, options["order"])
+        return GeneratedChooser(VlmGenerator(engine, fingerprint, place, settings), form, options["order"])
+    refuse_unused(settings.marks, (), where=fingerprint.uri, what="by=likelihood")
     if form.shots and isinstance(engine, CausalEngine):
         for asks, subset in itertools.product(form.asks, dict.fromkeys(shot.subset for shot in form.shots)):
             probe = ChoiceQuestion(Image.new("RGB", (8, 8)), ("a", "b"), asks, subset)
@@ -106,9 +111,11 @@ class VlmGenerator:
     engine: Any
     fingerprint: Fingerprint
     place: Place
+    settings: AnswerSettings = field(default_factory=AnswerSettings)
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
         """Return one answer per prompt, in order."""
+        prompts = [self.settings.applied(prompt) for prompt in prompts]
         return [self._answer(p, self.engine.see(p.images[-1], self._turns(p))) for p in prompts]
 
     def _turns(self, prompt: Prompt) -> list[Turn]:
@@ -132,14 +139,16 @@ class VlmGenerator:
         inputs = self.engine.question_inputs(seen, prompt.messages[-1][1], self._turns(prompt))
         sampling: dict[str, Any] = {"do_sample": prompt.temperature > 0}
         if prompt.temperature > 0:
-            sampling |= {"temperature": prompt.temperature, "top_p": 1.0, "top_k": 0}
+            sampling |= {"temperature": prompt.temperature, "top_p": prompt.top_p, "min_p": prompt.min_p, "top_k": 0}
         torch.manual_seed(prompt.seed)
         with torch.no_grad():
             ids = self.engine.model.generate(**inputs, max_new_tokens=prompt.max_tokens, **sampling)[0]
         asked = inputs["input_ids"][0]
         if isinstance(self.engine, CausalEngine) and torch.equal(ids[: len(asked)], asked):
             ids = ids[len(asked) :]  # decoders return the prompt with the answer
-        return str(self.engine.reader.tokenizer.decode(ids, skip_special_tokens=True))
+        ends = {*np.ravel(self.engine.model.generation_config.eos_token_id)}
+        ended = len(ids) < prompt.max_tokens or not ends.isdisjoint(ids.tolist())
+        return decoded_reply(self.engine.reader.tokenizer, ids, ended=ended, asked=asked)
 
 
 CAPTION_TOKENS = 48

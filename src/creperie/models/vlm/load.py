@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from creperie.core import UsageError
+from creperie.models.answering import NAMES as ANSWERS
 from creperie.models.device import Place
 from creperie.models.hf.folder import REMOVED_ARCHITECTURES, Folder, ModelSource, no_adapter
 from creperie.models.hub import model_folder
@@ -70,7 +71,7 @@ TAKES = {
     "visualgpt": ("reduce", "alpha", "null", "nulls"),
     "vqa": ("value",),
     "yesno": ("value",),
-    "choice": ("by", "order", "shots"),
+    "choice": ("by", "order", "shots", *ANSWERS),
 }
 VALUES = {"vqa": ("geometric", "yes"), "yesno": ("prob", "decision")}
 PROMPTS = {"visualgpt": ("caption", "one-sentence"), "vqa": ("vqa", "vqascore"), "yesno": ("yesno", "match-1")}

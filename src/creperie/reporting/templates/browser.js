@@ -325,7 +325,10 @@
     const runs = b.runs.map((r) => el("article", { class: "model" },
       el("header", {}, el("h3", { title: r.model }, r.label), ...r.tasks.map((t) => el("span", { class: "mark " + KINDS[t.outcome[i]], title: t.what },
         el("b", {}, SIGNS[t.outcome[i]]), `${t.name} ${WORDS[t.outcome[i]]}`, el("span", { class: "lead" }, t.margin ? sign(t.margin[i], 4) : "")))),
-      ...scoreLines(r, i), ...(r.findings[i] || []).map((f) => el("p", { class: "note" }, f))));
+      ...scoreLines(r, i), ...(r.findings[i] || []).map((f) => el("p", { class: "note" }, f)),
+      ...(r.answers[i] || []).map((a) => el("details", { class: "answer" },
+        el("summary", {}, `${a.asked}: `, el("b", {}, a.answer || "(nothing)"), a.cut ? " (cut off)" : ""),
+        el("p", { class: "soft" }, a.thought ? `thought: ${a.thought}` : "no thought was written")))));
     const tags = b.tags.map((t) => [t.name, t.kind === "number" ? (Number.isNaN(t.numbers[i]) ? null : String(+t.numbers[i].toPrecision(6))) : t.codes[i] < 0 ? null : t.values[t.codes[i]]]).filter(([, v]) => v !== null);
     $("detail").replaceChildren(
       el("h2", {}, `${b.subsets[b.subset[i]]} · ${b.ids[i]}`),

@@ -1,0 +1,168 @@
+"""Scores from a server's log-probabilities: of the first tokens of its answer, or of the tokens of a caption."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.core import ModelError
+from creperie.models.answers import UNPARSABLE, Parsed
+from creperie.models.api.adapter import ApiModel, messages_of
+from creperie.models.api.queue import ask_all
+from creperie.models.choice import ChoiceQuestion, Chosen
+from creperie.models.generated_choice import Asking, GeneratedChooser, GeneratedYesNo, asking
+from creperie.models.prompts import PromptText, find_prompt
+from creperie.models.protocols import Prompt
+from creperie.models.thoughts import GeneratedText
+
+#: the likeliest tokens that servers list at most, and tokens of an answer within which its label must stand
+LISTED, FIRST = 20, 4
+_AROUND = " \t\n\"'`*()[]{}.:"
+
+
+def probabilities(reply: GeneratedText, answers: Sequence[Sequence[str]]) -> np.ndarray:
+    """Return the probability of each answer, summed over its spellings; 0 for one that is not listed.
+
+    An answer may stand behind an opening bracket or a blank, which is a token of its own: then the probability of that
+    token is a factor.
+
+    >>> reply = GeneratedText("(1)")
+    >>> reply.top = ({"(": math.log(0.8), "none": math.log(0.1)}, {"1": math.log(0.75), "2": math.log(0.25)})
+    >>> probabilities(reply, [["(1)"], ["(2)"], ["none"]]).round(3).tolist()
+    [0.6, 0.2, 0.1]
+    """
+    found, before = np.zeros(len(answers)), 0.0
+    plain = [{spelling.strip(_AROUND) for spelling in spellings} for spellings in answers]
+    for tokens in reply.top:
+        for token, log in tokens.items():
+            for k, spellings in enumerate(plain):
+                found[k] += math.exp(before + log) * (token.strip(_AROUND) in spellings)
+        written, log = next(iter(tokens.items()))
+        if written.strip(_AROUND):
+            break
+        before += log
+    return found
+
+
+class ReadsFirstTokens(Asking):
+    """A mixin that reads the first tokens' log-probabilities instead of the answer, and counts what was not listed."""
+
+    by, asked, partly, unlisted = "likelihood", 0, 0, 0.0
+    tokens = FIRST
+
+    def read(self, prompts: Sequence[Prompt], answers: Sequence[Sequence[Sequence[str]]], scale: bool) -> list[Chosen]:
+        """Return the probabilities of the answers to each prompt; with `scale` they add up to one."""
+        chosen = []
+        for (reply,), spelled in zip(self.replies(prompts, top_logprobs=LISTED), answers, strict=True):
+            if not reply.top or reply.thought:
+                why = "thinks before it answers" if reply.thought else "returns no log-probabilities"
+                hint = "pass ?reasoning=off" if reply.thought else "leave out ?by=likelihood"
+                raise ModelError(f"the model {why}", where=self.generator.fingerprint.uri, hint=hint)
+            shares = probabilities(reply, spelled)
+            self.asked += 1
+            self.partly += bool((shares == 0).any())
+            self.unlisted = max(self.unlisted, 1 - float(shares.sum()) if (shares == 0).any() else 0)
+            none = None if shares.any() else Parsed(UNPARSABLE, why=f"no answer is among the {LISTED} likeliest tokens")
+            shares = shares / shares.sum() if scale and not none else np.full(len(shares), np.nan) if none else shares
+            chosen.append(Chosen(shares.astype(np.float32), str(reply), none))
+        return chosen
+
+    @property
+    def notes(self) -> list[str]:
+        what = f"{self.partly:,} of {self.asked:,} answers do not list all labels among the {LISTED} likeliest tokens"
+        most = f"the missing ones count as 0 and have at most {self.unlisted:.2g} of the probability"
+        return [*super().notes, *([f"{what}: {most}"] if self.partly else [])]
+
+
+class ServedChooser(ReadsFirstTokens, GeneratedChooser):
+    """A chooser that reads the probabilities of the labels."""
+
+    def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
+        labels = [[[label] for label in self.form.answers(q)] for q in questions]
+        read = self.read([self.form.asked(q) for q in questions], labels, scale=True)
+        return [
+            Chosen(one.shares[: len(q.options)], one.answer, one.parsed) for q, one in zip(questions, read, strict=True)
+        ]
+
+
+class ServedYesNo(ReadsFirstTokens, GeneratedYesNo):
+    """A pair scorer: P(yes) against P(no) or, with a `vqa` prompt, the probability of its answer (VQAScore)."""
+
+    def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
+        vqa = self.prompt.kind == "vqa"
+        answers = [self.prompt.answers] if vqa else [self.prompt.yes, self.prompt.no]
+        read = self.read(self.questions(pairs), [answers] * len(pairs), scale=not vqa)
+        return [Chosen(one.shares[:1], one.answer, one.parsed) for one in read]
+
+
+def by_likelihood(model: ApiModel, options: Mapping[str, Any], uri: str) -> Any:
+    """Return the scorer that reads log-probabilities for the option `score`."""
+    way = options["score"]
+    if way == "choice":
+        asked = asking(model, options, uri)
+        return ServedChooser(model, asked.form, asked.order)
+    if way == "likelihood":
+        return ServedTexts(model)
+    kind, default = {"vqa": ("vqa", "vqascore"), "visualgpt": ("caption", "one-sentence")}.get(
+        way, ("yesno", "match-1")
+    )
+    prompt = find_prompt(options["prompt"], kind, default=default, where=uri)
+    return (ServedCaptions if way == "visualgpt" else ServedYesNo)(model, prompt)
+
+
+class ReadsPrompts:
+    """Base class of scorers by the mean log-probability of a caption's tokens, which vLLM returns with a prompt."""
+
+    def __init__(self, model: ApiModel, prompt: PromptText | None = None) -> None:
+        self.model, self.prompt = model, prompt
+        used = {**model.fingerprint.options, "by": "prompt_logprobs"}
+        self.fingerprint = replace(model.fingerprint, prompt=prompt.described if prompt else "", options=used)
+
+    def tokens(self, asked: Sequence[dict[str, Any]]) -> list[list[tuple[str, float]]]:
+        """Return the tokens of each prompt with their log-probabilities; the first has none."""
+        common = {"model": self.model.endpoint.model, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
+        read = []
+        for answer in ask_all(self.model.queue, [{**common, **one} for one in asked]):
+            listed = answer.get("prompt_logprobs") or answer["choices"][0].get("prompt_logprobs")
+            if not listed:
+                raise ModelError(
+                    "the server returns no log-probabilities of prompts",
+                    where=self.model.endpoint.uri,
+                    hint="vLLM does; elsewhere use ?score=vqa or ?score=yesno",
+                )
+            own = [next(iter(token.values())) for token in listed if token]
+            read.append([(str(token["decoded_token"]), float(token["logprob"])) for token in own])
+        return read
+
+
+class ServedCaptions(ReadsPrompts):
+    """A pair scorer: log P(caption | image, prompt) per token (VisualGPTScore)."""
+
+    def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
+        asked = messages_of(Prompt((("user", self.prompt.text if self.prompt else ""),), images=(image,)))
+        form = {"add_generation_prompt": False, "continue_final_message": True}
+        told = [{"messages": [*asked, {"role": "assistant", "content": text}], **form} for text in texts]
+        return np.array([_of_end(t, tokens) for t, tokens in zip(texts, self.tokens(told), strict=True)], np.float32)
+
+
+class ServedTexts(ReadsPrompts):
+    """A text scorer: log P(caption) per token, without its image; of the first token only if there is a start token."""
+
+    def score_texts(self, texts: Sequence[str]) -> np.ndarray:
+        read = self.tokens([{"prompt": text} for text in texts])
+        return np.array([np.mean([log for _, log in own]) if own else math.nan for own in read], np.float32)
+
+
+def _of_end(text: str, tokens: Sequence[tuple[str, float]]) -> float:
+    """Return the mean log-probability of the tokens that end a prompt with this text; NaN if it does not end so."""
+    end = ""
+    for at in range(len(tokens) - 1, -1, -1):
+        end = tokens[at][0] + end
+        if end.strip() == text.strip():
+            return float(np.mean([log for _, log in tokens[at:]]))
+    return math.nan

@@ -1,0 +1,138 @@
+"""Keep a model's thoughts apart from its answer, and an answer that was cut off apart from one that is complete."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from creperie.core import packaged_toml
+
+_MARKS = packaged_toml("creperie.models", "marks.toml")
+#: the marks around a thought, and those around a final answer
+THOUGHTS = [[re.compile(re.escape(mark), re.IGNORECASE) for mark in known["marks"]] for known in _MARKS["thought"]]
+_ANSWERS = [
+    re.compile(re.escape(begin) + "(.*?)(?:" + re.escape(end) + "|$)", re.IGNORECASE | re.DOTALL)
+    for begin, end in _MARKS["answer"]["marks"]
+]
+_ALL = [
+    mark for pair in (*(known["marks"] for known in _MARKS["thought"]), *_MARKS["answer"]["marks"]) for mark in pair
+]
+_ENDS = re.compile("(?:" + "|".join(map(re.escape, _MARKS["answer"]["ends"])) + r"|\s)+$")
+_BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_INNER = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}")
+
+
+class GeneratedText(str):
+    """A generated answer without the thoughts before it. `cut` is True if it ended for lack of tokens, or inside a
+    thought: then it is not an answer. `top` has, for each token, that token and the
+    likeliest ones in its place with their log-probabilities, if they were asked for.
+    """
+
+    thought: str = ""
+    cut: bool = False
+    top: tuple[dict[str, float], ...] = ()
+
+
+def reply_of(text: str, *, thought: str = "", cut: bool = False, asked: str = "") -> GeneratedText:
+    """Return a model's text as a reply, its thoughts apart.
+
+    `thought` is what a server sent apart already; `asked` is the end of the prompt, where a template may have opened a
+    thought.
+
+    >>> reply = reply_of("<think>A cat or a dog? A dog.</think> B")
+    >>> reply, reply.thought, reply.cut
+    ('B', 'A cat or a dog? A dog.', False)
+    >>> reply_of("<think>There is no doubt that").cut
+    True
+    """
+    if isinstance(text, GeneratedText):
+        return text
+    written, answer, open_end = _split(text, asked)
+    reply = GeneratedText(_ENDS.sub("", answer) if written or answer != text else text)
+    reply.thought = "\n".join(part for part in (thought, written) if part)
+    reply.cut = cut or open_end
+    return reply
+
+
+def joined(replies: Sequence[GeneratedText]) -> GeneratedText:
+    """Return several samples of an answer as one text; it is cut off if one of them is."""
+    if len(replies) == 1:
+        return replies[0]
+    whole = GeneratedText(" | ".join(replies))
+    whole.thought, whole.cut = " | ".join(r.thought for r in replies).strip(" |"), any(r.cut for r in replies)
+    return whole
+
+
+def decoded_reply(tokenizer: Any, ids: Any, *, ended: bool, asked: Any = ()) -> GeneratedText:
+    """Return the tokens that a local model wrote as a reply; `asked` are the tokens of its prompt.
+
+    Marks of thoughts and boxes may be special tokens, which decoding leaves out: then they are decoded, too.
+    """
+    text, whole = (str(tokenizer.decode(ids, skip_special_tokens=skip)) for skip in (True, False))
+    before = str(tokenizer.decode(asked[-8:], skip_special_tokens=False)) if len(asked) else ""
+    marks = [mark for mark in _ALL if mark in whole and mark not in text]
+    if marks:
+        for token in {*tokenizer.all_special_tokens} - {*marks}:
+            whole = whole.replace(token, "")
+    return reply_of(whole if marks else text, cut=not ended, asked=before)
+
+
+def _split(text: str, asked: str) -> tuple[str, str, bool]:
+    """Return the thought, the answer, and whether the text ends inside the thought."""
+    for begin, end in THOUGHTS:
+        opening, closings = begin.search(text), list(end.finditer(text))
+        if closings:
+            inside, after = text[: closings[-1].start()], text[closings[-1].end() :]
+            first, inside = ("", inside) if opening is None else (inside[: opening.start()], inside[opening.end() :])
+            if again := begin.search(after):
+                return text, after[: again.start()].strip(), True
+            if after.strip():
+                return (first + inside).strip(), after.strip(), False
+            return inside.strip(), first.strip(), False
+        if opening:
+            return text[opening.end() :].strip(), text[: opening.start()].strip(), True
+        if re.search(f"(?:{begin.pattern})$", asked.rstrip(), re.IGNORECASE):
+            return text.strip(), "", True
+    return "", text, False
+
+
+def final_answer(text: str) -> str:
+    """Return the part of an answer that is its final one: between marks, in a box, or in JSON; else all of it.
+
+    >>> [final_answer(t) for t in ("Sure. <answer>A</answer>", "so $\\\\boxed{\\\\text{B}}$", '{"answer": "(2)"}', "C")]
+    ['A', 'B', '(2)', 'C']
+    """
+    text = _ENDS.sub("", text)
+    for pattern in _ANSWERS:
+        if (between := pattern.findall(text)) and between[-1].strip():
+            text = between[-1].strip()
+            break
+    if boxes := _BOXED.findall(text):
+        text = _INNER.sub(r"\1", boxes[-1]).strip()
+    return _from_json(text)
+
+
+def _from_json(text: str) -> str:
+    """Return the answer in the last JSON object of a text; the text itself if there is none."""
+    at, value = text.find("{"), None
+    while at >= 0:
+        try:
+            document, end = json.JSONDecoder().raw_decode(text, at)
+            value = _value(document)
+        except ValueError:
+            end = at + 1
+        at = text.find("{", end)
+    return text if value is None else value
+
+
+def _value(document: Mapping[str, Any]) -> str | None:
+    lower = {str(key).lower().replace(" ", "_"): value for key, value in document.items()}
+    named = [key for key in _MARKS["answer"]["keys"] if key in lower]
+    value = lower[named[0]] if named else next(iter(lower.values())) if len(lower) == 1 else None
+    if isinstance(value, Mapping):
+        return _value(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) if isinstance(value, (str, int)) else None

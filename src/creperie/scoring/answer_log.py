@@ -1,0 +1,95 @@
+"""What generative models wrote, with their thoughts apart: kept beside the scores in the store, and in runs by item."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from creperie.core import one_line
+from creperie.models import CUT, UNPARSABLE, Chosen, reply_of
+
+#: one answer: what was asked (which caption, or the order of the options), the answer, the thought, whether it was cut
+Written = dict[str, Any]
+WRITTEN = pa.struct([("asked", pa.string()), ("answer", pa.string()), ("thought", pa.string()), ("cut", pa.bool_())])
+CUT_OFF, UNREAD = "cut-off-answer", "unparsable-answer"
+#: the column of a run with the answers of each item
+COLUMN = "answers"
+#: a larger share of items with cut-off answers makes `creperie score` exit with code 3
+MOST_CUT = 0.05
+
+
+def written(asked: str, chosen: Chosen) -> Written:
+    """Return the record of an answer."""
+    reply = reply_of(chosen.answer)
+    return {"asked": asked, "answer": str(reply), "thought": reply.thought, "cut": reply.cut}
+
+
+def code_of(chosen: Chosen) -> str:
+    """Return the code of the finding that an answer gives: it was cut off, or it cannot be read; else empty."""
+    kinds = {CUT: CUT_OFF, UNPARSABLE: UNREAD}
+    return kinds.get(chosen.parsed.kind, "") if chosen.parsed is not None else ""
+
+
+def reason(chosen: Chosen) -> str:
+    """Return why an answer gives no score, with the answer or, if it ended before that, the end of the thought."""
+    reply = reply_of(chosen.answer)
+    text = one_line(reply, 120) if reply or not reply.thought else "…" + one_line(reply.thought[-120:], 120)
+    return f"{chosen.parsed.why}: {text!r}" if chosen.parsed is not None else ""
+
+
+@dataclass
+class AnswerLog:
+    """The answers of one model in the store, by the key of what was asked: one JSON line each, appended."""
+
+    path: Path | None  #: None: nothing is stored
+    answers: dict[str, list[Written]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.path is None or not self.path.is_file():
+            return
+        for line in self.path.read_bytes().splitlines():
+            try:
+                key, records = json.loads(line)
+                self.answers[key] = records
+            except (ValueError, TypeError):  # a process died while it wrote the line
+                continue
+
+    def add(self, new: Mapping[str, list[Written]]) -> None:
+        """Remember answers, and append those that are new to the file."""
+        changed = {key: records for key, records in new.items() if self.answers.get(key) != records}
+        self.answers |= changed
+        if self.path is None or not changed:
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab", buffering=0) as file:
+                file.write(b"".join(b"\n" + json.dumps(entry).encode() for entry in changed.items()) + b"\n")
+        except OSError:  # a full or read-only disk: the answers are still in the run
+            self.path = None
+
+    def of(self, keys: Iterable[str]) -> Iterator[Written]:
+        """Yield the answers under these keys."""
+        for key in keys:
+            yield from self.answers.get(key, ())
+
+
+def answer_column(answers: Mapping[int, Sequence[Written]], items: int) -> pa.Array:
+    """Return the answers of each item as a column."""
+    return pa.array([list(answers.get(i, ())) for i in range(items)], pa.list_(WRITTEN))
+
+
+def cut_items(answers: Mapping[int, Sequence[Written]]) -> list[int]:
+    """Return the items with an answer that was cut off."""
+    return [item for item, records in answers.items() if any(record["cut"] for record in records)]
+
+
+def cut_note(cut: int, items: int, room: Any) -> str:
+    """Return the note on cut-off answers, with the option that gives more room; empty if there are none."""
+    more = f"?max_tokens={4 * int(room)} (now {room})" if room else "?max_tokens="
+    what = f"{cut:,} of {items:,} items ({cut / max(1, items):.1%}) have a cut-off answer".replace("%", " %")
+    return f"{what}: they have no score and are not in the accuracy; give answers more room with {more}" if cut else ""
