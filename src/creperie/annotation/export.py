@@ -129,7 +129,7 @@ def export_study(db: Database, name: str, path: Path, actor: str = "cli") -> Jso
 
 
 def answer_rows(document: StudyRecord) -> list[Json]:
-    """Return every answer, skip and undo that was not erased as a flat row, in order of time."""
+    """Return one flat row, in order of time, for every answer, skip and undo that was not erased."""
     questions = {q["ordinal"]: q for q in document["questions"]}
     excluded = {p["annotator"]: p["excluded"] is not None for p in document["people"]}
     rows = []

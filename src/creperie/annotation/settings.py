@@ -81,7 +81,7 @@ def settings_of(stored: Json) -> StudySettings:
 
 
 def changed(stored: Json, changes: Json) -> Json:
-    """Return stored settings with checked changes applied."""
+    """Check the changes and return the stored settings with them applied."""
     if wrong := sorted(set(changes) - NAMES):
         raise UsageError(f"there is no setting {wrong[0]!r}", hint=f"settings: {', '.join(sorted(NAMES))}")
     return asdict(replace(settings_of(stored), **changes))

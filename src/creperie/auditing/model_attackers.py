@@ -60,7 +60,8 @@ class Ensemble(MarginSource):
     members: Sequence[Attacker]
 
     def _parts(self, pairs: Pairs) -> Iterator[tuple[np.ndarray, Pairs | None]]:
-        """Yield, per fold, a mask of its items, and the pairs of the other folds if members are trained on them."""
+        """Yield, per fold, a mask of its items, and the pairs of the other folds, on which members are trained, or
+        None if none is."""
         fold = np.zeros(pairs.n_items, dtype=np.int64)
         for keep in training_blocks(pairs):
             fold[keep] = grouped_folds(pairs.own_group[keep], STACKING_FOLDS, self.seed)

@@ -46,7 +46,8 @@ class Sample:
         return drawn(self.pairs, self._sizes(attacker), self.seed)
 
     def part(self, pairs: Pairs, attacker: str) -> Pairs:
-        """Return the pairs of these items; `pairs` are those of the sample, or other pairs of the same items."""
+        """Return those of `pairs` that belong to these items. `pairs` are the sample's own, or others made from the
+        same items."""
         key = id(pairs), *self._sizes(attacker).values()
         if key not in self._parts:
             self._parts[key] = pairs, pairs.of_items(self.keep(attacker))

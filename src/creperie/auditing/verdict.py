@@ -276,7 +276,8 @@ def next_step(judgement: Judgement) -> str:
 
 
 def unjudged(word: str, spec: str, items: int = 0, part: str = "") -> Judgement:
-    """Return the verdict for a benchmark without an audit: *not run*, or *nothing left*."""
+    """Return the verdict for a benchmark without an audit: `word`, which is *not run*, or *nothing left* if it has
+    no items."""
     return Judgement(ALL, items, word, spec=spec, part=part)
 
 

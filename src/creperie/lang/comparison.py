@@ -282,7 +282,7 @@ class ReadingComparison:
         return f"{names[0]} ({own.words}) → {names[1]} ({fact.words})"
 
     def _fact_likeness(self, own: Stated, new: Stated) -> Likeness | None:
-        """Return what is known of a fact for another one with the same participants; None if they have others."""
+        """Return what the fact `own` implies for the fact `new` if both have the same participants, else None."""
         if new.is_relation:
             return self._relation_likeness(own, new)
         if own.is_relation:

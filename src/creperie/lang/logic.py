@@ -74,7 +74,7 @@ def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:
 
 
 def compare(own: Reading, other: Reading, mentioned: frozenset[str] = frozenset()) -> Truth:
-    """Return the verdict on one reading, given another. `mentioned` are words of other captions of the image."""
+    """Return the verdict on `other`, given `own`. `mentioned` are words of other captions of the image."""
     found = best_comparison(own, other)
     if not found.missing and not found.clashes:
         return Truth(

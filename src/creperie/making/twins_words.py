@@ -53,7 +53,7 @@ def _table() -> dict[str, dict[str, tuple[str, list[frozenset[str]]]]]:
 
 @cache
 def _joined() -> re.Pattern[str]:
-    """Return the pattern of phrases that count as one word: "in front of"."""
+    """Return the pattern that matches phrases that count as one word, such as "in front of"."""
     return re.compile("|".join(rf"\b{phrase.replace(' ', ' +')}\b" for phrase in read_data("twins")["joined"]))
 
 

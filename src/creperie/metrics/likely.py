@@ -44,7 +44,8 @@ class _Profile:
 
 
 def _profile(right: np.ndarray, n: np.ndarray, share: float, widened: float = 1.0) -> _Profile:
-    """Return the profile likelihood of shares, centred on `share`; `widened` multiplies the variance."""
+    """Return the profile likelihood of the share of right answers (`right` of `n`), centred on `share`; `widened`
+    multiplies its variance."""
     total = float(n.sum())
     logits = _logit((right.sum() + 0.5) / (total + 1)) + OFFSETS
     tried = _correlations(right, n, share)

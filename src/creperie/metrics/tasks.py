@@ -197,7 +197,9 @@ def outcomes(which: Task | str, layout: Layout, scores: np.ndarray, swap: np.nda
     """
     chosen = as_task(which)
     if not chosen.by_item:
-        raise UsageError(f"task {chosen.name!r} has no outcome per item", hint="use evaluate")
+        raise UsageError(
+            f"task {chosen.name!r} has no outcome per item", hint="call `evaluate`, which scores the task as a whole"
+        )
     judged = _judged(chosen, layout, scores)
     if not chosen.swapped:
         return judged
@@ -246,7 +248,10 @@ def chances(which: Task | str, layout: Layout) -> np.ndarray:
     """Return the exact chance level of each item; NaN if the task has nothing to compare in it."""
     chosen = as_task(which)
     if chosen.is_rank or chosen.value in ("precision", "f1"):
-        raise UsageError(f"task {chosen.name!r} has no chance level per item, only for a set", hint="use evaluate")
+        raise UsageError(
+            f"task {chosen.name!r} has no chance level per item, only for a set",
+            hint="call `evaluate`, which scores the task as a whole",
+        )
     levels = np.full(len(layout), np.nan)
     for group in layout.groups:
         levels[group.items] = chosen.rule.chance(group.match)

@@ -225,7 +225,9 @@ def read_demonstrations(path: str | Path) -> tuple[Demonstration, ...]:
     file = Path(path).expanduser()
     records = parse_toml(read_text(file), path).get("demonstration")
     if not isinstance(records, list) or not records:
-        raise DataError("no [[demonstration]] in this file", where=path, hint="see docs/generative.md")
+        raise DataError(
+            "has no [[demonstration]] table", where=path, hint="add at least one; docs/generative.md shows an example"
+        )
     return tuple(
         _demonstration(record, file.parent, f"{path}: demonstration {n}") for n, record in enumerate(records, 1)
     )

@@ -340,7 +340,7 @@ def _numbers(values: Any) -> np.ndarray:
 
 
 def _unit(values: Any) -> np.ndarray:
-    """Return float32 vectors of length one."""
+    """Return the values as float32 vectors, each scaled to unit norm."""
     vectors = _array(values)
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 

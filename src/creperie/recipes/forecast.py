@@ -130,7 +130,8 @@ def _expected(stage: RecipeStage, state: str, place: str | None, given: Expected
 
 
 def _questions(uri: str) -> int:
-    """Return how many requests per item a server gets at most: one per caption, or one per order of all captions.
+    """Return the most requests that an item of three captions costs: one per caption, or one per order of the
+    captions.
 
     >>> _questions("api:m?score=choice"), _questions("api:m?score=choice&order=NPP"), _questions("api:m?score=yesno")
     (6, 1, 3)

@@ -288,7 +288,8 @@ def stage_key(stage: RecipeStage, inputs: tuple[str, ...]) -> str:
 
 
 def _attackers(stage: RecipeStage) -> dict[str, Any]:
-    """Return what the attackers of a stage depend on: which can be run here, and the files of their models."""
+    """Return what a stage depends on through its attackers: which of them can be run here, and the files of their
+    models."""
     from creperie.auditing import AttackerModels, attackers_origin
 
     if "auditing:AttackerModels" not in stage.step.settings:

@@ -212,7 +212,11 @@ def _placed(value: Any, places: Mapping[str, str], where: str) -> Any:
         return value
     for name, folder in places.items():
         if name in value and not folder:
-            raise UsageError("this profile needs released files", where=where, hint="name their folder: --data DIR")
+            raise UsageError(
+                "this profile needs the files that the authors released",
+                where=where,
+                hint="give the folder that holds them: --data DIR",
+            )
         value = value.replace(name, folder)
     return value
 

@@ -125,7 +125,7 @@ def _table(paper: Mapping[str, Any], entry: Mapping[str, Any], table: PublishedT
 
 
 def _own_words(prompts: Sequence[str], own: _RunOutput) -> tuple[str, ...]:
-    """Return the prompts of a table or figure that were used in creperie's wording."""
+    """Return those prompts of a table or figure for which creperie's wording was used, not the paper's."""
     return tuple(name for name in prompts if name not in own.worded)
 
 

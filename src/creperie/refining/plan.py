@@ -41,7 +41,8 @@ class RefinePlan:
             raise UsageError("only the method syntaxbias has a threshold", hint="leave `threshold=` out")
         if self.p_value is not None and (self.method != "syntaxbias" or self.threshold is not None):
             raise UsageError(
-                "`p_value` is for the method syntaxbias without a threshold", hint="leave one of the two out"
+                "`p_value` works only with the method syntaxbias and without a threshold",
+                hint="leave out `p_value` or `threshold`",
             )
         if self.p_value is not None and not 0 < self.p_value < 1:
             raise UsageError(f"`p_value={self.p_value:g}` is not between 0 and 1", hint="SADE's is 1e-5")

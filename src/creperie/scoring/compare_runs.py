@@ -114,7 +114,7 @@ class AgainstOptions:
         """Return the values by model; empty if no file is given."""
         if (self.against is None) != (not self.column):
             raise UsageError(
-                "`against=` and `column=` belong together", hint="`against='file.csv'` `column='imagenet'`"
+                "`against=` and `column=` must be given together", hint="`against='file.csv'` `column='imagenet'`"
             )
         return {} if self.against is None else read_column(self.against, self.column, self.key)
 

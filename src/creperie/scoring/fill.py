@@ -120,7 +120,8 @@ _FILL: dict[str, Callable[[Filler, FilledScores], None]] = {
 
 
 def caption_pair_codes(plan: ScoringPlan) -> list[np.ndarray]:
-    """Return, per benchmark, a code for each text_text cell: its two captions as one number, smaller index first."""
+    """Return, per benchmark, one number for each text_text cell that identifies its two captions, whatever their
+    order."""
     sides = [part.caption_pairs[1:] for part in plan.parts]
     return [cell_codes(plan, np.minimum(a, b), np.maximum(a, b)) for a, b in sides]
 

@@ -81,7 +81,8 @@ def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> C
 
 
 def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> CacheUse:
-    """Return how many pairs are needed and stored. Choices are keyed per image, so none counts as stored."""
+    """Return how many pairs are needed, and how many of them are stored. Choices are stored per image, so none
+    counts."""
     uses = [CacheUse(0, 0)]
     if "between" in routes:
         codes = np.unique(np.concatenate(caption_pair_codes(plan)))

@@ -123,7 +123,9 @@ def look(bench: BenchmarkSpec, uri: str, *, out: str | Path | None = None, progr
     known = as_benchmark(bench)
     run = score(known, uri, progress=progress)
     if "image_text" not in run.inputs:
-        raise UsageError("this model gives no image-text scores here", where=uri, hint="pass the images: `images=`")
+        raise UsageError(
+            "this model needs the images to give image-text scores", where=uri, hint="pass them with `images=`"
+        )
     seen = SeenCells(known, run)
     if out is not None:
         seen.save(out)

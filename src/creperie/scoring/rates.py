@@ -28,7 +28,7 @@ class Rates:
 
 
 def rates_of(timings: Timings, device: str, enough: int = ENOUGH) -> Rates:
-    """Return the rates of a pass."""
+    """Return how many units of each kind of work a pass did per second; kinds with fewer than `enough` are left out."""
 
     def per_second(what: str) -> float:
         count, seconds = timings.counts[what], timings.seconds.get(f"encode {what}", 0.0)

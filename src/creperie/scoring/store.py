@@ -34,7 +34,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes of a size such as 20G: a number with a unit.
+    """Return the number of bytes that a size such as 20G stands for: a number, with or without a unit.
 
     >>> parse_size("1.5G"), parse_size("200M"), parse_size("4096")
     (1610612736, 209715200, 4096)

@@ -101,7 +101,7 @@ def fit(table: pa.Table, analysis: Analysis) -> tuple[Fit, Design]:
 
 @dataclass(frozen=True)
 class AnalysisExtras:
-    """Further settings of a study.
+    """Further settings of an analysis.
 
     `lenient`, used for presets, leaves out terms whose column is missing or has only one level, except `required`; an
     analysis that cannot be fitted is then reported, and an error is raised only if all fail. `cells` are two factors;

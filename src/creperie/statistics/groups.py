@@ -95,8 +95,8 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Meeting:
-    """The pairs of a group of factor `k` and a group of factor `m` that share rows; `inverse` gives the pair of every
-    row.
+    """The pairs of groups, one of factor `k` and one of factor `m`, that have rows in common; `inverse` gives each
+    row's pair.
     """
 
     k: int

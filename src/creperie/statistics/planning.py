@@ -275,7 +275,7 @@ class _Common:
 
 
 def _agreeing(plan: PowerOptions, items: int, rng: np.random.Generator, claim: str) -> bool:
-    """Simulate ratings and return True if they show that raters agree better than `least`."""
+    """Simulate ratings and return True if they show that the raters' agreement is above `plan.least`."""
     best = plan.accuracy or 0.0
     common, single = (rng.random((items, n)) < best for n in (1, plan.raters))
     answers = np.where(rng.random(single.shape) < math.sqrt(plan.kappa), common, single)

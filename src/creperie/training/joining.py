@@ -91,7 +91,8 @@ class TowersStudent(Student):
         self.config = heads.config
         if "text" in self.config.trained and not hasattr(towers.text, "library"):
             raise ModelError(
-                "cannot be trained as a text tower: name an st: model, or freeze it", where=self.config.text
+                "cannot be trained as a text tower: use an `st:` model, or leave `text` out of `train_towers`",
+                where=self.config.text,
             )
         self.network: Any = TowersNetwork(heads, towers)
         self._rule = self.config.views_rule

@@ -37,7 +37,7 @@ class Dice:
         return self._block
 
     def roll(self, n: int) -> int:
-        """Return an integer from 0 to n − 1."""
+        """Return a random integer from 0 to n − 1."""
         block = self._block or self._refill()
         return (block.pop() * n) >> 32
 

@@ -23,7 +23,7 @@ TAIL_RELATIONS = ("left", "right", "above", "below", "near", "far")
 
 @dataclass(frozen=True, slots=True)
 class TwinDrafts:
-    """A proposal of a clean kind: two drafts, and a claim about each. `note` says how they differ."""
+    """A proposal for a foil of a clean kind: two drafts, and a claim about each. `note` says how the drafts differ."""
 
     drafts: tuple[SceneDraft, SceneDraft]
     forms: tuple[LogicalForm, LogicalForm]

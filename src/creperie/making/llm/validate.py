@@ -215,7 +215,8 @@ def validate(
 
 @dataclass(frozen=True)
 class ValidateStage:
-    """A stage from pairs to verdicts, one row each: by a language model, entailment classifier or the truth layer."""
+    """A stage that turns pairs into verdicts, one row per pair, by a language model, an entailment classifier or the
+    truth layer."""
 
     uri: str
     prompts: str = ""

@@ -53,7 +53,7 @@ class SpendLedger:
         return self.endpoint.cost(self.tokens_in, self.tokens_out)
 
     def keep_in(self, path: Path) -> None:
-        """Count for the job with this ledger file from now on, including what the file already holds."""
+        """From now on keep the counts in this ledger file of a job, and add them to what it already holds."""
         with self._lock:
             self._spent_elsewhere += self.cost
             for name in COUNTS:

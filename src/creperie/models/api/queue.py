@@ -337,7 +337,7 @@ class RequestQueue:
         self._settle(pending, outcome)
 
     def _wanted(self, pending: _PendingRequest) -> bool:
-        """Return True if anything still waits for a request; from then on it cannot be cancelled."""
+        """Return True if anything still waits for the request, and if so mark it as no longer cancellable."""
         with self._lock:
             pending.waiting = [f for f in pending.waiting if f.running() or f.set_running_or_notify_cancel()]
             pending.sent = bool(pending.waiting)

@@ -143,7 +143,7 @@ def _blip2_match(model: Any, seen: torch.Tensor, ids: torch.Tensor, mask: torch.
 
 
 def _flava_see(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the projected states of the last layer without the final norm, the input of the multimodal encoder."""
+    """Return the input of the multimodal encoder: the projected states of the last layer, without the final norm."""
     states = model.flava.image_model(**inputs, output_hidden_states=True).hidden_states[-1]
     return model.flava.image_to_mm_projection(states)
 

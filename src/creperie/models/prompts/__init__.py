@@ -163,7 +163,9 @@ def read_prompts(path: str | Path) -> dict[str, PromptText]:
 def _read(text: str, where: str) -> dict[str, PromptText]:
     records = parse_toml(text, where).get("prompt")
     if not isinstance(records, list) or not records:
-        raise DataError("no [[prompt]] in this file", where=where, hint="see docs/generative.md")
+        raise DataError(
+            "no [[prompt]] in this file", where=where, hint="add at least one; docs/generative.md shows an example"
+        )
     prompts: dict[str, PromptText] = {}
     for number, record in enumerate(records, 1):
         prompt = _prompt(record, f"{where}: prompt {number}")

@@ -75,7 +75,7 @@ def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
             captions = (*true, form[f"text-{key}"].strip())
             items.append(Item(key, form[f"kind-{key}"], (), captions, choice(len(true), 1)))
     if not items:
-        raise UsageError("no foil is accepted", hint="accept at least one (key a)")
+        raise UsageError("no foil has been accepted yet", hint="accept at least one (press a)")
     args = {"maker": "studio", "sources": len(sources), "accepted": len(accepted)}
     return save(from_items(place.name, items, provenance=(ProvenanceStep("make", args),)), place)
 

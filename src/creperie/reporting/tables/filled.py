@@ -232,7 +232,8 @@ def _with_changes(
 
 
 def _one_cell(model: str, column: Column, own: Sequence[tuple[Run, MeasuredCell]]) -> MeasuredCell:
-    """Return the figure of a column: people are averaged, as the papers do; a model may have one run."""
+    """Return a model's value in a column. The runs of people are averaged, as in the papers; a model may have only
+    one run."""
     if model.startswith(HUMAN) and not model.endswith(COMBINED):
         return average(own, column)
     if len(own) > 1:
