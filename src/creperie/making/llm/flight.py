@@ -103,6 +103,8 @@ def generator(uri: str) -> Model:
     model = load_model(uri, device="cpu" if uri.startswith("api:") else "auto")
     if not isinstance(model, Model):
         raise ModelError("this model does not write text", where=uri, hint="name an api: endpoint or an lm: chat model")
+    if isinstance(model, ServedModel) and model.queue.endpoint.batch:
+        raise ModelError("makers ask in turns, not in batches", where=uri, hint="leave out ?batch=")
     return model
 
 
