@@ -281,6 +281,12 @@ def test_nothing_made_is_exit_code_3_with_advice(chat: Any, tmp_path: Path) -> N
     assert code == 3
     assert "quarantined: no JSON object (1)" in document["advice"]
     assert "larger model" in document["advice"]
+    _, shown = run(*base, "--show")
+    (unread,) = shown["quarantined"]
+    assert (unread["answer"], unread["why"], shown["candidates"]) == ("I cannot.", "no JSON object", [])
+    text = CliRunner().invoke(cli, [*base, "--show"]).stdout
+    assert "1 answer that could not be used:" in text
+    assert "✗" not in text
 
 
 def test_command_ledger_and_estimate(chat: Any, tmp_path: Path) -> None:

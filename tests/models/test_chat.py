@@ -123,3 +123,6 @@ def test_draws_follow_the_distribution(folder: Path) -> None:
     expected = [float(chances[k]) * 600 for k in common]
     assert len(common) > 5
     assert chisquare([*counts, rest], [*expected, 600 - sum(expected)]).pvalue > 0.001
+    likely = [Prompt((("user", text),), temperature=temperature, max_tokens=1, seed=s, min_p=0.6) for s in range(99)]
+    allowed = {own.tokenizer.decode([k]) for k in range(len(chances)) if chances[k] >= 0.6 * chances.max()}
+    assert {*own.generate(likely)} <= allowed

@@ -38,7 +38,6 @@ def test_no_uri(text: str) -> None:
     [
         ("clip:/x.pt?activation=gelu", "open_clip:ARCHITECTURE//path/to/file"),
         ("hf:x?decode=fast", "leave the option out"),
-        ("api:m?score=likelihood", "lm:NAME"),
     ],
 )
 def test_what_was_removed_says_what_to_use_instead(text: str, instead: str) -> None:

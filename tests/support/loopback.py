@@ -1,4 +1,4 @@
-"""A server on loopback that answers POST requests as a test says."""
+"""A server on loopback that answers requests as a test says."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class Request(BaseHTTPRequestHandler):
 @contextmanager
 def serving(answer: Callable[[Request], None]) -> Iterator[str]:
     """The base URL of a server whose requests are answered so, until the end of the block."""
-    http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Request,), {"do_POST": lambda self: answer(self)}))
+    methods = dict.fromkeys(("do_POST", "do_GET"), lambda self: answer(self))
+    http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Request,), methods))
     threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     yield f"http://127.0.0.1:{http.server_port}/v1"
     http.shutdown()

@@ -11,11 +11,12 @@ import click
 
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.core import UsageError, counted, option, write_text
+from creperie.core import UsageError, counted, one_line, option, write_text
 from creperie.engine import Engine, EngineOptions
 from creperie.making import (
     MAKERS,
     NOT_CHOSEN,
+    QUARANTINED,
     Captions,
     JobOptions,
     LLMMaker,
@@ -86,6 +87,7 @@ def make(
         document["html"] = str(output.html)
     if output.show:
         document["candidates"] = _candidates(sources, made)
+        document["quarantined"] = _quarantined(made)
     nothing = not made.report["made"]
     if nothing:
         document["advice"] = _advice(document, chosen)
@@ -155,11 +157,20 @@ def _candidates(captions: Captions, made: Made) -> list[dict[str, Any]]:
         }
         for o in made.outcomes
         for v in o.verdicts
-        if v.reason != NOT_CHOSEN
+        if v.reason != NOT_CHOSEN and not v.reason.startswith(QUARANTINED)
     ] + [
         {"source": texts[o.source], "id": o.source, "kind": kind, "missing": why}
         for o in made.outcomes
         for kind, why in o.missing.items()
+    ]
+
+
+def _quarantined(made: Made) -> list[dict[str, str]]:
+    """Return the answers of a language model that could not be read: they are no candidates."""
+    unread = [(o.source, v) for o in made.outcomes for v in o.verdicts if v.reason.startswith(QUARANTINED)]
+    return [
+        {"id": id, "step": v.candidate.edit, "why": v.reason.removeprefix(QUARANTINED), "answer": v.candidate.text}
+        for id, v in unread
     ]
 
 
@@ -180,6 +191,11 @@ def _show(document: dict[str, Any]) -> None:
         say(f"  {mark} {escape(c['text'])}  [dim]{escape(_named(c))}[/dim]{note}")
     if last is not None:
         say()
+    if unread := document.get("quarantined"):
+        say("{} that could not be used:", counted(len(unread), "answer"))
+        for one in unread:
+            say("  [dim]{}, {}: {}[/dim]  {}", one["id"], one["step"], one["why"], repr(one_line(one["answer"], 120)))
+        say()
     _show_counts(document)
 
 
@@ -194,13 +210,19 @@ def _show_counts(document: dict[str, Any]) -> None:
     sources, skipped = document["sources"], sum(document["skipped"].values())
     say(f"{counted(sources, 'caption')}, {sources - skipped:,} with candidates")
     rows = [(f"skipped: {reason}", f"{n:,}") for reason, n in document["skipped"].items()]
-    rows += [(f"rejected: {reason}", f"{n:,}") for reason, n in document["reasons"].items()]
+    for reason, n in document["reasons"].items():
+        unread = reason.startswith(QUARANTINED)
+        label = f"answers not used: {reason.removeprefix(QUARANTINED)}" if unread else f"rejected: {reason}"
+        rows.append((label, f"{n:,}"))
     rows = [(label, n) for label, n in rows if NOT_CHOSEN not in label]
     rows += [("candidates made", f"{document['made']:,}")]
     rows += [(f"items: {subset}", f"{n:,}") for subset, n in document["subsets"].items()]
     if document["calls"]:
         rows.append(("calls of the model", f"{document['calls']:,}"))
-    if ledger := document.get("ledger"):
+    ledger = document.get("ledger", {})
+    if "sampling" in ledger:
+        rows.append(("sampling", ledger["sampling"]))
+    elif ledger:
         rows.append(("requests paid", f"{ledger['calls']:,}"))
         rows.append(("answers kept from other jobs", f"{ledger['cached']:,}"))
         rows.append(("tokens read", f"{ledger['tokens_in']:,}"))

@@ -7,6 +7,7 @@ from creperie.making.contact_sheet import sheet_of as sheet_of
 from creperie.making.content import content_maker as content_maker
 from creperie.making.generation import make as make
 from creperie.making.generation import read_sources as read_sources
+from creperie.making.llm.maker import QUARANTINED as QUARANTINED
 from creperie.making.llm.maker import LLMMaker as LLMMaker
 from creperie.making.llm.maker import cost_sentence as cost_sentence
 from creperie.making.llm.maker import estimate_cost as estimate_cost

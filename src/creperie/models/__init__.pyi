@@ -8,6 +8,7 @@ from creperie.models.answers import CUT as CUT
 from creperie.models.answers import UNPARSABLE as UNPARSABLE
 from creperie.models.answers import Parsed as Parsed
 from creperie.models.answers import parse_choice as parse_choice
+from creperie.models.api.batch import GatheredOnly as GatheredOnly
 from creperie.models.api.queue import Answer as Answer
 from creperie.models.api.queue import RefusedError as RefusedError
 from creperie.models.api.queue import RequestQueue as RequestQueue

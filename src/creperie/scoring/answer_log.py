@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from creperie.core import one_line
-from creperie.models import CUT, UNPARSABLE, Chosen, reply_of
+from creperie.models import CUT, UNPARSABLE, Chosen, GatheredOnly, reply_of
+
+T = TypeVar("T")
 
 #: one answer: what was asked (which caption, or the order of the options), the answer, the thought, whether it was cut
 Written = dict[str, Any]
@@ -40,6 +43,20 @@ def reason(chosen: Chosen) -> str:
     reply = reply_of(chosen.answer)
     text = one_line(reply, 120) if reply or not reply.thought else "…" + one_line(reply.thought[-120:], 120)
     return f"{chosen.parsed.why}: {text!r}" if chosen.parsed is not None else ""
+
+
+def gather_first(model: Any, ask: Callable[[T], object], groups: Iterable[T]) -> None:
+    """If the model is behind a batch endpoint, ask about all groups once to gather the requests, and await all answers.
+
+    Asked again, the model then finds its answers in the cache.
+    """
+    batches = getattr(getattr(model, "generator", None), "batches", None)
+    if batches is None:
+        return
+    with batches.gathered():
+        for group in groups:
+            with suppress(GatheredOnly):
+                ask(group)
 
 
 @dataclass

@@ -18,7 +18,7 @@ import numpy as np
 from creperie.bench import Benchmark, ImageError, Item, open_image, save
 from creperie.core import Progress, UsageError, silent, write_text
 from creperie.models import ChoiceQuestion, Chooser, Chosen, Rewordable, orders_of
-from creperie.scoring.answer_log import CUT_OFF, UNREAD, Written, code_of, reason, written
+from creperie.scoring.answer_log import CUT_OFF, UNREAD, Written, code_of, gather_first, reason, written
 from creperie.scoring.filler import FilledScores, Filler
 from creperie.scoring.findings import cell_findings
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
@@ -131,10 +131,15 @@ def _answered(filler: Filler, cases: Sequence[Case], starts: np.ndarray) -> tupl
         _check_shots(model, filler.plan, cases)
         keep = filler.keeper(shelf, sheet)
         with filler.timed("pairs", int(sum(len(cases[i].captions) for i in missing))) as advance:
-            for at in range(0, len(missing), TOGETHER):
-                group = missing[at : at + TOGETHER]
+            groups = [missing[at : at + TOGETHER] for at in range(0, len(missing), TOGETHER)]
+
+            def answers_to(group: Sequence[int]) -> list[Asked | Fault]:
                 opened = [(cases[i], broken.get(cases[i].image) or open_case(filler.plan, cases[i])) for i in group]
-                asked = ask(model, filler.plan, opened)
+                return ask(model, filler.plan, opened)
+
+            gather_first(model, answers_to, groups)
+            for group in groups:
+                asked = answers_to(group)
                 found = {cases[i].key(filler.plan).hex(): one for i, one in zip(group, asked, strict=True)}
                 filler.log.add(
                     {k: texts for k, one in found.items() if isinstance(one, Asked) and (texts := one.written())}

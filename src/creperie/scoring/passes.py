@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from creperie.core import Advance, ModelError, one_line
-from creperie.models import StagedImages, StagedTexts, Tokens
-from creperie.scoring.answer_log import AnswerLog, code_of, reason, written
+from creperie.models import Chosen, StagedImages, StagedTexts, Tokens
+from creperie.scoring.answer_log import AnswerLog, code_of, gather_first, reason, written
 from creperie.scoring.batch_size import free_memory, out_of_memory
 from creperie.scoring.driver import Ahead, Driver, Keep, OpenImage
 from creperie.scoring.sheet import Fault, PairJob, Sheet
@@ -193,26 +193,31 @@ def judge_pairs(
     keys: Sequence[str],
 ) -> None:
     """Fill a sheet of pairs by a model that answers in words, several images at a time; its answers go to the log."""
-    ready: Ahead[Any] = Ahead(
-        driver.pool, functools.partial(driver.opened, open_image), [job.image for job in jobs], limit=2 * IMAGES
-    )
-    for at in range(0, len(jobs), IMAGES):
-        asked = []
-        for job, image in zip(jobs[at : at + IMAGES], ready.take(IMAGES), strict=True):
-            if isinstance(image, Fault):
-                sheet.faults += [Fault(int(r), image.code, image.message) for r in job.rows]
-                advance(len(job.rows))
-            else:
-                asked += [(int(row), image, text) for row, text in zip(job.rows, job.texts, strict=True)]
+    groups = [jobs[at : at + IMAGES] for at in range(0, len(jobs), IMAGES)]
+    unseen: dict[int, Fault] = {}
+
+    def answers_to(group: Sequence[PairJob]) -> list[tuple[int, str, Chosen]]:
+        opened = list(driver.pool.map(functools.partial(driver.opened, open_image), [job.image for job in group]))
+        both = list(zip(group, opened, strict=True))
+        unseen.update({job.image: image for job, image in both if isinstance(image, Fault)})
+        seen = [(job, image) for job, image in both if not isinstance(image, Fault)]
+        rows = [(int(row), text) for job, _ in seen for row, text in zip(job.rows, job.texts, strict=True)]
         with driver.timings.stage("forward pairs"):
-            answers = driver.model.judge([(image, text) for _, image, text in asked]) if asked else []
-        log.add({keys[row]: [written(text, one)] for (row, _, text), one in zip(asked, answers, strict=True)})
-        for (row, _, _), one in zip(asked, answers, strict=True):
+            judged = driver.model.judge([(image, text) for job, image in seen for text in job.texts]) if seen else []
+        return [(row, text, one) for (row, text), one in zip(rows, judged, strict=True)]
+
+    gather_first(driver.model, answers_to, groups)
+    for group in groups:
+        answered = answers_to(group)
+        log.add({keys[row]: [written(text, one)] for row, text, one in answered})
+        for row, _, one in answered:
             if code := code_of(one):
                 sheet.give_up([Fault(row, code, reason(one))])
             else:
                 keep(sheet.put(np.array([row]), np.array(one.shares[:1], np.float32)))
-        advance(len(asked))
+        lost = [(job, unseen[job.image]) for job in group if job.image in unseen]
+        sheet.faults += [Fault(int(row), fault.code, fault.message) for job, fault in lost for row in job.rows]
+        advance(sum(len(job.rows) for job in group))
 
 
 def _job_tokens(driver: Driver, jobs: Sequence[PairJob]) -> dict[str, Tokens]:

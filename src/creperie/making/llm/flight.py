@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -16,6 +17,9 @@ from creperie.models import Generator as Model
 from creperie.models import RefusedError, RequestQueue, first_of
 
 R = TypeVar("R")
+#: Local models draw only tokens with this share of the likeliest one's probability: at the published temperature of
+#: 1.5, which was meant for models behind servers, small ones otherwise write gibberish.
+LOCAL_MIN_P = 0.1
 #: A function from questions to the model's answers; None if it refuses to answer.
 Answer = Callable[[Sequence[PendingQuestion]], Iterable[str | None]]
 
@@ -32,7 +36,9 @@ def run_conversations(conversations: Sequence[Conversation[R]], model: Model) ->
     """Run all conversations to completion and return their results in order."""
     if isinstance(model, ServedModel):
         return _in_threads(conversations, model)
-    return _in_rounds(conversations, lambda questions: model.generate([q.prompt() for q in questions]))
+    return _in_rounds(
+        conversations, lambda questions: model.generate([replace(q.prompt(), min_p=LOCAL_MIN_P) for q in questions])
+    )
 
 
 def _in_threads(conversations: Sequence[Conversation[R]], model: ServedModel) -> list[R]:
@@ -103,6 +109,8 @@ def generator(uri: str) -> Model:
     model = load_model(uri, device="cpu" if uri.startswith("api:") else "auto")
     if not isinstance(model, Model):
         raise ModelError("this model does not write text", where=uri, hint="name an api: endpoint or an lm: chat model")
+    if isinstance(model, ServedModel) and model.queue.endpoint.batch:
+        raise ModelError("makers ask in turns, not in batches", where=uri, hint="leave out ?batch=")
     return model
 
 

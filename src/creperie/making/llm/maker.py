@@ -13,7 +13,7 @@ from typing import Any
 from creperie.bench import Item, choice
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal, Role
 from creperie.making.checks import EditSize, LengthMatched, vocabulary_extended, vocabulary_followed, why_unfit
-from creperie.making.llm.flight import ServedModel, generator, run_conversations, spent
+from creperie.making.llm.flight import LOCAL_MIN_P, ServedModel, generator, run_conversations, spent
 from creperie.making.llm.prompts import PromptStep, Template, read_template
 from creperie.making.llm.question import TRIES, Conversation, Reply
 from creperie.making.pipeline import Maker, with_source
@@ -24,6 +24,8 @@ from creperie.models import ModelURI, parse_uri
 SERVER_CHUNK, LOCAL_CHUNK = 128, 8
 #: Options of an endpoint that affect speed or cost, not its answers.
 SPEED_AND_COST = frozenset(("concurrency", "rpm", "retries", "timeout", "price_in", "price_out", "budget", "key_env"))
+#: How the reason begins if an answer could not be read.
+QUARANTINED = "quarantined: "
 ROUNDS = 4  #: maximum rounds for a second positive
 
 
@@ -58,7 +60,12 @@ class LLMMaker(Maker):
         if self.family == "paraphrase":
             digests.append(read_template("validate", self.options.prompts).digest)
         own = {"model": answering_uri(self.options.model), "prompts": "+".join(digests)}
-        return {**self.options.settings, **own}
+        return {**self.options.settings, **own, **({"sampling": self.sampling} if self.sampling else {})}
+
+    @property
+    def sampling(self) -> str:
+        """How a local model draws, other than published; empty for servers."""
+        return "" if self.options.model.startswith("api:") else f"temperatures as published, min_p {LOCAL_MIN_P:g}"
 
     @property
     def tidies(self) -> bool:
@@ -76,10 +83,10 @@ class LLMMaker(Maker):
 
     @property
     def ledger(self) -> dict[str, Any]:
-        """The calls, tokens and cost of the job (of this process, if no ledger file is kept); empty for local models,
-        which are not loaded for this.
+        """The calls, tokens and cost of the job (of this process, if no ledger file is kept); for local models, which
+        are not loaded for this, how they draw.
         """
-        return spent(generator(self.options.model)) if self.options.model.startswith("api:") else {}
+        return {"sampling": self.sampling} if self.sampling else spent(generator(self.options.model))
 
     def keep_ledger(self, folder: Path, job: Mapping[str, Any]) -> None:
         """For a server, record the cost in a file of this folder whose name is unique to the job."""
@@ -101,7 +108,7 @@ class LLMMaker(Maker):
 
     def quarantine(self, source: SourceCaption, reply: Reply, step: str, role: Role = "negative") -> Candidate:
         """Return the last text of a question without a valid answer as a rejected candidate, unchanged."""
-        return self.candidate(source, reply.text, role, step, refused=f"quarantined: {reply.why}")
+        return self.candidate(source, reply.text, role, step, refused=QUARANTINED + reply.why)
 
 
 def _enriched(item: Item, accepted: Sequence[Candidate]) -> list[Item]:

@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from PIL import Image
 
 from creperie.core import UsageError
 from creperie.models.answering import AnswerSettings
+from creperie.models.api.batch import BatchFiles
 from creperie.models.api.endpoint import Endpoint, reply_in
 from creperie.models.api.ledger import SpendLedger
 from creperie.models.api.queue import RequestQueue, ask_all
@@ -36,6 +38,11 @@ class ApiModel:
         self.ledger = SpendLedger(endpoint)
         self.queue = RequestQueue(endpoint, self.ledger)
 
+    @cached_property
+    def batches(self) -> BatchFiles | None:
+        """The batches of the model's requests; None unless it is asked through the batch endpoint."""
+        return BatchFiles(self.queue) if self.endpoint.batch else None
+
     @property
     def fingerprint(self) -> Fingerprint:
         # the weights on a server cannot be hashed: address and model name are used instead
@@ -48,7 +55,10 @@ class ApiModel:
         )
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        answers = ask_all(self.queue, [self.request(p) for p in prompts])
+        requests = [self.request(p) for p in prompts]
+        if self.batches is not None:
+            self.batches.answer(requests)
+        answers = ask_all(self.queue, requests)
         return [reply_of("") if (reply := reply_in(answer)) is None else reply for answer in answers]
 
     @property

@@ -36,6 +36,7 @@ class Endpoint:
     price_in: float = 0.0
     price_out: float = 0.0
     budget: float | None = None
+    batch: bool = False  #: whether requests go to the batch endpoint, at half price
     structured: bool = True  #: whether answers are held to a JSON schema, if the server can do that
 
     @property

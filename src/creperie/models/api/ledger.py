@@ -21,7 +21,11 @@ from creperie.models.api.endpoint import BudgetError, Endpoint, reply_in
 TOKENS_A_MESSAGE, TOKENS_AN_IMAGE = 16, 3000
 #: the key under which a cached answer names the job that paid for it
 PAID_BY = "creperie_paid_by"
-COUNTS = ("calls", "cached", "retried", "tokens_in", "tokens_out", "estimated")
+#: the key under which an answer says that it came from a batch, at half price
+HALF_PRICE = "creperie_half_price"
+COUNTS = ("calls", "cached", "retried", "tokens_in", "tokens_out", "estimated", "half_in", "half_out")
+#: counts that are shown only if there are any
+RARE = ("estimated", "half_in", "half_out")
 #: tokens that the server's own template may add to those that we can count
 TEMPLATE = 4096
 
@@ -41,6 +45,8 @@ class SpendLedger:
     tokens_in: int = 0
     tokens_out: int = 0
     estimated: int = 0  #: answers whose usage the server did not report, or not plausibly
+    half_in: int = 0  #: tokens among those above that were read, and
+    half_out: int = 0  #: written, in batches: at half price
     reserved: float = 0.0
     making: str = ""  #: id of the job that pays; empty if no file is kept
     _spent_elsewhere: float = 0.0  #: spent by this process for other jobs: the budget covers all of them
@@ -50,7 +56,7 @@ class SpendLedger:
 
     @property
     def cost(self) -> float:
-        return self.endpoint.cost(self.tokens_in, self.tokens_out)
+        return self.endpoint.cost(self.tokens_in - self.half_in / 2, self.tokens_out - self.half_out / 2)
 
     def keep_in(self, path: Path) -> None:
         """From now on keep the counts in this ledger file of a job, and add them to what it already holds."""
@@ -103,6 +109,7 @@ class SpendLedger:
     def reserve(self, request: Mapping[str, Any]) -> float:
         """Reserve the most that a request may cost; raise a BudgetError if that is more than is left of the budget."""
         most = self.endpoint.cost(estimated_tokens(request), float(request.get("max_tokens") or 0))
+        most /= 2 if self.endpoint.batch else 1
         with self._lock:
             limit = self.endpoint.budget
             spent = self.cost + self._spent_elsewhere
@@ -138,18 +145,16 @@ class SpendLedger:
             self._book({"retried": 1})
 
     def document(self) -> dict[str, Any]:
-        counts = {name: getattr(self, name) for name in COUNTS if name != "estimated" or self.estimated}
+        counts = {name: getattr(self, name) for name in COUNTS if name not in RARE or getattr(self, name)}
         return {**counts, "cost": round(self.cost, 6)}
 
 
 def _tokens(answer: Mapping[str, Any]) -> dict[str, int]:
     usage = answer.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
-    return {
-        "tokens_in": max(0, int(usage.get("prompt_tokens") or 0)),
-        "tokens_out": max(0, int(usage.get("completion_tokens") or 0)),
-        "estimated": int(bool(usage.get("estimated"))),
-    }
+    read, wrote = (max(0, int(usage.get(f"{part}_tokens") or 0)) for part in ("prompt", "completion"))
+    half = {"half_in": read, "half_out": wrote} if answer.get(HALF_PRICE) else {}
+    return {"tokens_in": read, "tokens_out": wrote, "estimated": int(bool(usage.get("estimated"))), **half}
 
 
 def checked_usage(request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from creperie.core import ModelError
+from creperie.core import ModelError, UsageError
 from creperie.models.answers import UNPARSABLE, Parsed
 from creperie.models.api.adapter import ApiModel, messages_of
 from creperie.models.api.queue import ask_all
@@ -106,6 +106,8 @@ def by_likelihood(model: ApiModel, options: Mapping[str, Any], uri: str) -> Any:
     if way == "choice":
         asked = asking(model, options, uri)
         return ServedChooser(model, asked.form, asked.order)
+    if model.endpoint.batch and way in ("likelihood", "visualgpt"):
+        raise UsageError(f"option batch does not apply to score={way}: leave it out", where=uri)
     if way == "likelihood":
         return ServedTexts(model)
     kind, default = {"vqa": ("vqa", "vqascore"), "visualgpt": ("caption", "one-sentence")}.get(

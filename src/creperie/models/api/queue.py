@@ -107,7 +107,7 @@ class _Dispatcher:
         if self.failure is not None:
             raise self.failure
 
-    async def ask(self, pending: _PendingRequest, keep: Callable[[_PendingRequest, Answer], None]) -> Answer:
+    async def ask(self, pending: _PendingRequest, keep: Callable[[str, Request, Answer], None]) -> Answer:
         """Send a request until it is answered, rejected, or out of retries; return the answer. `keep` stores it."""
         problem, tries = "", int(self.endpoint.retries) + 1
         for attempt in range(tries):
@@ -117,7 +117,8 @@ class _Dispatcher:
             reserved = self.ledger.reserve(pending.request)
             try:
                 answer = await self._attempt(pending.request)
-                await asyncio.to_thread(keep, pending, answer)  # in a thread: it flushes a file to disk
+                # in a thread: it flushes a file to disk
+                await asyncio.to_thread(keep, pending.key, pending.request, answer)
                 return answer
             except _TransientError as e:
                 problem, wait = str(e), e.wait
@@ -238,6 +239,11 @@ def _refused(endpoint: Endpoint, error: openai.APIStatusError) -> ModelError:
     return kind(what, where=endpoint.uri, hint=hints.get(error.status_code, ""))
 
 
+def request_key(request: Request) -> str:
+    """Return the key of a request in the cache."""
+    return hashlib.sha256(json.dumps(request, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
 class RequestQueue:
     """A queue that takes requests and returns futures of their answers. Use it as a context manager; it may be nested.
 
@@ -247,8 +253,8 @@ class RequestQueue:
 
     def __init__(self, endpoint: Endpoint, ledger: SpendLedger) -> None:
         self.endpoint, self.ledger = endpoint, ledger
-        self._cache = AnswerCache.of(endpoint)
-        self.forms = AcceptedForms(self._cache.folder, endpoint.model)
+        self.cache = AnswerCache.of(endpoint)
+        self.forms = AcceptedForms(self.cache.folder, endpoint.model)
         self._lock = threading.Lock()
         self._pending: dict[str, _PendingRequest] = {}
         self._users = 0
@@ -257,7 +263,7 @@ class RequestQueue:
     def __enter__(self) -> RequestQueue:
         with self._lock:
             if self._dispatcher is None:
-                self._cache = AnswerCache.of(self.endpoint)
+                self.cache = AnswerCache.of(self.endpoint)
                 self._dispatcher = _Dispatcher(self.endpoint, self.ledger, self.forms, self._send)
             self._users += 1
         return self
@@ -275,7 +281,7 @@ class RequestQueue:
 
     def begin(self, request: Request) -> Future[Answer]:
         """Queue a request and return a future of its answer. If cancelled before it is sent, it costs nothing."""
-        key = hashlib.sha256(json.dumps(request, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+        key = request_key(request)
         future: Future[Answer] = Future()
         with self._lock:
             dispatcher = self._dispatcher
@@ -287,7 +293,7 @@ class RequestQueue:
                 pending.waiting.append(future)
                 return future
             pending = self._pending[key] = _PendingRequest(key, request, [future])
-        answer = self._cache.get(key)
+        answer = self.cache.get(key)
         if answer is None:
             dispatcher.put(pending)
         else:
@@ -329,7 +335,7 @@ class RequestQueue:
         outcome: Answer | CreperieError
         try:
             await dispatcher.rest(0)
-            outcome = await dispatcher.ask(pending, self._keep)
+            outcome = await dispatcher.ask(pending, self.keep)
         except Exception as e:
             if isinstance(e, BudgetError):
                 dispatcher.stop(e)
@@ -345,12 +351,12 @@ class RequestQueue:
                 del self._pending[pending.key]
             return pending.sent
 
-    def _keep(self, pending: _PendingRequest, answer: Answer) -> None:
+    def keep(self, key: str, request: Request, answer: Answer) -> None:
         """Store an answer, then book it: if the process dies in between, the next process books it."""
-        answer["usage"] = checked_usage(pending.request, answer)
+        answer["usage"] = checked_usage(request, answer)
         payer = {PAID_BY: self.ledger.making} if self.ledger.making else {}
-        self._cache.put(pending.key, {**answer, **payer})
-        self.ledger.paid(pending.key, answer)
+        self.cache.put(key, {**answer, **payer})
+        self.ledger.paid(key, answer)
 
 
 def ask_all(queue: RequestQueue, requests: Sequence[Request]) -> list[Answer]:

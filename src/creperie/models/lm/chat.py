@@ -100,14 +100,19 @@ class _Draws:
     def __init__(self, prompts: Sequence[Prompt]) -> None:
         import torch
 
-        self.warm = {row: p.temperature for row, p in enumerate(prompts) if p.temperature > 0}
+        self.warm = {row: p for row, p in enumerate(prompts) if p.temperature > 0}
         self.dice = {row: torch.Generator().manual_seed(prompts[row].seed) for row in self.warm}
 
     def __call__(self, ids: Any, scores: Any) -> Any:
         import torch
 
         scores = scores.double()
-        for row, temperature in self.warm.items():
+        for row, prompt in self.warm.items():
             uniform = torch.rand(scores.shape[1], generator=self.dice[row], dtype=torch.double)
-            scores[row] = scores[row] / temperature - torch.log(-torch.log(uniform)).to(scores.device)
+            warm = scores[row] / prompt.temperature
+            chances, order = warm.softmax(-1).sort(descending=True)
+            # a token stays if those before it have less than top_p together, and it has min_p of the likeliest one's
+            out = (chances.cumsum(-1) - chances >= prompt.top_p) | (chances < prompt.min_p * chances[0])
+            warm[order[out & (chances < chances[0])]] = -torch.inf
+            scores[row] = warm - torch.log(-torch.log(uniform)).to(scores.device)
         return scores

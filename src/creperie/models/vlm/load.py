@@ -71,7 +71,7 @@ TAKES = {
     "visualgpt": ("reduce", "alpha", "null", "nulls"),
     "vqa": ("value",),
     "yesno": ("value",),
-    "choice": ("by", "order", "shots", *ANSWERS),
+    "choice": ("by", "order", "shots", *(name for name in ANSWERS if name != "reasoning")),
 }
 VALUES = {"vqa": ("geometric", "yes"), "yesno": ("prob", "decision")}
 PROMPTS = {"visualgpt": ("caption", "one-sentence"), "vqa": ("vqa", "vqascore"), "yesno": ("yesno", "match-1")}
