@@ -46,7 +46,7 @@ def test_two_captions_that_differ_in_one_word_become_a_two_image_item():
     (item,) = mined(corpus(BLACK, WHITE)).items
     assert item.subset == "replace_att"
     assert item.images == ("0.png", "1.png")
-    assert item.captions == (BLACK[0], WHITE[0])  # exactly as written
+    assert item.captions == ("A black dog trots along the pier.", "A white dog trotting along a pier.")  # tidied
     assert item.match == PAIRED
     assert item.tags["evidence"] == "certain"
     assert item.tags["edit"] == "black ↔ white"

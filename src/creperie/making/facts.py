@@ -154,8 +154,13 @@ def _extent(things: Mapping[Any, AnnotatedThing]) -> tuple[float, float]:
 
 #: Minimum share of the picture for a thing to take part: smaller ones are overlooked, by annotators too.
 SEEN = 0.0025
-#: Below this share of the picture people may not recognise a thing: such facts are likely, not certain.
-CLEAR = 0.005
+#: People name a thing unasked from this share of the picture on, if the border does not cut it off: facts about others
+#: are likely, not certain.
+CLEAR = 0.01
+#: A thing is cut off if its box ends within this share of the width or height of the border.
+MARGIN = 0.005
+#: Minimum share of a thing's box within a picture or screen for the thing to be shown there, not to be there.
+SHOWN = 0.9
 #: One thing is left of another if neither reaches the other's middle, and their middles are at least this share of the
 #: width apart (above: of the height).
 APART = 0.1
@@ -186,7 +191,7 @@ def annotated_captions(path: str | Path, images: str | Path | None = None) -> Ca
 
     Their tags are the fact (`about`, `state`), the share of the picture of its smallest thing (`least`), and the
     evidence: `certain` if the dataset annotates every thing of its categories, annotators use the names strictly, and
-    the things are large enough to be recognised; otherwise `likely`.
+    a person would name the things: they are large enough, and not cut off by the border. Otherwise `likely`.
     """
     loose = set(read_data("facts")["loose"])
     by_key: dict[tuple[str, ...], dict[str, list[SourceCaption]]] = {}
@@ -194,8 +199,10 @@ def annotated_captions(path: str | Path, images: str | Path | None = None) -> Ca
         for fact in facts_of(image):
             about = ", ".join(fact.about)
             states = by_key.setdefault((fact.kind, *fact.about), {}).setdefault(fact.state, [])
-            least = min(t.area for t in image.things.values() if t.name in fact.names) / (image.width * image.height)
-            sure = image.complete and not loose & set(fact.names) and fact.kind != "more" and least >= CLEAR
+            named = [t for t in image.things.values() if t.name in fact.names]
+            least = min(t.area for t in named) / (image.width * image.height)
+            plain = least >= CLEAR and not any(_is_cut_off(t, image) for t in named)
+            sure = image.complete and not loose & set(fact.names) and fact.kind != "more" and plain
             tags: dict[str, Tag] = {"about": about, "state": fact.state, "evidence": "certain" if sure else "likely"}
             tags["least"] = least
             if len(states) < PER_STATE:
@@ -219,8 +226,10 @@ def facts_of(image: AnnotatedImage) -> Iterator[SceneFact]:
     present = by_name.keys() | image.crowded
     clear = {n: t for n, t in by_name.items() if n not in image.crowded and not _alike(n) & (present - {n})}
     smallest = SEEN * image.width * image.height
-    seen = {n: t for n, t in sorted(clear.items()) if all(_is_seen(thing, smallest) for thing in t) and _is_one(n)}
     data = read_data("facts")
+    shown = [t for t in image.things.values() if t.name in data["showing"]]
+    clear = {n: t for n, t in clear.items() if not any(_is_within(thing, other) for thing in t for other in shown)}
+    seen = {n: t for n, t in sorted(clear.items()) if all(_is_seen(thing, smallest) for thing in t) and _is_one(n)}
     several = {*data["counted"], *data["rough"]}
     for names in combinations((n for n, t in seen.items() if len(t) == 1 or n in several), 2):
         yield from _placed(image, names, (seen[names[0]], seen[names[1]]))
@@ -320,6 +329,22 @@ def _alike(name: str) -> frozenset[str]:
 def _is_seen(thing: AnnotatedThing, smallest: float) -> bool:
     """Return True if a thing is large enough, and in one piece: its mask fills a good part of its box."""
     return thing.area >= max(smallest, SOLID * thing.box[2] * thing.box[3])
+
+
+def _is_cut_off(thing: AnnotatedThing, image: AnnotatedImage) -> bool:
+    """Return True if the border of the photograph cuts a thing off."""
+    left, top, width, height = thing.box
+    right, bottom = image.width - left - width, image.height - top - height
+    return min(left, right) < MARGIN * image.width or min(top, bottom) < MARGIN * image.height
+
+
+def _is_within(thing: AnnotatedThing, other: AnnotatedThing) -> bool:
+    """Return True if a thing is shown in another one: a person on a screen, a cat in a picture."""
+    if thing is other:
+        return False
+    (a, b, w, h), (c, d, v, k) = thing.box, other.box
+    inside = max(0.0, min(a + w, c + v) - max(a, c)) * max(0.0, min(b + h, d + k) - max(b, d))
+    return inside >= SHOWN * w * h > 0
 
 
 def _is_countable(image: AnnotatedImage, name: str, things: Group) -> bool:

@@ -30,6 +30,8 @@ PAIR_SHARE = 0.02
 #: Other kinds are not limited.
 THING_SHARE = 0.10
 FEWEST = 3
+#: Maximum number of items with the same photograph.
+PER_PHOTOGRAPH = 2
 
 Twin = tuple[SourceCaption, SourceCaption]
 
@@ -44,7 +46,7 @@ def scene_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMin
     for one, two in pairs:
         tags = {"other": two.id, "other_image": two.images[0]} | {k: one.tags[k] for k in ("about", "evidence")}
         tags["basis"] = "annotated boxes of both images"
-        refused = "" if one.id in chosen else "its words are in enough items already"
+        refused = "" if one.id in chosen else "its words or photographs are in enough items already"
         row = Candidate(one.id, two.text, "negative", one.subset, NAME, contrast(one, two), "", tags, refused)
         candidates.setdefault(one.id, []).append(row)
     partners = frozenset(two.id for _, two in pairs)
@@ -80,7 +82,7 @@ def proposed(sources: Sequence[SourceCaption], seed: int) -> list[Twin]:
 
 
 def capped(pairs: Sequence[Twin]) -> list[Twin]:
-    """Return as many pairs as keep each contrast and each thing within its share; rare contrasts are kept first."""
+    """Return as many pairs as keep each contrast, thing and photograph within its share; rare contrasts come first."""
     times = Counter(contrast(*pair) for pair in pairs)
     kept = sorted(pairs, key=lambda pair: (times[contrast(*pair)], pair[0].id))
     while True:
@@ -91,7 +93,9 @@ def capped(pairs: Sequence[Twin]) -> list[Twin]:
         for one, two in kept:
             limited = str(one.tags["about"]).split(", ") if one.subset in ("count", "size") else []
             words = [("", contrast(one, two))] + [(one.subset, thing) for thing in limited]
-            limits = [limit] + [max(FEWEST, int(THING_SHARE * of_kind[one.subset]))] * (len(words) - 1)
+            limits = [limit] + [max(FEWEST, int(THING_SHARE * of_kind[one.subset]))] * len(limited)
+            words += [("photograph", row.images[0]) for row in (one, two)]
+            limits += [PER_PHOTOGRAPH] * 2
             if all(used[word] < most for word, most in zip(words, limits)):
                 used.update(words)
                 fewer.append((one, two))

@@ -77,6 +77,8 @@ class TwinMiner(Maker):
     skipped: Mapping[str, str]  #: id of a caption → why it has no twin; otherwise it had no neighbour
     partners: frozenset[str]  #: ids of captions that are second in a twin
     parses: bool = False
+    note: str = ""
+    normalises = True
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:
         for source in sources:
@@ -111,7 +113,7 @@ def twin_miner(name: str, options: MakerOptions, captions: Captions) -> TwinMine
         left, right = search.sources[pair.left], search.sources[pair.right]
         mined.setdefault(left.id, []).append(_candidate(pair, left, right))
     partners = frozenset(search.sources[p.right].id for p in pairs)
-    return TwinMiner(NAME, options, mined, search.skipped, partners, parses=True)
+    return TwinMiner(NAME, options, mined, search.skipped, partners, True, search.note(pairs))
 
 
 def _candidate(pair: TwinPair, left: SourceCaption, right: SourceCaption) -> Candidate:
@@ -141,6 +143,16 @@ class TwinSearch:
         typed = self._typed([self._screened(*row) for row in joined])
         weighed = [self._weighed(pair) for pair in typed]
         return self._matched(self._of_distinct_images(weighed))
+
+    def note(self, pairs: Sequence[TwinPair]) -> str:
+        """Return how many of the twins have the same words, which no model of single words can tell apart."""
+        kept = [pair for pair in pairs if not pair.reason]
+        same = sum(self._has_same_words(pair) for pair in kept)
+        return f"{same:,} of {len(kept):,} twins have the same words in another order" if kept else ""
+
+    def _has_same_words(self, pair: TwinPair) -> bool:
+        one, two = (sorted(w.base for w in self.words[number]) for number in (pair.left, pair.right))
+        return one == two
 
     def _joined(self) -> list[tuple[int, int, int]]:
         """Return neighbours as (left, right, kind of key); captions of the same image are excluded later."""
@@ -268,11 +280,18 @@ class TwinSearch:
         return [pair if pair.reason else replace(pair, reason=why_alike(pair)) for pair in pairs]
 
     def _matched(self, pairs: list[TwinPair]) -> list[TwinPair]:
-        """Return the pairs; those that use an image or caption a second time within a kind are rejected."""
+        """Return the pairs; those that use an image or caption a second time within a kind are rejected.
+
+        Of pairs that compete, those with the same words come first, then those with better evidence.
+        """
         kept: set[int] = set()
         for kind in sorted({p.kind for p in pairs if not p.reason}):
             numbers = [n for n, p in enumerate(pairs) if not p.reason and p.kind == kind]
-            edges = [Edge(*self._images(pairs[n]), LEVELS.index(pairs[n].evidence.level)) for n in numbers]
+            ranks = [
+                LEVELS.index(pairs[n].evidence.level) + (0 if self._has_same_words(pairs[n]) else len(LEVELS))
+                for n in numbers
+            ]
+            edges = [Edge(*self._images(pairs[n]), rank) for n, rank in zip(numbers, ranks)]
             kept.update(numbers[k] for k in matched(edges))
         used = "an image or caption is used by another twin of the kind"
         return [p if p.reason or n in kept else replace(p, reason=used) for n, p in enumerate(pairs)]
