@@ -39,6 +39,7 @@ class Option:
     words: tuple[tuple[str, int], ...]  #: +1 for added words, −1 for removed words
     signs: tuple[int, int, int]  #: signs of the differences in length, in word frequency and in likelihood
     gap: float  #: log P(foil) − log P(caption)
+    support: float = 1.0  #: how far the corpus has its words together
 
 
 def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> Iterator[SourceOutcome]:
@@ -72,7 +73,8 @@ def _option(number: int, place: int, candidate: Candidate) -> Option:
     longer = len(come) - len(gone) if come else 0
     if edit.startswith("− "):
         edit = come  # an addition repeats itself by what it adds, whatever made room for it
-    return Option(number, place, edit, tuple(moved), (_sign(longer), _sign(frequency), _sign(gap)), gap)
+    support = float(candidate.tags.get("support", 1.0))
+    return Option(number, place, edit, tuple(moved), (_sign(longer), _sign(frequency), _sign(gap)), gap, support)
 
 
 def _sign(value: float) -> int:
@@ -91,7 +93,7 @@ def _taken(rows: list[list[Option]], count: int) -> list[Option]:
         used = edits[option.edit] / limit
         imbalance = sum(n * balance[word] for word, n in option.words) / limit
         cues = sum(sign * total for sign, total in zip(option.signs, sums)) / (1 + len(taken) / 20)
-        return (10 if used >= 1 else 0) + 2 * used + imbalance + 0.5 * cues + abs(option.gap) / 10
+        return (10 if used >= 1 else 0) + 2 * used + imbalance + 0.5 * cues + abs(option.gap) / 10 - 2 * option.support
 
     order = sorted(rows, key=lambda row: (len(row), dice_for(0, "choice", str(row[0].caption)).random()))
     for row in order:
