@@ -76,3 +76,4 @@ from creperie.lang.writer import in_number as in_number
 from creperie.lang.writer import in_other_gender as in_other_gender
 from creperie.lang.writer import is_subject as is_subject
 from creperie.lang.writer import reagreed as reagreed
+from creperie.lang.writer import verb_group as verb_group

@@ -85,3 +85,29 @@ def agreed(verb: Any, plural: bool) -> str:
 def reagreed(noun: Any, plural: bool) -> Mapping[int, str]:
     """Return the changes (token → text) of the verbs that agree with a noun which becomes singular or plural."""
     return {verb.i: agreed(verb, plural) for verb in agreeing(noun)}
+
+
+def verb_group(
+    base: str,
+    *,
+    plural: bool,
+    tense: str = "present",
+    modal: str = "",
+    perfect: bool = False,
+    progressive: bool = False,
+    passive: bool = False,
+) -> list[str]:
+    """Return the words of a finite verb.
+
+    >>> verb_group("ride", plural=False, passive=True, progressive=True)
+    ['is', 'being', 'ridden']
+    >>> verb_group("give", plural=True, modal="could", perfect=True, passive=True)
+    ['could', 'have', 'been', 'given']
+    """
+    parts = [("have", "VBN")] * perfect + [("be", "VBG")] * progressive + [("be", "VBN")] * passive + [(base, "")]
+    words, tag = ([modal], "VB") if modal else ([], "VBD" if tense == "past" else "VBP" if plural else "VBZ")
+    for word, after in parts:
+        finite = word == "be" and tag in ("VBD", "VBP", "VBZ")
+        words.append(be(tense, plural=plural) if finite else word if tag == "VB" else inflected(word, tag))
+        tag = after
+    return words

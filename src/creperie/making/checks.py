@@ -67,8 +67,8 @@ def _stems(text: str) -> Counter[str]:
 
 @cache
 def stem(word: str) -> str:
-    """Return the lemma of a word, whether it is a noun or a verb."""
-    return lemma(lemma(word, "VBZ"), "NNS")
+    """Return the lemma of a word, whether it is a noun or a verb: the shorter of both."""
+    return min(lemma(word, "NNS"), lemma(word, "VBZ"), key=len)
 
 
 def vocabulary_extended(source: SourceCaption, candidate: Candidate) -> str | None:

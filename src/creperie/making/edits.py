@@ -194,6 +194,8 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
         dimension == "colour" and (kind == "person" or base in things()["inborn"])
     ):
         return False
+    if dimension == "size" and kind == "person" and new not in ("tall", "short", "thin"):
+        return False  # `a large child`
     if dimension == "age" and (new in ("young", "elderly")) != (kind in ANIMATE) and new != "old":
         return False
     if kind == "animal" and dimension == "colour":
@@ -203,7 +205,7 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
     if kind in MADE and dimension in ("colour", "size", "pattern", "age"):
         return new != "blonde"
     if dimension == "colour":
-        return not kind and topics(base)[:1] == (6,)
+        return not kind and topics(base)[:1] in ((6,), ())  # a thing that somebody made
     return dimension in ("size", "age", "state") or kind not in ANIMATE
 
 

@@ -116,7 +116,7 @@ def exchangeable(scene: Scene) -> Iterator[tuple[Any, Any, str]]:
         if not own or not theirs or {(id(f), role) for f, role in own} == {(id(f), role) for f, role in theirs}:
             continue
         links = scene.between(left, right)
-        if joined(left, right) and not (_has_own(scene, left) and _has_own(scene, right)):
+        if joined(left, right) and not (_has_own(scene, left, right) and _has_own(scene, right, left)):
             continue  # `two adults and five children` in either order
         named_or_meant = any(t.lower_ in PRONOUNS or sort_here(t) == "name" for t in (left, right))
         if named_or_meant and not any(not f.is_relation for f, *_ in links):
@@ -137,9 +137,9 @@ def _only_look(scene: Scene, left: Any, right: Any, links: list[tuple[Stated, st
     return looking and not any(not f.is_relation for f, *_ in links)
 
 
-def _has_own(scene: Scene, thing: Any) -> bool:
+def _has_own(scene: Scene, thing: Any, other: Any) -> bool:
     """Return True if a phrase after a noun says something of it alone: `a man in a hat and a woman in a scarf`."""
-    own = [f for f, _ in scene.facts_of(thing) if f.event < 0 and f.name != "of"]
+    own = [f for f, _ in scene.facts_of(thing) if f.name != "of" and other.i not in {i for _, i in f.roles}]
     return any(scene.doc[fact.token].head == thing for fact in own)
 
 

@@ -28,6 +28,6 @@ def distasteful(caption: str, foil: str, change: str) -> str:
     for name, (reason, listed) in _lists().items():
         traded = "↔" in change and bool(listed & set(words(change)))  # who wears the dress
         wrong = {"undressed": bool(people) or traded, "gendered": sexes or traded, "atrocity": bool(people)}[name]
-        if (wrong and listed & said) or (name != "gendered" and listed & (set(words(foil)) - set(words(caption)))):
+        if (wrong and listed & said) or listed & (set(words(foil)) - set(words(caption))):
             return f"in bad taste: {reason}"
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -316,21 +317,21 @@ def test_no_edit_is_made_too_often() -> None:
     assert (small.total(), max(small.values())) == (60, 2)
 
 
-def test_twenty_relations_are_two_fifths_at_most_from_a_hundred_on() -> None:
+def test_twenty_relations_are_35_percent_at_most_from_a_hundred_on() -> None:
     rng = Random(1)
     tags = {"edit_kind": "replace-relation", "lm_gap": 0.0, "frequency_gap": 0.0}
 
     def outcome(k: int) -> SourceOutcome:
-        edit = f"on → under{int(rng.paretovariate(0.7))}"
+        edit = f"on → under{int(rng.paretovariate(0.5))}"
         foil = Candidate(str(k), f"{k} {edit}", "negative", "replace-relation", "m", edit, tags=tags)
         return SourceOutcome(str(k), verdicts=(CandidateVerdict(foil),))
 
     outcomes = [outcome(k) for k in range(600)]
-    assert sum(n for _, n in Counter(o.accepted[0].edit for o in outcomes).most_common(20)) > 0.6 * 600
+    assert sum(n for _, n in Counter(o.accepted[0].edit for o in outcomes).most_common(20)) > 0.5 * 600
     maker = ParsedMaker("rules:replace", MakerOptions(), lambda *_: Proposal(), chooses=True)
     made = Counter(c.edit for o in choose(maker, lambda: outcomes) for c in o.accepted)
     assert made.total() >= 100
-    assert sum(n for _, n in made.most_common(20)) <= 0.4 * made.total()
+    assert sum(n for _, n in made.most_common(20)) <= 0.35 * made.total()
 
 
 @pytest.mark.parametrize("text", ["A roof top near a street.", "A close up in a kitchen."])
@@ -380,3 +381,24 @@ def test_an_addition_never_removes_the_only_place(parser: str, dictionary: None)
     assert all(text.endswith(" stands in a field.") for text in found[1])
     assert found[2]
     assert all(text.startswith("A cat sleeps on a bed ") for text in found[2])
+
+
+@pytest.mark.parametrize(
+    ("maker", "text", "never"),
+    [
+        ("rules:replace", "A woman in a swimsuit sits on a beach.", "(girl|boy|man|lady) in a swimsuit"),
+        ("rules:replace", "A man in a black jacket waits.", "dress|skirt"),
+        ("rules:swap", "A man in a suit sings to a woman in a white dress.", "man in a white dress|woman in a suit"),
+        ("rules:replace", "Six dogs are running, one brown and one grey.", "(Two|Three|Four|Five) dogs"),
+        ("rules:replace", "A small child waits.", "large child"),
+    ],
+)
+def test_nothing_degrading_and_no_count_that_does_not_add_up(
+    maker: str, text: str, never: str, previewed: Preview, parser: str
+) -> None:
+    def found(taste: bool) -> list[str]:
+        made = previewed(maker, [text], MakerOptions(parser=parser, matched=False, band=30, foils=20, taste=taste))
+        return [c.text for o in made.outcomes for c in o.accepted if re.search(rf"\b({never})\b", c.text)]
+
+    assert not found(True)
+    assert found(False) or "dogs" in text or "child" in text
