@@ -85,6 +85,10 @@ def make(
     if output.html is not None:
         write_text(output.html, sheet_of(made, sources.images))
         document["html"] = str(output.html)
+    texts = {s.id: s.text for s in sources.sources}
+    document["nothing"] = [
+        {"id": o.source, "source": texts[o.source], "why": why} for o in made.read_outcomes() if (why := o.why_nothing)
+    ]
     if output.show:
         document["candidates"] = _candidates(sources, made)
         document["quarantined"] = _quarantined(made)

@@ -1,4 +1,5 @@
 from creperie.lang.clauses import doers as doers
+from creperie.lang.clauses import of_group as of_group
 from creperie.lang.clauses import scoped_tokens as scoped_tokens
 from creperie.lang.clauses import verb_base as verb_base
 from creperie.lang.clauses import whole_preposition as whole_preposition
@@ -19,6 +20,7 @@ from creperie.lang.lexicon import gender_of as gender_of
 from creperie.lang.lexicon import in_one_group as in_one_group
 from creperie.lang.lexicon import is_mass as is_mass
 from creperie.lang.lexicon import is_reciprocal as is_reciprocal
+from creperie.lang.lexicon import is_worn as is_worn
 from creperie.lang.lexicon import kind_of as kind_of
 from creperie.lang.lexicon import listed_for as listed_for
 from creperie.lang.lexicon import nouns_of as nouns_of
@@ -40,9 +42,12 @@ from creperie.lang.logic import truth as truth
 from creperie.lang.parser import default_parser as default_parser
 from creperie.lang.parser import parse as parse
 from creperie.lang.parser import read_verbs_again as read_verbs_again
+from creperie.lang.parser import reworded_parse as reworded_parse
 from creperie.lang.reading import read as read
 from creperie.lang.relations import Spatial as Spatial
 from creperie.lang.relations import spatial as spatial
+from creperie.lang.scene import Reading as Reading
+from creperie.lang.scene import Stated as Stated
 from creperie.lang.surface import MARKS as MARKS
 from creperie.lang.surface import marks as marks
 from creperie.lang.surface import negations as negations
@@ -66,3 +71,9 @@ from creperie.lang.wordnet import HYPONYM as HYPONYM
 from creperie.lang.wordnet import Synset as Synset
 from creperie.lang.wordnet import WordNet as WordNet
 from creperie.lang.wordnet import open_wordnet as open_wordnet
+from creperie.lang.writer import in_case as in_case
+from creperie.lang.writer import in_number as in_number
+from creperie.lang.writer import in_other_gender as in_other_gender
+from creperie.lang.writer import is_subject as is_subject
+from creperie.lang.writer import reagreed as reagreed
+from creperie.lang.writer import verb_group as verb_group

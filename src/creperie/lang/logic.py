@@ -36,9 +36,11 @@ class Truth:
     reason: str
 
 
-def truth(caption: str, candidate: str, others: Sequence[str] = (), doc: Any = None) -> Truth:
+def truth(
+    caption: str, candidate: str, others: Sequence[str] = (), doc: Any = None, candidate_doc: Any = None
+) -> Truth:
     """Return the verdict on whether the candidate is true whenever the caption is. `others` are true captions of the
-    same image; `doc` is the caption's parse, if there is one.
+    same image; `doc` and `candidate_doc` are the parses or readings of both, if there are any.
 
     >>> truth("The cat is on the bed.", "The bed is below the cat.").word
     'entailed'
@@ -56,12 +58,16 @@ def truth(caption: str, candidate: str, others: Sequence[str] = (), doc: Any = N
         return Truth(ENTAILED, "another caption of the image says it")
     if len(old) == len(new) and _adds_up(old) and not _adds_up(new):
         return Truth(CONTRADICTED, "its counts do not add up")
-    own = reading_of(caption) if doc is None else read(doc)
     mentioned = frozenset(form for other in others for w in words(other) for form in forms(w))
-    found = compare(own, other := reading_of(candidate), mentioned)
+    own, other = _reading(caption, doc), _reading(candidate, candidate_doc)
+    found = compare(own, other, mentioned)
     if found.word == ENTAILED and (own.unread or other.unread) and sorted(old) == sorted(new):
         return Truth(UNKNOWN, f"the same words in another order, not all read: {(own.unread or other.unread)[0]}")
     return found
+
+
+def _reading(caption: str, doc: Any) -> Reading:
+    return reading_of(caption) if doc is None else doc if isinstance(doc, Reading) else read(doc)
 
 
 def exchange_truth(doc: Any, left: Any, right: Any, exchange: str) -> Truth:

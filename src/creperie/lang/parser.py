@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -85,6 +85,20 @@ def read_verbs_again(doc: Any, parser: str = "") -> Any:
         tags=tags,
         heads=[t.head.i for t in again],
         deps=[t.dep_ for t in again],
+    )
+
+
+def reworded_parse(doc: Any, words: Mapping[int, str]) -> Any:
+    """Return the parse with other words of the same class in some places; nothing is parsed."""
+    from spacy.tokens import Doc
+
+    return Doc(
+        doc.vocab,
+        words=[words.get(t.i, t.text) for t in doc],
+        spaces=[bool(t.whitespace_) for t in doc],
+        tags=[t.tag_ for t in doc],
+        heads=[t.head.i for t in doc],
+        deps=[t.dep_ for t in doc],
     )
 
 

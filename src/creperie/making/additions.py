@@ -1,7 +1,7 @@
 """Edits that add something the caption does not say: an object with its location, or an attribute.
 
-An addition makes a caption longer, so something is removed in exchange: an adjective for an adjective, a phrase that
-describes a place for one that adds an object. What remains is still true; what is added is only known not to be
+An addition makes a caption longer, so something is removed in exchange: an adjective for an adjective, what somebody
+wears for an object beside them; never the place. What remains is still true; what is added is only known not to be
 entailed.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from creperie.lang import article_for, dimension_of, is_mass, kind_of, lemma, open_wordnet, things
-from creperie.making.atoms import attributes, base_of, dependents, is_compound_head, objects, sort_of, vague_nouns
-from creperie.making.corpus import SURELY, WordCounts
+from creperie.lang import article_for, dimension_of, is_mass, is_worn, kind_of, lemma, open_wordnet, things
+from creperie.making.atoms import attributes, base_of, dependents, is_compound_head, objects, sort_of
+from creperie.making.corpus import WordCounts
 from creperie.making.edits import CaptionEdit, frames, holder_of, scene_of
 from creperie.making.verbs import listed
 from creperie.making.wording import reworded
@@ -31,10 +31,9 @@ def added_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         if is_compound_head(noun) or not _is_plain(noun):
             continue
         for new in attributes_of(base):
-            worn = kind_of(base) in ("person", "clothing")
             if not present.isdisjoint((new, *things()["against"].get(new, ()))):
                 continue
-            for gone in dropped if worn or corpus.allows(new, noun.lower_) else ():
+            for gone in dropped:
                 changes = {gone.i: "", noun.i: f"{new} {noun.text}"}
                 yield CaptionEdit(reworded(doc, changes), f"− {gone.text}, + {new}", noun.i)
 
@@ -46,31 +45,55 @@ def attributes_of(base: str) -> tuple[str, ...]:
 
 
 def added_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that replace a phrase describing a place by an object with its location."""
+    """Yield edits that add an object with its location, in exchange for what a noun is described with: what somebody
+    wears, two adjectives, or one of two places.
+    """
     present = {lemma(t.lower_, "NNS") for t in doc}
-    for link in [t for t in doc if t.dep_ == "prep" and t.lower_ in frames()["left"]]:
-        span = _simple_phrase(link)
-        holder = holder_of(link) if span is not None else None
-        if span is None or holder is None or not _is_replaceable(span):
+    kinds = {kind_of(w) for w in present} - {"", "person", "place"}
+    described = [(noun, noun, _description(noun)) for noun in objects(doc)]
+    places = [t for t in doc if t.dep_ == "prep" and t.lower_ in frames()["left"]]
+    described += [(doc[t.i - 1], holder_of(t), _second_place(t)) for t in places if t.i]
+    for after, noun, gone in described:
+        if noun is None or not gone or noun.dep_ == "conj" or dependents(noun, "conj"):
             continue
-        scene = scene_of(doc) if corpus.knows_enough else []  # includes the removed place: the new object must fit it
-        kind = sort_of(holder)
-        alone = link.head == holder or base_of(link.head) in frames()["resting"]
-        for place, new in _companions(kind, alone and "with" not in present):
+        free = "with" not in present and (after == noun or base_of(gone[0].head) in frames()["resting"])
+        for place, new in _companions(sort_of(noun), free or any(t.lower_ == "with" for t in gone)):
             head = new.split()[-1]
-            if not present.isdisjoint(new.split()):
-                continue
-            if kind_of(head) in {kind_of(lemma(w, "NNS")) for w in present} - {"", "person", "place"}:
+            if not present.isdisjoint(new.split()) or kind_of(head) in kinds:
                 continue  # such a thing is already there, such as another bicycle
-            expected = corpus.mean_association(head, scene) > IMPLIED  # so common there that it is likely
-            if expected or not corpus.allows(place.split()[-1], head):
-                continue
-            if not corpus.fits_scene(head, scene, SURELY):
-                continue
+            if corpus.mean_association(head, scene_of(doc)) > IMPLIED:
+                continue  # so common there that it is likely
             added = f"{place} {article_for(new)} {new}"
-            changes = {t.i: "" for t in span} | {span[0].i: added}
-            removed = " ".join(t.text for t in span)
-            yield CaptionEdit(reworded(doc, changes), f"− {removed}, + {added}", link.i)
+            changes = {t.i: "" for t in gone} | {after.i: f"{after.text} {added}"}
+            removed = " ".join(t.text for t in gone)
+            yield CaptionEdit(reworded(doc, changes), f"− {removed}, + {added}", after.i)
+
+
+def _description(noun: Any) -> list[Any]:
+    """Return the words after a noun that say what somebody wears or has, or its two removable adjectives; else none."""
+    for child in noun.rights:
+        inside = list(child.subtree)
+        worn = child.lower_ in ("in", "with") or child.lower_ == "wearing"
+        ends = worn and len(inside) > 2 and inside[0].i == noun.i + 1 and inside[-1].i - inside[0].i + 1 == len(inside)
+        plain = ends and all(t.dep_ in ("pobj", "dobj", "det", "amod", "compound", "nmod") for t in inside[1:])
+        if plain and len(inside) < 6 and is_worn(base_of(inside[-1])):
+            return inside
+    removable = [a for a in dependents(noun, "amod") if _is_removable(a)]
+    return removable if len(removable) == 2 and not list(noun.rights) else []
+
+
+def _second_place(link: Any) -> list[Any]:
+    """Return the words of a phrase such as `near a (wooden) house` that is the second place of what it describes, ends
+    the clause and belongs to no word before it; else none.
+    """
+    doc, inside = link.doc, list(link.subtree)
+    other = [c for c in link.head.rights if c.dep_ == "prep" and c.lower_ in frames()["left"] and c.i < link.i]
+    inner = link.head.dep_ == "pobj" and link.head.head.lower_ in frames()["left"]
+    if not (other or inner) or [t.dep_ for t in inside[1:-1]] not in (["det"], ["det", "amod"], ["det", "compound"]):
+        return []
+    own = doc[link.i - 1].tag_ in ("RB", "RP") or base_of(doc[link.i - 1]) in frames()["parts"]
+    ends = all(t.is_punct for t in doc[inside[-1].i + 1 : inside[-1].i + 2])
+    return inside if ends and not own and sort_of(inside[-1]) not in ("clothing", "food", "gear") else []
 
 
 @cache
@@ -81,16 +104,6 @@ def _companions(kind: str, carries: bool) -> tuple[tuple[str, str], ...]:
     table = things()["companions"]
     by_link = [(place, by) for places, by in table.items() for place in places.split("|")]
     return tuple((place, w) for place, by in by_link if carries or place != "with" for w in by.get(kind, ()))
-
-
-def _is_replaceable(span: list[Any]) -> bool:
-    """Return True if a phrase can be replaced: it is followed by punctuation or nothing (not `with a cat sitting`), and
-    does not belong to the word before it (`up in a tree`, `his arm around her`).
-    """
-    doc, after = span[0].doc, span[-1].i + 1
-    before = doc[max(0, span[0].i - 1) : span[0].i]
-    own = any(t.tag_ in ("RB", "RP") or base_of(t) in frames()["parts"] for t in before)
-    return not own and all(t.is_punct for t in doc[after : after + 1])
 
 
 def _is_removable(adjective: Any) -> bool:
@@ -123,19 +136,3 @@ def _is_plain(noun: Any) -> bool:
     if first.lower_ == "no" or noun.head.lower_ == "without":
         return False
     return first.dep_ in ("det", "poss") or noun.tag_ == "NNS"
-
-
-def _simple_phrase(link: Any) -> list[Any] | None:
-    """Return the words of a phrase such as `in a (green) park`; None if it has other words, names no place, or belongs
-    to its verb.
-    """
-    inside = list(link.subtree)
-    place, between = inside[-1], [t.dep_ for t in inside[1:-1]]
-    if between not in (["det"], ["det", "amod"], ["det", "compound"]):
-        return None
-    kind = sort_of(place)
-    if place.lower_ in vague_nouns() or place.lower_ in frames()["no_place"] or kind in ("clothing", "food", "gear"):
-        return None
-    head = link.head
-    fixed = head.tag_ == "VBN" or base_of(head) in frames()["fixed"]
-    return None if fixed or head.tag_[:2] not in ("VB", "NN") else inside

@@ -60,13 +60,15 @@ def _stems(text: str) -> Counter[str]:
     """Return the counts of lemmas, without articles and auxiliaries."""
     lists = read_data("function_words")
     plain = (lists["cases"].get(w, w) for w in word_key(text) if w not in lists["agreeing"])
-    return Counter(map(stem, plain))
+    return Counter(
+        "he" if w == "she" else stem(w) for w in plain
+    )  # a man and a woman change places with their pronouns
 
 
 @cache
 def stem(word: str) -> str:
-    """Return the lemma of a word, whether it is a noun or a verb."""
-    return lemma(lemma(word, "NNS"), "VBZ")
+    """Return the lemma of a word, whether it is a noun or a verb: the shorter of both."""
+    return min(lemma(word, "NNS"), lemma(word, "VBZ"), key=len)
 
 
 def vocabulary_extended(source: SourceCaption, candidate: Candidate) -> str | None:

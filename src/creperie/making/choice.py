@@ -1,10 +1,11 @@
 """The choice among proposed foils over all captions, so that no edit and no word occurs too often.
 
 For every caption and kind a maker proposes several foils. Captions with the fewest foils are processed first. A foil
-costs less if its edit was chosen rarely so far, if its words were removed as often as added, and if it keeps foils from
-being longer, rarer or less likely than captions overall; the cheapest is chosen. From 1,000 foils of a kind on, no edit
-is more than 2 % of them, and the 20 most frequent edits together are at most 25 % (relations: 40 %, from 100 foils on);
-with fewer foils an edit is used up to three times, or for at most 20 % of them. Foils above these limits are left out.
+costs less if its edit was chosen rarely so far, if its words were removed as often as added, if the corpus supports it,
+and if it keeps foils from being longer, rarer or less likely than captions overall; the cheapest is chosen. From 1,000
+foils of a kind on, no edit is more than 2 % of them, and the 20 most frequent edits together are at most 25 % (from 200
+foils on: 35 %; relations: 35 %, from 100 on); with fewer foils an edit is used up to three times, or for at most 20 % of
+them. Foils above these limits are left out. Swaps add and remove no word: fewer than 200 of them are not limited.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from creperie.making.pipeline import CandidateVerdict, ParsedMaker, SourceOutcom
 
 NOT_CHOSEN, TOO_OFTEN = "another foil of the caption was chosen", "its edit is made too often"
 #: Limits from MANY foils of a kind on: the share of one edit is at most MOST_OF_ALL, the share of the TOP most frequent
-#: edits together at most MOST_OF_TOP (relations: OF_RELATIONS).
-MANY, MOST_OF_ALL, TOP, MOST_OF_TOP, OF_RELATIONS = 1000, 0.02, 20, 0.25, 0.40
+#: edits together at most MOST_OF_TOP. From SOME foils on, and for relations, this share is at most OF_SOME.
+MANY, MOST_OF_ALL, TOP, MOST_OF_TOP = 1000, 0.02, 20, 0.25
+SOME, OF_SOME = 200, 0.35
 #: With fewer, one edit is used three times, or for at most this share of them.
 MOST_OF_FEW = 0.20
 #: With fewer foils of a kind, unlikely foils and the most frequent relations are not limited.
@@ -39,6 +41,7 @@ class Option:
     words: tuple[tuple[str, int], ...]  #: +1 for added words, −1 for removed words
     signs: tuple[int, int, int]  #: signs of the differences in length, in word frequency and in likelihood
     gap: float  #: log P(foil) − log P(caption)
+    support: float = 1.0  #: how far the corpus has its words together
 
 
 def choose(maker: object, outcomes: Callable[[], Iterable[SourceOutcome]]) -> Iterator[SourceOutcome]:
@@ -72,7 +75,8 @@ def _option(number: int, place: int, candidate: Candidate) -> Option:
     longer = len(come) - len(gone) if come else 0
     if edit.startswith("− "):
         edit = come  # an addition repeats itself by what it adds, whatever made room for it
-    return Option(number, place, edit, tuple(moved), (_sign(longer), _sign(frequency), _sign(gap)), gap)
+    support = float(candidate.tags.get("support", 1.0))
+    return Option(number, place, edit, tuple(moved), (_sign(longer), _sign(frequency), _sign(gap)), gap, support)
 
 
 def _sign(value: float) -> int:
@@ -91,7 +95,7 @@ def _taken(rows: list[list[Option]], count: int) -> list[Option]:
         used = edits[option.edit] / limit
         imbalance = sum(n * balance[word] for word, n in option.words) / limit
         cues = sum(sign * total for sign, total in zip(option.signs, sums)) / (1 + len(taken) / 20)
-        return (10 if used >= 1 else 0) + 2 * used + imbalance + 0.5 * cues + abs(option.gap) / 10
+        return (10 if used >= 1 else 0) + 2 * used + imbalance + 0.5 * cues + abs(option.gap) / 10 - 2 * option.support
 
     order = sorted(rows, key=lambda row: (len(row), dice_for(0, "choice", str(row[0].caption)).random()))
     for row in order:
@@ -115,7 +119,7 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
         taken = [o for o in taken if id(o) not in dropped]
     counts = Counter(option.edit for option in taken)
     limits = range(max(counts.values(), default=1), 0, -1)
-    limit = next((n for n in limits if _is_within(counts, n, kind.endswith("relation"), balanced)), 1)
+    limit = next((n for n in limits if _is_within(counts, n, kind, balanced)), 1)
     used: Counter[str] = Counter()
     left = []
     for option in sorted(taken, key=lambda o: abs(o.gap)):
@@ -125,11 +129,12 @@ def _capped(taken: list[Option], kind: str, balanced: bool) -> list[Option]:
     return left
 
 
-def _is_within(counts: Counter[str], limit: int, relations: bool, balanced: bool) -> bool:
+def _is_within(counts: Counter[str], limit: int, kind: str, balanced: bool) -> bool:
     """Return True if the edits, used at most `limit` times each, stay within their maximum shares."""
     cut = sorted((min(n, limit) for n in counts.values()), reverse=True)
     total, top = sum(cut), sum(cut[:TOP])
-    if total < MANY:
-        rare = not balanced or max(cut, default=0) <= max(3, MOST_OF_FEW * total)
-        return rare and (not relations or total < FEW or top <= OF_RELATIONS * total)
-    return cut[0] <= MOST_OF_ALL * total and top <= (OF_RELATIONS if relations else MOST_OF_TOP) * total
+    if total < (FEW if kind.endswith("relation") else SOME):
+        return not balanced or kind.startswith("swap") or max(cut, default=0) <= max(3, MOST_OF_FEW * total)
+    if total < MANY or kind.endswith("relation"):
+        return top <= OF_SOME * total
+    return cut[0] <= MOST_OF_ALL * total and top <= MOST_OF_TOP * total

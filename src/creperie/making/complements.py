@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from creperie.lang import lemma
-from creperie.making.phrases import GrammarEvent, Phrase, glued, noun_phrase, words_of
+from creperie.making.phrases import PRONOUNS, GrammarEvent, Phrase, glued, noun_phrase, words_of
 from creperie.making.verbs import is_animate, is_solid, listed, recipient_preposition
 from creperie.making.wording import sentence
 
@@ -110,7 +110,7 @@ def _read_gift(tokens: list[Any], at: int, verb: str) -> Reading | str:
         linked = thing and thing[1] < len(tokens) - 1 and tokens[thing[1]].lower_ == link
         person = noun_phrase(tokens, thing[1] + 1, animate=True) if thing and linked else None
         voice, last = "dative", person[1] if person else 0
-    if not person or not thing or not is_animate(lemma(person[0].head, "NNS")):
+    if not person or not thing or not (person[0].head in PRONOUNS or is_animate(lemma(person[0].head, "NNS"))):
         return ""
     return "" if listed("dative_idioms", thing[0].head) else (voice, person[0], thing[0], ("", link), last)
 

@@ -15,16 +15,22 @@ SIDE = 240
 
 
 def sheet_of(made: Made, images: ImageStore) -> str:
-    """Return the page as HTML: one card per caption with an accepted candidate, with the differing words marked."""
-    cards = []
+    """Return the page as HTML: one card per caption with its accepted candidates, the differing words marked; captions
+    without any follow in a table, each with the reasons.
+    """
+    cards, nothing = [], []
     for source, outcome in zip(made.sources, made.outcomes, strict=True):
         if outcome.accepted:
             pictures = [uri for key in source.images if (uri := _picture(images, key))]
             foils = [(c.role == "positive", c.text, source.text, _note(c)) for c in outcome.accepted]
             cards.append((source.id, pictures, [(True, source.text, "", "source"), *foils]))
+        else:
+            nothing.append((source.id, source.text, outcome.why_nothing))
     sources = counted(made.report["sources"], "caption")
     about = f"{counted(made.report['made'], 'candidate')} for {len(cards):,} of {sources}, made by {made.maker}"
-    return render("making", "sheet.html", title=f"Foils and positives by {made.maker}", about=about, cards=cards)
+    return render(
+        "making", "sheet.html", title=f"Foils and positives by {made.maker}", about=about, cards=cards, nothing=nothing
+    )
 
 
 def _note(candidate: Candidate) -> str:

@@ -1,4 +1,7 @@
-"""Word statistics of a caption corpus: which words are neighbours, and which share captions."""
+"""Word statistics of a caption corpus: which words are neighbours, and which share captions.
+
+They order the foils of a caption, and refuse none: what the corpus has comes first, however large it is.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,11 @@ from creperie.making.source import Captions, read_captions
 
 #: Maximum number of captions counted; of a larger corpus, captions at even distances are counted.
 MOST_COUNTED = 50_000
-#: With fewer captions the corpus is too small to reject a word, and makers rely on the packaged word lists.
-ENOUGH_CAPTIONS = 400
 _DETERMINERS = frozenset(read_data("function_words")["determiners"])
 _FUNCTION_WORDS = _DETERMINERS.union(*(read_data("function_words")[name] for name in ("agreeing", "english")))
 _LEAST_SEEN = 3
 #: Two words do not fit together if they share less than this part of the captions that they would share by chance.
 ALIEN = 0.35
-#: The mean log ratio of shared captions above which a word surely belongs to a scene.
-SURELY = 0.15
 
 
 @dataclass(frozen=True)
@@ -37,17 +36,9 @@ class WordCounts:
     together: Counter[tuple[str, str]] = field(default_factory=Counter)  #: pairs in one caption, alphabetically
     beside: set[tuple[str, str]] = field(default_factory=set)  #: pairs of neighbouring content words, as stems
 
-    @property
-    def knows_enough(self) -> bool:
-        return self.captions >= ENOUGH_CAPTIONS
-
     def follows(self, left: str, right: str) -> int:
         """Return how often the second word follows the first."""
         return self.next_to[left, right]
-
-    def allows(self, left: str, right: str) -> bool:
-        """Return True if the corpus has the second word after the first, or if the corpus is too small to say."""
-        return not self.knows_enough or not left.isalpha() or self.follows(left, right) > 0
 
     def shared(self, word: str, other: str) -> int:
         """Return the number of captions that have both words."""
@@ -69,22 +60,18 @@ class WordCounts:
         known = [ratio for other in scene if (ratio := self.association(word, other)) is not None]
         return sum(known) / len(known) if known else 0.0
 
-    def fits_scene(self, word: str, scene: Iterable[str], least: float = -math.inf) -> bool:
-        """Return True if a word fits a scene: it is not rare, shares captions with each word of the scene about as
-        often as by chance or more often, and its mean association with them exceeds `least`. Also True if the corpus is
-        too small to say.
+    def support(self, foil: str, caption: str) -> float:
+        """Return how far the corpus supports the new words of a foil: the share of its new pairs of neighbouring words
+        that the corpus has, less one if a new word is never used beside the caption's. Zero if the corpus knows none.
         """
-        if not self.knows_enough:
-            return True
-        return self.seen[word] >= _LEAST_SEEN and self.mean_association(word, scene) > least
-
-    def attests(self, foil: str, caption: str, most: int) -> bool:
-        """Return True if the corpus has the first `most` pairs of neighbouring words that are new in the foil, or if
-        the corpus is too small to say.
-        """
+        old, now = words(caption), words(foil)
         known = set(neighbours(caption))
         new = [pair for pair in neighbours(foil) if pair not in known]
-        return not self.knows_enough or self.beside.issuperset(new[:most])
+        seen = sum(pair in self.beside for pair in new) / len(new) if new else 1.0
+        kept = [w for w in old if w in now]
+        added = [w for w in now if w not in old and w not in _FUNCTION_WORDS]
+        alien = any(self.mean_association(w, kept) == -math.inf for w in added)
+        return seen - alien
 
 
 def neighbours(text: str) -> list[tuple[str, str]]:

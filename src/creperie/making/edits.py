@@ -37,7 +37,7 @@ from creperie.making.atoms import (
 )
 from creperie.making.corpus import WordCounts
 from creperie.making.data import read_data
-from creperie.making.verbs import listed
+from creperie.making.verbs import listed, topics
 from creperie.making.wording import reworded
 
 #: Kinds of manufactured things, which come in all colours, sizes and patterns.
@@ -54,6 +54,8 @@ class CaptionEdit:
     change: str  #: the edit in words: "dog → cat"
     place: int  #: the token that was changed
     pair: tuple[Any, Any] | None = None  #: the two tokens that were swapped
+    refused: str = ""  #: why it is not made, although the words for it are there
+    word: str = ""  #: the word at `place`, if it is the only one that changed
 
 
 def frames() -> Any:
@@ -65,7 +67,8 @@ def replaced(doc: Any, span: Sequence[Any], new: str) -> CaptionEdit:
     first = span[0]
     fitted = new[:1].upper() + new[1:] if first.text[:1].isupper() else new
     changes = {t.i: "" for t in span} | {first.i: fitted}
-    return CaptionEdit(reworded(doc, changes), f"{' '.join(t.text for t in span)} → {new}", first.i)
+    word = fitted if len(span) == 1 and " " not in new else ""
+    return CaptionEdit(reworded(doc, changes), f"{' '.join(t.text for t in span)} → {new}", first.i, word=word)
 
 
 def scene_of(doc: Any, without: int = -1) -> list[str]:
@@ -91,21 +94,18 @@ def other_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         if noun.dep_ == "attr" or again or _is_inseparable(noun) or kind_of(base) in tied:
             continue
         beside = [c.lower_ for c in dependents(noun, "amod", "det", "nummod", "poss")]
-        scene = scene_of(doc, noun.i)
         before = next((t.lower_ for t in reversed(doc[:start]) if t.lower_ != "of"), "<s>")
         never = set(frames()["never_after"].get(before, ()))
         never |= set() if _SINGULAR.isdisjoint(beside) else set(frames()["paired"])  # excludes `a green glasses`
         for new in rivals(base):
             fitted = numbered(new, noun.tag_)
-            head = fitted.split()[-1]
             if new in bases or age_of(new) == "baby" or (new in never and base not in never):
                 continue  # nobody jogs on a lake or sits in a bicycle
             if is_mass(new) != is_mass(base) and (is_mass(new) or not _SINGULAR.intersection(beside)):
                 continue
             if age_of(new) != age_of(base) and {"little", "small", "tiny", "young"}.intersection(beside):
                 continue
-            if corpus.allows(before, head) and corpus.fits_scene(head, scene):
-                yield replaced(doc, [noun], fitted)
+            yield replaced(doc, [noun], fitted)
 
 
 @cache
@@ -148,12 +148,17 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         for new in dict.fromkeys(w for group in groups for w in group if w not in words_near(adjective)):
             if noun is None or may_be(new, noun, corpus):
                 yield replaced(doc, [adjective], new)
-    counted = any(t.lower_ in ("other", "third", "second", "both") for t in doc)  # `two boys, one … the other …`
-    numbers = [] if counted else things()["dimensions"]["number"]
+    numbers = [] if is_divided(doc) else things()["dimensions"]["number"]
     for number in (t for t in doc if t.dep_ == "nummod" and t.lower_ in numbers and t.head.tag_ == "NNS"):
         place = numbers.index(number.lower_)
         far = (new for k, new in enumerate(numbers) if abs(k - place) > 1)  # one more may be hidden
         yield from (replaced(doc, [number], new) for new in far)
+
+
+def is_divided(doc: Any) -> bool:
+    """Return True if a number is said of a part of others: `six dogs, one brown and one grey`."""
+    parts = ("other", "another", "third", "second", "both", "each", "all", "rest", "half", "none")
+    return any(t.lower_ in parts or (t.tag_ == "CD" and t.head.tag_[:2] != "NN") for t in doc)
 
 
 def qualities(doc: Any) -> list[Any]:
@@ -189,18 +194,18 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
         dimension == "colour" and (kind == "person" or base in things()["inborn"])
     ):
         return False
+    if dimension == "size" and kind == "person" and new not in ("tall", "short", "thin"):
+        return False  # `a large child`
     if dimension == "age" and (new in ("young", "elderly")) != (kind in ANIMATE) and new != "old":
         return False
     if kind == "animal" and dimension == "colour":
         return new in things()["coats"]
-    if corpus.knows_enough and corpus.follows(new, noun.lower_) > 0:
+    if corpus.follows(new, noun.lower_) > 0:
         return True
     if kind in MADE and dimension in ("colour", "size", "pattern", "age"):
         return new != "blonde"
-    if corpus.knows_enough and corpus.seen[noun.lower_] >= 5:
-        return False
     if dimension == "colour":
-        return not kind
+        return not kind and topics(base)[:1] in ((6,), ())  # a thing that somebody made
     return dimension in ("size", "age", "state") or kind not in ANIMATE
 
 
@@ -213,16 +218,13 @@ def other_relations(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
         span, place = prepositional_span(preposition)
         if place is not None and not _is_fixed(span):
             for new in other_prepositions(" ".join(t.lower_ for t in span), base_of(place)):
-                if _fits_there(span, place, new, corpus):
+                if _fits_there(span, place, new):
                     yield replaced(doc, span, new)
     for verb in actions(doc):
         if not is_bound(verb):
-            after = next((t.lower_ for t in doc[verb.i + 1 :] if t.dep_ not in ("det", "amod", "poss", "nummod")), "")
             scene = scene_of(doc, verb.i)
-            for new in other_actions(verb):
-                fitted = inflected(new, verb.tag_)
-                if fitted not in scene and corpus.allows(fitted, after) and corpus.fits_scene(fitted, scene):
-                    yield replaced(doc, [verb], fitted)
+            fitted = (inflected(new, verb.tag_) for new in other_actions(verb))
+            yield from (replaced(doc, [verb], new) for new in fitted if new not in scene)
 
 
 @cache
@@ -286,8 +288,8 @@ def doer_of(verb: Any) -> Any | None:
     return next(iter(doers(verb)), None)
 
 
-def _fits_there(span: Sequence[Any], place: Any, new: str, corpus: WordCounts) -> bool:
-    """Return True if the corpus has the new preposition with this verb and noun, and the located thing can be there."""
+def _fits_there(span: Sequence[Any], place: Any, new: str) -> bool:
+    """Return True if the located thing can be there."""
     holder = holder_of(span[0])
     kind = sort_of(holder) if holder is not None else ""
     verb, around = span[0].head, sort_of(place)
@@ -299,12 +301,7 @@ def _fits_there(span: Sequence[Any], place: Any, new: str, corpus: WordCounts) -
     moving = any(base_of(v) not in frames()["static"] for v in actions(span[0].doc))
     if aboard and (moving or any(t.lower_ in frames()["moving"] for t in span[0].doc)):
         return False  # someone who rows is in the boat; nobody walks in a car, or is behind a bike in the air
-    if new == "under" and kind == "person" and base_of(place) not in frames()["roofs"]:
-        return False
-    main = new.split()[len(new.split()) // 2]  # `front` of `in front of`
-    before = span[0].nbor(-1) if span[0].i else span[0]
-    after_verb = before.tag_.startswith("VB")
-    return corpus.allows(main, place.lower_) and (not after_verb or corpus.allows(before.lower_, new.split()[0]))
+    return not (new == "under" and kind == "person" and base_of(place) not in frames()["roofs"])
 
 
 def other_actions(verb: Any) -> list[str]:

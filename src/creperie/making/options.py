@@ -69,6 +69,12 @@ class MakerOptions:
     corpus: str = option(
         "", "Captions that show which words occur together (default: the given ones).", metavar="FILE|BENCH"
     )
+    plausible: str = option(
+        "yes", "rules:swap: `no` also makes what nobody expects (kind swap-absurd).", choices=("yes", "no")
+    )
+    taste: bool = option(
+        True, "Rule makers: refuse foils that degrade people.", flags="--taste-filter/--no-taste-filter"
+    )
     nli: str = option("", "An entailment classifier: foils must not follow from their caption.", metavar="URI")
 
     def __post_init__(self) -> None:

@@ -13,13 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from creperie.lang import inflected, is_mass, knows_verb, lemma
+from creperie.lang import in_case, inflected, is_mass, knows_verb, lemma
 from creperie.making.atoms import base_of, dependents, has_of, name_words
 from creperie.making.data import read_data
 from creperie.making.verbs import is_animate, is_name, listed
 from creperie.making.wording import plain
 
 NOUN_TAGS = frozenset(("NN", "NNS", "NNP", "NNPS"))
+#: Pronouns that are moved; `I` and `you`, with verb forms of their own, and `it`, which follows its verb, are not.
+PRONOUNS = frozenset(("he", "she", "they", "we", "him", "her", "them", "us"))
 ADJECTIVES = frozenset(("JJ", "JJR", "JJS"))
 
 
@@ -32,9 +34,12 @@ class Phrase:
     head: str
     plural: bool
 
-    def said(self, simple: bool) -> tuple[str, ...]:
-        """Return the words of the phrase; with `simple` only its determiner and head."""
-        return self.short if simple else self.words
+    def said(self, simple: bool, subject: bool = False) -> tuple[str, ...]:
+        """Return the words of the phrase; with `simple` only its determiner and head. A pronoun has the case of a
+        subject or of an object.
+        """
+        words = self.short if simple else self.words
+        return (in_case(words[0], subject),) if len(words) == 1 and words[0] in PRONOUNS else words
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ class GrammarEvent:
 
 def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
     """Return the phrase that a noun heads, or why it cannot be moved. Dependents in `without` are left out."""
+    if noun.tag_ == "PRP" and noun.lower_ in PRONOUNS:
+        return _pronoun(noun)
     if noun.tag_ not in NOUN_TAGS:
         return "an argument is not a noun"
     left_out = {t.i for w in without for t in w.subtree}
@@ -74,6 +81,11 @@ def phrase_of(noun: Any, *, without: Sequence[Any] = ()) -> Phrase | str:
     if reason:
         return reason
     return Phrase(glued(tokens), glued(_core(noun)), noun.lower_, is_plural(noun))
+
+
+def _pronoun(token: Any) -> Phrase:
+    word = in_case(token.lower_, True)
+    return Phrase((word,), (word,), word, word in ("they", "we"))
 
 
 def glued(tokens: Sequence[Any]) -> tuple[str, ...]:
@@ -168,8 +180,10 @@ def words_of(doc: Any) -> tuple[list[Any], str]:
 
 def noun_phrase(tokens: Sequence[Any], start: int, *, animate: bool = False) -> tuple[Phrase, int] | None:
     """Return the noun phrase that begins at a word, and the index after it. With `animate` it ends at the first animate
-    noun, so that `a boy french fries` is two phrases.
+    noun, so that `a boy french fries` is two phrases, and may be a pronoun.
     """
+    if animate and start < len(tokens) and tokens[start].tag_ == "PRP" and tokens[start].lower_ in PRONOUNS:
+        return _pronoun(tokens[start]), start + 1
     at = start
     while at < len(tokens) and tokens[at].tag_ in _DETERMINERS:
         at += 1
@@ -179,11 +193,16 @@ def noun_phrase(tokens: Sequence[Any], start: int, *, animate: bool = False) -> 
         further = at < len(tokens) and is_animate(lemma(tokens[at].text, "NNS"))  # `a white bear`
         if animate and not further and is_animate(lemma(tokens[at - 1].text, "NNS")):
             break
-    if at == begin or not _is_noun(tokens[at - 1]) or tokens[start].lower_ in read_data("frames")["unmoved"]:
+    refers = set(read_data("frames")["unmoved"]) - ({"another", "other"} if animate else set())
+    if at == begin or not _is_noun(tokens[at - 1]) or tokens[start].lower_ in refers:
         return None
     head = tokens[at - 1]
-    if head.tag_ == "NN" and begin == start and not animate and at - start < 2:
+    if head.tag_ == "NN" and begin == start and not animate and at - start < 2 and not is_mass(base_of(head)):
         return None  # a countable noun without its article
+    if not animate and at + 1 < len(tokens) and tokens[at].lower_ == "of" and tokens[at + 1].tag_ in ("NN", "NNS"):
+        inner = noun_phrase([*tokens[:at], *tokens[at + 1 :]], at) if tokens[at + 1].tag_ == "NNS" else None
+        last = inner[1] + 1 if inner else at + 2  # `two cups of coffee`
+        return Phrase(glued(tokens[start:last]), glued(tokens[start:last]), head.lower_, is_plural(head)), last
     named = at - begin > 1 and is_name(f"{tokens[at - 2].text} {base_of(head)}")  # one name of two words
     core = [*tokens[start:begin], *tokens[at - 1 - named : at]]
     return Phrase(glued(tokens[start:at]), glued(core), head.lower_, is_plural(head)), at

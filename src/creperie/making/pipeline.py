@@ -51,6 +51,15 @@ class SourceOutcome:
     def accepted(self) -> list[Candidate]:
         return [v.candidate for v in self.verdicts if not v.reason]
 
+    @property
+    def why_nothing(self) -> str:
+        """The reasons why nothing was made; empty if something was."""
+        if self.accepted:
+            return ""
+        rejected = dict.fromkeys(f"{v.candidate.edit}, but {v.reason}" for v in self.verdicts)
+        missing = [f"{kind}: {why}" for kind, why in self.missing.items()]
+        return "; ".join([*missing, *rejected] or [self.skipped])
+
 
 def work(maker: Maker, sources: Sequence[SourceCaption]) -> list[SourceOutcome]:
     """Return the outcomes of some sources, in order."""
@@ -120,6 +129,15 @@ def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[Candidate
     return [CandidateVerdict(v.candidate, reason) for v, reason in zip(verdicts, reasons)]
 
 
+def without_words(reason: str) -> str:
+    """Return a reason without the words of its caption: what stands after `, but`.
+
+    >>> without_words("*queen* and *king* could change places, but it holds both ways")
+    'it holds both ways'
+    """
+    return reason.rpartition(", but ")[2]
+
+
 @dataclass
 class Tally:
     """Counts of a generation job: sources, reasons for skipping, candidates, reasons for rejection, items by subset."""
@@ -136,9 +154,9 @@ class Tally:
     def add(self, outcome: SourceOutcome, items: Sequence[Item] = ()) -> None:
         self.sources += 1
         self.calls += outcome.calls
-        self.skipped.update(filter(None, [outcome.skipped]))
+        self.skipped.update(filter(None, [without_words(outcome.skipped)]))
         for name, why in outcome.missing.items():
-            self.missing.setdefault(name, Counter())[why] += 1
+            self.missing.setdefault(name, Counter())[without_words(why)] += 1
         for v in outcome.verdicts:
             kind = self.kinds.setdefault(v.candidate.kind, {"proposed": 0, "made": 0})
             kind["proposed"] += 1
@@ -287,11 +305,11 @@ class ParsedMaker(Maker):
     def note(self) -> str:
         """A note to the user about how foils are chosen; empty if there is nothing to say."""
         corpus = getattr(self.propose_one, "corpus", None)
-        if corpus is None or corpus.knows_enough:
+        if corpus is None:
             return ""
         return (
-            f"{corpus.captions} captions are too few to learn which words go together: only the shipped word lists are "
-            "used; pass at least 400 captions, or others as --corpus"
+            f"of a caption's foils, those come first whose words stand together in the {corpus.captions:,} captions of "
+            "the corpus (tag `support`); none is refused for it; --corpus names other captions"
         )
 
     def propose(self, sources: Sequence[SourceCaption]) -> Iterator[Proposal]:

@@ -16,9 +16,10 @@ from creperie.lang import HYPERNYM, HYPONYM, Synset, WordNet, facts, open_wordne
 from creperie.making.atoms import actions, attributes, base_of, dependents, objects, phrase, prepositions, vague_nouns
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.data import read_data
+from creperie.making.exchanging import exchange_spans
 from creperie.making.options import MakerOptions
 from creperie.making.source import SourceCaption
-from creperie.making.swaps import adjective_pairs, exchange_spans, noun_pairs
+from creperie.making.swaps import adjective_pairs, noun_pairs
 from creperie.making.wording import reworded
 
 #: WordNet's lexicographer files of visible things: animals, artifacts, body, food, location, object, plant.

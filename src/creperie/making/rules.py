@@ -19,13 +19,17 @@ from creperie.core import UsageError
 from creperie.lang import (
     COMPATIBLE,
     CONTRADICTED,
+    ENTAILED,
     UNKNOWN,
+    Reading,
     Truth,
     exchange_truth,
     inflected,
     mean_zipf,
     open_wordnet,
+    read,
     read_verbs_again,
+    reworded_parse,
     truth,
 )
 from creperie.making.additions import added_attributes, added_objects
@@ -37,11 +41,14 @@ from creperie.making.options import MakerOptions
 from creperie.making.pipeline import EVIDENCE, ParsedMaker
 from creperie.making.published import PublishedReplacer, other_verbs, propose_swaps
 from creperie.making.source import Captions, SourceCaption
-from creperie.making.swaps import swapped_attributes, swapped_objects, swapped_phrases
+from creperie.making.swaps import absurd_swaps, swapped_attributes, swapped_counts, swapped_objects, swapped_phrases
+from creperie.making.taste import distasteful
 from creperie.models import TextScorer, load_model
 
+#: The kind of swaps that nobody would expect, made only on request.
+ABSURD = "swap-absurd"
 Propose = Callable[[Any, WordCounts], Iterator[CaptionEdit]]
-EXCHANGED = {"swap-object": "names", "swap-phrase": "phrases", "swap-attribute": "attributes"}
+EXCHANGED = {"swap-object": "names", "swap-phrase": "phrases", "swap-attribute": "attributes", "swap-absurd": "phrases"}
 #: The verdicts of the truth layer that a foil may have, by the first word of its kind (default: those of "replace").
 WANTED: Mapping[str, tuple[str, ...]] = {
     "replace": (CONTRADICTED,),
@@ -49,11 +56,8 @@ WANTED: Mapping[str, tuple[str, ...]] = {
     "add": (COMPATIBLE,),
     "relation": (CONTRADICTED, UNKNOWN),
 }
-#: How many of a foil's new pairs of neighbouring words must be in the corpus: for a thing the first pair; for a verb
-#: those with its subject and its object; for kinds that are not listed, none.
-ATTESTED = {"replace-object": 1, "replace-relation": 2, "swap-object": 1, "swap-phrase": 1}
 #: Maximum number of edits of a kind that are judged, and of candidates of a kind to choose from.
-MOST_JUDGED, MOST_KEPT = 40, 8
+MOST_JUDGED, MOST_KEPT = 24, 6
 
 
 def rule_maker(name: str, options: MakerOptions, captions: Captions) -> ParsedMaker:
@@ -79,6 +83,8 @@ PROPOSERS: Mapping[str, Propose] = {
     "swap-object": swapped_objects,
     "swap-attribute": swapped_attributes,
     "swap-phrase": swapped_phrases,
+    "swap-count": swapped_counts,
+    ABSURD: absurd_swaps,
     "add-object": added_objects,
     "add-attribute": added_attributes,
     "object": other_objects,
@@ -89,7 +95,7 @@ _REPLACING = (EditSize(4), LengthMatched(2))
 #: The kinds of foils that each maker makes, and their checks.
 RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
     "rules:replace": (("replace-object", "replace-attribute", "replace-relation"), _REPLACING),
-    "rules:swap": (("swap-object", "swap-attribute", "swap-phrase"), (vocabulary_followed,)),
+    "rules:swap": (("swap-object", "swap-attribute", "swap-phrase", "swap-count", ABSURD), (vocabulary_followed,)),
     "rules:add": (("add-object", "add-attribute"), (LengthMatched(1),)),
     "rules:vl-checklist": (("object", "attribute", "relation"), _REPLACING),
 }
@@ -97,8 +103,8 @@ RULES: Mapping[str, tuple[tuple[str, ...], tuple[Check | BatchCheck, ...]]] = {
 
 @dataclass(frozen=True)
 class RuleProposer:
-    """A proposer of up to eight foils per kind (or `foils`, if more), the most plausible first; for a kind without
-    foils it gives the reason.
+    """A proposer of up to six foils per kind (or `foils`, if more), those first whose words the corpus has together,
+    then the most plausible; for a kind without foils it gives the reason.
     """
 
     maker: str
@@ -110,6 +116,8 @@ class RuleProposer:
         candidates: list[Candidate] = []
         missing: dict[str, str] = {}
         for kind in self.kinds:
+            if kind == ABSURD and options.plausible == "yes":
+                continue
             made, why = self._made(source, doc, kind, options)
             candidates += made
             if why:
@@ -120,30 +128,48 @@ class RuleProposer:
 
     def _made(self, source: SourceCaption, doc: Any, kind: str, options: MakerOptions) -> tuple[list[Candidate], str]:
         """Return the candidates of a kind, or an empty list and the reason why there are none."""
-        edits = list({edit.text: edit for edit in PROPOSERS[kind](doc, self.corpus)}.values())
+        every = {(edit.text, edit.refused): edit for edit in PROPOSERS[kind](doc, self.corpus)}.values()
+        edits, refused = [], ""
+        for edit in every:
+            why = edit.refused or (distasteful(source.text, edit.text, edit.change) if options.taste else "")
+            if why:
+                refused = refused or (why if edit.refused else f"{edit.change}, but {why}")
+            else:
+                edits.append(edit)
         if not edits:
-            return [], NO_EDIT.get(kind, NO_MATERIAL)
-        edits = [e for e in edits if self.corpus.attests(e.text, source.text, ATTESTED.get(kind, 0))]
-        if not edits:
-            return [], "no foil whose neighbouring words are in the corpus"
-        if len(edits) > MOST_JUDGED:
-            edits = dice_for(options.seed, self.maker, source.id).sample(edits, MOST_JUDGED)
-        judged = [(edit, _truth(source, doc, kind, edit)) for edit in edits]
-        wanted = WANTED.get(kind.split("-")[0], WANTED["replace"])
-        foils = [one for one in judged if one[1].word in wanted]
-        if not foils:
-            return [], judged[0][1].reason.partition(":")[0]
-        compared = zip(foils, gaps(source.text, [edit.text for edit, _ in foils], options.lm))
+            return [], refused or NO_EDIT.get(kind, NO_MATERIAL)
         width = options.band * (2 if kind.startswith(("swap", "add")) else 1)  # two places of the caption change
-        close = [(edit, verdict, gap) for (edit, verdict), gap in compared if abs(gap) <= width]
+        compared = zip(edits, gaps(source.text, [edit.text for edit in edits], options.lm))
+        ranked = [_Ranked(e, gap, round(self.corpus.support(e.text, source.text), 2)) for e, gap in compared]
+        close = [one for one in ranked if abs(one.gap) <= width]
         if not close:
-            return [], "no foil is about as likely as the caption"
-        most = max(MOST_KEPT, options.foils)
-        return [self._candidate(source, kind, *one) for one in _spread(close, most)], ""
+            return [], f"{edits[0].change}, but no foil is about as likely as the caption"
+        dice = dice_for(options.seed, self.maker, source.id)
+        close = sorted(dice.sample(close, len(close)), key=lambda one: (-one.support, abs(one.gap)))
+        return self._true_ones(source, doc, kind, close[:MOST_JUDGED], max(MOST_KEPT, options.foils))
 
-    def _candidate(self, source: SourceCaption, kind: str, edit: CaptionEdit, verdict: Truth, gap: float) -> Candidate:
+    def _true_ones(
+        self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], most: int
+    ) -> tuple[list[Candidate], str]:
+        """Return the first `most` of the ranked edits that the truth layer accepts, or why it accepts none."""
+        wanted = WANTED.get(kind.split("-")[0], WANTED["replace"])
+        found, why = [], ""
+        own = read(doc)
+        for one in _spread(ranked):
+            verdict = _truth(source, doc, own, kind, one.edit)
+            if verdict.word in wanted:
+                found.append(self._candidate(source, kind, one, verdict))
+            else:
+                why = why or f"{_said(one.edit)}, but {verdict.reason.partition(':')[0]}"
+            if len(found) == most:
+                break
+        return found, "" if found else why
+
+    def _candidate(self, source: SourceCaption, kind: str, one: _Ranked, verdict: Truth) -> Candidate:
+        edit = one.edit
         tags: dict[str, Tag] = {
-            "lm_gap": round(gap, 3),
+            "lm_gap": round(one.gap, 3),
+            "support": one.support,
             "frequency_gap": round(mean_zipf(edit.text) - mean_zipf(source.text), 3),
             "reversible": edit.pair is not None,
             "edit_kind": kind,
@@ -162,6 +188,7 @@ NO_EDIT = {
     "swap-object": "no two things that could change places",
     "swap-attribute": "no two attributes that could change places",
     "swap-phrase": "no two phrases that could change places",
+    "swap-count": "no two numbers that could change places",
     "add-object": "no phrase that an added object can replace",
     "add-attribute": "no adjective that an added one can replace",
 }
@@ -184,17 +211,36 @@ def gaps(source: str, foils: Sequence[str], lm: str) -> list[float]:
     return [score - scores[0] for score in scores[1:]]
 
 
-def _truth(source: SourceCaption, doc: Any, kind: str, edit: CaptionEdit) -> Truth:
-    if edit.pair is not None and kind in EXCHANGED:
-        return exchange_truth(doc, *edit.pair, EXCHANGED[kind])
-    return truth(source.text, edit.text, source.others, doc)
+def _truth(source: SourceCaption, doc: Any, own: Reading, kind: str, edit: CaptionEdit) -> Truth:
+    """Return the verdict on a foil. One with another word has the parse of its caption. A swap is judged by the reading
+    with the words exchanged, and must not be entailed as it is read afresh either.
+    """
+    known = reworded_parse(doc, {edit.place: edit.word}) if edit.word else None
+    fresh = truth(source.text, edit.text, source.others, own, known)
+    if edit.pair is None or kind not in EXCHANGED or fresh.word in (ENTAILED, CONTRADICTED):
+        return fresh
+    verdict = exchange_truth(doc, *edit.pair, EXCHANGED[kind])
+    return verdict if verdict.word != ENTAILED or fresh.word == UNKNOWN else fresh
 
 
-def _spread(close: Sequence[tuple[CaptionEdit, Truth, float]], most: int) -> list[tuple[CaptionEdit, Truth, float]]:
-    """Return up to `most` edits, the most plausible first, alternating between different places of the caption."""
+def _said(edit: CaptionEdit) -> str:
+    """Return an edit in words: `*queen* and *minister* could change places`, `dog → cat`."""
+    one, _, other = edit.change.partition(" ↔ ")
+    return f"*{one}* and *{other}* could change places" if other else edit.change
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    edit: CaptionEdit
+    gap: float
+    support: float
+
+
+def _spread(ranked: Sequence[_Ranked]) -> list[_Ranked]:
+    """Return edits in order, alternating between different places of the caption."""
     used: Counter[int] = Counter()
     turns = []
-    for one in sorted(close, key=lambda one: abs(one[2])):
-        turns.append((used[one[0].place], one))
-        used[one[0].place] += 1
-    return [one for _, one in sorted(turns, key=lambda turn: turn[0])[:most]]
+    for one in ranked:
+        turns.append((used[one.edit.place], one))
+        used[one.edit.place] += 1
+    return [one for _, one in sorted(turns, key=lambda turn: turn[0])]

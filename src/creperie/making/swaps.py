@@ -1,180 +1,365 @@
-"""Edits that swap two objects, attributes or phrases of a caption."""
+"""Swaps from the reading of a caption: names, phrases, attributes and counts of two things change places.
+
+Two things can change places if they have different roles in the reading: who does something and to whom, who is given
+it, what is where, or each in a fact of its own. A swap is plausible if both are of one sort and either could be in the
+other's role; any other is absurd, and made only if the options ask for it. The truth layer decides later what is false.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 from creperie.lang import (
+    Reading,
+    Stated,
     age_of,
     dimension_of,
     facts,
-    gender_of,
+    in_number,
     is_mass,
     kind_of,
-    may_be_called,
-    verb_base,
+    of_group,
+    read,
+    reagreed,
 )
-from creperie.making.atoms import base_of, compound, dependents, has_of, joined, objects, phrase, sort_of
+from creperie.making.atoms import base_of, dependents, joined, named, objects
 from creperie.making.corpus import WordCounts
-from creperie.making.edits import (
-    ANIMATE,
-    MADE,
-    CaptionEdit,
-    doer_of,
-    frames,
-    holder_of,
-    may_be,
-    qualities,
-    rivals,
-    stands_alone,
-    words_near,
+from creperie.making.edits import ANIMATE, MADE, CaptionEdit, frames, is_divided, may_be, qualities
+from creperie.making.exchanging import (
+    PRONOUNS,
+    Pair,
+    exchange_spans,
+    exchanged_names,
+    exchanged_phrases,
+    outer,
+    sort_here,
 )
 from creperie.making.phrases import lacks_determiner
-from creperie.making.wording import plain, written
+from creperie.making.wording import plain, reworded
 
-Pair = tuple[Any, Any]
-#: Kinds of things that can be swapped: clothes and gear between owners, food and vehicles between places. A place and a
-#: thing are never swapped.
-MOVABLE = frozenset((*ANIMATE, *MADE, "food"))
+_NUMBERS = frozenset(
+    ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A parsed caption with its reading: the things that may be moved, and what is said of each."""
+
+    doc: Any
+
+    @cached_property
+    def reading(self) -> Reading:
+        return read(self.doc)
+
+    @cached_property
+    def things(self) -> list[Any]:
+        """The nouns, names and pronouns that can be moved, in order."""
+        nouns = {t.i for t in objects(self.doc)}
+        every = [self.doc[i] for i in sorted(self.reading.entities)]
+        known = [t for t in every if t.i in nouns or t.tag_ == "NNP" or t.lower_ in PRONOUNS]
+        return [t for t in known if not is_tied(t)]
+
+    def facts_of(self, thing: Any) -> list[tuple[Stated, str]]:
+        return [(fact, role) for fact in self.reading.facts for role, number in fact.roles if number == thing.i]
+
+    def between(self, one: Any, other: Any) -> list[tuple[Stated, str, str]]:
+        """Return the facts in which two things have different roles, with these roles."""
+        own, theirs = self.facts_of(one), self.facts_of(other)
+        return [
+            (f, role, theirs_role) for f, role in own for g, theirs_role in theirs if f is g and role != theirs_role
+        ]
+
+
+# -- things ----------------------------------------------------------------------------------------------------------
 
 
 def swapped_objects(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap two nouns; their modifiers stay in place."""
-    for left, right in swappable(doc):
-        dimensions = {dimension_of(c.lower_) for t in (left, right) for c in dependents(t, "amod")}
-        spans = compound(left), compound(right)
-        called = sort_of(left) == "clothing" and may_be_called(base_of(left), base_of(right))
-        if called or any(t.tag_ == "JJ" for s in spans for t in doc[slice(*s)]):
-            continue  # some people call a sweater a shirt; `a black white strapless dress`
-        if dimensions <= ({"colour"} if sort_of(left) == sort_of(right) else set()):
-            yield _swap(left, right, *spans)
+    """Yield edits that swap the names of two things; number and attributes stay in place."""
+    return _swaps(doc, names=True)
 
 
 def swapped_phrases(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap two noun phrases of the same number, including their adjectives."""
-    for left, right in swappable(doc):
-        (start, end), (begin, stop) = phrase(left), phrase(right)
-        least = min if sort_of(left) == "clothing" else max  # a sweater may be the patterned shirt
-        if end <= begin and least(end - start, stop - begin) > 2:
-            yield _swap(left, right, (start, end), (begin, stop))
+    """Yield edits that swap two noun phrases with their numbers and attributes."""
+    return _swaps(doc, names=False)
 
 
-def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
-    """Yield edits that swap two adjectives of different nouns, of the same dimension, if each fits the other noun."""
-    for left, right in adjective_pairs(qualities(doc)):
-        one, other = left.head, right.head
-        alike = dimension_of(left.lower_) == dimension_of(right.lower_) != ""
-        alike = alike and not joined(one, other) and stands_alone(left) and stands_alone(right)
-        alike = alike and right.lower_ not in words_near(left) and left.lower_ not in words_near(right)
-        if base_of(one) == base_of(other) and not any(t.tag_[:2] in ("VB", "IN") for t in doc[one.i : other.i]):
-            continue  # `a red car, … and a blue car`
-        if alike and may_be(left.lower_, other, corpus) and may_be(right.lower_, one, corpus):
-            yield _swap(left, right, (left.i, left.i + 1), (right.i, right.i + 1))
+def absurd_swaps(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
+    """Yield edits that swap two things of different sorts: `A table is on a cup.`"""
+    return _swaps(doc, names=False, absurd=True)
 
 
-def _swap(left: Any, right: Any, *spans: tuple[int, int]) -> CaptionEdit:
-    text = exchange_spans(left.doc, *spans, repair=True)
-    return CaptionEdit(text, f"{left.text} ↔ {right.text}", left.i, (left, right))
+def _swaps(doc: Any, *, names: bool, absurd: bool = False) -> Iterator[CaptionEdit]:
+    scene = Scene(doc)
+    for left, right, why in exchangeable(scene):
+        if why and not absurd:
+            yield CaptionEdit(doc.text, f"{left.text} ↔ {right.text}", left.i, (left, right), why)
+        elif bool(why) == absurd:
+            written_out = exchanged_names(left, right) if names else exchanged_phrases(left, right, always=absurd)
+            if written_out:
+                yield CaptionEdit(written_out, f"{left.text} ↔ {right.text}", left.i, (left, right))
 
 
-def swappable(doc: Any) -> Iterator[Pair]:
-    """Yield pairs of nouns of the same kind in different roles that can be swapped."""
-    present = {t.lower_ for t in doc}
-    bases = Counter(map(base_of, doc))
-    bound = not present.isdisjoint(frames()["pronouns"]) or not present.isdisjoint(frames()["gendered"])
-    for left, right in noun_pairs(objects(doc)):
-        first, second = map(base_of, (left, right))
-        kinds = {sort_of(left), sort_of(right)}
-        between = doc[left.i + 1 : phrase(right)[0]]
-        joining = {t.lower_ for t in between}
-        if left.tag_ != right.tag_ or joining <= {"and", "or", ","} or "where" in joining:
+def exchangeable(scene: Scene) -> Iterator[tuple[Any, Any, str]]:
+    """Yield pairs of things that can change places, with the reason if that would be absurd."""
+    bases = Counter(base_of(t) for t in scene.doc)
+    for left, right in combinations(scene.things, 2):
+        first, second = base_of(left), base_of(right)
+        if first == second or bases[first] + bases[second] > 2 or not _are_apart(left, right):
             continue
-        if kinds == {"clothing"} and not any(sort_of(t) in ANIMATE for t in between):
-            continue  # one person wears both
-        if not kinds <= MOVABLE or not (kinds <= ANIMATE or len(kinds) == 1):
+        own, theirs = scene.facts_of(left), scene.facts_of(right)
+        if not own or not theirs or {(id(f), role) for f, role in own} == {(id(f), role) for f, role in theirs}:
             continue
-        if ("food" in kinds and is_mass(first) != is_mass(second)) or (bound and gender_of(first) != gender_of(second)):
+        links = scene.between(left, right)
+        if joined(left, right) and not (_has_own(scene, left, right) and _has_own(scene, right, left)):
+            continue  # `two adults and five children` in either order
+        named_or_meant = any(t.lower_ in PRONOUNS or sort_here(t) == "name" for t in (left, right))
+        if named_or_meant and not any(not f.is_relation for f, *_ in links):
+            continue  # `A man … in front of him`, `a question from CBS`
+        if any(f.name in ("wear", "have", "of", "with", *frames()["mutual"]) or f.denied >= 0 for f, *_ in links):
             continue
-        if "baby" in (age_of(first), age_of(second)) or not {first, second}.isdisjoint(frames()["passive"]):
+        if _only_look(scene, left, right, links):
             continue
-        if bases[first] + bases[second] > 2:
-            continue  # `a man holds a child while the child pets a horse`
-        if any(_is_tied(t) or lacks_determiner(t) for t in (left, right)):
-            continue
-        if kinds == {"person"} and not _are_different_people(first, second):
-            continue
-        if "animal" in kinds and not present.isdisjoint(frames()["one_sided"]):
-            continue  # only one of two animals flies, barks or has the other in its mouth
-        alike = kinds <= ANIMATE | {"clothing", "food"} or second in rivals(first)
-        if alike and _turns(left, right, len(kinds) > 1):
-            yield left, right
+        reason = why_absurd(scene, left, right, links)
+        if reason != NO_SWAP:
+            yield left, right, reason
 
 
-def _are_different_people(first: str, second: str) -> bool:
-    """Return True if no one can be called both: a player may be a girl, and a man a drummer."""
-    traits = [(of(first), of(second)) for of in (gender_of, age_of)]
-    return any(one and other and one != other for one, other in traits)
+def _only_look(scene: Scene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
+    """Return True if two things only look somewhere: who stares may be who looks away."""
+    events = [f for t in (left, right) for f, role in scene.facts_of(t) if role == "agent" and not f.is_relation]
+    looking = bool(events) and all(f.name in facts()["looks"] for f in events)
+    return looking and not any(not f.is_relation for f, *_ in links)
 
 
-def _turns(left: Any, right: Any, crossed: bool) -> bool:
-    """Return True if the relation of two nouns can be reversed, or if each has its own place or owner. `crossed` is
-    True for a person and an animal.
+def _has_own(scene: Scene, thing: Any, other: Any) -> bool:
+    """Return True if a phrase after a noun says something of it alone: `a man in a hat and a woman in a scarf`."""
+    own = [f for f, _ in scene.facts_of(thing) if f.name != "of" and other.i not in {i for _, i in f.roles}]
+    return any(scene.doc[fact.token].head == thing for fact in own)
+
+
+def _are_apart(left: Any, right: Any) -> bool:
+    """Return True unless one phrase contains the other: `a cup of tea`."""
+    return left.i not in {t.i for c in right.children if c.dep_ in ("poss", "compound", "nmod") for t in c.subtree}
+
+
+NO_SWAP = "-"
+#: Relations that two things of one sort may have in either order.
+UPRIGHT = frozenset(("is above", "is below", "is over", "is beneath", "is on top of"))
+
+
+def why_absurd(scene: Scene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> str:
+    """Return why nobody would expect two things in each other's places; empty if somebody would; `NO_SWAP` if neither
+    order makes sense to compare.
     """
-    parts = [c for c in (*left.rights, *right.rights) if c.dep_ in ("acl", "relcl") or c.lower_ in ("in", "with")]
-    if crossed and parts:
-        return False  # excludes `a horse in a jacket`
-    link, bases = right.head, [base_of(t) for t in (left, right)]
-    verb = link.head if link.dep_ == "agent" else link
-    if (right.dep_ == "dobj" or link.dep_ == "agent") and doer_of(verb) == left:
-        return turns(verb_base(verb), *bases)
-    if right.dep_ == "pobj" and holder_of(link) == left:
-        if verb_base(link.head) in facts()["looks"] or (crossed and dependents(link.head, "dobj")):
-            return False  # both may eat; excludes `a dog throws a ball toward a woman`
-        return link.lower_ in frames()["turning"] or link.head.lower_ in ("front", "next", "close")
-    holders = [_holder(t) for t in (left, right)]
-    if crossed or None in holders or holders[0] == holders[1]:
-        return False
-    still = {*facts()["looks"], *frames()["static"]}
-    return not {verb_base(t) for t in holders} <= still  # who stares may be who looks away
+    sorts = sort_here(left), sort_here(right)
+    names = f"*{named(left)}* and *{named(right)}* could change places, but"
+    if "" in sorts and not links:
+        return NO_SWAP
+    if set(sorts) <= {"person", "name"} or sorts == ("animal", "animal"):
+        return _why_not_animate(names, left, right, links)
+    if set(sorts) <= ANIMATE:
+        crossed = bool(links) and all(f.name in frames()["crossed"] or _is_idle(scene, f) for f, *_ in links)
+        crossed = crossed and not any(t.lower_ in ("its", "his", "her") or t.dep_ == "relcl" for t in scene.doc)
+        return "" if crossed else f"{names} few animals do what people do (--plausible no)"
+    if links:
+        alike = sorts[0] == sorts[1]
+        turned = all((is_beside(f.name) or (alike and f.name in UPRIGHT)) and _is_bare(scene, f) for f, *_ in links)
+        alone = all(
+            f in [g for g, *_ in links] or not f.is_relation for t in (left, right) for f, _ in scene.facts_of(t)
+        )
+        if turned and alone and not set(sorts) & {"place", "", *ANIMATE, "name"}:
+            return ""
+        if any(f.is_relation or {a, b} <= {"agent", "patient"} for f, a, b in links):
+            return f"{names} nobody would expect one where the other is (--plausible no)"
+        return NO_SWAP
+    return "" if sorts[0] == sorts[1] and _is_same_place(scene, left, right) else NO_SWAP
 
 
-def turns(verb: str, first: str, second: str) -> bool:
+def _why_not_animate(names: str, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> str:
+    both = base_of(left), base_of(right)
+    if "baby" in map(age_of, both):
+        return f"{names} a baby does little (--plausible no)"
+    if sort_here(left) == "animal" and any(t.lower_ in frames()["one_sided"] for t in left.doc):
+        return f"{names} not every animal can do it (--plausible no)"
+    if sort_here(left) == "animal" and links and all(f.name in frames()["near"] for f, *_ in links):
+        return NO_SWAP  # both may do it
+    verbs = [f.name for f, *_ in links if not f.is_relation]
+    weak = [verb for verb in verbs if not turns(verb, *both, sort_here(left))]
+    return f"{names} not everybody can {weak[0]} the other (--plausible no)" if weak else ""
+
+
+def turns(verb: str, first: str, second: str, sort: str = "") -> bool:
     """Return True if each of two animate nouns could do the action to the other. For verbs such as `carry` both must be
-    people of one age.
+    people of one age. `sort` is what both are, if their nouns do not tell.
 
     >>> turns("chase", "goat", "girl"), turns("feed", "man", "dog"), turns("hit", "player", "ball")
     (True, False, False)
     """
-    kinds, ages = {kind_of(first), kind_of(second)}, {age_of(first), age_of(second)}
-    if not kinds <= ANIMATE:
-        return False
-    if len(kinds) == 2:
+    kinds = {sort} if sort else {kind_of(first), kind_of(second)}
+    if len(kinds) == 2 and kinds <= ANIMATE:
         return verb in frames()["crossed"]
-    return verb in frames()["both_ways"] and (verb not in frames()["grown"] or (kinds == {"person"} and len(ages) == 1))
+    if verb.split()[0] not in frames()["grown"]:
+        return kinds <= {*ANIMATE, "name"}
+    return kinds <= {"person", "name"} and len({age_of(first) == "child", age_of(second) == "child"}) == 1
 
 
-def _holder(noun: Any) -> Any | None:
-    """Return what a noun belongs to, or None: its verb, who wears or holds it, or the thing that is located at it."""
-    if noun.dep_ == "nsubj":
-        return noun.head
-    if noun.dep_ == "pobj":
-        own = noun.head.lower_ in frames()["owning"]
-        holder = holder_of(noun.head) if own else None
-        return None if holder is not None and noun.head.lower_ == "with" and sort_of(holder) not in ANIMATE else holder
-    return doer_of(noun.head) if noun.dep_ == "dobj" else None
+def is_beside(relation: str) -> bool:
+    """Return True for a relation that either of two things may have to the other, whatever they are: `behind`."""
+    return relation.removeprefix("is ") in frames()["beside"]
 
 
-def _is_tied(noun: Any) -> bool:
-    """Return True if a noun is a part, a measure, a possession, one of several, or refers to another."""
-    if noun.dep_ == "conj" or has_of(noun) or (noun.head.lower_ == "of" and noun.head.head.lower_ != "front"):
+def _is_idle(scene: Scene, fact: Stated) -> bool:
+    """Return True for a place that people and animals may have: `sits behind`; not `throws a ball toward`."""
+    event = [f for f in scene.reading.facts if f.token == fact.event and not f.is_relation]
+    return is_beside(fact.name) and all(f.name in frames()["resting"] and len(f.roles) == 1 for f in event)
+
+
+def _is_bare(scene: Scene, fact: Stated) -> bool:
+    """Return True if no verb says more than that something is there: not `A man walks behind a car.`"""
+    verbs = {f.name for f in scene.reading.facts if not f.is_relation and f.token == fact.event}
+    return verbs <= set(frames()["resting_things"])
+
+
+def _is_same_place(scene: Scene, left: Any, right: Any) -> bool:
+    """Return True if two things of one sort are in the same role of two facts of one name: two hats that two people
+    wear, two chairs that two cats are on, two cars that do different things.
+    """
+    own, theirs = ([(f, role) for f, role in scene.facts_of(t)] for t in (left, right))
+    acts = ("agent", "figure")
+    if sort_here(left) not in ("place", "plant") and all(role in acts for _, role in (*own, *theirs)):
+        return not joined(left, right)
+    shared = [(f, g) for f, role in own for g, other in theirs if f.name == g.name and role == other and f is not g]
+    return any(_others(f, left) and not _others(f, left) & _others(g, right) for f, g in shared)
+
+
+def _others(fact: Stated, thing: Any) -> set[int]:
+    return {number for role, number in fact.roles if number != thing.i}
+
+
+def is_tied(noun: Any) -> bool:
+    """Return True if a thing cannot be moved: it is a part of another, or belongs or refers to one."""
+    if noun.head.lower_ == "of" and of_group(noun.head.head) != noun and noun.head.head.lower_ not in frames()["sides"]:
         return True
-    inside = noun.doc[noun.i + 1 : noun.i + 2]
-    if any(t.dep_ in ("amod", "compound") for t in inside) or any(base_of(c) in frames()["static"] for c in noun.lefts):
-        return True  # `a tiger striped toy`, `a standing man`
-    return any(c.dep_ in ("poss", "conj") or c.lower_ in ("another", "other", "each") for c in noun.children)
+    if base_of(noun) in frames()["parts"] or noun.lower_ in frames()["around"] or noun.dep_ == "npadvmod":
+        return True
+    if noun.i and noun.nbor(-1).text == "-" and not noun.nbor(-1).whitespace_:
+        return True  # `a four-wheeler`
+    own = any(c.tag_ == "PRP$" or c.lower_ in frames()["unmoved"] for c in (*noun.children, *outer(noun).children))
+    return own or (
+        noun.tag_ == "NN" and noun.lower_ not in PRONOUNS and lacks_determiner(noun) and not _may_be_bare(noun)
+    )
+
+
+def _may_be_bare(noun: Any) -> bool:
+    """Return True for a noun that stands without an article: a mass noun, a name, one of a list after `with`."""
+    return is_mass(base_of(noun)) or noun.text[:1].isupper() or bool(dependents(noun, "amod")) or noun.dep_ == "conj"
+
+
+# -- attributes ------------------------------------------------------------------------------------------------------
+
+
+def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
+    """Yield edits that swap the attributes of two things, if each could be said of the other."""
+    for left, right in combinations(qualities(doc), 2):
+        one, other = described(left), described(right)
+        if one is None or other is None or one == other or left.lower_ == right.lower_:
+            continue
+        spans = attribute_span(left), attribute_span(right)
+        said = [{t.lower_ for t in doc[slice(*s)]} for s in spans]
+        if spans[0][1] > spans[1][0] or said[0] & said[1] or (said[0] | said[1]) & set(frames()["gendered"]):
+            continue
+        if base_of(one) == base_of(other) and not any(t.tag_[:2] in ("VB", "IN") for t in doc[one.i : other.i]):
+            continue  # `a red car, … and a blue car`
+        if dimension_of(left.lower_) != dimension_of(right.lower_) or not dimension_of(left.lower_):
+            same = sort_here(one) == sort_here(other) in (*MADE, "artefact") and left.dep_ == right.dep_ == "amod"
+            if not same or dimension_of(left.lower_) or dimension_of(right.lower_):
+                continue
+        change = f"{doc[slice(*spans[0])].text} ↔ {doc[slice(*spans[1])].text}"
+        if not any(_is_doubled(t, s) for t, s in zip((left, right), spans)) and _fits_both(spans, one, other, corpus):
+            yield CaptionEdit(exchange_spans(doc, *spans, repair=True), change, left.i, (left, right))
+
+
+def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
+    """Return True if a noun has another attribute of the same dimension: `a gray, white dog`."""
+    own, before = dimension_of(adjective.lower_), adjective.doc[max(0, span[0] - 2) : span[0]]
+    beside = [c for c in adjective.head.lefts if c.i not in range(*span)]
+    joint = before if any(t.lower_ in ("and", ",") for t in before) else ()
+    return any(own and dimension_of(c.lower_) == own for c in (*beside, *joint))
+
+
+def _fits_both(spans: Iterable[tuple[int, int]], one: Any, other: Any, corpus: WordCounts) -> bool:
+    first, second = ([t.lower_ for t in one.doc[slice(*s)] if dimension_of(t.lower_)] for s in spans)
+    if {dimension_of(w) for w in first} & {"size", "age"} and len({sort_here(t) in ANIMATE for t in (one, other)}) > 1:
+        return False  # `a big girl on a small bicycle`
+    return all(may_be(w, other, corpus) for w in first) and all(may_be(w, one, corpus) for w in second)
+
+
+def described(adjective: Any) -> Any | None:
+    """Return the noun that an adjective describes, before it or after `is`; None if there is none."""
+    if adjective.dep_ in ("amod", "compound", "nmod"):
+        return adjective.head if adjective.head.tag_[:2] == "NN" else None
+    subjects = [c for c in adjective.head.lefts if c.dep_ == "nsubj"] if adjective.dep_ == "acomp" else []
+    return subjects[0] if len(subjects) == 1 else None
+
+
+def attribute_span(adjective: Any) -> tuple[int, int]:
+    """Return an adjective with the words that say it more exactly: `dark blue`, `black and white`."""
+    inside = {adjective.i}
+    for c in adjective.subtree:
+        if c.dep_ in ("conj", "cc", "advmod", "amod", "npadvmod") or c.text in ("-", ","):
+            inside.add(c.i)
+    shades = set(frames()["shades"])
+    while adjective.i and min(inside) and adjective.doc[min(inside) - 1].lower_ in shades:
+        inside.add(min(inside) - 1)
+    return min(inside), max(inside) + 1
+
+
+# -- counts ----------------------------------------------------------------------------------------------------------
+
+
+def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
+    """Yield edits that swap the numbers of two things: `one bottle and three glasses`."""
+    scene = Scene(doc)
+    counted = [(number, thing) for thing in scene.things if (number := _number(thing)) is not None]
+    if is_divided(doc):
+        return
+    for (one, left), (other, right) in combinations(counted, 2):
+        if one.lower_ == other.lower_ or {one.lower_, other.lower_} <= {"a", "an", "one"}:
+            continue
+        article = not {one.lower_, other.lower_} <= _NUMBERS
+        said = [scene.reading.entities[t.i].attributes for t in (left, right)]
+        if (base_of(left) == base_of(right) and said[0] == said[1]) or (
+            article and sort_here(left) != sort_here(right)
+        ):
+            continue
+        if any(f.name.removeprefix("is ") in ("around", "among", "between") for f, *_ in scene.between(left, right)):
+            continue
+        changes = {one.i: plain(other), other.i: plain(one)}
+        for noun, number in ((left, other), (right, one)):
+            plural = number.lower_ not in ("a", "an", "one")
+            if plural != (noun.tag_ == "NNS"):
+                changes[noun.i] = in_number(plain(noun), plural)
+                changes |= reagreed(noun, plural) if not dependents(noun, "conj") and noun.dep_ != "conj" else {}
+        yield CaptionEdit(reworded(doc, changes), f"{one.text} ↔ {other.text}", one.i, (left, right))
+
+
+def _number(noun: Any) -> Any | None:
+    """Return the word that counts a noun: a number, or `a`; None if it has none or stands after other words."""
+    if noun.tag_ not in ("NN", "NNS") or base_of(noun) in frames()["paired"] or is_mass(base_of(noun)):
+        return None
+    words = [c for c in noun.lefts if c.dep_ in ("det", "nummod", "quantmod", "predet", "poss")]
+    if len(words) != 1 or outer(noun) is not noun or (words[0].i and words[0].nbor(-1).lower_ in ("least", "than")):
+        return None
+    return words[0] if words[0].lower_ in (*_NUMBERS, "a", "an") and not list(words[0].children) else None
+
+
+# -- pairs that the published makers swap ----------------------------------------------------------------------------
 
 
 def noun_pairs(nouns: Iterable[Any]) -> Iterator[Pair]:
@@ -190,14 +375,3 @@ def adjective_pairs(adjectives: Iterable[Any]) -> Iterator[Pair]:
         nouns = left.head.tag_[:2] == right.head.tag_[:2] == "NN"
         if nouns and left.head != right.head and left.lower_ != right.lower_ and not joined(left, right):
             yield left, right
-
-
-def exchange_spans(doc: Any, left: tuple[int, int], right: tuple[int, int], *, repair: bool) -> str:
-    """Return the caption with two spans of words exchanged; blanks stay in place. With `repair`, articles and the first
-    letter are adjusted.
-    """
-    (a, b), (c, d) = left, right
-    order = [*range(a), *range(c, d), *range(b, c), *range(a, b), *range(d, len(doc))]
-    blanks = {d - 1: doc[b - 1].whitespace_, b - 1: doc[d - 1].whitespace_}
-    pieces = [(plain(doc[i]) if repair else doc[i].text, blanks.get(i, doc[i].whitespace_)) for i in order]
-    return written(pieces, like=doc.text if repair else "")

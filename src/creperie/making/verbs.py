@@ -68,21 +68,21 @@ def recipient_preposition(verb: str) -> str | None:
 
 def is_animate(noun: str) -> bool:
     """Return True if the first sense of a noun is a person or an animal."""
-    return noun in _table()["animate"] or _topics(noun)[:1] in ((_ANIMAL,), (_PERSON,))
+    return noun in _table()["animate"] or topics(noun)[:1] in ((_ANIMAL,), (_PERSON,))
 
 
 def is_solid(noun: str) -> bool:
     """Return True for a thing that can be touched and is not animate."""
-    topics = _topics(noun)
-    return not is_animate(noun) and (not _SOLID_TOPICS.isdisjoint(topics[:1]) or _ARTIFACT in topics[:4])
+    senses = topics(noun)
+    return not is_animate(noun) and (not _SOLID_TOPICS.isdisjoint(senses[:1]) or _ARTIFACT in senses[:4])
 
 
 def is_name(words: str) -> bool:
     """Return True if WordNet has two words as the name of one thing: `hot dog`; not `red car` or `young man`."""
-    return not dimension_of(words.lower().split()[0]) and bool(_topics(words.lower()))
+    return not dimension_of(words.lower().split()[0]) and bool(topics(words.lower()))
 
 
 @cache
-def _topics(noun: str) -> tuple[int, ...]:
+def topics(noun: str) -> tuple[int, ...]:
     """Return the number of the WordNet file (5: animals, 6: artefacts …) of each sense, the most frequent first."""
     return tuple(s.topic for s in open_wordnet().senses(noun, "n"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from creperie.lang import be, inflected, kind_of, knows_verb, scoped_tokens
+from creperie.lang import inflected, kind_of, knows_verb, scoped_tokens, verb_group
 from creperie.making.atoms import base_of, dependent, dependents, sort_of
 from creperie.making.phrases import (
     GrammarEvent,
@@ -47,6 +47,8 @@ class ActionClause(GrammarEvent):
     tense: str = "present"  #: or "past"
     adverbs: tuple[str, ...] = ()
     particle: str = ""  #: or a preposition that the passive keeps
+    modal: str = ""  #: `could`, `will`
+    perfect: bool = False
     early: int = 0  #: how many words of the rest the passive has before `by`: `thrown to a cat by a man`
 
     @property
@@ -55,27 +57,31 @@ class ActionClause(GrammarEvent):
         short = all(len(p.words) <= MOST_PLAIN for p in (self.first, self.second))
         return short and not self.rest and not self.adverbs
 
+    def finite(self, passive: bool) -> list[str]:
+        """Return the verb in this voice; adverbs stand before its last word."""
+        if self.aspect in ("reduced", "bare"):
+            being = ["being"] if passive and self.aspect == "reduced" else []
+            group = [*being, inflected(self.verb, "VBN" if passive else "VBG")]
+        else:
+            plural = (self.second if passive else self.first).plural
+            form: dict[str, Any] = {"tense": self.tense, "modal": self.modal, "perfect": self.perfect}
+            group = verb_group(
+                self.verb, plural=plural, progressive=self.aspect == "progressive", passive=passive, **form
+            )
+        return [*group[:-1], *self.adverbs, group[-1]]
+
 
 def said_actively(event: ActionClause, simple: bool) -> str:
-    """Return the sentence in the active voice: agent, verb (`rides`, `is riding`, `riding`), patient."""
-    form = be(event.tense, plural=event.first.plural) if event.aspect == "progressive" else ""
-    finite = "VBD" if event.tense == "past" else "VBP" if event.first.plural else "VBZ"
-    tag = finite if event.aspect == "simple" else "VBG"
-    verb = [form, *event.adverbs, inflected(event.verb, tag)]
-    words = [*event.first.said(simple), *verb, event.particle, *event.second.said(simple)]
+    """Return the sentence in the active voice: agent, verb (`rides`, `has ridden`, `riding`), patient."""
+    words = [*event.first.said(simple, True), *event.finite(False), event.particle, *event.second.said(simple)]
     return sentence([*words, *event.rest], event.end, event.text)
 
 
 def said_passively(event: ActionClause, simple: bool) -> str:
-    """Return the sentence in the passive voice: patient, verb (`is ridden`, `is being ridden`, `being ridden`,
-    `ridden`), `by` agent.
-    """
-    form = be(event.tense, plural=event.second.plural) if event.aspect in ("simple", "progressive") else ""
-    being = "being" if event.aspect in ("progressive", "reduced") else ""
-    verb = [form, being, *event.adverbs, inflected(event.verb, "VBN")]
+    """Return the sentence in the passive voice: patient, verb (`is ridden`, `ridden`), `by` agent."""
     early, late = event.rest[: event.early], event.rest[event.early :]
-    words = [*event.second.said(simple), *verb, event.particle, *early, "by", *event.first.said(simple)]
-    return sentence([*words, *late], event.end, event.text)
+    words = [*event.second.said(simple, True), *event.finite(True), event.particle]
+    return sentence([*words, *early, "by", *event.first.said(simple), *late], event.end, event.text)
 
 
 # -- finding events --------------------------------------------------------------------------------------------------
@@ -147,7 +153,7 @@ def _active_event(verb: Any, body: list[Any]) -> ActionClause | str:
         return "a verb without a passive"
     if has_possessor(thing) or lacks_determiner(subject):
         return "an argument belongs to the other, or lacks its article"
-    if link is not None and (form == ("simple", "past") or sort_of(thing) == "place"):
+    if link is not None and (form[:2] == ("simple", "past") or sort_of(thing) == "place"):
         return "not acted upon"  # a clock mounted to a wall; laugh at a park
     event = _event(verb, subject, thing, form, body, link)
     return event if isinstance(event, str) else replace(event, first=_numbered(event.first, verb))
@@ -174,23 +180,32 @@ def _passive_event(verb: Any, body: list[Any]) -> ActionClause | str:
     return event if isinstance(event, str) else replace(event, voice="passive")
 
 
-Form = tuple[Aspect, str]
+#: Aspect and tense, a modal verb, and whether it is perfect.
+Form = tuple[Aspect, str, str, bool]
 
 
 def _form(verb: Any, *, passive: bool) -> Form | str:
-    """Return aspect and tense of a verb, or why it cannot be written in the other voice."""
+    """Return the form of a verb, or why it cannot be written in the other voice."""
     helpers = dependents(verb, "aux", "auxpass")
     names = [base_of(h) if h.lower_ not in ("being", "been") else h.lower_ for h in helpers]
     if verb.dep_ == "acl" or names == ["being"]:
         shapes: dict[tuple[str, ...], Aspect] = {(): "bare", ("being",): "reduced"} if passive else {(): "reduced"}
         fits = verb.tag_ == ("VBN" if passive else "VBG") and tuple(names) in shapes
-        return (shapes[tuple(names)], "present") if fits else "not a plain participle"
+        return (shapes[tuple(names)], "present", "", False) if fits else "not a plain participle"
     tense = "past" if (helpers or [verb])[0].tag_ == "VBD" else "present"
     if not names and not passive:
         misread = verb.tag_ == "VBD" and verb.lower_ != inflected(base_of(verb), "VBD")
-        return ("simple", "present" if misread else tense) if verb.tag_ in _FINITE else "no finite verb"
-    shapes = {("be", "being"): "progressive", ("be",): "simple"} if passive else {("be",): "progressive"}
-    return (shapes[tuple(names)], tense) if tuple(names) in shapes else NOT_UNDERSTOOD
+        return ("simple", "present" if misread else tense, "", False) if verb.tag_ in _FINITE else "no finite verb"
+    modal = helpers[0].lower_ if helpers and helpers[0].tag_ == "MD" and helpers[0].text.isalpha() else ""
+    names = names[bool(modal) :]
+    perfect = names[:1] == ["have"]
+    names = names[perfect:]
+    if passive:
+        shapes = {("be",): "simple", ("been",): "simple", ("be", "being"): "progressive"}
+    else:
+        shapes = {(): "simple"} if modal or perfect else {("be",): "progressive"}
+    known = tuple(names) in shapes and not (len(names) == 2 and (modal or perfect))
+    return (shapes[tuple(names)], tense, modal, perfect) if known else NOT_UNDERSTOOD
 
 
 def _event(
@@ -223,7 +238,8 @@ def _event(
     manner = tuple(a.text for a in adverbs)
     by = dependent(verb, "agent")
     early = len(glued([t for t in rest if by is not None and t.i < by.i]))
-    how: dict[str, Any] = {"aspect": form[0], "tense": form[1], "adverbs": manner, "particle": tied, "early": early}
+    how: dict[str, Any] = dict(zip(("aspect", "tense", "modal", "perfect"), form))
+    how |= {"adverbs": manner, "particle": tied, "early": early}
     return ActionClause("active", who, whom, base_of(verb), glued(rest), **how)
 
 

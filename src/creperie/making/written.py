@@ -106,7 +106,7 @@ class ItemSpool:
 
 class CandidateFile:
     """The file of all candidates, accepted or not, one row each; a source without candidates has a row with the
-    reason.
+    reason, and every kind that was not made has one, too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -136,17 +136,20 @@ def candidate_rows(source: SourceCaption, outcome: SourceOutcome) -> Iterator[di
         tags = json.dumps(dict(c.tags), ensure_ascii=False) if c.tags else None
         status = "rejected" if v.reason else "made"
         yield own | asdict(c) | {"group": c.subset, "tags": tags, "status": status, "reason": v.reason}
+    for kind, why in outcome.missing.items():
+        yield own | {"kind": kind, "status": "missing", "reason": why}
 
 
 def read_candidates(folder: Path) -> Iterator[SourceOutcome]:
-    """Yield the outcomes of a finished generation job, one per source, without `calls` and `missing`."""
+    """Yield the outcomes of a finished generation job, one per source, without `calls`."""
     path, again = folder / CANDIDATES_FILE, "make it again with `creperie make`"
     check_files(folder, read_checked(folder / REPORT_FILE, again)[1], again)
     rows = (row for batch in open_parquet(path).iter_batches(SPOOLED) for row in batch.to_pylist())
     for source, group in groupby(rows, lambda row: row["source"]):
-        own = list(group)
-        if own[0]["status"] == "skipped":
-            yield SourceOutcome(source, own[0]["reason"])
-            continue
+        every = list(group)
+        missing = {r["kind"]: r["reason"] for r in every if r["status"] == "missing"}
+        skipped = next((r["reason"] for r in every if r["status"] == "skipped"), "")
+        own = [r for r in every if r["status"] in ("made", "rejected")]
         candidates = [Candidate(**{n: r[n] for n in FIELDS}, tags=json.loads(r["tags"] or "{}")) for r in own]
-        yield SourceOutcome(source, "", tuple(CandidateVerdict(c, r["reason"]) for c, r in zip(candidates, own)))
+        verdicts = tuple(CandidateVerdict(c, r["reason"]) for c, r in zip(candidates, own))
+        yield SourceOutcome(source, skipped, verdicts, missing=missing)

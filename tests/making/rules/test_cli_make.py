@@ -82,7 +82,7 @@ def test_where_nothing_comes_out_it_is_told_why_and_what_to_do(captions: str, ma
     assert code == 3
     assert "no two things that could change places" in out
     assert "creperie make all" in out
-    assert "only the shipped word lists are used" in " ".join(out.split())
+    assert "those come first whose words stand together" in " ".join(out.split())
 
 
 def test_all_kinds_are_made_with_reasons_for_those_that_are_not(captions: str, make: Any, tmp_path: Path) -> None:
@@ -165,4 +165,21 @@ def test_a_contact_sheet_shows_what_was_made(tmp_path: Path, parser: str, dictio
     assert "Made(" not in text
     assert "<h1>Foils and positives by rules:swap</h1>" in text
     assert "lm gap" in text
-    assert "A dog sleeps." not in text  # nothing was made of it
+    assert re.search("A dog sleeps.</td><td>swap-object: no two things", text)
+    assert "<mark>A dog sleeps" not in text
+
+
+def test_why_nothing_was_made_is_written_and_names_the_words(tmp_path: Path, parser: str, make: Any) -> None:
+    captions, out = tmp_path / "captions.txt", tmp_path / "out"
+    captions.write_text("A woman hugs a man.\nA cup is on a table.\nA dog chases a cat.\n")
+    _, text, _ = make("rules:swap", "--captions", captions, "--out", out, "--json")
+    nothing = {row["source"]: row["why"] for row in json.loads(text)["nothing"]}
+    assert "*woman* and *man* could change places, but it holds both ways" in nothing["A woman hugs a man."]
+    assert "*cup* and *table* could change places" in nothing["A cup is on a table."]
+    assert len(nothing) == 2
+    rows = pq.read_table(out / "candidates.parquet").to_pylist()
+    why = [r["reason"] for r in rows if r["source_text"] == "A cup is on a table." and r["status"] == "missing"]
+    assert any("*cup* and *table* could change places" in reason for reason in why)
+    _, text, _ = make("rules:swap", "--captions", captions, "--show", "--plausible", "no", "--json")
+    made = [c["text"] for c in json.loads(text)["candidates"] if c["kind"] == "swap-absurd" and "text" in c]
+    assert made == ["A table is on a cup."]

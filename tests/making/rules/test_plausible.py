@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -57,14 +58,15 @@ def test_a_replacement_is_no_synonym_kind_or_part(word: str, other: str, both: b
     assert excludes(word, other) is both
 
 
-def test_a_word_must_fit_the_scene(parser: str, dictionary: None) -> None:
-    """`throwing a surfboard` is never said where `throwing a frisbee` often is; a ball is thrown."""
-    corpus = count_words(SCENES)
-    found = [e.change for e in other_objects(parse_one(SCENES[0], parser), corpus)]
-    assert "frisbee → ball" in found
-    foils = ("A zebra is sleeping in a field.", "A cow is standing in a field.")
-    assert [corpus.attests(foil, SCENES[6], 2) for foil in foils] == [False, True]
-    assert not [change for change in found if "surfboard" in change or "stick" in change]
+@pytest.mark.parametrize("scenes", [SCENES[:8], SCENES])
+def test_what_the_corpus_has_comes_first_and_nothing_is_refused(
+    scenes: list[str], parser: str, dictionary: None
+) -> None:
+    """`throwing a ball` is said, `throwing a surfboard` is not: eight captions tell it as well as 480."""
+    corpus = count_words(scenes)
+    found = {e.change: corpus.support(e.text, SCENES[0]) for e in other_objects(parse_one(SCENES[0], parser), corpus)}
+    assert max(found, key=lambda change: found[change]) == "frisbee → ball"
+    assert len(found) > 3
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_an_attribute_comes_for_one_that_goes(previewed: Preview, parser: str) -
     texts = ["A woman on a wooden bench reads a book.", "A man in a striped shirt waits with a dog."]
     options = MakerOptions(parser=parser, matched=False, band=30)
     for item in previewed("rules:add", texts, options).items:
-        assert len(item.captions[0].split()) == len(item.captions[-1].split())
+        assert abs(len(item.captions[0].split()) - len(item.captions[-1].split())) <= 1
         assert item.subset in ("add-attribute", "add-object")
 
 
@@ -234,7 +236,7 @@ def test_relations_that_readers_refused(caption: str, never: set[str], parser: s
         ("A black dog chases a brown cat.", {"black ↔ brown", "dog ↔ cat"}),
         ("A red vase stands near a blue cup.", {"red ↔ blue"}),
         ("A tall vase stands near a blue cup.", set()),
-        ("A dark red vase stands near a blue cup.", set()),
+        ("A dark red vase stands near a blue cup.", {"dark red ↔ blue"}),
         ("A goat chases a girl.", {"goat ↔ girl"}),
         ("A man feeds a dog.", set()),
         ("A woman wearing a white shirt and a black skirt waits.", {"white ↔ black"}),
@@ -246,12 +248,12 @@ def test_relations_that_readers_refused(caption: str, never: set[str], parser: s
         ("A white dog carries a bird.", set()),
         ("A man holds a child while the child pets a horse.", set()),
         ("A German shepherd chases a man.", {"shepherd ↔ man"}),  # an animal, by its whole name
-        ("A man chases a drummer.", set()),  # the drummer may be a man
+        ("A man chases a drummer.", {"man ↔ drummer"}),
         ("A man chases a woman.", {"man ↔ woman"}),
         ("A brown dog, a black and white dog, and a black dog are standing.", set()),
-        ("A snarling dog approaches a hissing cat.", set()),
+        ("A snarling dog approaches a hissing cat.", {"dog ↔ cat"}),
         ("A young man stares into the distance while an older lady looks the other way.", set()),
-        ("A woman in a coat is seated next to a standing man.", set()),
+        ("A woman in a coat is seated next to a standing man.", {"woman ↔ man"}),
     ],
 )
 def test_what_could_change_places(caption: str, swaps: set[str], previewed: Preview, parser: str) -> None:
@@ -270,7 +272,13 @@ def test_a_verb_that_was_taken_for_a_noun_is_read_again(parser: str) -> None:
 # -- the gold list, and the choice over all captions -----------------------------------------------------------------
 
 GOLD: dict[str, list[str]] = json.loads((Path(__file__).parents[1] / "data" / "gold.json").read_text())["captions"]
-LEAST = {"swap": 0.8, "object": 0.85, "attribute": 0.85, "relation": 0.7, "addition": 0.6}
+LEAST = {
+    "swap": 0.8,
+    "object": 0.85,
+    "attribute": 0.85,
+    "relation": 0.7,
+    "addition": 0.25,
+}  # never in exchange for the only place
 
 
 def test_captions_with_the_material_get_their_foils(previewed: Preview, parser: str) -> None:
@@ -309,21 +317,21 @@ def test_no_edit_is_made_too_often() -> None:
     assert (small.total(), max(small.values())) == (60, 2)
 
 
-def test_twenty_relations_are_two_fifths_at_most_from_a_hundred_on() -> None:
+def test_twenty_relations_are_35_percent_at_most_from_a_hundred_on() -> None:
     rng = Random(1)
     tags = {"edit_kind": "replace-relation", "lm_gap": 0.0, "frequency_gap": 0.0}
 
     def outcome(k: int) -> SourceOutcome:
-        edit = f"on → under{int(rng.paretovariate(0.7))}"
+        edit = f"on → under{int(rng.paretovariate(0.5))}"
         foil = Candidate(str(k), f"{k} {edit}", "negative", "replace-relation", "m", edit, tags=tags)
         return SourceOutcome(str(k), verdicts=(CandidateVerdict(foil),))
 
     outcomes = [outcome(k) for k in range(600)]
-    assert sum(n for _, n in Counter(o.accepted[0].edit for o in outcomes).most_common(20)) > 0.6 * 600
+    assert sum(n for _, n in Counter(o.accepted[0].edit for o in outcomes).most_common(20)) > 0.5 * 600
     maker = ParsedMaker("rules:replace", MakerOptions(), lambda *_: Proposal(), chooses=True)
     made = Counter(c.edit for o in choose(maker, lambda: outcomes) for c in o.accepted)
     assert made.total() >= 100
-    assert sum(n for _, n in made.most_common(20)) <= 0.4 * made.total()
+    assert sum(n for _, n in made.most_common(20)) <= 0.35 * made.total()
 
 
 @pytest.mark.parametrize("text", ["A roof top near a street.", "A close up in a kitchen."])
@@ -361,10 +369,36 @@ def test_what_a_reading_found_is_not_made_again(
     assert not [c.text for o in made.outcomes for c in o.accepted if never in c.text]
 
 
-def test_what_is_added_is_seen_in_the_place_that_goes(parser: str, dictionary: None) -> None:
-    """Nobody saw a horse in the kitchen: it is not added where the kitchen goes, but it is where a field goes."""
-    seen = ["Some people stand near a horse in a field.", "Two people stand near a horse.", "A boat sails."]
-    corpus = count_words([*seen, "Two people stand in a kitchen.", "Some people stand in a large kitchen."] * 100)
-    assert not list(added_objects(parse_one("Two people stand in a kitchen.", parser), corpus))
-    fields = added_objects(parse_one("Two people stand in a field.", parser), corpus)
-    assert "− in a field, + near a horse" in {edit.change for edit in fields}
+def test_an_addition_never_removes_the_only_place(parser: str, dictionary: None) -> None:
+    texts = [
+        "Two people stand in a kitchen.",
+        "A woman in a red coat stands in a field.",
+        "A cat sleeps on a bed near a door.",
+    ]
+    found = [[e.text for e in added_objects(parse_one(t, parser), WordCounts())] for t in texts]
+    assert not found[0]
+    assert found[1]
+    assert all(text.endswith(" stands in a field.") for text in found[1])
+    assert found[2]
+    assert all(text.startswith("A cat sleeps on a bed ") for text in found[2])
+
+
+@pytest.mark.parametrize(
+    ("maker", "text", "never"),
+    [
+        ("rules:replace", "A woman in a swimsuit sits on a beach.", "(girl|boy|man|lady) in a swimsuit"),
+        ("rules:replace", "A man in a black jacket waits.", "dress|skirt"),
+        ("rules:swap", "A man in a suit sings to a woman in a white dress.", "man in a white dress|woman in a suit"),
+        ("rules:replace", "Six dogs are running, one brown and one grey.", "(Two|Three|Four|Five) dogs"),
+        ("rules:replace", "A small child waits.", "large child"),
+    ],
+)
+def test_nothing_degrading_and_no_count_that_does_not_add_up(
+    maker: str, text: str, never: str, previewed: Preview, parser: str
+) -> None:
+    def found(taste: bool) -> list[str]:
+        made = previewed(maker, [text], MakerOptions(parser=parser, matched=False, band=30, foils=20, taste=taste))
+        return [c.text for o in made.outcomes for c in o.accepted if re.search(rf"\b({never})\b", c.text)]
+
+    assert not found(True)
+    assert found(False) or "dogs" in text or "child" in text

@@ -1,0 +1,175 @@
+"""Two things of a caption in each other's places, written out: number, agreement, articles, pronouns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from creperie.lang import (
+    dimension_of,
+    gender_of,
+    in_case,
+    in_number,
+    in_other_gender,
+    is_mass,
+    is_subject,
+    may_be_called,
+    of_group,
+    reagreed,
+)
+from creperie.making.atoms import base_of, dependents, name_words, named, phrase, sort_of
+from creperie.making.edits import MADE, frames
+from creperie.making.phrases import is_plural
+from creperie.making.verbs import topics
+from creperie.making.wording import plain, reworded, written
+
+#: Sorts of nouns whose kind is not listed, by the file of WordNet that one of their first senses is in.
+SORTS = {18: "person", 5: "animal", 6: "artefact", 13: "food", 15: "place", 17: "place", 20: "plant"}
+PRONOUNS = frozenset(("he", "she", "they", "him", "her", "them", "we", "us", "i", "me"))
+_DOERS = ("er", "or", "ist", "man", "woman", "ian")
+Pair = tuple[Any, Any]
+
+
+def sort_here(noun: Any) -> str:
+    """Return the sort of thing that a noun names: its kind, or else the sort of its first senses."""
+    if noun.lower_ in PRONOUNS:
+        return "person"
+    sort = sort_of(noun)
+    senses = topics(named(noun)) or topics(base_of(noun))
+    if not sort and (noun.tag_ == "NNP" or (noun.text[:1].isupper() and not senses)):
+        return "" if dependents(noun, "det") else "name"
+    if sort:
+        return sort
+    acts = is_subject(noun) or noun.dep_ == "dative" or noun.head.dep_ in ("agent", "dative")
+    if 18 in senses[:3] and (senses[0] in (5, 18) or (acts and senses[0] != 6)):
+        return "person"  # a queen is an insect, too
+    if (senses[:1] == (14,) and (acts or noun.dep_ == "dobj")) or (not senses and base_of(noun).endswith(_DOERS)):
+        return "person"  # the police, a midfielder
+    return SORTS.get(senses[0], "") if senses else ""
+
+
+def exchanged_names(left: Any, right: Any) -> str:
+    """Return the caption with two names exchanged, each in the number of its new place; empty if they do not fit."""
+    spans = [_name_span(t) for t in (left, right)]
+    if any(t.tag_ not in ("NN", "NNS") for t in (left, right)) or not all(
+        _fits_modifiers(*p) for p in _both(left, right)
+    ):
+        return ""
+    if any(t.tag_ == "JJ" and not topics(named(n)) for n, s in zip((left, right), spans) for t in n.doc[slice(*s)]):
+        return ""  # `a strapless dress`
+    if len({is_mass(base_of(t)) and sort_of(t) != "animal" for t in (left, right)}) > 1 or any(
+        base_of(t) in frames()["paired"] for t in (left, right)
+    ):
+        return ""
+    if left.tag_ == right.tag_ and _is_definite(left) != _is_definite(right) and not _is_introduced(left):
+        return ""  # `the mayor` stays the one that is known
+    if sort_of(left) == "clothing" and may_be_called(base_of(left), base_of(right)):
+        return ""  # some people call a sweater a shirt
+    changes: dict[int, str] = {}
+    for (here, span), (there, _) in zip(zip((left, right), spans), zip((right, left), spans)):
+        words = " ".join(plain(t) for t in left.doc[slice(*_name_span(there))])
+        plural = here.tag_ == "NNS"
+        changes |= dict.fromkeys(range(*span), "")
+        changes[span[0]] = in_number(words, plural) if plural != (there.tag_ == "NNS") else words
+    return reworded(left.doc, changes | _other_pronouns(left, right))
+
+
+def _is_definite(noun: Any) -> bool:
+    return any(c.lower_ in ("the", "this", "that", "these", "those") for c in outer(noun).lefts)
+
+
+def _is_introduced(noun: Any) -> bool:
+    """Return True after `there is`, where `the` is not said."""
+    return any(c.dep_ == "expl" for c in outer(noun).head.children)
+
+
+def _both(left: Any, right: Any) -> tuple[Pair, Pair]:
+    return (left, right), (right, left)
+
+
+def _fits_modifiers(here: Any, there: Any) -> bool:
+    """Return True if what is said before a name could also be said of the other one."""
+    alike = sort_here(here) == sort_here(there)
+    for word in (c for c in here.lefts if c.dep_ in ("amod", "nmod") and c not in name_words(here)):
+        known = dimension_of(word.lower_)
+        general = known in ("age", "size") or (known == "colour" and sort_here(there) in (*MADE, "animal", "artefact"))
+        doing = word.tag_ in ("VBG", "VBN") and sort_here(there) == "person"
+        if not alike or word.lower_ in frames()["gendered"] or not (general or known or doing):
+            return False
+    return not any(c.dep_ == "poss" for c in here.lefts)
+
+
+def _other_pronouns(left: Any, right: Any) -> dict[int, str]:
+    """Return the changes of pronouns: if a man and a woman change places, so do `he` and `she`."""
+    genders = {gender_of(base_of(t)) for t in (left, right)}
+    if genders != {"m", "f"}:
+        return {}
+    return {t.i: new for t in left.doc if (new := in_other_gender(t)) and t not in (left, right)}
+
+
+def exchanged_phrases(left: Any, right: Any, *, always: bool = False) -> str:
+    """Return the caption with two noun phrases exchanged; verbs agree, and pronouns have their case. Empty if nothing
+    but the names would differ, or if the phrases do not fit (`always` writes them all the same).
+    """
+    doc, spans = left.doc, (span_of(left), span_of(right))
+    if spans[0][1] > spans[1][0] or (_is_introduced(left) and _is_definite(right)):
+        return ""
+    if any(base_of(c) in frames()["static"] for t in (left, right) for c in t.lefts):
+        return ""  # `a standing man`, who may be sitting in the other place
+    words = [
+        [t.lower_ for t in doc[a:b] if t.i not in range(*_name_span(t0))] for (a, b), t0 in zip(spans, (left, right))
+    ]
+    same = [["a" if w == "an" else w for w in some] for some in words]
+    whole = outer(left), outer(right)
+    plural = [is_plural(t) or t.lower_ in ("they", "them", "we", "us") for t in whole]
+    names = all(t.tag_ in ("NN", "NNS") for t in (left, right)) and plural[0] == plural[1]
+    if same[0] == same[1] and names and not always:
+        return ""
+    changes: dict[int, str] = {}
+    for here, number in zip(whole, reversed(plural)):
+        alone = here.dep_ != "conj" and not dependents(here, "conj")
+        if alone and number != plural[whole.index(here)]:
+            changes |= reagreed(here, number)
+    for here, there in _both(left, right):
+        if here.lower_ in PRONOUNS:
+            changes[here.i] = in_case(plain(here) if here.lower_ != "i" else "I", is_subject(outer(there)))
+        elif sort_here(here) == "name":
+            changes[here.i] = here.text
+    return exchange_spans(doc, *spans, repair=True, changes=changes | _other_pronouns(left, right))
+
+
+def outer(noun: Any) -> Any:
+    """Return the noun, or the group of it that the sentence has in its place: `a *group* of men`."""
+    above = noun.head.head if noun.head.lower_ == "of" else noun
+    return above if above is not noun and of_group(above) == noun else noun
+
+
+def span_of(noun: Any) -> tuple[int, int]:
+    """Return the words of a noun phrase without what follows it, except `of …`, as [start, end)."""
+    start, end = phrase(outer(noun))[0], noun.i + 1
+    ofs = [c for c in noun.rights if c.lower_ == "of" and c.i == end]
+    return start, ofs[0].right_edge.i + 1 if ofs else end
+
+
+def _name_span(noun: Any) -> tuple[int, int]:
+    """Return the words that form one name, as [start, end)."""
+    start = noun.i
+    own = {t.i for c in name_words(noun) for t in c.subtree}
+    while start - 1 in own:
+        start -= 1
+    return start, noun.i + 1
+
+
+def exchange_spans(
+    doc: Any, left: tuple[int, int], right: tuple[int, int], *, repair: bool, changes: dict[int, str] | None = None
+) -> str:
+    """Return the caption with two spans of words exchanged; blanks stay in place. With `repair`, articles and the first
+    letter are adjusted. `changes` are other tokens that change.
+    """
+    (a, b), (c, d) = left, right
+    order = [*range(a), *range(c, d), *range(b, c), *range(a, b), *range(d, len(doc))]
+    blanks = {d - 1: doc[b - 1].whitespace_, b - 1: doc[d - 1].whitespace_}
+    new = changes or {}
+    pieces = [
+        (new.get(i) or (plain(doc[i]) if repair else doc[i].text), blanks.get(i, doc[i].whitespace_)) for i in order
+    ]
+    return written(pieces, like=doc.text if repair else "")
