@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from creperie.core import fragment, points
 from creperie.core import percent as as_percent
 from creperie.metrics import task
-from creperie.reporting.gather import RunGroup, value_and_interval
+from creperie.reporting.gather import RunGroup, covered, value_and_interval
 from creperie.scoring import ComparisonRow, Standing, Standings, StandingsColumn, human_level, human_source
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def part(macro: str, *values: Any) -> Markup:
 
 def table(
     columns: Sequence[str],
-    rows: Iterable[Sequence[HtmlCell]],
+    rows: Iterable[Sequence[Any]],
     *,
     label: str,
     text: Sequence[str] = (),
@@ -71,7 +71,13 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan) -> Ht
         return HtmlCell(part("bold", shown(value), f"{shown(low)} to {shown(high)}"), value)
     ties = f", {result['ties']:,} ties" if result["ties"] else ""
     about = f"{result['hits']:,} of {result['n']:,} {result['unit']}{ties}"
-    return HtmlCell(part("accuracy", about, value, low, high, result["chance"], human), value, "result")
+    partly = covered(result["n"], result["void"]) if result["void"] else ""
+    return HtmlCell(part("accuracy", about, value, low, high, result["chance"], human, partly), value, "result")
+
+
+def count_cell(n: int, void: int = 0) -> HtmlCell:
+    """Return a cell with the number of items of a result, and of how many if some are not covered."""
+    return HtmlCell(covered(n, void), n)
 
 
 def summary_table(groups: Sequence[RunGroup]) -> Markup:
@@ -93,7 +99,7 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
                         *first,
                         named,
                         text(result["task"]),
-                        number(result["n"]),
+                        count_cell(result["n"], result["void"]),
                         result_cell(result, human),
                         HtmlCell(task(result["task"]).text(result["chance"]), result["chance"]),
                         percent(human),
@@ -118,7 +124,7 @@ def task_table(group: RunGroup, name: str) -> Markup:
     with_human = not all(map(math.isnan, humans))
     rows = []
     for subset, human in zip(subsets, humans, strict=True):
-        one = next(by[subset] for by in by_model if subset in by)
+        one = max((by[subset] for by in by_model if subset in by), key=lambda result: result["n"])
         cells = [result_cell(by.get(subset), human) for by in by_model]
         rows.append(
             [
@@ -189,12 +195,21 @@ def standings_table(ranked: Standings, links: Mapping[str, str] | None = None) -
     rows = []
     for model in ranked.models:
         cells = [_standing(column, column.models.get(model)) for column in ranked.columns]
-        ends = [number(100 * ranked.mean[model], ".1f"), number(ranked.mean_rank[model], ".1f")] if several else []
+        ends = [_mean_cell(ranked, model), number(ranked.mean_rank[model], ".1f")] if several else []
         rows.append([text(model, "name"), *cells, *ends])
     columns += ["mean", "mean rank"] if several else []
     reports = {column.name: links[column.hash] for column in ranked.columns if links and column.hash in links}
     shown = table(columns, rows, label="Models and benchmarks", text=("model",), links=reports)
     return part("matrix", shown, ranked.notes)
+
+
+def _mean_cell(ranked: Standings, model: str) -> HtmlCell:
+    """Return a cell with a model's mean, and the items that it rests on."""
+    if math.isnan(mean := ranked.mean[model]):
+        return number(None)
+    own = [column.models[model] for column in ranked.columns]
+    items = covered(sum(s.n for s in own), sum(s.void for s in own))
+    return HtmlCell(part("bold", f"{100 * mean:.1f}", f"n {items}"), mean)
 
 
 def _standing(column: StandingsColumn, standing: Standing | None) -> HtmlCell:
