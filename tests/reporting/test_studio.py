@@ -385,11 +385,11 @@ def test_the_studies_are_those_of_the_usual_database(
     client: TestClient, folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.post("/studies", data={"name": "mine"})
-    assert "<h3>mine</h3>" in client.get("/studies").text
+    assert "<h2>mine</h2>" in client.get("/studies").text
     monkeypatch.setenv("CREPERIE_PEOPLE_DB", str(tmp_path_factory.mktemp("people") / "all.db"))
-    assert "<h3>mine</h3>" not in client.get("/studies").text
+    assert "<h2>mine</h2>" not in client.get("/studies").text
     client.post("/studies", data={"name": "mine"})
-    assert "<h3>mine</h3>" in client.get("/studies").text
+    assert "<h2>mine</h2>" in client.get("/studies").text
     assert "all.db" in client.get("/studies").text
 
 
@@ -438,7 +438,7 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     pytest.importorskip("spacy", reason="the makers need a parser")
     context = chromium.new_context(viewport={"width": 390, "height": 844})
     page = context.new_page()
-    page.set_default_timeout(240_000)
+    page.set_default_timeout(90_000)
     trouble: list[str] = []
     asked: list[str] = []
     page.on("console", lambda m: trouble.append(m.text) if m.type in ("error", "warning") else None)
@@ -446,7 +446,7 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     page.on("request", lambda r: asked.append(r.url))
     page.goto(served)
     # an item by its address; markup in captions is text
-    page.click("h3 a:has-text('mine')")
+    page.click("h2 a:has-text('mine')")
     page.click(".chip:has-text('pairs')")
     page.wait_for_selector("text=10 of 38 items")
     page.fill("[data-search]", "caption plain -7")  # results while typing
@@ -465,6 +465,7 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     page.goto(page.url)  # every state has an address
     page.wait_for_selector("#panel:has-text('2 of 9')")
     assert page.evaluate("document.title") != "1"
+    page.keyboard.press("Escape")  # on a phone the item covers the page
     # a table: imported, audited, its leaking items, refined, both verdicts
     (folder / "table.csv").write_text(NEGATED, "utf-8")
     page.click("nav a:has-text('Benchmarks')")
@@ -501,7 +502,7 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     page.click("button:has-text('start a study')")
     page.wait_for_selector("text=The study is ready")
     assert page.locator("a[href*='/join/']").count() == 2
-    assert len(load(folder / "pasted")) > 20
+    assert 0 < len(load(folder / "pasted")) < 80  # forty captions alike: most kinds give themselves away
     assert trouble == []
     assert all(a.startswith((served.split("?")[0], "data:")) for a in asked), asked
     context.close()

@@ -11,6 +11,7 @@ from creperie.core import fragment, points
 from creperie.core import percent as as_percent
 from creperie.metrics import task
 from creperie.reporting.gather import RunGroup, covered, value_and_interval
+from creperie.reporting.run_tables import RunTable, TableValue
 from creperie.scoring import ComparisonRow, Standing, Standings, StandingsColumn, human_level, human_source
 
 if TYPE_CHECKING:
@@ -141,6 +142,31 @@ def task_table(group: RunGroup, name: str) -> Markup:
     source = human_source(group.name, name) if with_human else ""
     shown = table(columns, rows, label=f"{name} by subset", text=("subset",))
     return shown + part("soft", f"human: {source}") if source else shown
+
+
+def run_table_html(made: RunTable) -> Markup:
+    """Return a table of runs as reports draw it, with its style, for a notebook."""
+    best = made.best()
+    rows: list[list[HtmlCell]] = []
+    for row in made.rows:
+        cells = (
+            (made.cells.get((row, column)), "result best" if (row, column) in best else "result")
+            for column in made.columns
+        )
+        rows.append([*(text(name) for name in row), *(_figure(made, value, kind) for value, kind in cells)])
+    heads = [*made.choice.rows, *(" ".join(column) for column in made.columns)]
+    return part("notebook", table(heads, rows, label="Results", text=made.choice.rows), made.caption)
+
+
+def _figure(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell:
+    """Return a cell of a table of runs: the figure, its interval as a line, and what it rests on."""
+    if value is None or math.isnan(value.value):
+        return HtmlCell("–")
+    if value.task.is_rank or not made.choice.intervals:
+        return HtmlCell(part("bold", value.text(made.choice.digits), value.partly), value.value, kind)
+    about = f"{covered(value.n, value.void)} items, {value.ties:,} ties"
+    shown = part("accuracy", about, value.value, value.low, value.high, None, math.nan, value.partly)
+    return HtmlCell(shown, value.value, kind)
 
 
 # -- comparisons -----------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from creperie.reporting.studio.search import SearchTerm, search_terms
 from creperie.reporting.studio.shelf import Shelf
 from creperie.scoring import Run, RunHeader, unblinded
 
-PAGE = 60  #: items per response
+PAGE = 36  #: items per response
 #: attackers that answer for 100,000 items in about a second; the answer is kept
 QUICK = ("length-words", "length-chars", "surface", "negation")
 
@@ -66,6 +66,7 @@ class ItemIndex:
 
     def __init__(self, bench: Benchmark) -> None:
         self.bench = bench
+        self._found: dict[tuple[str, bool], np.ndarray] = {}
         self._outcomes: dict[tuple[str, str, str], np.ndarray] = {}
         self._wins: dict[str, np.ndarray] = {}
         self._lock = threading.Lock()
@@ -156,9 +157,12 @@ class ItemIndex:
             named = [run for run, label in self.labelled(shelf) if term.text in f"{label} {run.model}".lower()]
             right = [self.outcomes(run, wanted.task) == HIT for run in named]
             return np.all(right, axis=0) if right else np.zeros(len(self.bench), dtype=bool)
-        total = np.concatenate([[0], np.cumsum(term.found(self.texts))])
-        own = np.asarray(pc.equal(self.ids, term.text), dtype=bool)
-        return own | (total[self.offsets[1:]] > total[self.offsets[:-1]])
+        key = (term.text, term.whole)
+        if key not in self._found:  # while somebody types, only the last word changes
+            total = np.concatenate([[0], np.cumsum(term.found(self.texts))])
+            own = np.asarray(pc.equal(self.ids, term.text), dtype=bool)
+            self._found = {**dict(list(self._found.items())[-20:]), key: own | (np.diff(total[self.offsets]) > 0)}
+        return self._found[key]
 
     def labelled(self, shelf: Shelf) -> list[tuple[Run, str]]:
         """Return the runs on these items that saw the images or read the captions, with their labels."""
