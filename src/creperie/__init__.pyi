@@ -203,6 +203,8 @@ def make(
     lm: str | Path = "lm:pkg:pocketsphinx?reduce=sum",
     band: float = 6.0,
     corpus: str | Path = "",
+    plausible: Literal["yes", "no"] = "yes",
+    taste: bool = True,
     nli: str | Path = "",
     images: str | Path | None = None,
     limit: int | None = None,

@@ -21,7 +21,7 @@ from creperie.annotation.links import invite
 from creperie.annotation.outcome import judged
 from creperie.annotation.plans import StudyPlan
 from creperie.annotation.schema import ANSWER, SKIP, UNDO, Answer, Question
-from creperie.annotation.state import study_named
+from creperie.annotation.state import change_settings, study_named
 from creperie.annotation.study import store_study
 from creperie.bench import Benchmark
 
@@ -191,6 +191,37 @@ def test_practice_undo_skip_comment_zoom_and_help(
     assert kinds == [ANSWER, ANSWER, ANSWER, UNDO, ANSWER, SKIP]
     assert last is not None
     assert (last.value, last.comment) == ({"verdict": "unsure"}, "look <b>closer</b>")
+
+
+def test_a_phone_shows_question_and_answers_without_scrolling(
+    address: str, chromium: Any, db: Database, bench: Benchmark
+) -> None:
+    plan = StudyPlan("foil-check", subsets=("pair",), practice=1, per_annotator=9)
+    store_study(db, "s", bench, plan)
+    with db.write() as session:
+        change_settings(session, study_named(session, "s"), "test", {"pay": 2.5, "currency": "EUR"})
+    context = chromium.new_context(viewport={"width": 375, "height": 667}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(invite(db, "s", 1)[0].link(address))
+    assert page.locator(".terms dd").all_inner_texts() == ["10", "about 3 min", "2.50 EUR"]
+    assert page.evaluate("() => scrollY") == 0
+    page.get_by_role("button", name="Start").click()
+    page.locator("#stage").wait_for()
+    for button in ("#send", "#go-on"):
+        page.locator("#pictures img").evaluate("(image) => image.decode()")
+        assert page.evaluate("() => document.documentElement.scrollHeight <= innerHeight"), button
+        ends = page.locator(f"#pictures img, .caption, .option, {button}").evaluate_all(
+            "(all) => all.map((one) => [one.getBoundingClientRect().height, one.getBoundingClientRect().bottom])"
+        )
+        assert all(height > 30 and bottom <= 667 for height, bottom in ends), ends
+        assert page.locator("kbd:visible").count() == 0
+        if button == "#send":
+            page.locator(".option").first.click()
+            page.locator("#send").click()
+            page.locator("#feedback").wait_for()
+    assert page.locator(".option:has(:checked)").is_visible()  # beside the right answer
+    check_accessible(page)
+    context.close()
 
 
 LOSE_TWO = """() => {

@@ -377,14 +377,21 @@ def test_a_class_of_sixty_behind_one_address_works(site: Site, study: Any) -> No
     connections: everybody gets the page of their link and its static files.
     """
     tokens, replies = study(people=60, overlap=1), []
-    parts = ("/static/people.css", "/static/theme.js", "/static/icon.svg", "/static/work.js", "/static/owner.js")
+    parts = (
+        "/static/people.css",
+        "/static/face.css",
+        "/static/theme.js",
+        "/static/mark.svg",
+        "/static/work.js",
+        "/static/owner.js",
+    )
 
     def browse(address: tuple[str, int], token: str) -> None:
         opened = [ask(address, f"/join/{token}", "127.0.5.1", keep=True)]
         opened += [ask(address, part, "127.0.5.1", keep=True) for part in parts]
         for one in opened:  # all six are open now, and each is used again
             _drain(one, 0.1)
-            one.sendall(b"GET /static/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            one.sendall(b"GET /static/mark.svg HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
             replies.append(b"200 OK" in _drain(one))
             one.close()
 

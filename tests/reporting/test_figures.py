@@ -166,7 +166,7 @@ def test_figures_of_runs(room: Path, tmp_path: Path) -> None:
     alpha, beta = (str(p) for p in sorted((room / "runs").iterdir()) if "fake" in p.name)
     run = load_run(alpha)
     made = drawn("accuracy", alpha, beta, "--out", str(tmp_path / "accuracy.svg"))
-    assert Path(made["file"]).read_text(encoding="utf-8").count(">swap<") == 1
+    assert Path(made["file"]).read_text(encoding="utf-8").count(">swap  (n = 24)<") == 1
     axes = draw_figure("accuracy", [alpha, beta], FigureOptions(tasks=("itt",))).axes[0]
     wanted = [r["accuracy"] for r in run.results if r["task"] == "itt" and r["subset"] != "macro"]
     assert np.allclose(axes.containers[0][0].get_xdata(), wanted)

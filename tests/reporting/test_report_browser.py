@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.reporting.test_search import ITEMS, SEARCHES
 
 from creperie.auditing import atlas_page, audit, audit_document, write_audit_page
-from creperie.bench import Benchmark
+from creperie.bench import Benchmark, from_items
 from creperie.cli.make import make
 from creperie.metrics.rules import HIT, MISS
 from creperie.reporting.gather import gather_runs, runs_in
@@ -19,6 +20,7 @@ from creperie.reporting.leaderboard import export_site
 from creperie.reporting.page import Contents, report_page
 from creperie.reporting.study import study_page
 from creperie.scoring.run import load_run
+from creperie.scoring.score_runs import score
 from creperie.training.findings import TrainingStudy
 
 pytestmark = pytest.mark.slow
@@ -160,6 +162,24 @@ def test_filters_count_what_the_runs_say(opened: Watched, room: Path) -> None:
     assert count(page) == 8
 
 
+def test_words_find_in_a_report_what_they_find_in_the_studio(chromium: Any, tmp_path: Path) -> None:
+    bench = from_items("some", ITEMS)
+    out = tmp_path / "some.html"
+    groups = gather_runs([score(bench, "blind:length")], benches=[bench])
+    out.write_text(report_page(groups, Contents(figures=False)).html, "utf-8")
+    watched = Watched(chromium, out.as_uri(), viewport={"width": 1280, "height": 900})
+    for typed, ids in SEARCHES.items():
+        if "model" not in typed:
+            watched.page.fill("#q", "nothing like it")
+            until(watched.page, "document.getElementById('count').textContent.startsWith('0 ')")
+            watched.page.fill("#q", typed)
+            until(watched.page, f"document.getElementById('count').textContent.startsWith('{len(ids)} ')")
+            shown = watched.page.locator("#list .row small").all_inner_texts()
+            assert "".join(text.rpartition(" · ")[2] for text in shown) == ids, typed
+    watched.context.close()
+    assert watched.trouble == []
+
+
 def test_margins_bound_and_sort(opened: Watched, room: Path) -> None:
     page = opened.page
     page.click("#add")
@@ -229,7 +249,6 @@ def test_a_phone_needs_no_sideways_scrolling(chromium: Any, address: str, scheme
 
 def test_several_benchmarks_share_a_page(chromium: Any, room: Path, tmp_path: Path) -> None:
     from creperie.bench import load
-    from creperie.scoring.score_runs import score
 
     part = load(room / "bench").only(["two", "pairs"])
     groups = gather_runs([*runs_in([room / "runs"]), score(part, "blind:length")], benches=[room / "bench"])
@@ -249,8 +268,7 @@ def test_several_benchmarks_share_a_page(chromium: Any, room: Path, tmp_path: Pa
 
 
 def test_the_list_draws_only_what_is_seen(chromium: Any, tmp_path: Path, room: Path) -> None:
-    from creperie.bench import Item, choice, from_items
-    from creperie.scoring.score_runs import score
+    from creperie.bench import Item, choice
 
     items = [Item(str(i), f"s{i % 5}", (), (f"true {i}", f"false caption {i}"), choice(1, 1)) for i in range(10_000)]
     bench = from_items("big", items)

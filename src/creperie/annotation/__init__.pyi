@@ -11,6 +11,7 @@ from creperie.annotation.crowd import payments as payments
 from creperie.annotation.crowd import signature as signature
 from creperie.annotation.database import DEFAULT_DATABASE as DEFAULT_DATABASE
 from creperie.annotation.database import Database as Database
+from creperie.annotation.database import database_place as database_place
 from creperie.annotation.database import open_database as open_database
 from creperie.annotation.export import export_study as export_study
 from creperie.annotation.export import exported as exported

@@ -20,6 +20,7 @@ from creperie.annotation.tasks.form import Json
 from creperie.core import CreperieError, DataError, UsageError
 
 DEFAULT_DATABASE = "creperie-people.db"
+PLACE = "CREPERIE_PEOPLE_DB"  #: the environment variable that names the database
 #: Accepted URL schemes, and the driver of each.
 DRIVERS = {"sqlite": "sqlite", "postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 #: How long a writer waits for another process that writes into the same SQLite file.
@@ -59,6 +60,11 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def database_place(folder: str | Path = "", place: str | None = None) -> str:
+    """Return the database that is meant: the given one, or that of $CREPERIE_PEOPLE_DB, or that of the folder."""
+    return place or os.environ.get(PLACE) or str(Path(folder) / DEFAULT_DATABASE)
 
 
 def open_database(place: str | Path = DEFAULT_DATABASE) -> Database:

@@ -6,13 +6,16 @@ from the shuffled form alone, and pages, API, pictures and people's own data are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from creperie.annotation.schema import PRACTICE, Annotator, Answer, Question, Slot, StudyRow
+from creperie.annotation.settings import settings_of
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import Json, PageForm
 from creperie.annotation.tasks.performance import picture_order
@@ -41,6 +44,25 @@ def picture_at(slot: Slot, place: int) -> str | None:
     payload = slot.question.payload
     places = picture_order(payload, slot.order or [])
     return str(payload["images"][places[place]]) if place < len(places) else None
+
+
+SECONDS = 15.0  #: expected per question, until five answers tell better
+
+
+def terms_of(session: Session, study: StudyRow, quota: int | None) -> list[tuple[str, str]]:
+    """Return what taking part means, before it begins: the number of questions, about how long they take, the pay.
+
+    The time is the median of the study's answers. Without a quota, the number is that of all questions.
+    """
+    questions = select(func.count()).select_from(Question).where(Question.study_id == study.id)
+    number = quota or study.plan.get("per_annotator") or session.scalar(questions) or 0
+    number += int(study.plan.get("attention") or 0) + int(study.plan.get("practice") or 0)
+    taken = select(Answer.seconds).where(Answer.study_id == study.id, Answer.seconds.is_not(None)).limit(1000)
+    seconds = [one for one in session.scalars(taken) if one is not None]
+    minutes = max(1, math.ceil(number * (median(seconds) if len(seconds) >= 5 else SECONDS) / 60))
+    terms = [("Questions", f"{number:,}"), ("Time", f"about {minutes} min")]
+    settings = settings_of(study.settings)
+    return [*terms, ("Pay", f"{settings.pay:.2f} {settings.currency}".rstrip())] if settings.pay else terms
 
 
 #: The columns of an answer, and of their own row, that an annotator may see.

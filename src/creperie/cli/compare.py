@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from creperie.cli.options import options_of
-from creperie.cli.output import CommandResult, answers, p_value, print_table, say, show_notes
+from creperie.cli.output import CommandResult, answers, p_value, print_table, say, show_notes, table_width
 from creperie.cli.score_text import matrix_text, show_matrix
 from creperie.cli.table import TableOutput, text_result
 from creperie.core import percent, points
@@ -19,6 +19,10 @@ from creperie.scoring import compare as compare_runs
 #: with more runs than this, runs are ranked; --details compares them pair by pair
 MOST_PAIRED = 6
 COLUMNS = ["task", "subset", "n", "accuracy A", "accuracy B", "A − B", "p", "Holm", "only A / only B", "McNemar"]
+#: what stays in a narrow terminal, so that a row is one line
+NARROW = ["subset", "n", "accuracy A", "accuracy B", "A − B", "Holm", "only A / only B"]
+#: characters from which on all columns fit
+ALL_FIT = 110
 NOTES = (
     "A − B in points, 95 % interval; p: 1 − the level at which it touches 0; Holm over a task's tests;",
     "only A / only B: items that only one of them gets right, with McNemar's p",
@@ -89,7 +93,16 @@ def _show(comparisons: Comparisons) -> None:
 
 def _show_rows(comparisons: Comparisons, benchmark: str, a: str, b: str) -> None:
     own = [r for r in comparisons.rows if (r.benchmark, r.comparison.a, r.comparison.b) == (benchmark, a, b)]
-    print_table(COLUMNS, [_cells(row) for row in own], right=COLUMNS[2:])
+    if table_width() >= ALL_FIT:
+        print_table(COLUMNS, [_cells(row) for row in own], right=COLUMNS[2:])
+        return
+    short = {"accuracy A": "A, %", "accuracy B": "B, %", "only A / only B": "only A / B"}
+    heads = [short.get(name, name) for name in NARROW]
+    for task in dict.fromkeys(row.task for row in own):
+        say("{}", task)
+        rows = [dict(zip(COLUMNS, _cells(row), strict=True)) for row in own if row.task == task]
+        print_table(heads, [[row[name] for name in NARROW] for row in rows], right=heads[1:])
+    say("[dim]p and McNemar's p: in a wider terminal, or with --json[/dim]")
 
 
 def _cells(row: ComparisonRow) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,7 +116,7 @@ def study_command(function: Callable[..., CommandResult]) -> click.Command:
 def open_place(place: str | None) -> Database:
     """Return the database that --db names, else that of $CREPERIE_PEOPLE_DB, else the default one."""
     try:
-        from creperie.annotation import DEFAULT_DATABASE, open_database
+        from creperie.annotation import database_place, open_database
     except ModuleNotFoundError as e:
         raise missing_extra(e.name or "sqlalchemy", "people") from None
-    return open_database(place or os.environ.get(DATABASE) or DEFAULT_DATABASE)
+    return open_database(database_place(place=place))

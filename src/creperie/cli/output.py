@@ -84,6 +84,14 @@ def p_value(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
+def table_width() -> int:
+    """Return the number of characters that a table may be wide: a terminal's, and at least `WIDE` in a file."""
+    from rich.console import Console
+
+    console = Console()
+    return console.width if console.is_terminal else max(console.width, WIDE)
+
+
 def print_table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -101,9 +109,7 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = max(console.width, WIDE)
+    console = Console(highlight=False, emoji=False, width=table_width())
     cells = [[printable(row[k]) for row in rows] for k in range(len(columns))]
     least, whole = [], []
     for name, own in zip(columns, cells, strict=True):

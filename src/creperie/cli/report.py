@@ -21,7 +21,7 @@ from creperie.core import UsageError, counted, write_text
 )
 @click.option("--no-audit", is_flag=True, help="Leave the audit out; otherwise a short one is run.")
 @click.option("--no-figures", is_flag=True, help="Leave the figures out.")
-@click.option("--thumbnails", default=16.0, show_default=True, metavar="MB", help="Room for pictures; 0 for none.")
+@click.option("--thumbnails", default=7.0, show_default=True, metavar="MB", help="Room for pictures; 0 for none.")
 @click.option("--title", default="", help="The page's title.")
 @answers
 def report(

@@ -21,11 +21,21 @@ from creperie.core import UsageError, missing_extra
 @click.option("--port", default=8766, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free one.")
 @click.option("--export", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write a static site.")
 @click.option("--bench", "benches", multiple=True, help="With --export: the runs' benchmarks, if they are not found.")
+@click.option(
+    "--images",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    metavar="DIR",
+    help="Show pictures of DIR, too.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the link as one JSON document.")
-def studio(folder: Path, port: int, export: Path | None, benches: tuple[str, ...], as_json: bool) -> int:
+def studio(
+    folder: Path, port: int, export: Path | None, benches: tuple[str, ...], images: tuple[Path, ...], as_json: bool
+) -> int:
     """Open FOLDER (default: this one) in the browser: benchmarks, audits, foils, runs and studies. Ctrl-C ends it.
 
-    The studio answers on this machine only, and only to the link that it prints. With --export DIR the leaderboard of
+    The studio answers on this machine only, and only to the link that it prints. Pictures outside FOLDER are shown only
+    if they are in a DIR named with --images. With --export DIR the leaderboard of
     FOLDER's runs and one report per benchmark are written as files that any web host can show; nothing is served.
     """
     if export is not None:
@@ -38,7 +48,7 @@ def studio(folder: Path, port: int, export: Path | None, benches: tuple[str, ...
     from creperie.reporting import listen, make_studio
 
     token = secrets.token_urlsafe(24)
-    app, bound = make_studio(folder, token), listen("127.0.0.1", port)
+    app, bound = make_studio(folder, token, images=images), listen("127.0.0.1", port)
     url = f"http://127.0.0.1:{bound.getsockname()[1]}/?token={token}"
     echo(json.dumps({"url": url, "folder": str(folder)}) if as_json else f"Open {url}  (Ctrl-C ends it)")
     sys.stdout.flush()

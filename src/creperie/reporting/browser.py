@@ -32,8 +32,11 @@ def packed(values: Sequence[int] | np.ndarray, kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=np.dtype(kind)).tobytes()).decode("ascii")
 
 
-def browser_data(group: RunGroup, pictures: Mapping[str, int]) -> dict[str, Any]:
-    """Return the browser's data for a group of runs; `pictures` maps image references to lines of inlined images."""
+def browser_data(group: RunGroup, pictures: Mapping[str, int], failed: Mapping[str, str]) -> dict[str, Any]:
+    """Return the browser's data for a group of runs.
+
+    `pictures` maps image references to lines of inlined images, `failed` to why an image cannot be shown.
+    """
     first = group.runs[0]
     layout = first.layout
     subsets = first.table.column("subset").combine_chunks().dictionary_encode()
@@ -47,7 +50,8 @@ def browser_data(group: RunGroup, pictures: Mapping[str, int]) -> dict[str, Any]
         "cols": packed(layout.columns, "<u2"),
         "match": packed(layout.match, "u1"),
         **_captions(group),
-        **_images(first, pictures),
+        **_images(first, pictures, failed),
+        "hidden": group.hidden,
         "tags": _tags(group),
         "runs": [_run(run, label) for run, label in group.labelled],
     }
@@ -60,7 +64,7 @@ def _captions(group: RunGroup) -> dict[str, Any]:
     return {"texts": coded.dictionary.to_pylist(), "cap": packed(coded.indices.to_numpy(), "<u4")}
 
 
-def _images(run: Run, pictures: Mapping[str, int]) -> dict[str, Any]:
+def _images(run: Run, pictures: Mapping[str, int], failed: Mapping[str, str]) -> dict[str, Any]:
     column = run.table.column("images")
     flat = pc.list_flatten(column)
     coded = (flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat).dictionary_encode()
@@ -69,6 +73,7 @@ def _images(run: Run, pictures: Mapping[str, int]) -> dict[str, Any]:
         "images": names,
         "image": packed(coded.indices.to_numpy(), "<u4"),
         "nimages": packed(pc.list_value_length(column).to_numpy(), "<u2"),
+        "why": {k: failed[name] for k, name in enumerate(names) if name in failed},
         "line": packed([pictures.get(name, -1) for name in names], "<i4"),
     }
 

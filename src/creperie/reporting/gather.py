@@ -17,6 +17,7 @@ from typing import Any
 
 from creperie.bench import NO_IMAGES, Benchmark, as_benchmark, load, open_store
 from creperie.core import CreperieError, UsageError
+from creperie.reporting.thumbnails import PictureRoots
 from creperie.scoring import RUN_FILE, Run, load_run, people_note, unblinded, unchecked_notes
 from creperie.statistics import bench_of
 
@@ -31,6 +32,7 @@ class RunGroup:
     bench: Benchmark | None
     notes: tuple[str, ...] = ()
     twins: tuple[Run, ...] = ()  #: blind twins, set apart
+    hidden: str = ""  #: why the images are not shown
 
     def __len__(self) -> int:
         return len(self.runs[0])
@@ -58,13 +60,27 @@ def value_and_interval(result: Mapping[str, Any]) -> tuple[float, float, float]:
     return value, low, high
 
 
+def covered(n: int, void: int) -> str:
+    """Return what a number was computed from.
+
+    >>> covered(9, 91), covered(1200, 0)
+    ('9 of 100', '1,200')
+    """
+    return f"{n:,} of {n + void:,}" if void else f"{n:,}"
+
+
 def gather_runs(
     runs: Sequence[Run | str | Path],
     *,
     benches: Sequence[str | Path | Benchmark] = (),
     images: str | Path | None = None,
+    roots: PictureRoots | None = None,
 ) -> list[RunGroup]:
-    """Return the runs grouped by the content they were computed on, with their benchmarks."""
+    """Return the runs grouped by the content they were computed on, with their benchmarks.
+
+    Images come from `images`, or from where the benchmark says, if that is allowed by `roots` (by default the
+    benchmark's own folder and the working directory).
+    """
     loaded = [r if isinstance(r, Run) else load_run(r) for r in runs]
     if not loaded:
         raise UsageError("there is no run to report on", hint="give one or more folders that `score` wrote")
@@ -72,7 +88,8 @@ def gather_runs(
     by_content: dict[str, list[Run]] = {}
     for run in loaded:
         by_content.setdefault(run.hash, []).append(run)
-    groups = [_group(mine, given, images) for mine in by_content.values()]
+    roots = roots or PictureRoots.of([], [Path()])
+    groups = [_group(mine, given, images, roots) for mine in by_content.values()]
     for bench in given:
         if not any(group.runs[0].fits(bench) for group in groups):
             raise UsageError(
@@ -90,15 +107,18 @@ def runs_in(places: Iterable[str | Path]) -> list[Path]:
     return list(dict.fromkeys(folders))
 
 
-def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path | None) -> RunGroup:
+def _group(runs: Sequence[Run], given: Sequence[Benchmark], images: str | Path | None, roots: PictureRoots) -> RunGroup:
     first = unblinded(runs)[0]
     in_hand = (run.bench for run in runs if run.bench is not None)
     bench = next((b for b in (*given, *in_hand) if first.fits(b)), None) or _find_bench(first)
     if bench is None:
         note = "the benchmark was not found, so captions and images are not shown: name the benchmark to see them"
         return RunGroup(first.benchmark, tuple(runs), short_labels(runs), None, (note, *unchecked_notes(runs)))
-    bench = _with_images(bench_of(first, [bench]), first, images)
-    return RunGroup(first.benchmark, tuple(runs), short_labels(runs), bench, unchecked_notes(runs))
+    bench = replace(bench, images=open_store(images)) if images else _with_images(bench, first)
+    hidden = "" if images else roots.hidden(bench)
+    bench = bench_of(first, [replace(bench, images=NO_IMAGES) if hidden else bench])
+    notes = (*([hidden] if hidden else []), *unchecked_notes(runs))
+    return RunGroup(first.benchmark, tuple(runs), short_labels(runs), bench, notes, hidden=hidden)
 
 
 # -- the benchmark of a run ------------------------------------------------------------------------------------------
@@ -126,9 +146,8 @@ def _places(run: Run) -> Iterator[str]:
     yield from (w for w in words[2:] if not w.startswith("-"))
 
 
-def _with_images(bench: Benchmark, run: Run, images: str | Path | None) -> Benchmark:
-    if images is not None:
-        return replace(bench, images=open_store(images))
+def _with_images(bench: Benchmark, run: Run) -> Benchmark:
+    """Return the benchmark; if it has no images, with those that the run was computed on."""
     place = run.document["benchmark"].get("images")
     if bench.images is NO_IMAGES and place and Path(place).exists():
         return replace(bench, images=open_store(place))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from creperie.core import fragment, points
 from creperie.core import percent as as_percent
 from creperie.metrics import task
-from creperie.reporting.gather import RunGroup, value_and_interval
+from creperie.reporting.gather import RunGroup, covered, value_and_interval
+from creperie.reporting.run_tables import RunTable, TableValue
 from creperie.scoring import ComparisonRow, Standing, Standings, StandingsColumn, human_level, human_source
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def part(macro: str, *values: Any) -> Markup:
 
 def table(
     columns: Sequence[str],
-    rows: Iterable[Sequence[HtmlCell]],
+    rows: Iterable[Sequence[Any]],
     *,
     label: str,
     text: Sequence[str] = (),
@@ -71,7 +72,13 @@ def result_cell(result: Mapping[str, Any] | None, human: float = math.nan) -> Ht
         return HtmlCell(part("bold", shown(value), f"{shown(low)} to {shown(high)}"), value)
     ties = f", {result['ties']:,} ties" if result["ties"] else ""
     about = f"{result['hits']:,} of {result['n']:,} {result['unit']}{ties}"
-    return HtmlCell(part("accuracy", about, value, low, high, result["chance"], human), value, "result")
+    partly = covered(result["n"], result["void"]) if result["void"] else ""
+    return HtmlCell(part("accuracy", about, value, low, high, result["chance"], human, partly), value, "result")
+
+
+def count_cell(n: int, void: int = 0) -> HtmlCell:
+    """Return a cell with the number of items of a result, and of how many if some are not covered."""
+    return HtmlCell(covered(n, void), n)
 
 
 def summary_table(groups: Sequence[RunGroup]) -> Markup:
@@ -93,7 +100,7 @@ def summary_table(groups: Sequence[RunGroup]) -> Markup:
                         *first,
                         named,
                         text(result["task"]),
-                        number(result["n"]),
+                        count_cell(result["n"], result["void"]),
                         result_cell(result, human),
                         HtmlCell(task(result["task"]).text(result["chance"]), result["chance"]),
                         percent(human),
@@ -118,7 +125,7 @@ def task_table(group: RunGroup, name: str) -> Markup:
     with_human = not all(map(math.isnan, humans))
     rows = []
     for subset, human in zip(subsets, humans, strict=True):
-        one = next(by[subset] for by in by_model if subset in by)
+        one = max((by[subset] for by in by_model if subset in by), key=lambda result: result["n"])
         cells = [result_cell(by.get(subset), human) for by in by_model]
         rows.append(
             [
@@ -135,6 +142,31 @@ def task_table(group: RunGroup, name: str) -> Markup:
     source = human_source(group.name, name) if with_human else ""
     shown = table(columns, rows, label=f"{name} by subset", text=("subset",))
     return shown + part("soft", f"human: {source}") if source else shown
+
+
+def run_table_html(made: RunTable) -> Markup:
+    """Return a table of runs as reports draw it, with its style, for a notebook."""
+    best = made.best()
+    rows: list[list[HtmlCell]] = []
+    for row in made.rows:
+        cells = (
+            (made.cells.get((row, column)), "result best" if (row, column) in best else "result")
+            for column in made.columns
+        )
+        rows.append([*(text(name) for name in row), *(_figure(made, value, kind) for value, kind in cells)])
+    heads = [*made.choice.rows, *(" ".join(column) for column in made.columns)]
+    return part("notebook", table(heads, rows, label="Results", text=made.choice.rows), made.caption)
+
+
+def _figure(made: RunTable, value: TableValue | None, kind: str) -> HtmlCell:
+    """Return a cell of a table of runs: the figure, its interval as a line, and what it rests on."""
+    if value is None or math.isnan(value.value):
+        return HtmlCell("–")
+    if value.task.is_rank or not made.choice.intervals:
+        return HtmlCell(part("bold", value.text(made.choice.digits), value.partly), value.value, kind)
+    about = f"{covered(value.n, value.void)} items, {value.ties:,} ties"
+    shown = part("accuracy", about, value.value, value.low, value.high, None, math.nan, value.partly)
+    return HtmlCell(shown, value.value, kind)
 
 
 # -- comparisons -----------------------------------------------------------------------------------------------------
@@ -189,12 +221,21 @@ def standings_table(ranked: Standings, links: Mapping[str, str] | None = None) -
     rows = []
     for model in ranked.models:
         cells = [_standing(column, column.models.get(model)) for column in ranked.columns]
-        ends = [number(100 * ranked.mean[model], ".1f"), number(ranked.mean_rank[model], ".1f")] if several else []
+        ends = [_mean_cell(ranked, model), number(ranked.mean_rank[model], ".1f")] if several else []
         rows.append([text(model, "name"), *cells, *ends])
     columns += ["mean", "mean rank"] if several else []
     reports = {column.name: links[column.hash] for column in ranked.columns if links and column.hash in links}
     shown = table(columns, rows, label="Models and benchmarks", text=("model",), links=reports)
     return part("matrix", shown, ranked.notes)
+
+
+def _mean_cell(ranked: Standings, model: str) -> HtmlCell:
+    """Return a cell with a model's mean, and the items that it rests on."""
+    if math.isnan(mean := ranked.mean[model]):
+        return number(None)
+    own = [column.models[model] for column in ranked.columns]
+    items = covered(sum(s.n for s in own), sum(s.void for s in own))
+    return HtmlCell(part("bold", f"{100 * mean:.1f}", f"n {items}"), mean)
 
 
 def _standing(column: StandingsColumn, standing: Standing | None) -> HtmlCell:

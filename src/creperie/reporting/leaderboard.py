@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -16,13 +16,18 @@ from urllib.parse import quote
 from creperie.bench import Benchmark, load
 from creperie.core import DataError, Progress, UsageError, counted, read_json, silent, write_json, write_text
 from creperie.metrics import task
-from creperie.reporting.gather import distinct, gather_runs, model_tail, with_people
-from creperie.reporting.html_tables import HtmlCell, number, part, result_cell, standings_table, table, text
+from creperie.reporting.gather import covered, distinct, gather_runs, model_tail, with_people
+from creperie.reporting.html_tables import HtmlCell, count_cell, number, part, result_cell, standings_table, table, text
 from creperie.reporting.page import Contents, page_of, report_page
+from creperie.reporting.thumbnails import PictureRoots
 from creperie.scoring import RUN_FILE, SCORES_FILE, RunHeader, human_level, load_run, rank_runs
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+
+#: what changes when a file is replaced: time of modification, size, inode, time of change
+FileTimes = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,8 @@ class Board:
     version: str
     names: Mapping[str, str] = field(default_factory=dict)  #: the names that a zoo gives its models, by URI
     failed: tuple[tuple[str, str, str], ...] = ()  #: model, benchmark, error
+    states: Mapping[Path, FileTimes] = field(default_factory=dict)  #: of the headers
+    benches: Mapping[str, str] = field(default_factory=dict)  #: names that a folder gives its benchmarks, by content
 
     def by_content(self) -> dict[str, list[LeaderboardEntry]]:
         """Return the runs by the content hash of their benchmark, blind twins apart."""
@@ -79,9 +86,21 @@ class Board:
     @cached_property
     def slugs(self) -> dict[str, str]:
         """Short names of benchmarks for addresses, by content; equal names get a part of the hash."""
-        names = {e.content: re.sub(r"[^\w.+-]+", "-", e.benchmark).strip("-.") or "benchmark" for e in self.entries}
+        names = {
+            e.content: re.sub(r"[^\w.+-]+", "-", self.bench_name(e)).strip("-.") or "benchmark" for e in self.entries
+        }
         several = Counter(names.values())
         return {digest: name if several[name] == 1 else f"{name}-{digest[:8]}" for digest, name in names.items()}
+
+    def bench_name(self, run: RunHeader) -> str:
+        """Return the name of a run's benchmark on all pages: that of its folder, if it is here."""
+        return self.benches.get(run.hash, run.benchmark)
+
+    @cached_property
+    def label_of(self) -> dict[str, str]:
+        """The name of each run on all pages, by the name of its folder."""
+        groups = self.by_content().values()
+        return {e.name: label for entries in groups for e, label in zip(entries, self.labels(entries), strict=True)}
 
     def labels(self, entries: Sequence[LeaderboardEntry]) -> list[str]:
         """Return a unique name for each run: the zoo's, or the shortest unique form of the model's."""
@@ -96,10 +115,6 @@ def remember_zoo(folder: Path, names: Mapping[str, str], failed: Sequence[tuple[
     """Write a file beside the runs with the names of models by URI, and failures (model, benchmark, error)."""
     if names or failed or (folder / ZOO_FILE).exists():
         write_json(folder / ZOO_FILE, {"names": dict(names), "failed": [list(one) for one in failed]})
-
-
-#: what changes when a file is replaced: time of modification, size, inode, time of change
-FileTimes = tuple[int, int, int, int]
 
 
 class RunsFolder:
@@ -117,11 +132,14 @@ class RunsFolder:
         bad = tuple((path.parent.name, reason) for path, (_, reason) in self._read.items() if isinstance(reason, str))
         about: dict[str, Any] = {"names": {}, "failed": []}
         for zoo in (*self.folder.glob(ZOO_FILE), *self.folder.glob(f"*/{ZOO_FILE}")):
-            one = read_json(zoo)
+            try:
+                one = read_json(zoo)
+            except DataError:  # being written, or removed since
+                continue
             about = {"names": {**about["names"], **one["names"]}, "failed": [*about["failed"], *one["failed"]]}
         written = json.dumps([about, *((str(p), *s) for p, s in states.items())])
         version = hashlib.sha256(written.encode()).hexdigest()[:16]
-        return Board(entries, bad, version, about["names"], tuple(map(tuple, about["failed"])))
+        return Board(entries, bad, version, about["names"], tuple(map(tuple, about["failed"])), states)
 
     def _headers(self) -> Iterator[tuple[Path, FileTimes]]:
         for path in sorted((*self.folder.glob(f"*/{RUN_FILE}"), *self.folder.glob(f"*/*/{RUN_FILE}"))):
@@ -153,46 +171,91 @@ def read_entry(path: Path) -> LeaderboardEntry | str:
 
 
 def board_html(board: Board, links: BoardLinks) -> str:
-    """Return the leaderboard: one table per benchmark, with one row per run and one column per task."""
+    """Return the leaderboard: for each benchmark one ranking per task, and the subsets as a heat map."""
     benches = [_bench(board, digest, entries, links) for digest, entries in board.by_content().items()]
     return part("board", board, links, benches)
 
 
 def _bench(board: Board, digest: str, entries: Sequence[LeaderboardEntry], links: BoardLinks) -> dict[str, Any]:
     first, slug = entries[0], board.slugs[digest]
-    tasks = _by_coverage(entries)
-    pairs = zip(entries, board.labels(entries), strict=True)
-    ranked = sorted(pairs, key=lambda pair: _order(pair[0], tasks[0] if tasks else ""))
-    rows = [
-        _row(entry, part("run_link", links.run(entry, slug), entry.name, entry.model, label), tasks)
-        for entry, label in ranked
-    ]
-    columns = ["model", *tasks, "weights", "ties", "findings", "written"]
+    linked = {
+        entry.path: part("run_link", links.run(entry, slug), entry.name, entry.model, label)
+        for entry, label in zip(entries, board.labels(entries), strict=True)
+    }
     return {
         "slug": slug,
-        "name": first.benchmark,
+        "name": board.bench_name(first),
         "about": first.document["benchmark"],
         "runs": len(entries),
-        "table": table(columns, rows, label=first.benchmark, text=("model",)),
-        "tasks": [(name, task(name).what) for name in tasks],
+        "rankings": [_ranking(board, entries, linked, name) for name in _by_coverage(entries)],
     }
 
 
-def _row(entry: LeaderboardEntry, link: Markup, tasks: Sequence[str]) -> list[HtmlCell]:
-    results = [entry.result(t) for t in tasks]
-    cells = [
-        result_cell(r, human_level(entry.benchmark, t, "all")) if r else HtmlCell("–")
-        for r, t in zip(results, tasks, strict=True)
-    ]
-    written = str(entry.document["created"])
+def _ranking(
+    board: Board, entries: Sequence[LeaderboardEntry], linked: Mapping[Path, Markup], name: str
+) -> dict[str, Any]:
+    """Return the ranking of the runs that have a task, and their results by subset."""
+    own = sorted((e for e in entries if e.result(name) is not None), key=lambda entry: _order(entry, name))
+    ranks = task_ranks(tuple((str(e.path), board.states.get(e.path / RUN_FILE)) for e in own), name)
+    rows = [_row(entry, linked[entry.path], name, ranks) for entry in own]
+    columns = ["rank", "model", "accuracy, %", "n", "chance", "ties", "findings", "weights", "written"]
+    title = f"{board.bench_name(own[0])}, {name}"
+    return {
+        "task": name,
+        "what": task(name).what,
+        "table": table(columns, rows, label=title, text=("rank", "model", "written")),
+        "heat": "" if task(name).is_rank else _heat(own, linked, name, f"{title} by subset"),
+    }
+
+
+@lru_cache(maxsize=64)
+def task_ranks(paths: tuple[tuple[str, FileTimes | None], ...], name: str) -> dict[str, str]:
+    """Return ranks on a task by the path of the run; "=" marks those that several share. Kept until a run changes."""
+    if not task(name).by_item or len(paths) < 2:
+        return {}
+    runs = {path: load_run(path) for path, _ in paths}
+    (column,) = rank_runs(list(runs.values()), tasks=[name]).columns
+    ranks = {path: column.models[run.model].rank for path, run in runs.items() if run.model in column.models}
+    shared = Counter(ranks.values())
+    return {path: f"{'=' if shared[rank] > 1 else ''}{rank}" for path, rank in ranks.items()}
+
+
+def _row(entry: LeaderboardEntry, link: Markup, name: str, ranks: Mapping[str, str]) -> list[HtmlCell]:
+    result = entry.result(name) or {}
+    rank = ranks.get(str(entry.path), "–")
     return [
+        HtmlCell(rank, rank.strip("=") if rank != "–" else None),
         HtmlCell(link, link.striptags(), "name"),
-        *cells,
-        _weights(entry.document["model"].get("parameters")),
-        number(sum(r["ties"] for r in results if r)),
+        result_cell(result, human_level(entry.benchmark, name, "all")),
+        count_cell(result["n"], result["void"]),
+        HtmlCell(task(name).text(result["chance"]), result["chance"]),
+        number(result["ties"]),
         number(sum(entry.document["finding_counts"].values())),
-        text(written.replace("T", " ")[:16]),
+        _weights(entry.document["model"].get("parameters")),
+        text(str(entry.document["created"]).replace("T", " ")[:16]),
     ]
+
+
+def _heat(entries: Sequence[LeaderboardEntry], linked: Mapping[Path, Markup], name: str, label: str) -> str:
+    """Return models × subsets as a heat map; empty if there is only one subset."""
+    subsets = [s for s in entries[0].document["benchmark"]["subsets"] if any(_counted(e, name, s) for e in entries)]
+    if len(subsets) < 2:
+        return ""
+    rows = [
+        [HtmlCell(linked[entry.path], "", "name"), *(_counted(entry, name, subset) for subset in subsets)]
+        for entry in entries
+    ]
+    return table(["model", *subsets], rows, label=label, text=("model",))
+
+
+def _counted(entry: LeaderboardEntry, name: str, subset: str) -> dict[str, Any] | None:
+    """Return a heat cell with the result on a subset and its number of items; None if nothing was counted."""
+    result = entry.result(name, subset)
+    if result is None or not result["n"]:
+        return None
+    n = covered(result["n"], result["void"])
+    keep = {key: result[key] for key in ("accuracy", "low", "high")}
+    return {**keep, "leaks": False, "choice": f"{subset}: {n} items", "fewer": f"n {n}"}
 
 
 def _weights(count: int | None) -> HtmlCell:
@@ -240,7 +303,11 @@ def matrix_page(board: Board, folder: Path) -> str:
 
 
 def entries_report(
-    board: Board, entries: Sequence[LeaderboardEntry], benches: Iterable[Benchmark], contents: Contents
+    board: Board,
+    entries: Sequence[LeaderboardEntry],
+    benches: Iterable[Benchmark],
+    contents: Contents,
+    roots: PictureRoots | None = None,
 ) -> str:
     """Return the report of runs on one benchmark, with its items if it is among `benches` or can be found, and with the
     blind twins of the runs.
@@ -249,7 +316,7 @@ def entries_report(
     twins = [e for e in board.entries if e.blinded and e.hash == entries[0].content and e.model in models]
     runs = [load_run(entry.path) for entry in (*entries, *twins)]
     fitting = next(([bench] for bench in benches if runs[0].fits(bench)), [])
-    (group,) = gather_runs(runs, benches=fitting)
+    (group,) = gather_runs(runs, benches=fitting, roots=roots)
     return report_page([replace(group.apart(), labels=tuple(board.labels(entries)))], contents).html
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from creperie.core import UsageError, split_names, write_text
 from creperie.reporting.figures.catalog import FigureOptions, draw_figure
 from creperie.reporting.figures.style import save_figure
+from creperie.reporting.html_tables import run_table_html
 from creperie.reporting.run_tables import RunTable, TableChoice, render_run_table, run_table
 from creperie.scoring import Run, load_run
 
@@ -33,7 +34,7 @@ class NotebookTable:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return render_run_table(self.table, "html")
+        return str(run_table_html(self.table))
 
     def latex(self) -> str:
         return render_run_table(self.table, "latex")

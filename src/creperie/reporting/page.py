@@ -86,7 +86,7 @@ def report_page(groups: Sequence[RunGroup], contents: Contents | None = None, *,
     lines = list(chain.from_iterable(t.pictures.values() for t in thumbs))
     starts = [sum(len(t.pictures) for t in thumbs[:k]) for k in range(len(groups))]
     benches = [
-        browser_data(group, {r: start + i for i, r in enumerate(t.pictures)})
+        browser_data(group, {r: start + i for i, r in enumerate(t.pictures)}, t.failed)
         for group, t, start in zip(groups, thumbs, starts, strict=True)
     ]
     notes = [f"{g.name}: {note}" for g in groups for note in g.notes]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from creperie.core import WIDE, UsageError, check_options, csv_text, option
 from creperie.metrics import Task, task, unit_of
-from creperie.reporting.gather import distinct, model_tail, value_and_interval
+from creperie.reporting.gather import covered, distinct, model_tail, value_and_interval
 from creperie.reporting.written import TableCell, render_rows
 from creperie.scoring import Run
 
@@ -46,6 +46,7 @@ class TableValue:
     high: float
     n: int
     ties: int
+    void: int
     task: Task
 
     def text(self, digits: int) -> str:
@@ -56,6 +57,11 @@ class TableValue:
         if math.isnan(self.low):
             return ""
         return f"[{self.task.text(self.low, digits)}, {self.task.text(self.high, digits)}]"
+
+    @property
+    def partly(self) -> str:
+        """What the value rests on, if some items are not covered."""
+        return f"{covered(self.n, self.void)} items" if self.void else ""
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     cells: dict[tuple[tuple[str, ...], tuple[str, ...]], TableValue] = {}
     for labels, r in records:
         row, column = (tuple(labels[d] for d in side) for side in (choice.rows, choice.columns))
-        figure = TableValue(*value_and_interval(r), int(r["n"]), int(r["ties"]), task(r["task"]))
+        figure = TableValue(*value_and_interval(r), int(r["n"]), int(r["ties"]), int(r["void"]), task(r["task"]))
         if cells.setdefault((row, column), figure) != figure:
             hint = "give one run per model; name models in memory with `creperie.wrap(model, name=…)`"
             raise UsageError(f"several runs have a result for {', '.join((*row, *column))}", hint=hint)
@@ -122,8 +128,16 @@ def run_table(runs: Sequence[Run], choice: TableChoice) -> RunTable:
     scope = ", ".join(f"{value}" for d, value in fixed.items() if d != "subset")
     ties = sorted({str(run.document["ties"]) for run in runs})
     kind = unit_of(r["task"] for _, r in records)
-    caption = f"{kind.capitalize()}{f' ({scope})' if scope else ''}; a tie counts as {' or '.join(ties)}."
+    caption = (
+        f"{kind.capitalize()}{f' ({scope})' if scope else ''}; a tie counts as {' or '.join(ties)}; {_counts(cells)}."
+    )
     return RunTable(choice, rows, columns, cells, caption)
+
+
+def _counts(cells: Mapping[tuple[Labels, Labels], TableValue]) -> str:
+    """Return the numbers of items behind the cells, for the caption."""
+    low, high = (pick(cell.n for cell in cells.values()) for pick in (min, max))
+    return f"n = {low:,}" if low == high else f"n from {low:,} to {high:,}"
 
 
 # -- formats ---------------------------------------------------------------------------------------------------------
@@ -145,13 +159,14 @@ def render_run_table(table: RunTable, form: str, wide: int = WIDE) -> str:
 def _cell(choice: TableChoice, value: TableValue | None, best: bool) -> TableCell:
     if value is None:
         return TableCell("–")
-    return TableCell(value.text(choice.digits), value.span(choice.digits) if choice.intervals else "", best)
+    small = " ".join(filter(None, [value.span(choice.digits) if choice.intervals else "", value.partly]))
+    return TableCell(value.text(choice.digits), small, best)
 
 
 def _long_csv(table: RunTable) -> str:
-    columns = [*table.choice.rows, *table.choice.columns, "value", "low", "high", "n", "ties"]
+    columns = [*table.choice.rows, *table.choice.columns, "value", "low", "high", "n", "of", "ties"]
     rows = []
     for (row, column), cell in table.cells.items():
         numbers = (None if math.isnan(v) else v for v in (cell.value, cell.low, cell.high))
-        rows.append([*row, *column, *numbers, cell.n, cell.ties])
+        rows.append([*row, *column, *numbers, cell.n, cell.n + cell.void, cell.ties])
     return csv_text(columns, rows)

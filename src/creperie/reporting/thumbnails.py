@@ -1,4 +1,4 @@
-"""Thumbnails for a page, limited in size each and in total."""
+"""Thumbnails for a page, limited in size each and in total, and the rule which images a page may show."""
 
 from __future__ import annotations
 
@@ -6,16 +6,62 @@ import base64
 import io
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from creperie.bench import ImageError, ImageStore, open_image
+from creperie.bench import (
+    NO_IMAGES,
+    Benchmark,
+    ImageError,
+    ImageStore,
+    Parquet,
+    open_image,
+    open_store,
+    picture_bytes,
+    split_reference,
+)
 from creperie.core import Progress, silent
 
 #: Longest edges in pixels, best first: the first at which all images fit is used.
 EDGES = (256, 192, 144, 112, 80, 56)
-BUDGET = 16 * 2**20  #: bytes of all images in the page, in base64
+BUDGET = 7 * 2**20  #: bytes of all images in the page, in base64: a report can be sent by mail
+OUTSIDE = "the pictures are outside the benchmark's folder: pass `images=DIR` to show them"
 _SAMPLED = 24
 _QUALITY = 72
+
+
+@dataclass(frozen=True)
+class PictureRoots:
+    """The places from which a page may show images.
+
+    A benchmark's folder names the place of its images, and a downloaded one could name private files. So images are
+    shown if they are in the benchmark's own folder, in the folder that the user opened, or in one that the user named.
+    """
+
+    named: tuple[Path, ...]  #: by the user
+    folders: tuple[Path, ...]  #: opened by the user
+
+    @staticmethod
+    def of(named: Sequence[str | Path], folders: Sequence[Path]) -> PictureRoots:
+        """Return the rule for these places."""
+        return PictureRoots(tuple(Path(path).resolve() for path in named), tuple(path.resolve() for path in folders))
+
+    def hidden(self, bench: Benchmark) -> str:
+        """Return why the images of a benchmark are not shown; empty if they are, or if there are none."""
+        if not bench.images.location or not isinstance(bench.source, Parquet):
+            return ""
+        own = [file.parent.parent.resolve() for file in bench.source.files[:1]]
+        place = Path(bench.images.location).resolve()
+        return "" if any(place.is_relative_to(root) for root in (*self.named, *self.folders, *own)) else OUTSIDE
+
+    def applied(self, bench: Benchmark) -> Benchmark:
+        """Return the benchmark; if its images are not where it says, with those of a folder that the user named."""
+        if bench.images is not NO_IMAGES or not self.named:
+            return bench
+        references = bench.ragged("images")[1]
+        first = split_reference(references[0].as_py())[0] if len(references) else ""
+        stores = (open_store(place) for place in self.named if place.exists())
+        return replace(bench, images=next((store for store in stores if first and first in store), bench.images))
 
 
 @dataclass(frozen=True)
@@ -43,7 +89,7 @@ def thumbnails(
         for reference, made in zip(wanted, pool.map(lambda r: _made(store, r, edge), wanted)):
             advance(1)
             if isinstance(made, ImageError):
-                failed[reference] = made.code
+                failed[reference] = made.what
             elif used + len(made) > budget:
                 left_out += 1
             else:
@@ -53,8 +99,11 @@ def thumbnails(
 
 
 def thumbnail(store: ImageStore, reference: str, edge: int) -> bytes:
-    """Return one image as WebP, at most `edge` pixels long; raise an ImageError if it cannot be read."""
-    picture = open_image(store, reference)
+    """Return one image as WebP, at most `edge` pixels long; raise an ImageError if it cannot be read.
+
+    A link that leads out of the images folder is not followed.
+    """
+    picture = open_image(store, reference, data=picture_bytes(store, split_reference(reference)[0]))
     picture.thumbnail((edge, edge))
     written = io.BytesIO()
     picture.save(written, "WEBP", quality=_QUALITY, method=2)

@@ -36,6 +36,7 @@ class Standing:
     rank: int
     groups: str  #: letters; models that share one do not differ significantly
     subsets: tuple[float, ...] = ()  #: accuracies by subset
+    void: int = 0  #: items that are not covered
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,11 @@ def _notes(columns: Sequence[StandingsColumn], mean: Mapping[str, float]) -> lis
             levels = ", ".join(map(str, chances))
             notes.append(f"the mean adds up columns with different chance levels ({levels} %): compare columns first")
         notes.append("the mean weighs every column alike, whatever its number of items")
+        if partial := [
+            f"{m} {s.n:,} of {s.n + s.void:,} in {c.name}" for c in columns for m, s in c.models.items() if s.void
+        ]:
+            more = f" and {len(partial) - 3} more" if len(partial) > 3 else ""
+            notes.append(f"some means rest on part of the items: {'; '.join(partial[:3])}{more}")
         if lacking := sum(math.isnan(m) for m in mean.values()):
             notes.append(f"{lacking} models lack a cell and have no mean")
     return notes
@@ -144,6 +150,7 @@ def _column(by_model: Mapping[str, Run], name: str, settings: MetricSettings | N
             int(ranks[k]),
             letters[k],
             tuple(_number(results[m].get(s, {}).get("accuracy")) for s in subsets),
+            int(whole[m]["void"]),
         )
         for k, m in enumerate(models)
     }

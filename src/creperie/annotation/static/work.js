@@ -6,7 +6,7 @@
   if (!$("stage")) return;
   const csrf = document.querySelector("meta[name=csrf]").content;
   const words = JSON.parse($("stage").dataset.words);
-  const panels = ["stage", "feedback", "done", "trouble"];
+  const panels = ["stage", "done", "trouble"];
   let question = null;   // what is shown
   let given = {};        // field name → value
   let active = 0;        // the field that number keys fill in
@@ -114,13 +114,24 @@
     if (state.receipt && state.receipt.feedback !== null) {
       waiting = state;
       $("verdict").textContent = state.receipt.right ? words.right : words.wrong;
-      $("feedback").className = "card narrow " + (state.receipt.right ? "right" : "wrong");
+      $("feedback").className = state.receipt.right ? "right" : "wrong";
+      // The question and the answer that was chosen stay in view beside the right one.
+      const chosen = document.querySelector("#fields .option:has(input:checked) .words");
+      $("because").textContent = chosen && !state.receipt.right ? words.because.replace("{}", chosen.textContent) : words.truthIs;
       $("truth").textContent = state.receipt.feedback;
-      only("feedback");
-      $("feedback").focus();
+      told(true);
+      only("stage");
+      $("feedback").focus({ preventScroll: true });
+      $("feedback").scrollIntoView({ block: "nearest" });
       return;
     }
     show(state.question, state.ending);
+  }
+
+  function told(yes) {
+    $("feedback").hidden = !yes;
+    document.body.classList.toggle("told", yes);
+    for (const field of document.querySelectorAll("#fields input, #fields textarea")) field.disabled = yes;
   }
 
   function showStanding(standing) {
@@ -143,6 +154,7 @@
   function show(next, ending) {
     question = next;
     if (!question) return end(ending);
+    told(false);
     inView = 0; since = null; watch();
     const back = last && last.slot === question.slot ? last : drafts.read();
     given = back ? { ...back.given } : {};
@@ -240,7 +252,7 @@
   // -- actions --------------------------------------------------------------------------------------------------
 
   function submit() {
-    if (!question || pending) return;
+    if (!question || pending || waiting) return;
     const open = missing();
     if (open) {
       $("problem").textContent = `${words.missing}: ${open.label}`;
@@ -289,7 +301,7 @@
     const typing = event.target.tagName === "TEXTAREA";
     if (typing && event.key === "Escape") return event.target.blur();
     if (typing && !(event.key === "Enter" && !event.shiftKey)) return;
-    if (!$("feedback").hidden) { if (event.key === "Enter") { event.preventDefault(); goOn(); } return; }
+    if (waiting) { if (event.key === "Enter") { event.preventDefault(); goOn(); } return; }
     if (event.key === "Enter") {
       if (event.target.tagName === "BUTTON" && event.target.id !== "send") return;
       event.preventDefault();

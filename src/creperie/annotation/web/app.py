@@ -23,7 +23,7 @@ from creperie.annotation.tasks.form import AnswerError
 from creperie.annotation.web import annotator, entry, owner
 from creperie.annotation.web.guard import HEADERS, Guard, busy
 from creperie.annotation.web.site import Site, SiteHere, message
-from creperie.core import CreperieError, __version__
+from creperie.core import CreperieError, __version__, render
 
 
 def create_app(site: Site, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
@@ -114,6 +114,15 @@ def _say(request: Request, status: int, text: str, headers: Any = None) -> Respo
 
 
 router = APIRouter(include_in_schema=False)
+
+
+@router.get("/static/face.css")
+@router.get("/static/mark.svg")
+def face(request: Request) -> Response:
+    """Return the style and the mark that all pages of creperie share."""
+    name = request.url.path.rpartition("/")[2]
+    kind = "text/css" if name.endswith("css") else "image/svg+xml"
+    return Response(render("annotation", name), media_type=kind, headers={"Cache-Control": "max-age=3600"})
 
 
 @router.get("/health")

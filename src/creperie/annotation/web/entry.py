@@ -25,7 +25,7 @@ from creperie.annotation.schema import ANNOTATOR, OPEN, Annotator, StudyRow
 from creperie.annotation.settings import settings_of
 from creperie.annotation.tasks import task_named
 from creperie.annotation.tasks.form import Json
-from creperie.annotation.view import own_data
+from creperie.annotation.view import own_data, terms_of
 from creperie.annotation.web.site import (
     CSRF,
     OWNED,
@@ -78,7 +78,9 @@ def join_page(request: Request, site: SiteHere, token: Token) -> Response:
 def _entry_page(
     request: Request, study: StudyRow, action: str, *, who: Participant | None = None, refused: bool = False
 ) -> Response:
-    own = {**_about(study), "action": action, "who": who, "refused": refused}
+    with request.app.state.site.db.read() as session:
+        terms = terms_of(session, study, who.annotator.quota if who else None)
+    own = {**_about(study), "action": action, "who": who, "refused": refused, "terms": terms}
     return page(request, "enter.html", 400 if refused else 200, **own)
 
 

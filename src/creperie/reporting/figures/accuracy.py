@@ -30,6 +30,7 @@ class Series:
 
     name: str
     values: Mapping[str, tuple[float, float, float]]
+    counts: Mapping[str, str] = field(default_factory=dict)  #: subset → the number of items, as text
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,19 @@ def accuracy_by_subset(series: Sequence[Series], levels: Levels = NO_LEVELS, *, 
     for k, one in enumerate(series):
         shift = (k - (len(series) - 1) / 2) * step
         marks.append((_points(axes, one, subsets, shift, k), one.name))
-    line_axis(axes, subsets)
+    line_axis(axes, [_with_count(subset, series) for subset in subsets])
     axes.set_xlim(-0.02, 1.02)
     percent_axis(axes)
     axes.tick_params(axis="y", length=0)
     axes.set_title(title)
     legend_below(figure, [m for m, _ in marks], [name for _, name in marks])
     return figure
+
+
+def _with_count(subset: str, series: Sequence[Series]) -> str:
+    """Return the label of a subset's line, with the number of items of all models, or the range of their numbers."""
+    counts = list(dict.fromkeys(one.counts[subset] for one in series if subset in one.counts))
+    return f"{subset}  (n = {', '.join(counts)})" if counts else subset
 
 
 def _levels(axes: Axes, subsets: Sequence[str], levels: Levels) -> list[tuple[Any, str]]:

@@ -16,7 +16,15 @@ from creperie.reporting.figures.bars import drops, grouped_bars
 from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.gaps import Box, boxes_by_model, margin_histograms
 from creperie.reporting.figures.ranks import confusion, confusion_squares, rank_changes, scatter
-from creperie.reporting.gather import RunGroup, gather_runs, model_tail, runs_in, short_labels, value_and_interval
+from creperie.reporting.gather import (
+    RunGroup,
+    covered,
+    gather_runs,
+    model_tail,
+    runs_in,
+    short_labels,
+    value_and_interval,
+)
 from creperie.scoring import Run, human_level, load_run
 
 if TYPE_CHECKING:
@@ -35,7 +43,8 @@ def series_of(group: RunGroup, name: str) -> tuple[list[Series], Levels]:
         stored = [r for r in run.results if r["task"] == name]
         results = stored or [r.as_dict() for r in run.evaluate([name])]
         shown = [r for r in results if r["n"] and r["subset"] != MACRO]
-        series.append(Series(label, {r["subset"]: value_and_interval(r) for r in shown}))
+        counts = {r["subset"]: covered(r["n"], r["void"]) for r in shown}
+        series.append(Series(label, {r["subset"]: value_and_interval(r) for r in shown if r["n"] > 1}, counts))
         chance |= {r["subset"]: math.nan if r["chance"] is None else r["chance"] for r in shown}
     human = {s: human_level(group.name, name, s) for s in chance}
     return series, Levels(chance, {s: v for s, v in human.items() if not math.isnan(v)})

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from hmac import compare_digest
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from creperie.core import CreperieError, UsageError, policy_of, render
+from creperie.core import CreperieError, UsageError, as_flags, policy_of, render
+from creperie.reporting.studio.asked import Asked
 from creperie.reporting.studio.pages import Studio
 
-COOKIE = "creperie-studio"
 MOST_SENT = 32 * 2**20  #: largest form in bytes
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -31,10 +32,15 @@ STATIC = {
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
-def make_studio(folder: str | Path, token: str = "", *, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
-    """Return the application for a folder. Requests without the token, or its cookie, are refused."""
+def make_studio(
+    folder: str | Path, token: str = "", *, hosts: tuple[str, ...] = LOOPBACK, images: Sequence[str | Path] = ()
+) -> FastAPI:
+    """Return the application for a folder. Requests without the token, or its cookie, are refused.
+
+    `images` are folders outside this one whose images may be shown.
+    """
     token = token or secrets.token_urlsafe(24)
-    studio = Studio(Path(folder))
+    studio = Studio(Path(folder), images)
     app = FastAPI(title="creperie studio", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.middleware("http")
@@ -49,14 +55,12 @@ def make_studio(folder: str | Path, token: str = "", *, hosts: tuple[str, ...] =
     # DNS rebinding: requests with another host name are not answered.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
 
-    @app.exception_handler(CreperieError)
-    async def mistaken(request: Request, error: CreperieError) -> HTMLResponse:
-        return HTMLResponse(_message("This did not work", str(error)), 404 if request.method == "GET" else 400)
+    _explain_errors(app)
 
     @app.get("/")
-    def entered() -> Response:
+    def entered(request: Request) -> Response:
         answer = RedirectResponse("/benchmarks", 303)
-        answer.set_cookie(COOKIE, token, httponly=True, samesite="lax")
+        answer.set_cookie(_cookie(request), token, httponly=True, samesite="lax")
         return answer
 
     @app.get("/static/{name}")
@@ -67,13 +71,16 @@ def make_studio(folder: str | Path, token: str = "", *, hosts: tuple[str, ...] =
         return Response(render("reporting", template), media_type=kind)
 
     @app.get("/picture")
-    def picture(name: str, image: str) -> Response:
+    def picture(name: str = "", image: str = "") -> Response:
         data = studio.shelf.picture(name, image)
         return Response(data, media_type="image/webp", headers={"Cache-Control": "private, max-age=3600"})
 
     @app.get("/report")
-    def report(run: str = "", bench: str = "") -> HTMLResponse:
-        page = studio.report(run, bench)
+    @app.get("/share")
+    def report(request: Request, run: str = "", bench: str = "") -> HTMLResponse:
+        """Send a page that stands alone, under its own policy."""
+        shared = request.url.path == "/share"
+        page = studio.share(Asked(request.query_params)) if shared else studio.report(run, bench)
         return HTMLResponse(page, headers={"Content-Security-Policy": policy_of(page)})
 
     _add_pages(app, studio)
@@ -82,11 +89,13 @@ def make_studio(folder: str | Path, token: str = "", *, hosts: tuple[str, ...] =
 
 def _add_pages(app: FastAPI, studio: Studio) -> None:
     """Add the routes of pages and forms; a form responds with a page or a redirect."""
-    shown: dict[str, Callable[[Mapping[str, str]], str]] = {
+    shown: dict[str, Callable[[Asked], str]] = {
         "benchmarks": studio.benchmarks,
+        "search": studio.search,
         "items": studio.items,
         "item": studio.item,
         "audit": studio.audit,
+        "jobs": studio.job_list,
         "make": studio.make,
         "runs": studio.runs,
         "compare": studio.compare,
@@ -97,7 +106,9 @@ def _add_pages(app: FastAPI, studio: Studio) -> None:
         "import": studio.import_table,
         "item": studio.change_item,
         "audit": studio.begin_audit,
+        "jobs": studio.cancel_job,
         "make": studio.propose,
+        "verdict": studio.judge_made,
         "save": studio.save_made,
         "studies": studio.begin_study,
     }
@@ -106,7 +117,7 @@ def _add_pages(app: FastAPI, studio: Studio) -> None:
     def show(page: str, request: Request) -> HTMLResponse:
         if page not in shown:
             raise UsageError("there is no such page")
-        return HTMLResponse(shown[page](request.query_params))
+        return HTMLResponse(shown[page](Asked(request.query_params)))
 
     @app.post("/{page}")
     async def take(page: str, request: Request) -> Response:
@@ -117,15 +128,38 @@ def _add_pages(app: FastAPI, studio: Studio) -> None:
         body = await request.body()
         if len(body) > MOST_SENT:
             raise UsageError("the form is too large", hint="import large tables with `creperie data import`")
-        form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        form = Asked(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         answer = await run_in_threadpool(sent[page], form)
         return RedirectResponse(answer, 303) if answer.startswith("/") else HTMLResponse(answer)
+
+
+def _explain_errors(app: FastAPI) -> None:
+    """Show errors as pages that say what to do: mistakes in a request, files that changed meanwhile, defects."""
+
+    @app.exception_handler(CreperieError)
+    async def mistaken(request: Request, error: CreperieError) -> HTMLResponse:
+        said = as_flags(str(error)) if isinstance(error, UsageError) else str(error)
+        return HTMLResponse(_message("This did not work", said), 404 if request.method == "GET" else 400)
+
+    @app.exception_handler(OSError)
+    async def changed(request: Request, error: OSError) -> HTMLResponse:
+        words = f"A file cannot be read or written ({error.strerror}). If something is being written there, try again."
+        return HTMLResponse(_message("The folder has changed", words), 409)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> HTMLResponse:
+        return HTMLResponse(_message("This did not work", "The address is not complete."), 400)
+
+
+def _cookie(request: Request) -> str:
+    """Return the cookie's name. Browsers keep one set of cookies per host: each port, so each studio, has its own."""
+    return f"creperie-studio-{request.url.port or 80}"
 
 
 def _refused(request: Request, token: str) -> Response | None:
     """Return the refusal of a request without the token or of a cross-site form; None if it is allowed."""
     given = request.query_params.get("token") if request.url.path == "/" else None
-    known = given or request.cookies.get(COOKIE) or ""
+    known = given or request.cookies.get(_cookie(request)) or ""
     if not compare_digest(known.encode(), token.encode()):
         words = "Open the link that `creperie studio` printed: it contains the token for this browser."
         return HTMLResponse(_message("The link is needed", words), 403)
@@ -137,7 +171,7 @@ def _refused(request: Request, token: str) -> Response | None:
 
 
 def _message(title: str, words: str) -> str:
-    return render("reporting", "studio/message.html", title=title, words=words, page="")
+    return render("reporting", "studio/message.html", title=title, said=words, words="", page="", rail=())
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -18,10 +18,11 @@ from creperie.auditing import AttackerModels, Pairs, item_wins, make_attackers, 
 from creperie.bench import TAG_PREFIX, Benchmark, Edit, Item, edit, items_of, save, table_of
 from creperie.core import UsageError, silent, unknown
 from creperie.metrics import HIT, VOID, task
+from creperie.reporting.studio.search import SearchTerm, search_terms
 from creperie.reporting.studio.shelf import Shelf
-from creperie.scoring import Run, RunHeader
+from creperie.scoring import Run, RunHeader, unblinded
 
-PAGE = 60  #: items per response
+PAGE = 36  #: items per response
 #: attackers that answer for 100,000 items in about a second; the answer is kept
 QUICK = ("length-words", "length-chars", "surface", "negation")
 
@@ -37,7 +38,9 @@ class ItemFilter:
     attacker: str = ""  #: items whose true captions this attacker prefers
     right: str = ""  #: a run that is right on the items
     wrong: str = ""  #: a run that is wrong on them
-    task: str = ""  #: the task that decides what is right; else the first one of the run
+    show: str = ""  #: disagree: some models are right and some are wrong; wrong: all are wrong
+    task: str = ""  #: the task that decides what is right; else the one that most runs have
+    at: str = ""  #: the item that is open, subset/id
 
     @staticmethod
     def of(query: Mapping[str, str]) -> ItemFilter:
@@ -49,15 +52,39 @@ class ItemFilter:
         return f"{page}?{urlencode({k: v for k, v in {**asdict(self), **more}.items() if v != ''})}"
 
 
+@dataclass(frozen=True)
+class ItemAnswers:
+    """How many models are right on each item, and how many answered it."""
+
+    task: str
+    right: np.ndarray
+    asked: np.ndarray
+
+
 class ItemIndex:
     """The items of one benchmark, with cached results of quick attackers."""
 
     def __init__(self, bench: Benchmark) -> None:
         self.bench = bench
-        self.offsets, texts = bench.ragged("captions")
-        self.texts = pc.utf8_lower(texts)
+        self._found: dict[tuple[str, bool], np.ndarray] = {}
+        self._outcomes: dict[tuple[str, str, str], np.ndarray] = {}
         self._wins: dict[str, np.ndarray] = {}
         self._lock = threading.Lock()
+
+    @cached_property
+    def texts(self) -> pa.Array:
+        """All captions in lower case."""
+        return pc.utf8_lower(self.bench.ragged("captions")[1])
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """Where the captions of each item begin."""
+        return self.bench.ragged("captions")[0]
+
+    @cached_property
+    def ids(self) -> pa.Array:
+        """All ids in lower case."""
+        return pc.utf8_lower(self.bench.column("id").combine_chunks())
 
     def prepare(self) -> None:
         """Compute in the background what quick attackers prefer, so that their filters answer at once."""
@@ -71,6 +98,15 @@ class ItemIndex:
             if len(values) <= 20:
                 listed += [f"{name[len(TAG_PREFIX) :]}={value}" for value in values if value is not None]
         return listed
+
+    def ready(self) -> dict[str, np.ndarray]:
+        """Return what the quick attackers prefer, as far as it is computed."""
+        return {attacker: self._wins[attacker] for attacker in QUICK if attacker in self._wins}
+
+    def row_of(self, subset: str, name: str) -> int:
+        """Return the row of an item."""
+        both = pc.and_(pc.equal(self.bench.column("subset"), subset), pc.equal(self.bench.column("id"), name))
+        return int(np.flatnonzero(np.asarray(both))[0])
 
     def wins(self, attacker: str) -> np.ndarray:
         """Return whether the attacker prefers the true captions, item by item."""
@@ -92,10 +128,8 @@ class ItemIndex:
         keep = np.ones(len(bench), dtype=bool)
         if wanted.subset:
             keep &= pc.equal(bench.column("subset"), wanted.subset).to_numpy()
-        if wanted.words:
-            hits = pc.match_substring(self.texts, wanted.words.lower()).to_numpy(zero_copy_only=False)
-            total = np.concatenate([[0], np.cumsum(hits)])
-            keep &= total[self.offsets[1:]] > total[self.offsets[:-1]]
+        for term in search_terms(wanted.words):
+            keep &= self._matching(term, wanted, shelf) ^ term.without
         if wanted.tag:
             name, _, value = wanted.tag.partition("=")
             if TAG_PREFIX + name not in bench.columns:
@@ -107,20 +141,70 @@ class ItemIndex:
             keep &= self.wins(wanted.attacker)
         for run, right in ((wanted.right, True), (wanted.wrong, False)):
             if run:
-                outcomes = _outcomes(shelf.run(run), bench, wanted.task)
+                outcomes = self.outcomes(shelf.run(run), wanted.task)
                 keep &= (outcomes == HIT) if right else ((outcomes != HIT) & (outcomes != VOID))
+        if wanted.show:
+            answers = self.answers(shelf, wanted.task)
+            keep &= (answers.right < answers.asked) & ((answers.right > 0) == (wanted.show == "disagree"))
         return np.flatnonzero(keep)
+
+    def _matching(self, term: SearchTerm, wanted: ItemFilter, shelf: Shelf) -> np.ndarray:
+        """Return the items of which one condition of a search holds, not counting its minus."""
+        if term.key == "subset":
+            names = pc.utf8_lower(self.bench.column("subset"))
+            return np.asarray(pc.match_substring(names, term.text), dtype=bool)
+        if term.key == "model":
+            named = [run for run, label in self.labelled(shelf) if term.text in f"{label} {run.model}".lower()]
+            right = [self.outcomes(run, wanted.task) == HIT for run in named]
+            return np.all(right, axis=0) if right else np.zeros(len(self.bench), dtype=bool)
+        key = (term.text, term.whole)
+        if key not in self._found:  # while somebody types, only the last word changes
+            total = np.concatenate([[0], np.cumsum(term.found(self.texts))])
+            own = np.asarray(pc.equal(self.ids, term.text), dtype=bool)
+            self._found = {**dict(list(self._found.items())[-20:]), key: own | (np.diff(total[self.offsets]) > 0)}
+        return self._found[key]
+
+    def labelled(self, shelf: Shelf) -> list[tuple[Run, str]]:
+        """Return the runs on these items that saw the images or read the captions, with their labels."""
+        board = shelf.board()
+        entries = unblinded([e for e in board.entries if e.hash == self.bench.hash and tasks_by_item(e)])
+        return [(shelf.opened(entry), board.label_of[entry.name]) for entry in entries]
+
+    def outcomes(self, run: Run, named: str = "") -> np.ndarray:
+        """Return a run's outcomes on the named task, or on the first of its tasks that is counted by item."""
+        if run.hash != self.bench.hash:
+            raise UsageError(f"the run {run.name} was computed on another benchmark", where=self.bench.name)
+        name = named or tasks_by_item(run)[0]
+        if name not in tasks_by_item(run):
+            raise UsageError(f"the run {run.name} has no task {name[:40]!r}")
+        key = (run.name, str(run.document["created"]), name)
+        if key not in self._outcomes:
+            self._outcomes[key] = run.outcomes(name)[self.rows_in(run)]
+        return self._outcomes[key]
+
+    def rows_in(self, run: Run) -> np.ndarray | slice:
+        """Return the run's rows of the items, in the benchmark's order: equal content may be in another order."""
+        ids = run.table.column("id")
+        if ids.equals(self.bench.column("id")) and run.table.column("subset").equals(self.bench.column("subset")):
+            return slice(None)
+        places = {key: row for row, key in enumerate(zip(run.subsets, ids.to_pylist(), strict=True))}
+        wanted = zip(self.bench.column("subset").to_pylist(), self.bench.column("id").to_pylist(), strict=True)
+        return np.array([places[key] for key in wanted])
+
+    def answers(self, shelf: Shelf, named: str = "") -> ItemAnswers:
+        """Return how many models are right on each item, on the named task or the one that most of them have."""
+        runs = [run for run, _ in self.labelled(shelf)]
+        tasks = [name for run in runs for name in tasks_by_item(run)]
+        chosen = named or max(dict.fromkeys(tasks), key=tasks.count, default="")
+        if named and named not in tasks:
+            raise UsageError(f"no run on this benchmark has the task {named[:40]!r}")
+        columns = [self.outcomes(run, chosen) for run in runs if chosen in tasks_by_item(run)]
+        stacked = np.array(columns).reshape(len(columns), len(self.bench))
+        return ItemAnswers(chosen, (stacked == HIT).sum(axis=0), (stacked != VOID).sum(axis=0))
 
     def items(self, rows: np.ndarray) -> list[Item]:
         """Return the items of these rows."""
         return list(items_of(self.bench.table.take(pa.array(rows))))
-
-
-def _outcomes(run: Run, bench: Benchmark, named: str) -> np.ndarray:
-    """Return a run's outcomes on the named task, or on the first of its tasks that is counted by item."""
-    if run.hash != bench.hash:
-        raise UsageError(f"the run {run.name} was computed on another benchmark", where=bench.name)
-    return run.outcomes(named or tasks_by_item(run)[0])
 
 
 def tasks_by_item(run: RunHeader) -> list[str]:
@@ -153,7 +237,9 @@ def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) 
 
     The benchmark itself stays as it is; the new one records the change in its provenance.
     """
-    bench, place = shelf.bench(name), shelf.free(name, "edited")
+    bench = shelf.bench(name)
+    if change["action"] not in ("exclude", "correct"):
+        raise UsageError("there is no such change")
     if change["action"] == "exclude":
         made = edit(bench, Edit(drop=(f"{item.subset}/{item.id}",)))
     else:
@@ -166,5 +252,6 @@ def new_version(shelf: Shelf, name: str, item: Item, change: Mapping[str, str]) 
         table = table_of(new if (one.subset, one.id) == key else one for one in bench)
         about = {"subset": item.subset, "id": item.id, "comment": change.get("comment", "")}
         made = bench.with_table(table, "correct", **about, before=list(item.captions), after=list(captions))
-    save(made, place)
+    with shelf.new(name, "edited") as place:
+        save(made, place)
     return place

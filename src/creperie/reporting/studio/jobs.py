@@ -1,75 +1,156 @@
-"""Background jobs of the studio, longer than a request may take: audits and refinements, one at a time."""
+"""Background jobs of the studio, longer than a request may take: audits and refinements, one after the other."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Queue
 
 from creperie.auditing import AttackerModels, audit, audit_document, entry_of, sendable
 from creperie.bench import load, record_audit
-from creperie.core import CreperieError, UsageError, percent
+from creperie.core import Advance, CreperieError, UsageError, percent
 from creperie.refining import refine, write_refined
+
+
+class JobCancelledError(CreperieError):
+    """Ends a job that the user cancelled, at its next step."""
 
 
 @dataclass
 class StudioJob:
-    """A background job, with what its waiting page shows."""
+    """A background job, with what its pages show."""
 
     what: str
-    start: float = field(default_factory=time.monotonic)
+    name: str  #: the benchmark
+    link: str  #: the address of the result
+    work: Callable[[StudioJob], None] = field(repr=False)
+    number: int = 0
+    state: str = "waiting"  #: then running; then done, failed or cancelled
     lines: list[tuple[str, str, str]] = field(default_factory=list)  #: attacker, accuracy on all items, seconds
+    step: str = ""
+    done: int = 0
+    total: int = 0
     error: str = ""
-    done: bool = False
+    start: float = 0.0
+    begun: float = 0.0  #: of the step
     seconds: float = 0.0
 
-    def begin(self, work: Callable[[StudioJob], None]) -> StudioJob:
-        """Start the work in a thread and return the job; an error is stored for the page."""
+    @property
+    def ended(self) -> bool:
+        return self.state in ("done", "failed", "cancelled")
 
-        def run() -> None:
-            try:
-                work(self)
-            except CreperieError as e:
-                self.error = str(e)
-            except Exception as e:  # an unexpected error is shown on the page; the studio goes on
-                self.error = f"{type(e).__name__}: {e}"
-            self.seconds, self.done = time.monotonic() - self.start, True
+    @property
+    def left(self) -> str:
+        """About how long the step still takes; empty if that cannot be said."""
+        if not self.done or not self.total or self.ended:
+            return ""
+        seconds = (time.monotonic() - self.begun) * (self.total - self.done) / self.done
+        return f"about {seconds:.0f} s left" if seconds < 90 else f"about {seconds / 60:.0f} min left"
 
-        threading.Thread(target=run, daemon=True).start()
-        return self
+    def run(self) -> None:
+        """Do the work in this thread; an error is stored for the page."""
+        if self.state == "cancelled":
+            return
+        self.state, self.start = "running", time.monotonic()
+        try:
+            self.work(self)
+            self.state = "done"
+        except JobCancelledError:
+            self.state = "cancelled"
+        except CreperieError as e:
+            self.state, self.error = "failed", str(e)
+        except Exception as e:  # an unexpected error is shown on the page; the studio goes on
+            self.state, self.error = "failed", f"{type(e).__name__}: {e}"
+        self.seconds = time.monotonic() - self.start
+
+    def cancel(self) -> None:
+        """End the job now, if it has not begun, or else at its next step."""
+        if not self.ended:
+            self.state = "cancelled" if self.state == "waiting" else "cancelling"
+
+    def look(self) -> None:
+        """Raise a JobCancelledError if the job was cancelled."""
+        if self.state in ("cancelling", "cancelled"):
+            raise JobCancelledError("cancelled")
+
+    @contextmanager
+    def progress(self, label: str, total: int | None, unit: str) -> Iterator[Advance]:
+        """A `Progress` that keeps how far the step is."""
+        self.step, self.total, self.done, self.begun = label, total or 0, 0, time.monotonic()
+
+        def advance(n: int) -> None:
+            self.look()
+            self.done += n
+
+        self.look()
+        yield advance
 
 
-def audit_job(place: Path, attackers: Sequence[str]) -> StudioJob:
-    """Start a job that audits a benchmark: quick attackers one by one, then all together for the verdict."""
+class JobQueue:
+    """The jobs of a studio, newest first. One runs at a time: two would take longer than one after the other."""
+
+    def __init__(self) -> None:
+        self.jobs: list[StudioJob] = []
+        self._waiting: Queue[StudioJob] = Queue()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self._waiting.get().run()
+
+    def add(self, job: StudioJob) -> StudioJob:
+        """Add a job; raise a UsageError if one on the same benchmark has not ended."""
+        with self._lock:
+            if (other := self.of(job.name)) and not other.ended:
+                raise UsageError(f"{other.what} has not ended", hint="wait for it, or cancel it under Jobs")
+            job.number = len(self.jobs) + 1
+            self.jobs.insert(0, job)
+        self._waiting.put(job)
+        return job
+
+    def of(self, name: str) -> StudioJob | None:
+        """Return the latest job on a benchmark."""
+        return next((job for job in self.jobs if job.name == name), None)
+
+    @property
+    def running(self) -> list[StudioJob]:
+        return [job for job in self.jobs if not job.ended]
+
+
+def audit_job(name: str, place: Path, attackers: Sequence[str], link: str) -> StudioJob:
+    """Return a job that audits a benchmark: quick attackers one by one, then all together for the verdict."""
     models = AttackerModels()
 
     def work(job: StudioJob) -> None:
         bench = load(place)
         names, _ = sendable(tuple(attackers), models)
-        for name in names:
-            if entry_of(name).sampled or entry_of(name).family in ("n-grams", "ensemble"):
+        for attacker in names:
+            if entry_of(attacker).sampled or entry_of(attacker).family in ("n-grams", "ensemble"):
                 continue  # they learn from all items, or sample: they run with the others below
+            job.look()
             start = time.monotonic()
-            rows = [r for r in audit(bench, [name], models=models).rows if r.subset == "all"]
+            rows = [r for r in audit(bench, [attacker], models=models).rows if r.subset == "all"]
             shown = percent(rows[0].measure.accuracy) if rows else "–"
-            job.lines.append((name, shown, f"{time.monotonic() - start:.1f}"))
-        document = audit_document(
-            audit(bench, attackers, models=models), place, {"attackers": list(attackers)} if attackers else {}
-        )
-        record_audit(place, document)
+            job.lines.append((attacker, shown, f"{time.monotonic() - start:.1f}"))
+        found = audit(bench, attackers, models=models, progress=job.progress)
+        record_audit(place, audit_document(found, place, {"attackers": list(attackers)} if attackers else {}))
 
-    return StudioJob(f"Audit of {place.name}").begin(work)
+    return StudioJob(f"Audit of {name}", name, link, work)
 
 
-def refine_job(place: Path, out: Path, attackers: Sequence[str], *, repair: bool) -> StudioJob:
-    """Start a job that keeps the largest part on which the attackers are no better than chance, and audits it."""
+def refine_job(name: str, place: Path, out: Path, attackers: Sequence[str], link: str, *, repair: bool) -> StudioJob:
+    """Return a job that keeps the largest part on which the attackers are no better than chance, and audits it."""
 
     def work(job: StudioJob) -> None:
-        refined = refine(place, method="optimal", attackers=attackers, repair=repair)
+        refined = refine(place, method="optimal", attackers=attackers, repair=repair, progress=job.progress)
         if not len(refined.bench):
-            raise UsageError("no item would be left: write new foils for what leaks", where=place.name)
+            raise UsageError("no item would be left: write new foils for what leaks", where=name)
+        job.look()
         write_refined(refined, out)
 
-    return StudioJob(f"Refinement of {place.name}").begin(work)
+    return StudioJob(f"Honest part of {name}", name, link, work)

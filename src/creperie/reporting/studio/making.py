@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from creperie.auditing import audit, audit_document
 from creperie.bench import (
     NO_IMAGES,
     Benchmark,
@@ -19,12 +22,21 @@ from creperie.bench import (
     read_table,
     save,
 )
-from creperie.core import CreperieError, UsageError, split_names
+from creperie.core import CreperieError, UsageError, percent, split_names
 from creperie.making import JobOptions, MakerOptions, make
 
-#: makers that need no model and no images, in the order in which the page lists them
-MAKERS = ("rules:swap", "rules:negate", "rules:replace", "grammar:passive", "grammar:dative")
+#: makers that need no model and no images: what they do, and an example
+MAKERS = {
+    "all": ("Everything that fits a caption", "several kinds, so that no single cue tells them apart"),
+    "rules:swap": ("Two things or two properties change places", "A dog chases a cat. → A cat chases a dog."),
+    "rules:replace": ("One word is replaced", "A red car at a kerb. → A blue car at a kerb."),
+    "rules:negate": ("A negation is added", "A dog sleeps. → A dog does not sleep."),
+    "grammar:passive": ("Active and passive", "A dog chases a cat. → A dog is chased by a cat."),
+    "grammar:dative": ("Giver and receiver", "A man gives a boy a ball. → A boy gives a man a ball."),
+}
 MOST_CAPTIONS = 500
+#: attackers that judge what is accepted while somebody chooses
+LIVE = ("length-words", "length-chars", "surface", "negation")
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,7 @@ class Proposed:
     role: str
     kind: str
     reason: str
+    leak: str = ""  #: what gives away foils of this kind; they are not accepted unless somebody does so
 
 
 def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
@@ -44,8 +57,18 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
         raise UsageError("there are no captions", hint="paste captions, one per line")
     if len(captions) > MOST_CAPTIONS:
         raise UsageError(f"{len(captions):,} captions are too many for one page", hint="use `creperie make`")
-    proposed, notes = [], []
-    for maker in makers or MAKERS[:2]:
+    proposed, notes = _candidates(captions, makers)
+    usable = [(p.kind, captions[p.source], p.text) for p in proposed if not p.reason and p.role != "positive"]
+    items = [Item(str(k), kind, (), tuple(pair), choice(1, 1)) for k, (kind, *pair) in enumerate(usable)]
+    leaks = _leaks(_judged(items))
+    return [replace(p, leak=leaks.get(p.kind, "")) if p.role != "positive" else p for p in proposed], notes
+
+
+def _candidates(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Proposed], list[str]]:
+    """Return what the makers write, checked but not audited."""
+    proposed: list[Proposed] = []
+    notes = []
+    for maker in makers or ("all",):
         try:
             made = make(maker, list(captions), options=MakerOptions(), job=JobOptions())
         except CreperieError as e:
@@ -58,9 +81,44 @@ def propose(captions: Sequence[str], makers: Sequence[str]) -> tuple[list[Propos
     return proposed, notes
 
 
+def verdict(form: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a blind reader could make of the accepted foils: their number, a verdict and its sentence."""
+    items = _accepted(form)
+    document = _judged(items)
+    if document is None:
+        return {"n": 0, "verdict": "not shown", "text": "no foil is accepted yet"}
+    return {"n": len(items), "verdict": document["verdict"], "text": document["text"]}
+
+
+def _judged(items: Sequence[Item]) -> dict[str, Any] | None:
+    """Return the quick audit of these items; None if there are none."""
+    if not items:
+        return None
+    unique = [replace(item, id=str(k)) for k, item in enumerate(items)]
+    return audit_document(audit(from_items("accepted", unique), LIVE))
+
+
+def _leaks(document: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return what gives the foils of a kind away, by kind."""
+    return {
+        judged["subset"]: f"{leak['choice']} is right in {percent(leak['accuracy'])} %"
+        for judged in (document["subsets"] if document else ())
+        for leak in judged["through"][:1]
+    }
+
+
 def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
     """Save and return a benchmark of the accepted candidates: one item per foil, with a second positive if any."""
-    place = _new_place(form, folder)
+    place, items = _new_place(form, folder), _accepted(form)
+    if not items:
+        raise UsageError("no foil has been accepted yet", hint="accept at least one (press a)")
+    sources = sum(key.startswith("source-") for key in form)
+    args = {"maker": "studio", "sources": sources, "accepted": len(items)}
+    return save(from_items(place.name, items, provenance=(ProvenanceStep("make", args),)), place)
+
+
+def _accepted(form: Mapping[str, str]) -> list[Item]:
+    """Return one item per accepted foil, with a second positive if one of its caption is accepted."""
     sources = {key[7:]: text for key, text in form.items() if key.startswith("source-")}
     accepted = [key[5:] for key in form if key.startswith("keep-")]
     positives: dict[str, str] = {}
@@ -74,10 +132,7 @@ def saved(form: Mapping[str, str], folder: Path) -> Benchmark:
             true = [sources[source], *([positives[source]] if source in positives else [])]
             captions = (*true, form[f"text-{key}"].strip())
             items.append(Item(key, form[f"kind-{key}"], (), captions, choice(len(true), 1)))
-    if not items:
-        raise UsageError("no foil has been accepted yet", hint="accept at least one (press a)")
-    args = {"maker": "studio", "sources": len(sources), "accepted": len(accepted)}
-    return save(from_items(place.name, items, provenance=(ProvenanceStep("make", args),)), place)
+    return items
 
 
 def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
@@ -93,7 +148,7 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
             bench = read_table(file, kind, Roles(**named))
         except CreperieError as e:
             raise UsageError(str(e).replace(f"{scratch}/", "")) from None
-    pictures = (folder / form["pictures"]).resolve() if form.get("pictures") else None
+    pictures = (folder / form["pictures"].replace("\0", "")).resolve() if form.get("pictures") else None
     if pictures and not (pictures.exists() and pictures.is_relative_to(folder)):
         raise UsageError("there is no such folder or zip in the studio's folder", where=form["pictures"])
     return save(replace(bench, images=open_store(pictures) if pictures else NO_IMAGES), place)
@@ -102,8 +157,8 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
 def _new_place(form: Mapping[str, str], folder: Path) -> Path:
     """Return the folder of a new benchmark; raise a UsageError if the name is taken or leads outside the folder."""
     name = form.get("name", "").strip()
-    if not name or "/" in name or name.startswith("."):
-        raise UsageError("the benchmark needs a name without slashes", hint="such as my-foils")
+    if not re.fullmatch(r"\w[\w +.()-]{0,79}", name):
+        raise UsageError("the benchmark needs a name of letters, digits and - . _ + ( )", hint="such as my-foils")
     if (folder / name).exists():
         raise UsageError(f"{name!r} is taken", hint="choose another name")
     return folder / name

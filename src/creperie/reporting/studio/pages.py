@@ -3,62 +3,77 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from itertools import combinations
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from creperie.auditing import blind_rows
-from creperie.bench import Benchmark, Item
+from creperie.auditing import audit_page
+from creperie.bench import AUDIT_FILE, Benchmark
 from creperie.core import UsageError, counted, render
-from creperie.reporting.gather import distinct
-from creperie.reporting.html_tables import comparison_table
 from creperie.reporting.leaderboard import BoardLinks, board_html, entries_report
 from creperie.reporting.page import Contents
 from creperie.reporting.robust_part import ranked_and_blind, robust_part
-from creperie.reporting.studio.items import (
-    PAGE,
-    QUICK,
-    ItemFilter,
-    ItemIndex,
-    card_of,
-    new_version,
-    shared_tasks,
-)
-from creperie.reporting.studio.jobs import StudioJob, audit_job, refine_job
-from creperie.reporting.studio.making import MAKERS, import_table, propose, saved
+from creperie.reporting.studio.asked import Asked
+from creperie.reporting.studio.browse import Browser, searched
+from creperie.reporting.studio.compared import compared
+from creperie.reporting.studio.items import PAGE, QUICK, ItemFilter, ItemIndex, new_version, shared_tasks
+from creperie.reporting.studio.jobs import JobQueue, audit_job, refine_job
+from creperie.reporting.studio.making import MAKERS, import_table, propose, saved, verdict
+from creperie.reporting.studio.overview import answer, audit_rows, benchmark_card, last_runs, leaks, preview
 from creperie.reporting.studio.shelf import Shelf
-from creperie.scoring import compare
 from creperie.statistics import robustness
 
 LINKS = BoardLinks("", "/report?bench={bench}", "/report?run={run}")
-PEOPLE = "creperie-people.db"  #: the studies of a folder
-Query = Mapping[str, str]
 
 
 class Studio:
     """The pages over one folder. Each returns HTML; forms return HTML or the address to go to."""
 
-    def __init__(self, folder: Path) -> None:
-        self.shelf = Shelf(folder)
-        self.jobs: dict[str, StudioJob] = {}
+    def __init__(self, folder: Path, images: Sequence[str | Path] = ()) -> None:
+        self.shelf = Shelf(folder, images)
+        self.jobs = JobQueue()
         self._indexes: dict[str, tuple[Benchmark, ItemIndex]] = {}
         self._reports: dict[tuple[str, str, str], str] = {}
 
     # -- benchmarks --------------------------------------------------------------------------------------------------
 
-    def benchmarks(self, query: Query) -> str:
-        """Show the benchmarks of the folder, with their verdicts."""
-        rows = []
-        for name in self.shelf.benches():
-            bench, audit = self.shelf.bench(name), self.shelf.audit(name)
-            verdict = audit["verdict"] if audit else "not audited"
-            rows.append((name, len(bench), len(bench.subsets), verdict))
-        return self._page("benchmarks", "Benchmarks", rows=rows, folder=str(self.shelf.folder))
+    def benchmarks(self, query: Asked) -> str:
+        """Show what is in the folder: benchmarks with their verdicts, the last runs, running jobs, open studies."""
+        benches, damaged = self.shelf.readable()
+        board = self.shelf.board()
+        cards = [benchmark_card(self.shelf, board, name, bench) for name, bench in benches.items()]
+        return self._page(
+            "benchmarks",
+            "Benchmarks",
+            cards=cards,
+            damaged=damaged,
+            folder=self.shelf.folder.name,
+            total=len(board.entries),
+            runs=last_runs(board),
+            jobs=self.jobs.running,
+            studies=[one for one in self._study_list() if one["state"] == "open"],
+        )
 
-    def import_table(self, form: Query) -> str:
-        """Save an imported table as a benchmark; return the address of its items."""
+    def search(self, query: Asked) -> str:
+        """Show the items of all benchmarks, the models and the benchmarks that a search finds."""
+        words = query.get("words", "")
+        low = words.strip().lower()
+        board = self.shelf.board()
+        models = {board.label_of[e.name]: f"/report?run={quote(e.name)}" for e in board.entries}
+        return self._page(
+            "search",
+            f"Search: {words}" if low else "Search",
+            words=words,
+            items=searched(self.shelf, words, self._index) if low else [],
+            models=[(label, href) for label, href in models.items() if low and low in label.lower()],
+            benches=[name for name in self.shelf.benches() if low and low in name.lower()],
+        )
+
+    def import_table(self, form: Asked) -> str:
+        """Show the columns of a table, or save it as a benchmark; return the address of its items."""
+        if form.get("then") == "preview":
+            return render("reporting", "studio/preview.html", **preview(form.get("table", "")))
         return f"/items?name={quote(import_table(form, self.shelf.folder).name)}"
 
     def _index(self, name: str) -> ItemIndex:
@@ -68,127 +83,148 @@ class Studio:
             self._indexes[name][1].prepare()
         return self._indexes[name][1]
 
-    def items(self, query: Query) -> str:
-        """Show the items that match a filter; with `from`, only the next cards."""
-        wanted, start = ItemFilter.of(query), int(query.get("from") or 0)
+    def items(self, query: Asked) -> str:
+        """Show the items that match a filter; with `from`, only the next cards; with `part`, only the open item."""
+        wanted, start = ItemFilter.of(query), query.number("from")
         index = self._index(wanted.name)
         rows = index.rows(wanted, self.shelf)
-        cards = [self._card(wanted, index.bench, item) for item in index.items(rows[start : start + PAGE])]
-        more = wanted.address("/items", **{"from": start + PAGE}) if start + PAGE < len(rows) else ""
+        browser = Browser(self.shelf, index, wanted)
+        panel = browser.panel(wanted.at, rows) if wanted.at else None
+        if query.get("part") == "item":
+            return render("reporting", "studio/panel.html", panel=panel, name=wanted.name)
+        more = wanted.address(**{"from": str(start + PAGE)}) if start + PAGE < len(rows) else ""
+        cards = browser.cards(rows[start : start + PAGE])
         if start:
-            return render("reporting", "studio/cards.html", cards=cards, more=more)
-        runs = [e.name for e in self.shelf.board().entries if e.hash == index.bench.hash]
+            return render("reporting", "studio/cards.html", cards=cards, more=more, at=wanted.at)
         condition = f" --subset {shlex.quote(wanted.subset)}" if wanted.subset else ""
-        return self._page(
-            "items",
-            wanted.name,
-            wanted=wanted,
-            count=len(rows),
-            total=len(index.bench),
-            subsets=index.bench.subsets,
-            tags=index.tags(),
-            attackers=QUICK,
-            runs=runs,
-            cards=cards,
-            more=more,
-            command=f"creperie data show {shlex.quote(wanted.name)}{condition}",
-            python=f"creperie.load({wanted.name!r})" + (f".only([{wanted.subset!r}])" if wanted.subset else ""),
-        )
-
-    def _card(self, wanted: ItemFilter, bench: Benchmark, item: Item) -> dict[str, Any]:
-        seen = item.images if self.shelf.has_pictures(bench) else ()
-        pictures = [f"/picture?name={quote(wanted.name)}&image={quote(image)}" for image in seen]
-        href = f"/item?{urlencode({'name': wanted.name, 'subset': item.subset, 'id': item.id})}"
-        notes = [f"{name}: {value}" for name, value in item.tags.items() if value is not None][:4]
-        return {
-            "name": f"{item.subset} · {item.id}",
-            "href": href,
-            "pictures": pictures,
-            "captions": card_of(item),
-            "notes": notes,
+        values: dict[str, Any] = {
+            "wanted": wanted,
+            "count": len(rows),
+            "total": len(index.bench),
+            "chips": browser.chips(),
+            "tags": index.tags(),
+            "runs": [(run.name, label) for run, label in index.labelled(self.shelf)],
+            "verdict_word": (self.shelf.audit(wanted.name) or {}).get("verdict", ""),
+            "hidden": self._hidden(browser),
+            "cards": cards,
+            "more": more,
+            "panel": panel,
+            "at": wanted.at,
+            "command": f"creperie data show {shlex.quote(wanted.name)}{condition}",
+            "python": f"creperie.load({wanted.name!r})" + (f".only([{wanted.subset!r}])" if wanted.subset else ""),
         }
+        return self._page("items", wanted.name, here="benchmarks", **values)
 
-    def item(self, query: Query) -> str:
+    def _hidden(self, browser: Browser) -> str:
+        """Return the command that would show the pictures of a benchmark; empty if they are shown or there are none."""
+        if not browser.hidden or not len(browser.bench.ragged("images")[1]):
+            return ""
+        place = browser.bench.images.location or "DIR"
+        return shlex.join(["creperie", "studio", str(self.shelf.folder), "--images", str(Path(place).resolve())])
+
+    def item(self, query: Asked) -> str:
         """Show one item, with the forms that exclude, correct or comment it."""
-        name = query.get("name", "")
-        bench = self.shelf.bench(name)
-        item = bench.item(query.get("subset", ""), query.get("id", ""))
-        card = self._card(ItemFilter(name), bench, item)
-        command = shlex.join(
-            ["creperie", "data", "edit", name, "--drop", f"{item.subset}/{item.id}", "--out", f"{name}-edited"]
-        )
-        python = f"creperie.load({name!r}).item({item.subset!r}, {item.id!r})"
-        values = {"name": name, "item": item, "shown": card, "tags": dict(item.tags)}
-        return self._page("item", f"{name}: {item.subset} · {item.id}", **values, command=command, python=python)
+        name, subset, key = query["name"], query["subset"], query["id"]
+        index = self._index(name)
+        browser = Browser(self.shelf, index, ItemFilter(name))
+        panel = browser.panel(f"{subset}/{key}", index.rows(ItemFilter(name, subset=subset), self.shelf))
+        line = ["creperie", "data", "edit", name, "--drop", f"{subset}/{key}", "--out", f"{name}-edited"]
+        python = f"creperie.load({name!r}).item({subset!r}, {key!r})"
+        values = {"name": name, "panel": panel, "command": shlex.join(line), "python": python}
+        return self._page("item", f"{subset} · {key}", here="benchmarks", **values)
 
-    def change_item(self, form: Query) -> str:
+    def change_item(self, form: Asked) -> str:
         """Save a new version of the benchmark; return its address."""
         name = form["name"]
         item = self.shelf.bench(name).item(form["subset"], form["id"])
-        place = new_version(self.shelf, name, item, form)
-        made = self.shelf.within(place)
+        made = self.shelf.within(new_version(self.shelf, name, item, form))
         if form["action"] == "exclude":
             return f"/items?{urlencode({'name': made, 'subset': item.subset})}"
-        return f"/item?{urlencode({'name': made, 'subset': item.subset, 'id': item.id})}"
+        return f"/items?{urlencode({'name': made, 'subset': item.subset, 'at': f'{item.subset}/{item.id}'})}"
 
-    # -- audits ------------------------------------------------------------------------------------------------------
+    # -- audits and jobs ---------------------------------------------------------------------------------------------
 
-    def audit(self, query: Query) -> str:
+    def audit(self, query: Asked) -> str:
         """Show the audit of a benchmark, or its progress; with `beside`, two verdicts side by side."""
         names = self.shelf.benches()
         name = query.get("name") or next(iter(names), "")
-        job, beside = self.jobs.get(name), query.get("beside", "")
-        both = [one for one in (name, beside) if one and (one == name or one in names)]
+        here = {"jobs": [job for job in self.jobs.jobs if job.name == name][:1], "poll": f"/audit?name={quote(name)}"}
+        if query.get("part"):
+            return render("reporting", "studio/jobs_part.html", **here)
+        both = [one for one in (name, query.get("beside", "")) if one and (one == name or one in names)]
         audits = [
-            {"name": one, "document": document, "rows": blind_rows(document), "leaks": self._leaks(one, document)}
+            {
+                "name": one,
+                "document": document,
+                "rows": audit_rows(one, document),
+                "leaks": leaks(one, document),
+                "answer": answer(document),
+            }
             for one in both
             if (document := self.shelf.audit(one)) is not None
         ]
-        values = {"names": list(names), "name": name, "job": job, "audits": audits, **_audit_lines(name)}
-        if query.get("part"):
-            return render("reporting", "studio/audit_job.html", job=job, name=name)
-        return self._page("audit", "Audit", **values)
+        spec = name or "BENCH"
+        values: dict[str, Any] = {
+            "names": list(names),
+            "name": name,
+            **here,
+            "audits": audits,
+            "command": f"creperie audit {shlex.quote(spec)}",
+            "python": f"creperie.audit({spec!r})",
+            "usual": ", ".join(QUICK),
+        }
+        return self._page("audit", f"Can {name} be solved without its images?" if name else "Audits", **values)
 
-    def _leaks(self, name: str, document: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-        """Return subset, attacker, what it chooses, and the address of the items that it wins."""
-        rows = []
-        for judged in document["subsets"]:
-            for leak in judged["through"]:
-                quick = leak["attacker"] if leak["attacker"] in QUICK else ""
-                wanted = ItemFilter(name, subset=judged["subset"], attacker=quick)
-                if not leak["view"]:
-                    rows.append((judged["subset"], leak["attacker"], leak["choice"], wanted.address()))
-        return rows
+    def share(self, query: Asked) -> str:
+        """Return the audit of a benchmark as one page that can be sent."""
+        document = self.shelf.audit(query["name"])
+        if document is None:
+            raise UsageError(f"{query['name'][:80]} is not audited yet")
+        return audit_page(document)
 
-    def begin_audit(self, form: Query) -> str:
+    def begin_audit(self, form: Asked) -> str:
         """Start an audit, or a refinement of what was audited; return the address of the page that waits for it."""
         name = form["name"]
         place = self.shelf.place(name)
-        if name in self.jobs and not self.jobs[name].done:
-            raise UsageError(f"{self.jobs[name].what} is still running", hint="wait until it is done")
         attackers = tuple(a.strip() for a in form.get("attackers", "").split(",") if a.strip())
+        here = f"/audit?name={quote(name)}"
         if form.get("action") != "refine":
-            self.jobs[name] = audit_job(place, attackers)
-            return f"/audit?name={quote(name)}"
-        out = self.shelf.free(name, "refined")
-        self.jobs[name] = refine_job(place, out, attackers or QUICK, repair=form.get("repair") == "yes")
-        return f"/audit?{urlencode({'name': name, 'beside': out.name})}"
+            self.jobs.add(audit_job(name, place, attackers, here))
+            return here
+        with self.shelf.new(name, "honest") as out:
+            both = f"/audit?{urlencode({'name': name, 'beside': out.name})}"
+            self.jobs.add(refine_job(name, place, out, attackers or QUICK, both, repair=form.get("repair") == "yes"))
+        return both
+
+    def job_list(self, query: Asked) -> str:
+        """Show all jobs since the studio was started, newest first."""
+        if query.get("part"):
+            return render("reporting", "studio/jobs_part.html", jobs=self.jobs.jobs, poll="/jobs?")
+        return self._page("jobs", "Jobs", jobs=self.jobs.jobs, poll="/jobs?")
+
+    def cancel_job(self, form: Asked) -> str:
+        """Cancel a job; return the address to go to."""
+        number = form.number("job")
+        for job in self.jobs.jobs:
+            if job.number == number:
+                job.cancel()
+        return "/jobs"
 
     # -- making ------------------------------------------------------------------------------------------------------
 
-    def make(self, query: Query) -> str:
+    def make(self, query: Asked) -> str:
         """Show the form for captions."""
-        return self._made([], [], [], {})
+        return self._made([], [], [], Asked())
 
-    def propose(self, form: Query) -> str:
+    def propose(self, form: Asked) -> str:
         """Show the candidates for the captions of the form."""
         captions = [line.strip() for line in form.get("captions", "").splitlines() if line.strip()]
         makers = [maker for maker in MAKERS if form.get(maker)]
         proposed, notes = propose(captions, makers)
         return self._made(captions, proposed, notes, form)
 
-    def _made(self, captions: list[str], proposed: list[Any], notes: list[str], form: Query) -> str:
-        chosen = [maker for maker in MAKERS if form.get(maker)] or list(MAKERS[:2])
+    def _made(self, captions: list[str], proposed: list[Any], notes: list[str], form: Asked) -> str:
+        chosen = [maker for maker in MAKERS if form.get(maker)] or ["all"]
         by_source = [[(k, p) for k, p in enumerate(proposed) if p.source == n] for n in range(len(captions))]
         return self._page(
             "make",
@@ -197,21 +233,26 @@ class Studio:
             groups=by_source,
             notes=notes,
             makers=MAKERS,
+            refused=sum(bool(p.reason) for p in proposed),
             chosen=chosen,
             command=f"creperie make {chosen[0]} --captions captions.txt --out my-foils",
             python=f"creperie.make({chosen[0]!r}, captions, 'my-foils')",
         )
 
-    def save_made(self, form: Query) -> str:
+    def save_made(self, form: Asked) -> str:
         """Save the accepted candidates as a benchmark, and show it."""
         made = saved(form, self.shelf.folder)
         if form.get("then") == "study":
-            return self.begin_study({"name": made.name})
+            return self.begin_study(Asked(name=made.name))
         return f"/items?name={quote(made.name)}"
+
+    def judge_made(self, form: Asked) -> str:
+        """Show what a blind reader could make of the accepted candidates."""
+        return render("reporting", "studio/accepted.html", **verdict(form))
 
     # -- runs --------------------------------------------------------------------------------------------------------
 
-    def runs(self, query: Query) -> str:
+    def runs(self, query: Asked) -> str:
         """Show the leaderboard of all runs; with `version`, only what changed since."""
         board = self.shelf.board()
         if query.get("version") == board.version:
@@ -219,18 +260,12 @@ class Studio:
         shown = board_html(board, LINKS)
         if query.get("version"):
             return render("reporting", "studio/board_part.html", shown=shown, version=board.version)
-        several = len(board.slugs) > 1
-        labels = board.labels(board.entries)
-        entries = [
-            (e.name, f"{label} on {e.benchmark}" if several else label) for e, label in zip(board.entries, labels)
-        ]
-        pairs = [(a, b) for a, b in combinations(board.entries, 2) if shared_tasks(a, b)]
-        pairs.sort(key=lambda pair: pair[0].content != pair[1].content)  # models first, then blind twins
+        pairs = self._pairs()
         blind = {(e.hash, e.model) for e in board.entries if e.blinded}
-        values = {
-            "entries": entries,
-            "chosen": [run.name for run in pairs[0]] if pairs else [],
-            "ranked": sorted({(board.slugs[a.content], a.benchmark) for a, b in pairs if a.content == b.content}),
+        values: dict[str, Any] = {
+            "choices": self._choices() if pairs else [],
+            "chosen": pairs[0] if pairs else ("", ""),
+            "ranked": sorted({(board.slugs[e.content], board.bench_name(e)) for e in board.entries if self._ranks(e)}),
             "seen": sorted(
                 {(board.slugs[e.content], e.benchmark) for e in board.entries if (e.content, e.model) in blind}
             ),
@@ -239,37 +274,41 @@ class Studio:
         }
         return self._page("runs", "Runs", shown=shown, version=board.version, **values)
 
-    def compare(self, query: Query) -> str:
-        """Show two runs side by side: paired tests, and the items on which one alone is right."""
-        runs = [self.shelf.run(query.get(key, "")) for key in ("a", "b")]
-        shared = shared_tasks(*runs)
-        if not shared:
-            both = " and ".join(run.model for run in runs)
-            raise UsageError(f"{both} have no benchmark and task in common", hint="score both on one benchmark")
-        names = {run.name: label for run, label in zip(runs, distinct([[r.model, r.name] for r in runs]))}
-        tests = comparison_table(compare(runs).rows, names, "Paired tests")
-        where = next((n for n in self.shelf.benches() if self.shelf.bench(n).hash == runs[0].hash), "")
-        sides = []
-        for right, wrong in (runs, runs[::-1]):
-            wanted = ItemFilter(where, right=right.name, wrong=wrong.name, task=shared[0])
-            cards, count = [], 0
-            if where:
-                index = self._index(where)
-                rows = index.rows(wanted, self.shelf)
-                cards, count = [self._card(wanted, index.bench, i) for i in index.items(rows[:12])], len(rows)
-            title = f"Only {right.model} is right"
-            sides.append({"title": title, "count": count, "cards": cards, "href": wanted.address()})
-        paths = [self.shelf.within(run.path) for run in runs]
-        return self._page(
-            "compare",
-            "Two models side by side",
-            tests=tests,
-            sides=sides,
-            command=shlex.join(["creperie", "compare", *paths]),
-            python=f"creperie.compare({paths!r})",
-        )
+    def _ranks(self, entry: Any) -> bool:
+        """Return whether another run of the same content shares a task with this one."""
+        others = (e for e in self.shelf.board().entries if e.name != entry.name and e.content == entry.content)
+        return any(shared_tasks(entry, other) for other in others)
 
-    def robust(self, query: Query) -> str:
+    def _choices(self) -> list[tuple[str, str]]:
+        """Return the runs that can be compared: name, label with the benchmark if there are several."""
+        board = self.shelf.board()
+        several = len(board.slugs) > 1
+        return [
+            (e.name, f"{board.label_of[e.name]} on {board.bench_name(e)}" if several else board.label_of[e.name])
+            for e in board.entries
+        ]
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        """Return pairs of runs that can be compared: two models first, then a model and its blind twin."""
+        entries = self.shelf.board().entries
+        pairs = [(a, b) for k, a in enumerate(entries) for b in entries[k + 1 :] if shared_tasks(a, b)]
+        pairs.sort(key=lambda pair: pair[0].content != pair[1].content)
+        return [(a.name, b.name) for a, b in pairs]
+
+    def compare(self, query: Asked) -> str:
+        """Show two runs: the difference, by subset, and the items on which one alone is right."""
+        pairs = self._pairs()
+        chosen = (query["a"], query["b"]) if query.get("a") else next(iter(pairs), ("", ""))
+        if not chosen[0]:
+            return self._page("compare", "Compare", choices=[], chosen=chosen)
+        runs = [self.shelf.run(name) for name in chosen]
+        values = compared(self.shelf, self._index, runs, query)
+        paths = [self.shelf.within(run.path) for run in runs]
+        lines = {"command": shlex.join(["creperie", "compare", *paths]), "python": f"creperie.compare({paths!r})"}
+        title = " against ".join(values["labels"])
+        return self._page("compare", title, choices=self._choices(), chosen=chosen, **values, **lines)
+
+    def robust(self, query: Asked) -> str:
         """Show how far the ranking on a benchmark depends on choices."""
         board, wrong = self.shelf.board(), query.get("wrong", "")
         slug = query.get("bench", "")
@@ -285,7 +324,7 @@ class Studio:
         for flag, value in (("--wrong", wrong), *(("--blind", self.shelf.within(path)) for path in blind)):
             line += [flag, value] if value else []
         values = {"shown": shown, "slug": slug, "wrong": wrong, "command": shlex.join(line)}
-        return self._page("robust", f"Does the ranking on {entries[0].benchmark} hold?", **values)
+        return self._page("robust", here="runs", title=f"Does the ranking on {entries[0].benchmark} hold?", **values)
 
     def report(self, run: str, bench: str) -> str:
         """Return the whole report of a run, or of all runs on a benchmark, as `creperie report` writes it."""
@@ -295,34 +334,55 @@ class Studio:
             raise UsageError("there is no such run in this folder")
         key = (run, bench, board.version)
         if key not in self._reports:
-            benches = map(self.shelf.bench, self.shelf.benches())
+            benches = self.shelf.readable()[0].values()
             contents = Contents(back="/runs", comparisons=len(entries) < 5)
-            self._reports = {key: entries_report(board, entries, benches, contents)}
+            self._reports = {key: entries_report(board, entries, benches, contents, self.shelf.roots)}
         return self._reports[key]
 
     # -- studies -----------------------------------------------------------------------------------------------------
 
-    def studies(self, query: Query) -> str:
-        """Show the studies of the folder: how far they are, and how to open their pages."""
-        listed: list[dict[str, Any]] = []
-        if (self.shelf.folder / PEOPLE).is_file():
-            from creperie.annotation import all_studies, open_database
+    def _study_list(self) -> list[dict[str, Any]]:
+        """Return the studies in the database that `$CREPERIE_PEOPLE_DB` names, or else in the folder's."""
+        try:
+            from creperie.annotation import all_studies, database_place, open_database
+        except ModuleNotFoundError:  # the extra for studies is not installed
+            return []
+        place = database_place(self.shelf.folder)
+        if "://" not in place and not Path(place).is_file():
+            return []
+        with open_database(place).read() as session:
+            return all_studies(session)
 
-            with open_database(self.shelf.folder / PEOPLE).read() as session:
-                listed = all_studies(session)
-        return self._studies(listed, {})
+    def studies(self, query: Asked) -> str:
+        """Show the studies: how far they are, and how to open their pages."""
+        return self._studies(self._study_list(), {})
 
     def _studies(self, listed: list[dict[str, Any]], links: Mapping[str, str]) -> str:
-        serve = f"creperie annotate serve --db {shlex.quote(str(self.shelf.folder / PEOPLE))}"
-        values = {"studies": listed, "links": links, "benches": list(self.shelf.benches()), "serve": serve}
+        from creperie.annotation import database_place
+
+        serve = f"creperie annotate serve --db {shlex.quote(database_place(self.shelf.folder))}"
+        values: dict[str, Any] = {
+            "studies": listed,
+            "links": links,
+            "benches": list(self.shelf.benches()),
+            "serve": serve,
+        }
         return self._page("studies", "Studies", **values, command=serve)
 
-    def begin_study(self, form: Query) -> str:
+    def begin_study(self, form: Asked) -> str:
         """Create a study on a benchmark with two invitations; the links are shown once."""
-        from creperie.annotation import StudyPlan, all_studies, invite, open_database, served_at, store_study
+        from creperie.annotation import (
+            StudyPlan,
+            all_studies,
+            database_place,
+            invite,
+            open_database,
+            served_at,
+            store_study,
+        )
 
         name = form["name"]
-        db = open_database(self.shelf.folder / PEOPLE)
+        db = open_database(database_place(self.shelf.folder))
         with db.read() as session:
             taken = {study["study"] for study in all_studies(session)}
         title = Path(name).name
@@ -337,17 +397,20 @@ class Studio:
         links = {one.pseudonym: one.link(base) for one in made}
         return self._studies(listed, links)
 
-    def _page(self, page: str, title: str, **values: Any) -> str:
-        same = {"command": "creperie studio", "python": ""}
-        return render(
-            "reporting", f"studio/{page}.html", title=title, page=page, **{**same, **values, "counted": counted}
-        )
+    def _page(self, page: str, title: str, *, here: str = "", **values: Any) -> str:
+        lines = {"command": "creperie studio", "python": "", "words": ""}
+        shown = {"title": title, "page": here or page, "rail": self._rail(), "counted": counted}
+        return render("reporting", f"studio/{page}.html", **{**lines, **values, **shown})
 
-
-def _audit_lines(name: str) -> dict[str, str]:
-    spec = name or "BENCH"
-    return {
-        "command": f"creperie audit {shlex.quote(spec)}",
-        "python": f"creperie.audit({spec!r})",
-        "usual": ", ".join(QUICK),
-    }
+    def _rail(self) -> list[tuple[str, str, str, int]]:
+        """Return the links at the side: address, sign, name, how many there are."""
+        names = self.shelf.benches()
+        return [
+            ("benchmarks", "▦", "Benchmarks", len(names)),
+            ("audit", "✓", "Audits", sum((place / AUDIT_FILE).is_file() for place in names.values())),
+            ("runs", "≡", "Runs", len(self.shelf.board().entries)),
+            ("compare", "⇄", "Compare", 0),
+            ("make", "✎", "Make", 0),
+            ("studies", "☺", "Studies", 0),
+            ("jobs", "◷", "Jobs", len(self.jobs.running)),
+        ]

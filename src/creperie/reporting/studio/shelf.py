@@ -1,17 +1,20 @@
-"""The benchmarks, runs and studies in the studio's folder. Nothing outside it is served."""
+"""The benchmarks, runs and studies in the studio's folder. Nothing outside it is served, except allowed images."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from creperie.bench import MANIFEST_FILE, Benchmark, ImageError, load, recorded_audit
-from creperie.core import UsageError
-from creperie.reporting.leaderboard import Board, RunsFolder
-from creperie.reporting.thumbnails import thumbnail
-from creperie.scoring import Run, load_run
+from creperie.bench import AUDIT_FILE, MANIFEST_FILE, Benchmark, ImageError, load, recorded_audit
+from creperie.core import CreperieError, UsageError
+from creperie.reporting.leaderboard import Board, LeaderboardEntry, RunsFolder
+from creperie.reporting.thumbnails import PictureRoots, thumbnail
+from creperie.scoring import RUN_FILE, Run, load_run
 
 DEPTH = 3  #: depth of folders in which benchmarks are searched
 EDGE = 384  #: longest edge of images, in pixels
@@ -20,24 +23,27 @@ EDGE = 384  #: longest edge of images, in pixels
 class Shelf:
     """A folder with a cache of the benchmarks and runs opened from it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, images: Sequence[str | Path] = ()) -> None:
         if not folder.is_dir():
             raise UsageError("there is no such folder", where=str(folder), hint="name a folder, or leave it out")
         self.folder = folder.resolve()
+        self.roots = PictureRoots.of(images, [self.folder])
         self._runs = RunsFolder(self.folder)
         self._opened: dict[Path, tuple[tuple[int, ...], Any]] = {}
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
 
     def benches(self) -> dict[str, Path]:
         """Return the folders of all benchmarks by name, which is the path within the studio's folder."""
         return dict(sorted((path.relative_to(self.folder).as_posix(), path) for path in self._bench_folders()))
 
     def _bench_folders(self) -> Iterator[Path]:
-        for depth in range(1, DEPTH + 1):
-            for manifest in self.folder.glob("*/" * depth + MANIFEST_FILE):
-                hidden = any(part.startswith(".") for part in manifest.relative_to(self.folder).parts)
-                if not hidden and manifest.resolve().is_relative_to(self.folder):
-                    yield manifest.parent
+        level = [self.folder]
+        for _ in range(DEPTH):
+            below = [path for folder in level for path in _folders(folder)]
+            found = [path for path in below if (path / MANIFEST_FILE).is_file()]
+            yield from (path for path in found if path.resolve().is_relative_to(self.folder))
+            level = [path for path in below if path not in found]  # a benchmark's own folders hold pictures
 
     def place(self, name: str) -> Path:
         """Return the folder of a benchmark."""
@@ -46,14 +52,28 @@ class Shelf:
             raise UsageError(f"there is no benchmark {name[:80]!r} in this folder")
         return path
 
+    def readable(self) -> tuple[dict[str, Benchmark], dict[str, str]]:
+        """Return the benchmarks by name, and why others cannot be read: damaged, or removed in this moment."""
+        benches: dict[str, Benchmark] = {}
+        damaged: dict[str, str] = {}
+        for name, place in self.benches().items():
+            try:
+                benches[name] = self._bench(place)
+            except (CreperieError, OSError) as e:
+                if place.exists():
+                    damaged[name] = e.what if isinstance(e, CreperieError) else str(e.strerror)
+        return benches, damaged
+
     def within(self, path: Path | str | None) -> str:
         """Return a path relative to the studio's folder."""
         return Path(path or "").relative_to(self.folder).as_posix()
 
     def bench(self, name: str) -> Benchmark:
         """Return a benchmark; it is read again if its manifest changed."""
-        place = self.place(name)
-        opened: Benchmark = self._open(place / MANIFEST_FILE, lambda: load(place))
+        return self._bench(self.place(name))
+
+    def _bench(self, place: Path) -> Benchmark:
+        opened: Benchmark = self._open(place / MANIFEST_FILE, lambda: self.roots.applied(load(place)))
         return opened
 
     def run(self, name: str) -> Run:
@@ -61,10 +81,14 @@ class Shelf:
         entry = next((e for e in self.board().entries if e.name == name), None)
         if entry is None:
             raise UsageError(f"there is no run {name[:80]!r} in this folder")
-        opened: Run = self._open(entry.path / "run.json", lambda: load_run(entry.path))
+        return self.opened(entry)
+
+    def opened(self, entry: LeaderboardEntry) -> Run:
+        """Return the run of a header; it is read again if it changed."""
+        opened: Run = self._open(entry.path / RUN_FILE, lambda: load_run(entry.path))
         return opened
 
-    def _open(self, file: Path, read: Any) -> Any:
+    def _open(self, file: Path, read: Callable[[], Any]) -> Any:
         state = (about := file.stat()).st_mtime_ns, about.st_size, about.st_ino, about.st_ctime_ns
         with self._lock:
             if file not in self._opened or self._opened[file][0] != state:
@@ -72,29 +96,36 @@ class Shelf:
             return self._opened[file][1]
 
     def board(self) -> Board:
-        """Return the headers of all runs in the folder."""
-        return self._runs.look()
+        """Return the headers of all runs in the folder, with the names of their benchmarks."""
+        names = {bench.hash: name for name, bench in self.readable()[0].items()}
+        return replace(self._runs.look(), benches=names)
 
     def audit(self, name: str) -> dict[str, Any] | None:
         """Return the audit recorded beside a benchmark; None if there is none."""
-        return recorded_audit(self.bench(name))
+        bench, file = self.bench(name), self.place(name) / AUDIT_FILE
+        return self._open(file, lambda: recorded_audit(bench)) if file.is_file() else None
 
-    def free(self, name: str, ending: str) -> Path:
-        """Return an unused folder for a benchmark derived from this one: `name-ending`, with a number if it exists."""
-        stem, number = f"{name}-{ending}", 2
-        place = self.folder / stem
-        while place.exists():
-            place, number = self.folder / f"{stem}-{number}", number + 1
-        return place
+    @contextmanager
+    def new(self, name: str, ending: str) -> Iterator[Path]:
+        """Yield an unused folder for a benchmark derived from this one: `name-ending`, with a number if it exists.
+
+        One at a time, so that two requests in one moment write two folders.
+        """
+        with self._writing:
+            stem = f"{name.partition(f'-{ending}')[0]}-{ending}"
+            numbered = (self.folder / f"{stem}-{number}" for number in range(2, 10_000))
+            yield next(place for place in (self.folder / stem, *numbered) if not place.exists())
 
     def picture(self, name: str, reference: str) -> bytes:
-        """Return an image of a benchmark as WebP; only images inside the folder are read."""
+        """Return an image of a benchmark as WebP, decoded and encoded again; only allowed ones are read."""
         bench = self.bench(name)
-        if not self.has_pictures(bench):
-            raise ImageError("missing-image", "the pictures are not in the studio's folder")
+        if why := self.roots.hidden(bench):
+            raise ImageError("missing-image", why)
         return thumbnail(bench.images, reference, EDGE)
 
-    def has_pictures(self, bench: Benchmark) -> bool:
-        """Return whether the benchmark's images can be shown."""
-        place = bench.images.location
-        return bool(place) and Path(place).resolve().is_relative_to(self.folder)
+
+def _folders(folder: Path) -> list[Path]:
+    """Return the folders in a folder, without hidden ones; none if it has just been removed."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return [Path(entry.path) for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+    return []

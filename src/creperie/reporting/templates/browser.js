@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const $ = (id) => document.getElementById(id);
-  const { data, open, picture, taskOf, outcomes, caption, trueOf, differences, against } = columns;
+  const { data, open, picture, why, terms, taskOf, outcomes, caption, trueOf, differences, against } = columns;
   const WORDS = { 1: "right", 0: "wrong", 2: "tie", "-1": "not covered" };
   const SIGNS = { 1: "✓", 0: "✗", 2: "=", "-1": "·" };
   const KINDS = { 1: "hit", 0: "miss", 2: "tie", "-1": "void" };
@@ -71,11 +71,22 @@
     };
   };
   const searched = () => {
-    const q = state.q.trim().toLowerCase();
-    if (!q) return null;
-    const hit = b.lower ? Uint8Array.from(b.lower, (t) => (t.includes(q) ? 1 : 0)) : null;
+    const tests = terms(state.q).map((t) => {
+      const holds = t.key === "subset" ? (i) => b.subsets[b.subset[i]].toLowerCase().includes(t.words)
+        : t.key === "model" ? rightBy(t.words) : inWords(t);
+      return t.without ? (i) => !holds(i) : holds;
+    });
+    return tests.length ? (i) => tests.every((t) => t(i)) : null;
+  };
+  const rightBy = (name) => {
+    const runs = b.runs.filter((r) => r.tasks.length && (r.label + " " + r.model).toLowerCase().includes(name));
+    const all = runs.map((r) => (taskOf(r, b.tasks[0]) || r.tasks[0]).outcome);
+    return (i) => all.length > 0 && all.every((o) => o[i] === 1);
+  };
+  const inWords = (t) => {
+    const hit = b.lower ? Uint8Array.from(b.lower, (text) => (text.includes(t.words) && t.pattern.test(text) ? 1 : 0)) : null;
     return (i) => {
-      if (b.ids[i].toLowerCase().includes(q)) return true;
+      if (b.ids[i].toLowerCase() === t.words) return true;
       if (hit) for (let j = b.at.text[i]; j < b.at.text[i + 1]; j++) if (hit[b.cap[j]]) return true;
       return false;
     };
@@ -221,7 +232,7 @@
     const box = el("span", { class: "pic" + (many > 1 ? " two" : "") });
     for (let k = 0; k < Math.min(2, many); k++) {
       const src = picture(b, b.image[b.at.images[i] + k]);
-      if (src) box.append(el("img", { src, alt: "", decoding: "async", loading: "lazy" }));
+      box.append(src ? el("img", { src, alt: "", decoding: "async", loading: "lazy" }) : el("span", { class: "none", title: why(b, b.image[b.at.images[i] + k]) }, "no picture"));
     }
     return box;
   };
@@ -315,7 +326,7 @@
     const pictures = [...Array(b.nimages[i]).keys()].map((k) => {
       const image = b.image[b.at.images[i] + k], src = picture(b, image);
       const about = (b.nimages[i] > 1 ? `image ${k + 1}: ` : "") + b.images[image];
-      return el("figure", {}, src ? el("img", { src, alt: about }) : el("div", { class: "none" }, "no picture here"), el("figcaption", {}, about));
+      return el("figure", {}, src ? el("img", { src, alt: about }) : el("div", { class: "none" }, why(b, image)), el("figcaption", {}, about));
     });
     const captions = [...Array(b.cols[i]).keys()].map((j) => {
       const where = trueOf(b, i, j);

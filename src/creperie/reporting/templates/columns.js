@@ -46,6 +46,14 @@ const columns = (() => {
     lines = lines || document.getElementById("pictures").textContent.split("\n");
     return "data:image/webp;base64," + lines[b.line[image]];
   };
+  const why = (b, image) => b.why[image] || b.hidden || "the picture is not in this report";
+  // The language of the search field, as in studio/search.py: words, "phrases", -without, subset:NAME, model:NAME.
+  const terms = (text) => [...text.matchAll(/(-?)(?:(subset|model):)?(?:"([^"]*)"?|([^\s"]+))/gi)].map(([, minus, key, phrase, word]) => {
+    const words = ((phrase || "").trim() || word || "").toLowerCase();
+    const cased = (c) => c.toLowerCase() !== c.toUpperCase() || /\p{N}/u.test(c);
+    const start = words && cased([...words][0]) ? "(?:^|[^\\p{L}\\p{N}])" : "", end = words && phrase && cased([...words].at(-1)) ? "(?:$|[^\\p{L}\\p{N}])" : "";
+    return { words, key: (key || "").toLowerCase(), without: Boolean(minus), pattern: new RegExp(start + words.replace(/[\\^$.*+?()[\]{}|\/]/gu, "\\$&") + end, "u") };
+  }).filter((t) => t.words);
   const taskOf = (run, name) => run.tasks.find((t) => t.name === name);
   const outcomes = (bench, task) => bench.runs.map((r) => taskOf(r, task)).filter(Boolean);
   const caption = (b, i, j) => (b.texts ? b.texts[b.cap[b.at.text[i] + j]] : `caption ${j + 1}`);
@@ -80,6 +88,6 @@ const columns = (() => {
     const other = b.texts ? all.find((k) => trueOf(b, i, k).length > 0 !== mine) : undefined;
     return other === undefined ? null : caption(b, i, other);
   };
-  return { data, open, picture, taskOf, outcomes, caption, trueOf, differences, against };
+  return { data, open, picture, why, terms, taskOf, outcomes, caption, trueOf, differences, against };
 })();
 

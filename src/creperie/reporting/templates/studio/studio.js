@@ -1,57 +1,150 @@
-// The studio: filters that submit themselves, endless scrolling, polling of jobs, keyboard shortcuts.
+// The studio: filters apply while typing, an item opens beside the grid, endless scrolling, jobs, keys.
 (() => {
   "use strict";
-  const fetched = async (address) => {
-    const answer = await fetch(address, { cache: "no-store" });
+  const $ = (selector, within = document) => within.querySelector(selector);
+  const fetched = async (address, form) => {
+    const answer = await fetch(address, { cache: "no-store", ...(form ? { method: "POST", body: new URLSearchParams(form) } : {}) });
     if (!answer.ok) throw new Error(answer.status);
-    const text = await answer.text();
-    return new DOMParser().parseFromString(text, "text/html").body; // escaped by the server; the parser runs no script
+    return new DOMParser().parseFromString(await answer.text(), "text/html"); // escaped by the server; the parser runs no script
+  };
+  const typing = () => /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName) && !/^(checkbox|radio)$/.test(document.activeElement.type);
+  const later = (ms, work) => { let timer; return (...values) => { clearTimeout(timer); timer = setTimeout(() => work(...values), ms); }; };
+
+  // Filters: a form with data-live replaces the results while somebody types; without it, a choice submits the form.
+  let latest = 0;
+  const refresh = async (address) => {
+    const mine = ++latest;
+    try {
+      const fresh = $("#results", await fetched(address));
+      if (mine !== latest || !fresh) return;
+      $("#results").replaceWith(fresh);
+      history.replaceState(null, "", address);
+      watchMore();
+    } catch { /* the old results stay */ }
   };
   for (const form of document.querySelectorAll("form[data-auto]")) form.addEventListener("change", () => form.requestSubmit());
+  for (const form of document.querySelectorAll("form[data-live]")) {
+    const address = () => form.getAttribute("action") + "?" + new URLSearchParams([...new FormData(form)].filter(([, v]) => v));
+    form.addEventListener("input", later(150, () => refresh(address())));
+    form.addEventListener("submit", (event) => { event.preventDefault(); refresh(address()); });
+  }
 
-  // A chosen file is read into the form's text field, where it can be checked; its name becomes the benchmark's.
-  for (const input of document.querySelectorAll("[data-into]")) input.addEventListener("change", async () => {
-    const [file] = input.files, { elements } = input.form;
+  // A chosen or dropped file is read into the form's text field, where its columns are shown; its name becomes the benchmark's.
+  const take = async (file, form, field) => {
     if (!file) return;
-    elements[input.dataset.into].value = await file.text();
-    if (elements.name && !elements.name.value) elements.name.value = file.name.replace(/\.[^.]*$/, "");
-  });
+    form.elements[field].value = await file.text();
+    if (form.elements.name && !form.elements.name.value) form.elements.name.value = file.name.replace(/\.[^.]*$/, "");
+    form.elements[field].dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  for (const input of document.querySelectorAll("[data-into]")) input.addEventListener("change", () => take(input.files[0], input.form, input.dataset.into));
+  const drop = $("[data-drop]");
+  if (drop) {
+    for (const kind of ["dragover", "dragleave", "drop"]) document.addEventListener(kind, (event) => {
+      event.preventDefault();
+      drop.classList.toggle("over", kind === "dragover");
+      if (kind === "drop" && event.dataTransfer.files.length) { drop.open = true; take(event.dataTransfer.files[0], $("form", drop), "table"); }
+    });
+    const shown = later(250, async () => { try { $("#preview").replaceChildren(...(await fetched("/import", { then: "preview", table: $("[data-preview]").value.slice(0, 200000) })).body.childNodes); } catch { /* no preview */ } });
+    $("[data-preview]").addEventListener("input", shown);
+  }
 
+  // More cards as the page is scrolled.
   const seen = new IntersectionObserver(async (entries) => {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;
       seen.unobserve(target);
-      try {
-        const body = await fetched(target.href);
-        target.replaceWith(...body.childNodes);
-        watchMore();
-      } catch { target.textContent = "more items (the studio does not answer)"; }
+      try { target.replaceWith(...(await fetched(target.href)).body.childNodes); watchMore(); } catch { target.textContent = "more items (the studio does not answer)"; }
     }
   }, { rootMargin: "600px" });
   const watchMore = () => document.querySelectorAll("[data-more]").forEach((link) => seen.observe(link));
   watchMore();
 
+  // One item beside the grid. The address holds it, so that it can be sent.
+  const open = async (address) => {
+    const split = $("#split");
+    if (!split) { location.href = address; return; }
+    try {
+      const fresh = (await fetched(address + "&part=item")).body.firstElementChild;
+      const old = $("#panel");
+      if (old) old.replaceWith(fresh); else split.append(fresh);
+      split.classList.add("open");
+      history.replaceState(null, "", address);
+      const key = new URLSearchParams(address.split("?")[1]).get("at");
+      for (const card of document.querySelectorAll("#cards .card")) card.classList.toggle("on-sel", $("[data-item]", card)?.dataset.item === key);
+      $("#cards .on-sel")?.scrollIntoView({ block: "nearest" });
+      fresh.scrollTop = 0;
+    } catch { location.href = address; }
+  };
+  const close = () => {
+    const at = $("#cards .on-sel [data-item]");
+    $("#panel").remove();
+    $("#split").classList.remove("open");
+    $("#cards .on-sel")?.classList.remove("on-sel");
+    const address = new URL(location.href);
+    address.searchParams.delete("at");
+    history.replaceState(null, "", address);
+    at?.focus();
+  };
+  document.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    const step = event.target.closest("#split [data-step]"), shut = event.target.closest("#split [data-close]");
+    const card = event.target.closest("#split .card"), link = step || (card && !event.target.closest("a:not([data-item])") && $("[data-item]", card));
+    if (shut) { event.preventDefault(); close(); } else if (link) { event.preventDefault(); open(link.getAttribute("href")); }
+  });
+  // A picture that cannot be shown says why.
+  document.addEventListener("error", async (event) => {
+    const image = event.target;
+    if (image.tagName !== "IMG" || !image.src.includes("/picture?")) return;
+    const tile = document.createElement("p");
+    tile.className = "none";
+    tile.textContent = "this picture cannot be shown";
+    image.replaceWith(tile);
+    try { const answer = await fetch(image.src); tile.textContent = $(".note", new DOMParser().parseFromString(await answer.text(), "text/html")).textContent; } catch { /* no reason was given */ }
+  }, true);
+
   const poll = async () => {
-    const place = document.querySelector("[data-poll]");
+    const place = $("[data-poll]");
     if (!place || document.hidden) return;
     try {
-      const fresh = (await fetched(place.dataset.poll)).firstElementChild;
+      const fresh = (await fetched(place.dataset.poll)).body.firstElementChild;
       if (!fresh) return;
       if ("done" in fresh.dataset) location.reload();
       else place.replaceWith(fresh);
     } catch { /* the studio has ended: the page stays as it is */ }
   };
-  if (document.querySelector("[data-poll]")) setInterval(poll, 1500);
+  if ($("[data-poll]")) setInterval(poll, 1500);
+
+  // Foils: edited in place; what is accepted is judged at once.
+  const made = $("#made");
+  if (made) {
+    const judge = later(300, async () => { try { $("#accepted").replaceChildren(...(await fetched(made.dataset.judge, new FormData(made))).body.childNodes); } catch { /* not judged */ } });
+    made.addEventListener("change", judge);
+    judge();
+  }
+  const edit = (candidate) => {
+    const field = $("input[type=text]", candidate), shown = $("[data-text]", candidate);
+    field.hidden = false; shown.hidden = true; field.focus();
+    field.onblur = () => { shown.textContent = field.value; field.hidden = true; shown.hidden = false; };
+  };
+  document.addEventListener("click", (event) => { const button = event.target.closest("[data-edit]"); if (button) edit(button.closest(".candidate")); });
 
   document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const all = [...document.querySelectorAll(".candidate")], at = all.indexOf(document.activeElement.closest(".candidate"));
-    if (!all.length || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape" && at >= 0) { all[at].focus(); return; }
-    if (/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName) && document.activeElement.type !== "checkbox") return;
+    if (event.key === "Escape") { if (at >= 0) all[at].focus(); else if ($("#split #panel")) close(); return; }
+    if (at >= 0 && event.key === "Enter" && document.activeElement.type === "text") { event.preventDefault(); all[at].focus(); return; }
+    if (typing()) return;
+    if (event.key === "/" && $("[data-search]")) { event.preventDefault(); $("[data-search]").focus(); }
+    const down = event.key === "j" || event.key === "ArrowRight", up = event.key === "k" || event.key === "ArrowLeft";
+    if ($("#split") && (down || up)) {
+      const step = $(`#split [data-step=${down ? "next" : "previous"}]`), first = $("#cards [data-item]");
+      if (step) open(step.getAttribute("href")); else if (!$("#panel") && first) open(first.getAttribute("href"));
+    }
+    if (!all.length) return;
     const go = (k) => all[Math.max(0, Math.min(all.length - 1, k))].focus();
     if (event.key === "j") go(at + 1);
     else if (event.key === "k") go(at - 1);
-    else if (at >= 0 && (event.key === "a" || event.key === "r")) { all[at].querySelector("[type=checkbox]").checked = event.key === "a"; go(at + 1); }
-    else if (at >= 0 && event.key === "e") { event.preventDefault(); all[at].querySelector("[aria-label]").focus(); }
+    else if (at >= 0 && (event.key === "a" || event.key === "r")) { const box = $("[type=checkbox]", all[at]); box.checked = event.key === "a"; box.dispatchEvent(new Event("change", { bubbles: true })); go(at + 1); }
+    else if (at >= 0 && event.key === "e") { event.preventDefault(); edit(all[at]); }
   });
 })();

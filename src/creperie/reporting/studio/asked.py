@@ -1,0 +1,19 @@
+"""The values of an address or a form. What is missing or malformed is a mistake of the request, not of the studio."""
+
+from __future__ import annotations
+
+from creperie.core import UsageError
+
+
+class Asked(dict[str, str]):
+    """Values by name."""
+
+    def __missing__(self, name: str) -> str:
+        raise UsageError(f"the request lacks {name!r}", hint="open the page again and use its buttons")
+
+    def number(self, name: str) -> int:
+        """Return a whole number, 0 if there is none."""
+        text = self.get(name) or "0"
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            raise UsageError(f"{name} must be a whole number, not {text[:20]!r}")
+        return int(text)

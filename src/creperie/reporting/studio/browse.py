@@ -1,0 +1,153 @@
+"""What the studio shows of items: cards for the grid, counted filters, and everything on one item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import numpy as np
+
+from creperie.bench import Benchmark, Item
+from creperie.metrics import HIT, VOID, margins, task
+from creperie.reporting.studio.items import ItemAnswers, ItemFilter, ItemIndex, card_of, tasks_by_item
+from creperie.reporting.studio.shelf import Shelf
+
+NO_PICTURES = "the pictures of this benchmark are not here: start the studio with --images DIR"
+
+
+@dataclass(frozen=True)
+class Browser:
+    """The items of one benchmark under one filter."""
+
+    shelf: Shelf
+    index: ItemIndex
+    wanted: ItemFilter
+
+    @property
+    def bench(self) -> Benchmark:
+        return self.index.bench
+
+    @property
+    def hidden(self) -> str:
+        """Why the pictures are not shown; empty if they are."""
+        if not self.bench.images.location:
+            return NO_PICTURES
+        return "they are outside this folder" if self.shelf.roots.hidden(self.bench) else ""
+
+    def cards(self, rows: np.ndarray) -> list[dict[str, Any]]:
+        """Return the cards of these rows."""
+        answers = self.index.answers(self.shelf, self.wanted.task)
+        return [self.card(item, _right(answers, row)) for row, item in zip(rows, self.index.items(rows), strict=True)]
+
+    def card(self, item: Item, right: str = "") -> dict[str, Any]:
+        """Return the card of an item: its address within this filter, pictures, captions, tags."""
+        key = f"{item.subset}/{item.id}"
+        return {
+            "key": key,
+            "href": self.wanted.address(at=key),
+            "pictures": self.pictures(item),
+            "hidden": self.hidden,
+            "captions": card_of(item),
+            "right": right,
+        }
+
+    def pictures(self, item: Item) -> list[str]:
+        """Return the addresses of an item's pictures; empty texts if they are not shown."""
+        name = quote(self.wanted.name)
+        return ["" if self.hidden else f"/picture?name={name}&image={quote(image)}" for image in item.images]
+
+    def chips(self) -> list[tuple[str, int, str, bool]]:
+        """Return filters with the number of items behind each: label, number, address, whether it is chosen."""
+        plain = replace(self.wanted, subset="", attacker="", show="", tag="", right="", wrong="")
+        chips = [("all", len(self.bench), plain.address(), plain == self.wanted)]
+        for subset, count in self.bench.subsets.items():
+            chips.append((subset, count, replace(plain, subset=subset).address(), self.wanted.subset == subset))
+        answers = self.index.answers(self.shelf, self.wanted.task)
+        if answers.asked.max(initial=0) > 1:
+            wrong = answers.right < answers.asked
+            shown = {"models disagree": ("disagree", wrong & (answers.right > 0))}
+            shown["every model wrong"] = ("wrong", wrong & (answers.right == 0))
+            for label, (show, rows) in shown.items():
+                chips.append((label, int(rows.sum()), replace(plain, show=show).address(), self.wanted.show == show))
+        for attacker, wins in self.index.ready().items():
+            chosen = self.wanted.attacker == attacker
+            chips.append((f"{attacker} is right", int(wins.sum()), replace(plain, attacker=attacker).address(), chosen))
+        return [chip for chip in chips if chip[1]]
+
+    def panel(self, key: str, rows: np.ndarray) -> dict[str, Any]:
+        """Return everything on one item: captions, models, attackers, tags, history, and its neighbours."""
+        subset, _, name = key.partition("/")
+        item = self.bench.item(subset, name)
+        row = self.index.row_of(subset, name)
+        place = int(np.searchsorted(rows, row))
+        inside = place < len(rows) and rows[place] == row
+        near = {} if not inside else {"previous": place - 1, "next": place + 1}
+        keys = {
+            which: f"{one.subset}/{one.id}"
+            for which, at in near.items()
+            if 0 <= at < len(rows)
+            for one in self.index.items(rows[at : at + 1])
+        }
+        about = {"name": self.wanted.name, "subset": subset, "id": name}
+        return {
+            **self.card(item),
+            "item": item,
+            "place": f"{place + 1:,} of {len(rows):,}" if inside else "",
+            "edit": f"/item?{urlencode(about)}",
+            **{which: self.wanted.address(at=keys[which]) if which in keys else "" for which in ("previous", "next")},
+            "models": self._models(row),
+            "attackers": [(attacker, bool(wins[row])) for attacker, wins in self.index.ready().items()],
+            "history": _history(self.bench, item),
+        }
+
+    def _models(self, row: int) -> list[dict[str, Any]]:
+        """Return each model's answer on an item, and how sure it is: the share of items with a smaller margin."""
+        found = []
+        for run, label in self.index.labelled(self.shelf):
+            own = tasks_by_item(run)
+            name = self.wanted.task if self.wanted.task in own else own[0]
+            outcome = int(self.index.outcomes(run, name)[row])
+            one = {
+                "label": label,
+                "task": name,
+                "right": outcome == HIT,
+                "void": outcome == VOID,
+                "margin": "",
+                "sure": 0,
+            }
+            if task(name).has_margins:
+                values = margins(task(name), run.layout, run.scores(task(name).needs))[self.index.rows_in(run)]
+                if not np.isnan(values[row]):
+                    one["margin"] = f"{values[row]:+.3f}".replace("-", "−")
+                    one["sure"] = round(100 * float(np.nanmean(np.abs(values) <= abs(values[row]))))
+            found.append(one)
+        return found
+
+
+def _right(answers: ItemAnswers, row: int) -> str:
+    asked = int(answers.asked[row]) if len(answers.asked) else 0
+    return f"{int(answers.right[row])} of {asked} models right" if asked else ""
+
+
+def _history(bench: Benchmark, item: Item) -> list[str]:
+    """Return the steps that made the benchmark; those that changed this item say what they changed."""
+    steps = []
+    for step in bench.provenance:
+        args: Mapping[str, Any] = step.args
+        mine = (args.get("subset"), args.get("id")) == (item.subset, item.id)
+        before = ", ".join(map(str, args.get("before", ()))) if mine else ""
+        comment = f" ({args['comment']})" if mine and args.get("comment") else ""
+        steps.append(f"{step.op}{comment}{f': was {before}' if before else ''}")
+    return steps
+
+
+def searched(shelf: Shelf, words: str, index: Callable[[str], ItemIndex]) -> list[tuple[str, int, str]]:
+    """Return the benchmarks with items that match a search: name, number, address."""
+    found = []
+    for name in shelf.readable()[0]:
+        wanted = ItemFilter(name, words=words)
+        if count := len(index(name).rows(wanted, shelf)):
+            found.append((name, count, wanted.address()))
+    return found

@@ -1,0 +1,93 @@
+"""Two runs side by side: the answer, by subset, and the items on which they disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+
+from creperie.core import UsageError
+from creperie.metrics import HIT, VOID, task
+from creperie.reporting.html_tables import p_text
+from creperie.reporting.studio.asked import Asked
+from creperie.reporting.studio.browse import Browser
+from creperie.reporting.studio.items import ItemFilter, ItemIndex, shared_tasks
+from creperie.reporting.studio.shelf import Shelf
+from creperie.scoring import ComparisonRow, Run, compare
+
+SHOWN = 24  #: items
+
+
+def compared(shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: Asked) -> dict[str, Any]:
+    """Return what the page shows of two runs; `show` is the kind of items: a, b or neither."""
+    labels = [shelf.board().label_of[run.name] for run in runs]
+    shared = shared_tasks(*runs)
+    if not shared:
+        raise UsageError(f"{' and '.join(labels)} have no benchmark and task in common", hint="score both on one")
+    name = query.get("task") or shared[0]
+    if name not in shared:
+        raise UsageError(f"the two runs do not share the task {name[:40]!r}")
+    rows = compare(runs, tasks=[name]).rows
+    whole = next(row for row in rows if row.subset == "all")
+    widest = max((abs(v) for row in rows for v in _span(row)), default=0.01) or 0.01
+    parts = [_shown(row, widest) for row in rows if row.subset not in ("all", "macro")]
+    results = [next(r for r in run.results if r["task"] == name and r["subset"] == "all") for run in runs]
+    return {
+        "labels": labels,
+        "task": name,
+        "tasks": shared,
+        "what": task(name).what,
+        "benchmark": shelf.board().bench_name(runs[0]),
+        "results": results,
+        "whole": _shown(whole, widest),
+        "parts": parts,
+        "sure": sum(part["sure"] for part in parts),
+        **_disagreements(shelf, index, runs, query, name),
+    }
+
+
+def _span(row: ComparisonRow) -> list[float]:
+    c = row.comparison
+    return [v for v in (c.low, c.high, c.difference) if v == v]
+
+
+def _shown(row: ComparisonRow, widest: float) -> dict[str, Any]:
+    """Return a comparison with its place on an axis from -50 to 50."""
+    c = row.comparison
+    low, high = (c.low, c.high) if c.low == c.low else (c.difference, c.difference)
+    axis = {key: round(50 * v / widest, 2) for key, v in (("low", low), ("at", c.difference), ("high", high))}
+    texts = {"p": p_text(c.p), "holm": p_text(c.p_holm), "sure": c.p_holm < 0.05}
+    return {"subset": row.subset, "c": c, "axis": axis, **texts}
+
+
+def _disagreements(
+    shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: Asked, name: str
+) -> dict[str, Any]:
+    """Return the items that only one of them gets right, or neither; nothing if the benchmark is not in the folder."""
+    where = next((n for n, bench in shelf.readable()[0].items() if bench.hash == runs[0].hash), "")
+    if not where:
+        return {"kinds": [], "cards": [], "all": "", "count": 0}
+    own, (a, b) = index(where), (run.name for run in runs)
+    first, second = (own.outcomes(run, name) for run in runs)
+    both = (first != VOID) & (second != VOID)
+    kinds = {
+        "a": (both & (first == HIT) & (second != HIT), ItemFilter(where, right=a, wrong=b, task=name)),
+        "b": (both & (first != HIT) & (second == HIT), ItemFilter(where, right=b, wrong=a, task=name)),
+        "neither": (both & (first != HIT) & (second != HIT), ItemFilter(where, wrong=a, task=name)),
+    }
+    show = query.get("show", "") if query.get("show") in kinds else "a"
+    chosen, wanted = kinds[show]
+    rows = np.flatnonzero(chosen)
+    here = {"a": a, "b": b, **({"task": query["task"]} if query.get("task") else {})}
+    chips = [
+        (kind, int(own_rows.sum()), f"/compare?{urlencode({**here, 'show': kind})}", kind == show)
+        for kind, (own_rows, _) in kinds.items()
+    ]
+    return {
+        "kinds": chips,
+        "cards": Browser(shelf, own, wanted).cards(rows[:SHOWN]),
+        "all": wanted.address() if show != "neither" else "",
+        "count": len(rows),
+    }

@@ -1,0 +1,158 @@
+"""What the start page and the audit page show: benchmarks at a glance, the last runs, what leaks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from creperie.auditing import blind_rows
+from creperie.bench import Benchmark
+from creperie.metrics import task
+from creperie.reporting.gather import covered
+from creperie.reporting.html_tables import count_cell, result_cell
+from creperie.reporting.leaderboard import Board
+from creperie.reporting.studio.browse import Browser
+from creperie.reporting.studio.items import QUICK, ItemFilter, ItemIndex
+from creperie.reporting.studio.shelf import Shelf
+
+LAST = 6  #: runs on the start page
+
+
+def benchmark_card(shelf: Shelf, board: Board, name: str, bench: Benchmark) -> dict[str, Any]:
+    """Return a benchmark at a glance: three pictures or captions, its size, verdict, and best model."""
+    audit = shelf.audit(name)
+    step = max(1, len(bench) // 3)
+    items = [bench[row] for row in range(0, len(bench), step)][:3]
+    browser = Browser(shelf, ItemIndex(bench), ItemFilter(name))
+    seen = bool(bench.images.location) and not browser.hidden
+    return {
+        "name": name,
+        "items": len(bench),
+        "subsets": len(bench.subsets),
+        "thumbs": [((browser.pictures(item) if seen else []) or [""])[0] for item in items],
+        "texts": [item.captions[0] for item in items],
+        "hidden": "" if seen or not items or not items[0].images else "pictures are not shown",
+        "verdict": audit["verdict"] if audit else "not audited",
+        "about": _strongest(audit) if audit else "",
+        "best": _best(board, bench.hash),
+    }
+
+
+def _strongest(audit: Mapping[str, Any]) -> str:
+    """Return the attacker with the highest accuracy on a subset, in words."""
+    rows = [row for row in audit["results"] if row["accuracy"] is not None]
+    if not rows:
+        return ""
+    top = max(rows, key=lambda row: (row["leaks"], row["low"] if row["low"] is not None else 0.0))
+    return f"{top['attacker']} {100 * top['accuracy']:.1f} % on {top['subset']}"
+
+
+def _best(board: Board, digest: str) -> str:
+    """Return the best run on the task that most runs have, with its number of items; empty if there is none."""
+    own = [e for e in board.entries if e.hash == digest and not e.blinded]
+    names = [r["task"] for e in own for r in e.document["results"] if r["subset"] == "all"]
+    names = [name for name in names if task(name).by_item and not task(name).is_rank]
+    if not names:
+        return ""
+    name = max(dict.fromkeys(names), key=names.count)
+    found = [(e, r) for e in own if (r := e.result(name)) and r["accuracy"] is not None]
+    entry, top = max(found, key=lambda pair: float(pair[1]["accuracy"]), default=(None, {}))
+    if entry is None:
+        return ""
+    value, n = f"{100 * top['accuracy']:.1f}", covered(top["n"], top["void"])
+    return f"best {name}: {value} ({board.label_of[entry.name]}, n {n})"
+
+
+def last_runs(board: Board) -> list[dict[str, Any]]:
+    """Return the latest runs, each with its first result."""
+    latest = sorted(board.entries, key=lambda entry: str(entry.document["created"]), reverse=True)[:LAST]
+    rows = []
+    for entry in latest:
+        if result := next((r for r in entry.document["results"] if r["subset"] == "all"), None):
+            rows.append(
+                {
+                    "label": board.label_of[entry.name],
+                    "href": f"/report?run={quote(entry.name)}",
+                    "benchmark": board.bench_name(entry),
+                    "task": result["task"],
+                    "n": count_cell(result["n"], result["void"]).html,
+                    "result": result_cell(result).html,
+                    "when": str(entry.document["created"]).replace("T", " ")[:16],
+                }
+            )
+    return rows
+
+
+def audit_rows(name: str, document: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the rows of the heat map; cells of quick attackers lead to the items that they win."""
+    rows = []
+    for row in blind_rows(document):
+        cells = [
+            {**cell, "href": ItemFilter(name, subset=_subset(cell), attacker=cell["attacker"]).address()}
+            if isinstance(cell, dict) and cell.get("attacker") in QUICK and not cell.get("view")
+            else cell
+            for cell in row
+        ]
+        rows.append(cells)
+    return rows
+
+
+def _subset(cell: Mapping[str, Any]) -> str:
+    return "" if cell["subset"] in ("all", "macro") else str(cell["subset"])
+
+
+def answer(document: Mapping[str, Any]) -> str:
+    """Return the answer of an audit in one sentence: its strongest leak, or what the verdict says."""
+    found = [
+        (leak["accuracy"], judged["subset"], leak["choice"])
+        for judged in document["subsets"]
+        for leak in judged["through"]
+    ]
+    if document["verdict"] != "leaks" or not found:
+        return str(document["text"])
+    accuracy, subset, choice = max(found)
+    leaking = sum(bool(judged["through"]) for judged in document["subsets"])
+    where = f"in {leaking} of {len(document['subsets'])} subsets" if len(document["subsets"]) > 1 else ""
+    return f"Yes{', ' if where else ''}{where}: {choice} is right in {100 * accuracy:.1f} % of {subset}"
+
+
+def leaks(name: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what gives subsets away: what an attacker chooses, and words that occur in one kind of caption only."""
+    found = []
+    for judged in document["subsets"]:
+        subset = judged["subset"]
+        for leak in judged["through"]:
+            if not leak["view"]:
+                quick = leak["attacker"] if leak["attacker"] in QUICK else ""
+                href = ItemFilter(name, subset=subset, attacker=quick).address()
+                found.append({"cue": leak["choice"], "subset": subset, "alone": leak["accuracy"], "href": href})
+        for cue in document["cues"].get(subset, ())[:3]:
+            more = {"true": cue["positives"], "false": cue["negatives"], "alone": cue["accuracy"]}
+            words = f'"{cue["cue"]}"' if cue["kind"] == "words" else ""
+            side = "positive" if cue["positives"] >= cue["negatives"] else "negative"
+            href = ItemFilter(name, subset=subset, words=words).address()
+            shown = f"“{cue['cue']}”" if words else cue["cue"]
+            other = "negative" if side == "positive" else "positive"
+            example = {"text": cue["example"][side], "against": cue["example"][other]}
+            found.append({"cue": shown, "subset": subset, "href": href, "holds": side == "positive", **example, **more})
+    return found
+
+
+def preview(table: str) -> dict[str, Any]:
+    """Return the columns of a table and its first rows, as they would be imported."""
+    table = table.lstrip("\ufeff")
+    heading = table.partition("\n")[0]
+    if heading.startswith("{"):
+        lines = [line for line in table.splitlines() if line.strip()]
+        try:
+            rows = [json.loads(line) for line in lines[:4]]
+        except ValueError:
+            rows = []
+        rows = [row for row in rows if isinstance(row, dict)]
+        return {"columns": list(rows[0]) if rows else [], "rows": [[*row.values()] for row in rows], "n": len(lines)}
+    read = list(csv.reader(io.StringIO(table), delimiter="\t" if "\t" in heading else ","))
+    return {"columns": read[0] if read else [], "rows": read[1:5], "n": max(0, len(read) - 1)}

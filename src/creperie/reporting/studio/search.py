@@ -1,0 +1,52 @@
+"""The language of the search fields: words in any order, "phrases", -without, subset:NAME, model:NAME.
+
+`templates/columns.js` reads the same language in reports; `tests/reporting/test_search.py` holds both to one table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_TERM = re.compile(r'(-?)(?:(subset|model):)?(?:"([^"]*)"?|([^\s"]+))', re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class SearchTerm:
+    """One condition. A word matches the beginning of words, a phrase in quotes only whole words."""
+
+    text: str  #: in lower case
+    key: str = ""  #: subset or model; empty for captions and ids
+    whole: bool = False
+    without: bool = False
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression that finds the text. Scripts without capitals often have no spaces: found anywhere."""
+        first, last = (c.lower() != c.upper() or c.isdigit() for c in (self.text[0], self.text[-1]))
+        start = r"(?:^|[^\pL\pN])" if first else ""
+        return start + re.escape(self.text) + (r"(?:$|[^\pL\pN])" if self.whole and last else "")
+
+    def found(self, texts: pa.Array) -> np.ndarray:
+        """Return which of these texts, all in lower case, match; the quick test comes first."""
+        hits = np.array(pc.match_substring(texts, self.text).to_numpy(zero_copy_only=False), dtype=bool)
+        rows = np.flatnonzero(hits)
+        hits[rows] = pc.match_substring_regex(texts.take(pa.array(rows)), self.pattern).to_numpy(zero_copy_only=False)
+        return hits
+
+
+def search_terms(text: str) -> list[SearchTerm]:
+    """Return the conditions in a search field; all of them must hold.
+
+    >>> [(t.key, t.text, t.without) for t in search_terms('zebra -"a lion" subset:swap')]
+    [('', 'zebra', False), ('', 'a lion', True), ('subset', 'swap', False)]
+    """
+    terms = []
+    for minus, key, phrase, word in _TERM.findall(text):
+        if words := (phrase.strip() or word).lower():
+            terms.append(SearchTerm(words, key.lower(), bool(phrase), bool(minus)))
+    return terms
