@@ -4,8 +4,8 @@ For every caption and kind a maker proposes several foils. Captions with the few
 costs less if its edit was chosen rarely so far, if its words were removed as often as added, if the corpus supports it,
 and if it keeps foils from being longer, rarer or less likely than captions overall; the cheapest is chosen. From 1,000
 foils of a kind on, no edit is more than 2 % of them, and the 20 most frequent edits together are at most 25 % (from 200
-foils on: 35 %; relations: 35 %, from 100 on); with fewer foils an edit is used up to three times, or for at most 20 % of
-them. Foils above these limits are left out. Swaps add and remove no word: fewer than 200 of them are not limited.
+foils on: 35 %; relations: 35 %, from 100 on); with fewer foils an edit is used up to three times, or for at most 20 %
+of them. Foils above these limits are left out. Swaps add and remove no word: fewer than 200 of them are not limited.
 """
 
 from __future__ import annotations
