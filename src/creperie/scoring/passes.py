@@ -209,7 +209,7 @@ def judge_pairs(
     gather_first(driver.model, answers_to, groups)
     for group in groups:
         answered = answers_to(group)
-        log.add({keys[row]: [written(text, one)] for row, text, one in answered})
+        log.add({keys[row]: [written(text, one)] for row, text, one in answered if one.answer or one.parsed})
         for row, _, one in answered:
             if code := code_of(one):
                 sheet.give_up([Fault(row, code, reason(one))])

@@ -121,7 +121,7 @@ class ReadsPrompts:
     """Base class of scorers by the mean log-probability of a caption's tokens, which vLLM returns with a prompt."""
 
     def __init__(self, model: ApiModel, prompt: PromptText | None = None) -> None:
-        self.model, self.prompt = model, prompt
+        self.model, self.prompt = model, prompt.text if prompt else ""
         used = {**model.fingerprint.options, "by": "prompt_logprobs"}
         self.fingerprint = replace(model.fingerprint, prompt=prompt.described if prompt else "", options=used)
 
@@ -146,10 +146,24 @@ class ServedCaptions(ReadsPrompts):
     """A pair scorer: log P(caption | image, prompt) per token (VisualGPTScore)."""
 
     def score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
-        asked = messages_of(Prompt((("user", self.prompt.text if self.prompt else ""),), images=(image,)))
-        form = {"add_generation_prompt": False, "continue_final_message": True}
-        told = [{"messages": [*asked, {"role": "assistant", "content": text}], **form} for text in texts]
-        return np.array([_of_end(t, tokens) for t, tokens in zip(texts, self.tokens(told), strict=True)], np.float32)
+        return np.array([one.shares[0] for one in self.judge([(image, text) for text in texts])], np.float32)
+
+    def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
+        """Return the mean log-probability of each caption with its image as the only share."""
+        asked = [
+            {
+                "messages": [
+                    *messages_of(Prompt((("user", self.prompt),), (image,))),
+                    {"role": "assistant", "content": text},
+                ],
+                "add_generation_prompt": False,
+                "continue_final_message": True,
+            }
+            for image, text in pairs
+        ]
+        means = [_of_end(text, tokens) for (_, text), tokens in zip(pairs, self.tokens(asked), strict=True)]
+        lost = Parsed(UNPARSABLE, why="the server's prompt does not end with the caption")
+        return [Chosen(np.array([mean], np.float32), parsed=None if mean == mean else lost) for mean in means]
 
 
 class ServedTexts(ReadsPrompts):
