@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -209,22 +210,7 @@ def test_a_refusal_says_what_to_do_and_never_the_key(server: Server) -> None:
     assert "sk-secret" not in str(e.value)
 
 
-#: what providers answer to parameters that they do not take, as reported by their users: status, message, parameter
-REFUSALS = [
-    (400, "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is supported.",
-     "temperature"),
-    (400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-     "max_tokens"),
-    (400, "Model incompatible request argument supplied: temperature", "temperature"),
-    (400, "Unrecognized request argument supplied: seed", "seed"),
-    (422, '{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted","input":0}', "seed"),
-    (422, "body -> seed\n  Extra inputs are not permitted (type=extra_forbidden)", "seed"),
-    (400, "`temperature` and `top_p` cannot both be specified for this model. Please use only one.", "top_p"),
-    (400, "`temperature` may only be set to 1 when thinking is enabled.", "temperature"),
-    (400, 'Invalid JSON payload received. Unknown name "seed": Cannot find field.', "seed"),
-    (400, "Argument not supported on this model: maxTokens", "max_tokens"),
-    (422, "response_format.type: Input should be 'text' or 'json_object'", "response_format"),
-]  # fmt: skip
+REFUSALS = tomllib.loads((Path(__file__).parent / "refusals.toml").read_text(encoding="utf-8"))["refusals"]
 
 
 @pytest.mark.parametrize(("status", "message", "name"), REFUSALS)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from loopback import Request, serving
 from PIL import Image
 from tiny_vlm import tiny_blip2_t5, tiny_blip_captioner, tiny_blip_vqa, tiny_llava
 
@@ -262,31 +261,6 @@ def test_too_many_options_are_said() -> None:
 # -- over HTTP -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """A chat server on loopback that always chooses the second option, and keeps what it was asked."""
-    monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path / "cache"))
-    asked: list[dict[str, Any]] = []
-
-    def answer(request: Request) -> None:
-        asked.append(request.read())
-        request.say("(2)", prompt_tokens=5, completion_tokens=1)
-
-    with serving(answer) as url:
-        yield url, asked
-
-
-def test_an_endpoint_chooses(server: tuple[str, list[dict[str, Any]]]) -> None:
-    url, asked = server
-    question = ChoiceQuestion(GREY, OPTIONS[:2], "match")
-    said: Any = load_model(f"api:talker?base_url={url}&score=choice")
-    assert isinstance(said, Chooser)
-    assert said.choose([question])[0].shares.tolist() == [0, 1]
-    content = asked[0]["messages"][0]["content"]
-    assert [part["type"] for part in content] == ["image_url", "text"]
-    assert "(2) a cat chases a dog" in content[1]["text"]
-
-
-def test_an_endpoint_without_a_score_takes_no_prompt(server: tuple[str, list[dict[str, Any]]]) -> None:
+def test_an_endpoint_without_a_score_takes_no_prompt() -> None:
     with pytest.raises(CreperieError, match="option 'prompt' does not apply to a model without"):
-        load_model(f"api:talker?base_url={server[0]}&prompt=match-1")
+        load_model("api:talker?prompt=match-1")

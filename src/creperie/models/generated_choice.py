@@ -97,7 +97,7 @@ class GeneratedChooser(Asking, WordedChooser):
 
     def asked_with(self, form: QuestionWording) -> GeneratedChooser:
         """Return the same model with another wording of its questions."""
-        return GeneratedChooser(self.generator, form, self.order)
+        return type(self)(self.generator, form, self.order)
 
     def choose(self, questions: Sequence[ChoiceQuestion]) -> list[Chosen]:
         replies = self.replies([self.form.asked(q) for q in questions])

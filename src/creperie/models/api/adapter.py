@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from PIL import Image
 
-from creperie.core import UsageError
+from creperie.core import UsageError, packaged_toml
 from creperie.models.answering import AnswerSettings
 from creperie.models.api.batch import BatchFiles
 from creperie.models.api.endpoint import Endpoint, reply_in
@@ -22,10 +22,6 @@ from creperie.models.api.queue import RequestQueue, ask_all
 from creperie.models.choice import SERVER_TOKENS
 from creperie.models.protocols import Fingerprint, Prompt
 from creperie.models.thoughts import reply_of
-
-NO_EFFORT = {"off": "none", "0": "none"}
-#: tokens of thought where a server takes a budget only
-BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
 
 
 class ApiModel:
@@ -90,22 +86,14 @@ class ApiModel:
 
 
 def reasoning_form(effort: str, endpoint: Endpoint) -> dict[str, Any]:
-    """Return how a server is told how much to think: by the ways of OpenRouter, Anthropic and OpenAI, else by that of
-    vLLM, SGLang and llama.cpp, whose chat templates decide.
-    """
-    host, tokens = urlsplit(endpoint.base_url).hostname or "", int(effort) if effort.isdigit() else 0
-    if host.endswith("openrouter.ai"):
-        return {"reasoning": {"max_tokens": tokens} if tokens else {"effort": NO_EFFORT.get(effort, effort)}}
-    if host.endswith("anthropic.com"):
-        tokens = tokens or BUDGETS.get(effort, 0)
-        return {"thinking": {"type": "enabled", "budget_tokens": tokens} if tokens else {"type": "disabled"}}
-    if host.endswith(("openai.com", "openai.azure.com")):
-        if tokens:
-            raise UsageError("option reasoning: this server takes no number of tokens", where=endpoint.uri)
-        return {"reasoning_effort": NO_EFFORT.get(effort, effort)}
-    on = effort not in NO_EFFORT
-    form: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": on, "thinking": on}}
-    return form | ({"thinking_token_budget": tokens} if tokens else {"reasoning_effort": effort} if on else {})
+    """Return how the server is told how much to think."""
+    host = urlsplit(endpoint.base_url).hostname or ""
+    servers = packaged_toml("creperie.models.api", "servers.toml")["server"]
+    forms = next(known for known in servers if host.endswith(tuple(known["hosts"])))
+    form = forms.get("tokens" if effort.isdigit() else effort)
+    if form is None:
+        raise UsageError("option reasoning: this server takes no number of tokens", where=endpoint.uri)
+    return dict(json.loads(json.dumps(form).replace('"TOKENS"', effort)))
 
 
 def messages_of(prompt: Prompt) -> list[dict[str, Any]]:

@@ -84,8 +84,10 @@ class BatchFiles:
         try:
             while parts := self._parts():
                 ids = [self._submitted(part) for part in parts]
-                while any((batches := self._look(ids))[k].status not in ENDED for k in range(len(ids))):
+                batches = list(map(self.client.batches.retrieve, ids))
+                while any(batch.status not in ENDED for batch in batches):
                     time.sleep(LOOK_EVERY)
+                    batches = list(map(self.client.batches.retrieve, ids))
                 for part, batch in zip(parts, batches, strict=True):
                     failures += self._fetched(part, batch)
         except openai.OpenAIError as e:
@@ -96,9 +98,6 @@ class BatchFiles:
         if failures:
             what = f"{len(failures):,} requests of the batch failed, the first: {failures[0]}"
             raise RefusedError(what, where=self.queue.endpoint.uri, hint="all other answers are kept")
-
-    def _look(self, ids: Sequence[str]) -> list[Any]:
-        return [self.client.batches.retrieve(id) for id in ids]
 
     def _write(self, key: str, request: Request) -> None:
         if self._part.exists() and self._part.stat().st_size > MOST_BYTES:

@@ -95,7 +95,7 @@ class ServedYesNo(ReadsFirstTokens, GeneratedYesNo):
 
     def judge(self, pairs: Sequence[tuple[Image.Image, str]]) -> list[Chosen]:
         vqa = self.prompt.kind == "vqa"
-        answers = [self.prompt.answers] if vqa else [self.prompt.yes, self.prompt.no]
+        answers = [self.prompt.answers[:1]] if vqa else [self.prompt.yes, self.prompt.no]
         read = self.read(self.questions(pairs), [answers] * len(pairs), scale=not vqa)
         return [Chosen(one.shares[:1], one.answer, one.parsed) for one in read]
 
