@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 from loopback import Request, serving
+from PIL import Image
 
+from creperie.bench import Item, choice, from_items
+from creperie.bench.stores import open_store
 from creperie.core.errors import ModelError
 from creperie.models import load_model
 from creperie.models.protocols import Prompt
+from creperie.scoring.score_runs import score
 
 
 class BatchServer:
@@ -62,9 +66,10 @@ class BatchServer:
                 "response": {"status_code": 400, "body": {"error": {"message": "Unknown parameter: 'seed'."}}},
             }
         text = line["body"]["messages"][-1]["content"]
-        choice = {"message": {"role": "assistant", "content": f"echo {text}"}, "finish_reason": "stop"}
+        said = f"echo {text}" if isinstance(text, str) else "(1), so: no"
+        choices = [{"message": {"role": "assistant", "content": said}, "finish_reason": "stop"}]
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
-        return {**line, "response": {"status_code": 200, "body": {"choices": [choice], "usage": usage}}}
+        return {**line, "response": {"status_code": 200, "body": {"choices": choices, "usage": usage}}}
 
 
 def generated(url: str, texts: Sequence[str]) -> Any:
@@ -94,3 +99,21 @@ def test_a_batch_is_paid_once_wherever_the_process_is_killed(
         calls = server.calls
         generated(url, ["b", "a"])
         assert server.calls == calls
+
+
+@pytest.mark.parametrize("way", ["choice", "yesno"])
+def test_all_questions_of_a_run_go_together(
+    own_cache: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr("creperie.models.api.batch.LOOK_EVERY", 0)
+    monkeypatch.setattr("creperie.scoring.choice.TOGETHER", 1)
+    monkeypatch.setattr("creperie.scoring.passes.IMAGES", 1)
+    for n in range(3):
+        Image.new("RGB", (4, 4), (n, 0, 0)).save(tmp_path / f"{n}.png")
+    items = [Item(str(n), "s", (f"{n}.png",), ("a", "b"), choice(1, 1), {}) for n in range(3)]
+    server = BatchServer()
+    with serving(server.answer) as url:
+        bench = from_items("b", items, images=open_store(tmp_path))
+        run = score(bench, f"api:x?base_url={url}&batch=true&score={way}", tasks=["itt"])
+    assert run.scores("image_text").tolist() == ([0.5] * 6 if way == "choice" else [0] * 6)
+    assert len(server.batches) == 2  # once more without a seed

@@ -73,7 +73,7 @@ def test_as_the_library_answers_one_by_one(folder: Path) -> None:
     own = load_model(f"lm:{folder}")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
-    expected = []
+    expected, cut = [], []
     for prompt in prompts(0.0)[:-1]:
         messages = [{"role": role, "content": text} for role, text in prompt.messages]
         inputs = tokenizer.apply_chat_template(
@@ -82,7 +82,10 @@ def test_as_the_library_answers_one_by_one(folder: Path) -> None:
         written = model.generate(**inputs, max_new_tokens=prompt.max_tokens, do_sample=False, pad_token_id=1)
         new = written[0, inputs["input_ids"].shape[1] :]
         expected.append(tokenizer.decode(new, skip_special_tokens=True))
-    assert own.generate(prompts(0.0)) == [*expected, ""]  # type: ignore[attr-defined]
+        cut.append(model.config.eos_token_id not in new)
+    answers = own.generate(prompts(0.0))  # type: ignore[attr-defined]
+    assert answers == [*expected, ""]
+    assert [text.cut for text in answers[:-1]] == cut
     assert len(set(expected)) > 6
 
 
