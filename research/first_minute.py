@@ -118,7 +118,9 @@ def start_up(turns: int, only: str = "") -> str:
             lines.append(
                 f"| `python -c '{needed}'` | {cpu_seconds([sys.executable, '-c', needed], place, turns):.2f} |"
             )
-        lines += [f"| `creperie {c}` | {cpu_seconds([*run, *c.split()], place, turns):.2f} |" for c in COMMANDS if only in c]
+        lines += [
+            f"| `creperie {c}` | {cpu_seconds([*run, *c.split()], place, turns):.2f} |" for c in COMMANDS if only in c
+        ]
     return "\n".join(lines)
 
 

@@ -159,7 +159,11 @@ def main() -> None:
     parser.add_argument("--responses", type=Path, help="the folder of answers to SEED-Bench")
     chosen = parser.parse_args()
     if chosen.responses:
-        lines = ["By `python research/items.py --draws 0 --responses FOLDER --write`:", "", *seed_table(chosen.responses)]
+        lines = [
+            "By `python research/items.py --draws 0 --responses FOLDER --write`:",
+            "",
+            *seed_table(chosen.responses),
+        ]
         print("\n".join(lines))
         if chosen.write:
             write("sight", lines)

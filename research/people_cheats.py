@@ -474,7 +474,9 @@ def served_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in rows:
         times = f"{row['wrong'] / row['wrong_alone']:.1f}"
         counts = [f"{row[name]:.1f}" for name in ("as_is", "one_round", "wrong", "wrong_alone")]
-        cells.append([row["people"], f"{100 * row['accuracy']:.0f} %", str(row["questions"]), *counts, times, *_excluded(row)])
+        cells.append(
+            [row["people"], f"{100 * row['accuracy']:.0f} %", str(row["questions"]), *counts, times, *_excluded(row)]
+        )
     head = ("people", "right", "questions", "wrong as is", "after one round", "after all", "honest alone", "times")
     return _table((*head, *EXCLUDED), cells)
 

@@ -87,7 +87,7 @@ def test_sick(sick: dict[str, Counter[str]]) -> None:
     assert contradictions["entailed"] == 0
     assert entailments["contradicted"] <= 0.02 * entailments.total()
     assert entailments["entailed"] >= 0.48 * entailments.total()
-    assert contradictions["contradicted"] >= 0.78 * contradictions.total()
+    assert contradictions["contradicted"] >= 0.82 * contradictions.total()
 
 
 @pytest.mark.parametrize("part", ["swap_obj", "swap_att", "replace_obj", "replace_att", "replace_rel"])
@@ -108,4 +108,4 @@ def test_released_spatial_triplets(shared_data: Path) -> None:
     lines = (shared_data / "visla" / "Spatial_VISLA.tsv").read_text(encoding="utf-8").splitlines()[1:]
     rows = [row for row in (line.split("\t") for line in lines) if len(row) > 3 and row[3].strip()]
     words = Counter(decidability(row[1:3], [row[3]])[0] for row in Random(0).sample(rows[1::2], 100))
-    assert words["decidable"] >= 78
+    assert words["decidable"] >= 80

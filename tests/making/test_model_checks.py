@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,8 +15,10 @@ from click.testing import CliRunner
 from creperie.bench import Item, from_items, load, save
 from creperie.cli.app import cli
 from creperie.core.errors import ModelError, UsageError
+from creperie.making import make
 from creperie.making.candidate import Candidate
 from creperie.making.checks import NotEntailed, entailment
+from creperie.making.judges import Judged
 from creperie.making.options import MakerOptions
 from creperie.making.rules import gaps
 from creperie.making.source import SourceCaption
@@ -41,6 +45,29 @@ def classifier(folder: Path, labels: tuple[str, ...]) -> Path:
     model.save_pretrained(folder / "nli")
     AutoTokenizer.from_pretrained(base).save_pretrained(folder / "nli")
     return folder / "nli"
+
+
+def test_a_judge_decides_what_rules_leave_open(chat: Any, tmp_path: Path) -> None:
+    """It is asked only about foils that no rule decides; without it, the note says what it would add."""
+    answers = {"a horse rides a man": ("no", "yes"), "a man rides an animal": ("yes", "no")}
+
+    def script(q: Any) -> str:
+        photograph, false = answers.get(q.given["other"], ("yes", "yes"))
+        return json.dumps({"reason": "r", "photograph": photograph, "false": false})
+
+    chat.script = script
+    texts = (*answers, "a man grooms a horse", "two men ride")
+    tags = [{}, {}, {"evidence": "unchecked"}, {"evidence": "likely"}]
+    pairs = [(SOURCE, replace(candidate(text), tags=tag)) for text, tag in zip(texts, tags)]
+    reasons = ["the judge sees no photograph in it", "the judge does not find it false", None, None]
+    assert Judged(chat.uri).review(pairs) == reasons
+    assert {q.given["other"] for q in chat.asked} == set(texts[:3])
+    source = ["A girl with a straw hat and a boy with a red scarf are walking while another boy walks behind them."]
+    plain = make("rules:replace", source)
+    assert "--judge URI" in plain.report["note"]
+    judged = make("rules:replace", source, judge=chat.uri)
+    assert judged.report["made"] > plain.report["made"]
+    assert any(str(item.tags["because"]).startswith("found false by") for item in judged.items)
 
 
 def test_foils_that_follow_from_their_source_are_rejected(tmp_path: Path) -> None:

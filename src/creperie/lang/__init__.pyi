@@ -33,6 +33,7 @@ from creperie.lang.linkgrammar import parse_linkage as parse_linkage
 from creperie.lang.logic import COMPATIBLE as COMPATIBLE
 from creperie.lang.logic import CONTRADICTED as CONTRADICTED
 from creperie.lang.logic import ENTAILED as ENTAILED
+from creperie.lang.logic import OPEN_REASONS as OPEN_REASONS
 from creperie.lang.logic import UNKNOWN as UNKNOWN
 from creperie.lang.logic import Truth as Truth
 from creperie.lang.logic import decidability as decidability

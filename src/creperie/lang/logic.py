@@ -25,6 +25,15 @@ CONTRADICTED: Final = "contradicted"
 COMPATIBLE: Final = "compatible"
 UNKNOWN: Final = "unknown"
 Verdict = Literal["entailed", "contradicted", "compatible", "unknown"]
+#: How the reasons begin for which a verdict is unknown.
+OPEN_REASONS = (
+    "nothing is known of it",
+    "they differ in more than one place",
+    "they are about different things",
+    "another caption of the image names what is added",
+    "the same words in another order, not all read",
+    "not read",
+)
 DECIDABLE, UNDECIDABLE = "decidable", "not decidable"
 
 

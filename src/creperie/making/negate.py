@@ -8,10 +8,11 @@ negate-something  A dog chases something. There is no cat.
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
-from creperie.lang import inflected, negations
+from creperie.lang import inflected, kind_of, lemma, negations, open_wordnet, read_verbs_again
 from creperie.making.atoms import (
     actions,
     base_of,
@@ -24,7 +25,6 @@ from creperie.making.atoms import (
 )
 from creperie.making.candidate import Candidate, Proposal, dice_for
 from creperie.making.options import MakerOptions
-from creperie.making.phrases import is_plural
 from creperie.making.pipeline import ParsedMaker
 from creperie.making.source import Captions, SourceCaption
 from creperie.making.wording import plain, reworded, spaced, written
@@ -32,6 +32,8 @@ from creperie.making.wording import plain, reworded, spaced, written
 FINITE = ("VBZ", "VBP", "VBD")
 _DO = {"VBZ": "does", "VBP": "do", "VBD": "did"}
 _END = " .!?,;:"
+#: WordNet's lexicographer files of things that can be seen (artifacts, food, objects, plants), and of parts of bodies.
+_THINGS, _BODY = (6, 13, 17, 20), 8
 #: The negated caption, and the change in words.
 Negated = tuple[str, str]
 
@@ -45,6 +47,8 @@ def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) ->
     """Return a proposal with one candidate for each form of negation that the caption allows."""
     if negations(source.text) and not options.as_published:
         return Proposal(skipped="it denies something already")
+    if not options.as_published:
+        doc = read_verbs_again(doc, options.parser)
     rng = dice_for(options.seed, "rules:negate", source.id)
     group = "negate" if options.as_published else ""
     candidates = []
@@ -60,19 +64,49 @@ def propose_negations(source: SourceCaption, doc: Any, options: MakerOptions) ->
 
 def negate_relation(doc: Any, rng: Random, as_published: bool) -> Negated | None:
     """Return the caption with `not` before a verb or a preposition; None if it has neither, or is negated already.
-    Unless as published, the auxiliary that English needs is added.
+    Unless as published, it is the main verb (or, in `a dog running`, the participle), with the auxiliary that English
+    needs: nobody writes `splashes not in the water`.
     """
     if any(t.dep_ == "neg" for t in doc):
         return None
+    if not as_published:
+        verb = _main_verb(doc)
+        return _negated_verb(doc, verb) if verb is not None else _negated_place(doc)
     copulas = [t for t in doc if t.dep_ == "ROOT" and base_of(t) == "be"]
     verbs = [t for t in actions(doc) if t.dep_ != "conj"] + copulas
     places = [p for p in prepositions(doc) if p.head.tag_.startswith("NN")] if not verbs else []
     if not verbs and not places:
         return None
     token = rng.choice(verbs or places)
-    if as_published or token in places:
-        return reworded(doc, {token.i: f"not {token.text}"}, repair=not as_published), f"not {token.text}"
-    return _negated_verb(doc, token)
+    return reworded(doc, {token.i: f"not {token.text}"}, repair=False), f"not {token.text}"
+
+
+def _main_verb(doc: Any) -> Any:
+    """Return the verb whose denial denies the caption: that of its one main clause, or the participle of its noun."""
+    roots = [t for t in doc if t.dep_ == "ROOT"]
+    if len(roots) != 1 or dependents(roots[0], "expl"):
+        return None
+    root = roots[0]
+    if root.tag_[:2] == "VB":
+        helped = dependents(root, "aux", "auxpass")
+        misread = any(c.tag_ == "TO" for c in helped) or (
+            root.tag_ == "VBN" and not helped and dependents(root, "nsubj")
+        )
+        main = dependents(root, "nsubj", "nsubjpass") or root.tag_ in ("VBG", "VBN")
+        return root if main and not misread and not dependents(root, "conj") else None
+    clauses = [c for c in root.rights if c.dep_ == "acl" and c.tag_ in ("VBG", "VBN")] if root.tag_[:2] == "NN" else []
+    return clauses[0] if len(clauses) == 1 and not dependents(clauses[0], "conj") else None
+
+
+def _negated_place(doc: Any) -> Negated | None:
+    """Return a caption without a verb, and `not` before the place of its thing: `a lamp not on a table`."""
+    root = next(t for t in doc if t.dep_ == "ROOT")
+    if root.tag_[:2] != "NN" or any(t.tag_[:2] == "VB" for t in doc):
+        return None
+    for place in (p for p in prepositions(doc) if p.head == root and p.lower_ not in ("of", "with", "without", "for")):
+        if not any(kind_of(lemma(n.text, n.tag_)) == "clothing" for n in dependents(place, "pobj")):
+            return reworded(doc, {place.i: f"not {place.text}"}), f"not {place.text}"
+    return None
 
 
 def _negated_verb(doc: Any, verb: Any) -> Negated:
@@ -84,6 +118,8 @@ def _negated_verb(doc: Any, verb: Any) -> Negated:
         new = f"{token.text} not"
     elif verb.tag_ in FINITE:
         new = f"{_DO[verb.tag_]} not {base}"
+    elif verb.tag_ == "VB":  # a plural verb that the parser took for an infinitive
+        new = f"do not {base}"
     return reworded(doc, {token.i: new}), f"{token.text} → {new}"
 
 
@@ -133,7 +169,7 @@ def _without_finite(verb: Any) -> dict[int, str]:
 
 
 def _there_is_no(noun: Any) -> str:
-    return "There are no" if is_plural(noun) else "There is no"
+    return "There are no" if noun.tag_ in ("NNS", "NNPS") else "There is no"
 
 
 # -- a sentence appended ---------------------------------------------------------------------------------------------
@@ -151,12 +187,35 @@ def replace_by_something(doc: Any, rng: Random, as_published: bool) -> Negated |
     """
     nouns = [n for n in objects(doc) if n.dep_ in ("dobj", "pobj")]
     nouns = [n for n in nouns if n.head.dep_ != "prep" or n.head.head.lower_ not in vague_nouns()]  # a group of people
+    nouns = nouns if as_published else [n for n in nouns if _may_be_something(n)]
     if not nouns:
         return None
     noun = rng.choice(nouns)
     start, end = phrase(noun)
     text = reworded(doc, dict.fromkeys(range(start, end), "") | {end - 1: "something"})
     return _with_absence(text, noun)
+
+
+def _may_be_something(noun: Any) -> bool:
+    """Return whether a person would say `something` in place of a thing: of one visible thing that is named once, and
+    not of people, places, clothes that are worn, parts of bodies, or `a collection of`.
+    """
+    base = lemma(noun.text, noun.tag_)
+    kind, named = kind_of(base), Counter(lemma(t.text, t.tag_) for t in noun.doc if t.tag_[:2] == "NN")
+    within = noun.head.lower_ if noun.dep_ == "pobj" else ""
+    joined = noun.dep_ == "conj" or dependents(noun, "conj", "acl", "relcl", "appos", "poss")
+    if (
+        joined
+        or named[base] > 1
+        or any(c.lower_ == "of" for c in noun.rights)
+        or within in ("of", "by", "during", "for")
+    ):
+        return False
+    compounds = " ".join(plain(c) for c in dependents(noun, "compound"))
+    senses = open_wordnet().senses(f"{compounds} {base}".strip(), "n")[:1] or open_wordnet().senses(base, "n")[:1]
+    seen = bool(kind) or any(sense.topic in _THINGS for sense in senses)
+    out_of_place = kind == "person" or (kind in ("place", "clothing") and within in ("in", "at", "with"))
+    return seen and not out_of_place and not any(sense.topic == _BODY for sense in senses)
 
 
 def _with_absence(text: str, noun: Any) -> Negated:

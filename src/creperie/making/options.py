@@ -9,6 +9,7 @@ from typing import Any
 from creperie.core import option
 from creperie.making.candidate import BatchCheck, Check
 from creperie.making.checks import NotEntailed
+from creperie.making.judges import Judged
 
 #: The default language model for plausibility: small, fast, and inside a package.
 TRIGRAM = "lm:pkg:pocketsphinx?reduce=sum"
@@ -26,7 +27,7 @@ class JobOptions:
 
 
 #: options of makers whose values name files: models, captions, prompts
-NAMES_FILES = ("others", "model", "prompts", "lm", "corpus", "nli")
+NAMES_FILES = ("others", "model", "prompts", "lm", "corpus", "nli", "judge")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,9 @@ class MakerOptions:
         True, "Rule makers: refuse foils that degrade people.", flags="--taste-filter/--no-taste-filter"
     )
     nli: str = option("", "An entailment classifier: foils must not follow from their caption.", metavar="URI")
+    judge: str = option(
+        "", "A language model (lm:, vlm: or api:) that decides about foils that no rule decides.", metavar="URI"
+    )
 
     def __post_init__(self) -> None:
         if self.lm == "none":
@@ -90,4 +94,5 @@ class MakerOptions:
     @property
     def model_checks(self) -> tuple[Check | BatchCheck, ...]:
         """The checks by models that the options name."""
-        return (NotEntailed(self.nli),) if self.nli else ()
+        by_entailment = (NotEntailed(self.nli),) if self.nli else ()
+        return (*by_entailment, Judged(self.judge, self.prompts)) if self.judge else by_entailment

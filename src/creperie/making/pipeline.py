@@ -22,6 +22,7 @@ from creperie.lang import (
 )
 from creperie.making.candidate import BatchCheck, Candidate, Check, Proposal
 from creperie.making.checks import ALWAYS, why_unfit, word_key
+from creperie.making.judges import is_open
 from creperie.making.options import MakerOptions
 from creperie.making.source import SourceCaption
 
@@ -91,7 +92,8 @@ def judge(
     verdicts: dict[str, list[CandidateVerdict]] = {s.id: [] for s in sources}
     published = bool(maker.settings.get("as_published"))
     for (s, c), reason in zip(pairs, reasons):
-        verdicts[s.id].append(CandidateVerdict(c, reason) if reason or published else with_evidence(s, c))
+        verdict = CandidateVerdict(c, reason) if reason or published else with_evidence(s, c)
+        verdicts[s.id].append(judged_by(maker.options.judge, verdict) if maker.options.judge else verdict)
     return {key: _consistent(own, maker.whole) for key, own in verdicts.items()}
 
 
@@ -109,6 +111,15 @@ def with_evidence(source: SourceCaption, candidate: Candidate) -> CandidateVerdi
         return CandidateVerdict(candidate, f"true as well: {verdict.reason.partition(':')[0]}")
     tags = {**candidate.tags, "evidence": EVIDENCE[verdict.word], "because": verdict.reason}
     return CandidateVerdict(replace(candidate, tags=tags))
+
+
+def judged_by(judge: str, verdict: CandidateVerdict) -> CandidateVerdict:
+    """Return a verdict with the evidence of the judge, if rules left open whether an accepted foil is false."""
+    candidate = verdict.candidate
+    if verdict.reason or not is_open(candidate):
+        return verdict
+    tags = {**candidate.tags, "evidence": "likely", "because": f"found false by {judge}"}
+    return replace(verdict, candidate=replace(candidate, tags=tags))
 
 
 def _consistent(verdicts: list[CandidateVerdict], whole: bool) -> list[CandidateVerdict]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from creperie.bench import Item, choice
 from creperie.core import UsageError
-from creperie.lang import inflected, lemma, open_wordnet, parse, words, zipf
+from creperie.lang import inflected, kind_of, lemma, open_wordnet, parse, words, zipf
 from creperie.making.atoms import base_of
 from creperie.making.candidate import Candidate, Proposal
 from creperie.making.data import read_data
@@ -174,13 +174,31 @@ def _share_first_sense(one: str, two: str, pos: str) -> bool:
     return bool(first and second) and (first[0] in second or second[0] in first)
 
 
+def _goes_with(token: Any, word: str) -> bool:
+    """Return whether a synonym can stand in a word's place: not in a fixed name (`big wheel`, `ocean liner`), `little`
+    and `small` not of people nor as a predicate, and words of motion only with the words that the table lists.
+    """
+    fixed = read_data("paraphrases")["fixed"].get(word)
+    after = token.nbor(1) if token.i + 1 < len(token.doc) else None
+    named = after is not None and open_wordnet().senses(f"{token.lower_} {after.lower_}", "n")
+    if named or token.dep_ == "compound":
+        return False
+    if token.tag_ == "JJ":
+        noun = token.head
+        plain = token.dep_ == "amod" and after is not None and not after.is_punct and not list(token.children)
+        return plain and (token.lower_ not in ("little", "small") or kind_of(base_of(noun)) not in ("", "person"))
+    if fixed and token.tag_[:2] == "VB":
+        return any(c.dep_ == "prep" and c.lower_ in fixed for c in token.children)
+    return not fixed or base_of(token.head) in fixed
+
+
 def with_synonyms(doc: Any) -> list[str]:
     """Return the captions with one word replaced by a synonym in the same form; articles are adjusted."""
     rows = read_data("paraphrases")["replaced"]
     texts = []
     for token in (t for t in doc if not t.text[:1].isupper()):
         base, tag = base_of(token), token.tag_
-        for word in (w for row in rows.get(tag[:2], ()) if base in row for w in row if w != base):
+        for word in (w for w in rows.get(tag[:2], {}).get(base, ()) if _goes_with(token, w)):
             new = word if tag in ("NN", "JJ", "IN") else inflected(word, tag)
             texts.append(reworded(doc, {token.i: new}))
     return texts

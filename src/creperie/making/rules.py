@@ -146,13 +146,16 @@ class RuleProposer:
             return [], f"{edits[0].change}, but no foil is about as likely as the caption"
         dice = dice_for(options.seed, self.maker, source.id)
         close = sorted(dice.sample(close, len(close)), key=lambda one: (-one.support, abs(one.gap)))
-        return self._true_ones(source, doc, kind, close[:MOST_JUDGED], max(MOST_KEPT, options.foils))
+        return self._true_ones(source, doc, kind, close[:MOST_JUDGED], options)
 
     def _true_ones(
-        self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], most: int
+        self, source: SourceCaption, doc: Any, kind: str, ranked: list[_Ranked], options: MakerOptions
     ) -> tuple[list[Candidate], str]:
-        """Return the first `most` of the ranked edits that the truth layer accepts, or why it accepts none."""
-        wanted = WANTED.get(kind.split("-")[0], WANTED["replace"])
+        """Return the first of the ranked edits that the truth layer accepts (or leaves to the judge, if there is one),
+        or why it accepts none.
+        """
+        wanted = WANTED.get(kind.split("-")[0], WANTED["replace"]) + ((UNKNOWN,) if options.judge else ())
+        most = max(MOST_KEPT, options.foils)
         found, why = [], ""
         own = read(doc)
         for one in _spread(ranked):

@@ -47,6 +47,7 @@ from creperie.core import (
 from creperie.engine import Engine, Held, Local
 from creperie.lang import tidy_together
 from creperie.making.choice import choose
+from creperie.making.judges import what_a_judge_would_add
 from creperie.making.options import NAMES_FILES
 from creperie.making.parts import (
     MakeStage,
@@ -265,8 +266,9 @@ def _fill(
 
 
 def _noted(report: dict[str, Any], maker: Maker) -> dict[str, Any]:
-    """Return the report with the maker's note, if it has one."""
-    note = getattr(maker, "note", "")
+    """Return the report with the maker's note, and what a judge would add; unchanged if there is nothing to say."""
+    added = "" if maker.options.judge else what_a_judge_would_add(report["missing"])
+    note = "\n".join(filter(None, (getattr(maker, "note", ""), added)))
     return {**report, "note": note} if note else report
 
 

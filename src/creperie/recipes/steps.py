@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from creperie.engine import Engine
 
 T = TypeVar("T")
-MODEL_OPTIONS = ("models", "model", "lm", "encoder", "plausibility", "grammar", "fluency", "nli")
+MODEL_OPTIONS = ("models", "model", "lm", "encoder", "plausibility", "grammar", "fluency", "nli", "judge")
 #: options that name models, captions or parsers by URI or path, besides `MODEL_OPTIONS` and the files of a step
 CONTENT_OPTIONS = ("image_encoder", "captioner", "corpus", "others", "parser", "against")
 

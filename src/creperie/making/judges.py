@@ -1,0 +1,71 @@
+"""A language model as the judge of foils that no rule decides: could it be a photograph, and is it false?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from creperie.lang import OPEN_REASONS
+from creperie.making.candidate import Candidate
+from creperie.making.source import SourceCaption
+
+#: The evidence of a foil whose truth rules leave open: a judge decides. An added detail is not entailed, and stays so.
+OPEN = "unchecked"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A check that asks a model about the foils that rules leave open: any `lm:`, `vlm:` or `api:` that writes text."""
+
+    uri: str
+    prompts: str = ""
+
+    def review(self, pairs: Sequence[tuple[SourceCaption, Candidate]]) -> list[str | None]:
+        from creperie.making.llm.flight import generator, run_conversations
+        from creperie.making.llm.prompts import read_template
+        from creperie.making.llm.question import Ask, Conversation
+
+        step = read_template("judge", self.prompts)["judge"]
+
+        def ask(true: str, other: str) -> Conversation[str | None]:
+            reply = (yield [Ask(step, {"true": true, "other": other})])[0]
+            return why_rejected(reply.fields)
+
+        asked = [k for k, (_, c) in enumerate(pairs) if is_open(c)]
+        replies = run_conversations([ask(pairs[k][0].text, pairs[k][1].text) for k in asked], generator(self.uri))
+        reasons: list[str | None] = [None] * len(pairs)
+        for k, reason in zip(asked, replies, strict=True):
+            reasons[k] = reason
+        return reasons
+
+
+def is_open(candidate: Candidate) -> bool:
+    """Return whether rules leave it open if a foil is false: also if nobody has asked them."""
+    return candidate.role == "negative" and candidate.tags.get("evidence", OPEN) == OPEN
+
+
+def what_a_judge_would_add(missing: Mapping[str, Mapping[str, int]]) -> str:
+    """Return a note on the foils that were not made because no rule decides about them; empty if there are none.
+
+    `missing` has for each kind of foil the reasons why there was none, with how often.
+
+    >>> what_a_judge_would_add({"replace-object": {"nothing is known of it": 3, "nothing to change": 4}})
+    'no rule decides if the foils of 3 captions are false (3 replace-object); --judge URI asks a model'
+    """
+    counts = {kind: sum(n for why, n in whys.items() if why in OPEN_REASONS) for kind, whys in missing.items()}
+    named = ", ".join(f"{n:,} {kind}" for kind, n in counts.items() if n)
+    total = f"{sum(counts.values()):,} captions"
+    return f"no rule decides if the foils of {total} are false ({named}); --judge URI asks a model" if named else ""
+
+
+def why_rejected(fields: Mapping[str, object] | None) -> str | None:
+    """Return why the judge's answer rejects a foil; None if it is a photograph's caption, and false.
+
+    >>> why_rejected({"reason": "", "photograph": "yes", "false": "no"})
+    'the judge does not find it false'
+    """
+    if fields is None:
+        return "the judge's answer could not be read"
+    if fields["photograph"] != "yes":
+        return "the judge sees no photograph in it"
+    return None if fields["false"] == "yes" else "the judge does not find it false"
