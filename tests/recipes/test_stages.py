@@ -229,7 +229,7 @@ stages:
     assert served["refine"].place == served["people"].place
     assert served["score"].place == ""
     rows = [r["model"] for r in json.loads((tmp_path / "out/04-table/sugarcrepe-2.json").read_text())["rows"]]
-    assert rows == ["negative captions", "people on world-test"]
+    assert rows == ["negative captions", "stage people on world-test"]
 
 
 def test_items_that_text_can_decide_are_counted_beside_text_only_scores() -> None:
