@@ -293,13 +293,13 @@ def test_the_commands_of_how_to_pages_run(
     run_commands(text, folder)
 
 
-#: how much a reader is asked to read, in words; generated pages do not count
-LENGTHS = {("Learn", "How-to", "Concepts"): 23_300, ("Reference",): 10_700, ("Results",): 9_800}
+#: how much a reader is asked to read, in words; generated pages and the ledger do not count
+LENGTHS = {("Learn", "How-to", "Concepts"): 23_300, ("Reference",): 10_700, ("Results",): 8_150}
 
 
 @pytest.mark.parametrize("names", LENGTHS, ids="+".join)
 def test_shelves_keep_to_their_length(names: tuple[str, ...]) -> None:
-    pages = [page for name in names for page in shelves()[name] if page not in GENERATED]
+    pages = [page for name in names for page in shelves()[name] if page not in GENERATED | {"papers.md"}]
     assert sum(len((ROOT / "docs" / page).read_text(encoding="utf-8").split()) for page in pages) <= LENGTHS[names]
 
 
