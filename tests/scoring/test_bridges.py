@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from creperie.bench import Benchmark, save
+from creperie.bench import Benchmark, Item, save
 from creperie.core import DataError, UsageError
 from creperie.models import ChoiceQuestion, Chosen, Fingerprint
-from creperie.scoring import export_lmms, import_replies, score
+from creperie.scoring import UnmatchedError, export_lmms, import_replies, score
 from creperie.world import World, make_world
 
 
@@ -123,8 +124,95 @@ def test_likelihoods_of_lm_eval_become_scores(world: Benchmark, tmp_path: Path) 
     won = sum(len(item.captions[0]) < len(item.captions[1]) for item in bench)
     assert hits(run.results)["all"][0] == won
     file.write_text(json.dumps({"doc_id": 9999, "filtered_resps": [[-1.0, False], [-2.0, False]]}))
-    with pytest.raises(DataError, match="has doc_id 9999"):
-        import_replies(file, bench)
+    with pytest.raises(UnmatchedError, match="1 of 1 rows match no item"):
+        import_replies(file, bench, partial=True)  # nothing is left to import
+
+
+def answered_sample(number: int, item: Item, form: str) -> dict[str, Any]:
+    """A row as the harness writes it; every second item offers its captions the other way round."""
+    options = list(item.captions)[:: -1 if number % 2 else 1]
+    letter = "AB"[pick(options)]
+    prompt = f"Which caption fits?\nA. {options[0]}\nB. {options[1]}"
+    if form == "vlmeval":
+        own = {"index": number, "question": "Which?", "A": options[0], "B": options[1], "answer": "A"}
+        return {**own, "prediction": f"{letter}.", "image_path": f"/data/{Path(item.images[0]).name}"}
+    if form == "lmms":  # its tracker drops the document and unpacks single answers
+        return {"doc_id": number + 50, "input": prompt, "target": "A", "filtered_resps": letter}
+    if form == "lm-eval":
+        spoken = {f"gen_args_{k}": {"arg_0": "Caption:", "arg_1": f" {o}"} for k, o in enumerate(options)}
+        said = [[str(len(o) - k / 9), "False"] for k, o in enumerate(options)]
+        return {"doc_id": number + 50, "doc": {"query": "?"}, "arguments": spoken, "filtered_resps": said}
+    score = {"choice": {"value": "C", "answer": letter}}
+    meta = {"file": item.images[0]}
+    return {"id": number, "epoch": 1, "choices": options, "scores": score, "metadata": meta, "input": "Which?"}
+
+
+def inspect_log(path: Path, rows: Sequence[dict[str, Any]], *, zstd: bool) -> None:
+    """An .eval file; Inspect packs by Zstandard (method 93), which Python's zipfile only writes from 3.14 on."""
+    import pyarrow as pa
+
+    files = {f"samples/{r['id']}_epoch_1.json": r for r in rows} | {"header.json": {"eval": {"model": "mock/model"}}}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, row in files.items():
+            data = json.dumps(row).encode()
+            archive.writestr(name, bytes(pa.Codec("zstd").compress(data)) if zstd else data)
+            if zstd:
+                archive.getinfo(name).compress_type, archive.getinfo(name).file_size = 93, len(data)
+
+
+@pytest.mark.parametrize("form", ["lmms", "lm-eval", "vlmeval", "inspect", "inspect-zstd"])
+def test_logs_of_harnesses_become_runs_and_unmatched_rows_are_listed(
+    world: Benchmark, tmp_path: Path, form: str
+) -> None:
+    bench = pairs_of(world)
+    rows = [answered_sample(k, item, form) for k, item in enumerate(bench)]
+    file = tmp_path / ("mine.eval" if "inspect" in form else "mine.tsv" if form == "vlmeval" else "mine.jsonl")
+    if "inspect" in form:
+        inspect_log(file, rows, zstd=form == "inspect-zstd")
+    elif form == "vlmeval":
+        file.write_text("\n".join("\t".join(map(str, cells)) for cells in (rows[0], *(r.values() for r in rows))))
+    else:
+        file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    orders = [item.captions[:: -1 if k % 2 else 1] for k, item in enumerate(bench)]
+    won = sum(order[pick(order)] == item.captions[0] for order, item in zip(orders, bench, strict=True))
+    assert hits(import_replies(file, bench).results)["all"][0] == won
+    strangers = bench.filter([k > 0 for k in range(len(bench))])
+    with pytest.raises(UnmatchedError, match=f"1 of {len(bench)} rows match no item"):
+        import_replies(file, strangers)
+    run = import_replies(file, strangers, partial=True)
+    assert (len(run.document["unmatched"]), run.scored) == (1, len(strangers))
+
+
+def test_a_response_matrix_becomes_runs_with_blind_twins(tmp_path: Path) -> None:
+    from creperie.cli.app import cli
+    from creperie.scoring import load_run
+
+    (tmp_path / "m.csv").write_text("model,x1,x2,?x1,?x2\none,1,0,0,\ntwo,true,wrong,0.0,1\n", encoding="utf-8")
+    args = ["runs", "import", str(tmp_path / "m.csv"), "--columns", "x*", "--blind", "?", "--out", str(tmp_path / "r")]
+    with pytest.raises(UsageError, match="how many options"):
+        cli.main(args, standalone_mode=False)
+    done = CliRunner().invoke(cli, [*args, "--choices", "4", "--json"])
+    runs = [load_run(one["run"]) for one in json.loads(done.stdout)["runs"]]
+    figures = [(r.model, r.blinded, r.results[0]["hits"], r.results[0]["n"], r.results[0]["chance"]) for r in runs]
+    assert figures[:2] == [("table:one", "", 1, 2, 0.25), ("table:two", "", 1, 2, 0.25)]
+    assert figures[2:] == [("table:one", "none", 0, 1, 0.25), ("table:two", "none", 1, 2, 0.25)]
+
+
+def test_seedbench_answers_agree_with_their_table(shared_data: Path) -> None:
+    """Shares of right answers by pandas, McNemar's test by statsmodels."""
+    import pandas as pd
+    from statsmodels.stats.contingency_tables import mcnemar
+
+    from creperie.scoring import ResponseOptions, compare, import_responses
+
+    file = shared_data / "outside/responses/seedbench_normal.csv"
+    runs = import_responses(file, options=ResponseOptions(choices=4, columns="[0-9]*"))
+    table = pd.read_csv(file, index_col=0).filter(regex="^[0-9]")
+    assert [r.results[0]["accuracy"] for r in runs] == table.mean(axis=1).tolist()
+    a, b = (next(r for r in runs if r.model == f"table:{n}") for n in ("gpt-4o", "gpt-4o-mini"))
+    row = next(r.comparison for r in compare([a, b]).rows if r.subset == "all")
+    reference = mcnemar(pd.crosstab(table.loc["gpt-4o"], table.loc["gpt-4o-mini"]), exact=True)
+    assert row.mcnemar.p == pytest.approx(reference.pvalue)
 
 
 @pytest.mark.parametrize("form", ["wide", "list", "choice", "jsonl"])
@@ -156,10 +244,10 @@ def test_a_plain_table_becomes_a_run(world: Benchmark, tmp_path: Path, form: str
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("id,choice\nnobody,0\n", "row 1 has no scores"),
+        ("id,choice\nnobody,0\n", "1 of 1 rows match no item"),
         ("id,subset,choice\nFIRST,-1\n", "row 1 has no scores"),
         ('id,subset,scores\nFIRST,"[1, 2, 3]"\n', "3 scores for item"),
-        ('id,subset,scores\nnobody,s,"[1, 2]"\n', "an answer to item s/nobody"),
+        ('id,subset,scores\nnobody,s,"[1, 2]"\n', "no item is called s/nobody"),
         ("", "is empty; the first line must name the columns"),
     ],
 )
