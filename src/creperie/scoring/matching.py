@@ -33,7 +33,7 @@ class HarnessReply:
     cut: bool = False
 
 
-class Matcher:
+class ItemFinder:
     """The items of a benchmark and the questions of its exported task, by id and by caption."""
 
     def __init__(self, bench: Benchmark) -> None:
@@ -90,7 +90,7 @@ class Matcher:
 
 def matched(answers: Iterable[LoggedAnswer], bench: Benchmark) -> Iterator[HarnessReply | UnmatchedRow]:
     """Yield the reply of every row of a log, or why it belongs to no item."""
-    matcher, rows = Matcher(bench), list(answers)
+    matcher, rows = ItemFinder(bench), list(answers)
     found = [matcher.reply(answer) for answer in rows]
     if all(isinstance(reply, UnmatchedRow) for reply in found):
         found = [matcher.placed(a) if a.position is not None else f for a, f in zip(rows, found, strict=True)]

@@ -18,7 +18,7 @@ import numpy as np
 from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
 from creperie.core import DataError, parse_json, read_json
 from creperie.metrics import MetricSettings
-from creperie.models import CHOSE_OPTION, Fingerprint, Parsed, parse_choice
+from creperie.models import CHOSE_OPTION, CUT, Fingerprint, Parsed, parse_choice
 from creperie.scoring.answer_log import CUT_OFF, UNREAD
 from creperie.scoring.findings import LISTED
 from creperie.scoring.header import nothing_computed, run_header
