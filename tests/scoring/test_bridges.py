@@ -15,8 +15,9 @@ from click.testing import CliRunner
 
 from creperie.bench import Benchmark, Item, save
 from creperie.core import DataError, UsageError
+from creperie.engine import open_captions
 from creperie.models import ChoiceQuestion, Chosen, Fingerprint
-from creperie.scoring import UnmatchedError, export_lmms, import_replies, score
+from creperie.scoring import UnmatchedError, export_inspect, export_lmms, import_replies, score
 from creperie.world import World, make_world
 
 
@@ -76,6 +77,31 @@ def test_lmms_eval_loads_the_task_and_its_samples_give_the_hits_of_score(
         lines.append(json.dumps({"doc_id": number, "target": doc["target"], "filtered_resps": said}))
     (tmp_path / f"20261115_samples_{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     theirs = import_replies(tmp_path / f"20261115_samples_{name}.jsonl", world, model="rule")
+    assert hits(theirs.results) == hits(score(world, Rule(), tasks=["itt"]).results)  # type: ignore[arg-type]
+
+
+def test_inspect_runs_the_task_and_its_log_gives_the_hits_of_score(
+    world: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real package runs its mock model, which answers by our rule; the scorer is the task's own."""
+    inspect_ai = pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+    export_inspect(world, tmp_path / "task")
+    rows = [json.loads(line) for line in (tmp_path / "task" / "samples.jsonl").read_text("utf-8").splitlines()]
+    options = {row["question"]: row["options"] for row in rows}
+
+    def answer(messages: Any, *_: Any) -> Any:
+        said = ModelOutput.from_content("mockllm/model", f"({pick(options[messages[-1].text]) + 1})")
+        said.usage = ModelUsage()  # else it fetches a tokenizer to count tokens
+        return said
+
+    model = get_model("mockllm/model", custom_outputs=answer)
+    monkeypatch.chdir(tmp_path / "task")
+    (log,) = inspect_ai.eval("task.py", model, log_dir=str(tmp_path / "logs"), display="none")
+    right = sum(row["options"][pick(row["options"])] == row["target"] for row in rows)
+    assert log.results.scores[0].metrics["accuracy"].value == pytest.approx(right / len(rows))
+    theirs = import_replies(log.location.removeprefix("file://"), world)
     assert hits(theirs.results) == hits(score(world, Rule(), tasks=["itt"]).results)  # type: ignore[arg-type]
 
 
@@ -264,11 +290,13 @@ def test_the_command_exports_for_harnesses(world: Benchmark, tmp_path: Path) -> 
     from creperie.cli.app import cli
     from creperie.cli.data_io import export
 
-    for name in ("datasets", "lmms-eval"):
+    for name in ("datasets", "lmms-eval", "inspect", "webdataset"):
         args = [str(Path(world.images.location).parent), "--format", name, "--out", str(tmp_path / name), "--json"]
         done = CliRunner().invoke(export, args)
         assert done.exit_code == 0, (name, done.output, done.exception)
-        assert json.loads(done.stdout)["files"]
+        files = json.loads(done.stdout)["files"]
+    table = open_captions(files[0]).piece(0)  # the tar file, as the reader of WebDataset sees it
+    assert table.column("text").to_pylist() == [item.positives[0] for item in world]
     gone = CliRunner().invoke(cli, ["data", "export", "x", "--format", "mteb", "--out", str(tmp_path / "gone")])
     assert isinstance(gone.exception, UsageError)
     assert "was removed; pass --format datasets" in str(gone.exception)

@@ -19,7 +19,7 @@ LISTED = 20  #: unmatched rows that are printed
 
 @click.group(cls=CommandGroup)
 def runs() -> None:
-    """Import the answers of other tools as runs."""
+    """Import the answers of other tools as runs; export runs."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,19 @@ def _show_imported(made: Sequence[Run]) -> None:
         say("run {}", str(run.path))
     if len(made) > 1:
         say("{:,} runs in {}", len(made), str(Path(str(made[0].path)).parent))
+
+
+@runs.command()
+@click.argument("places", nargs=-1, required=True, metavar="RUN…|FOLDER")
+@click.option("--out", default="mieb", show_default=True, metavar="DIR", help="The folder for the files.")
+@answers
+def export(places: tuple[str, ...], out: str) -> CommandResult:
+    """Write runs as results files of MIEB: `creperie runs export runs --out results`."""
+    from creperie.reporting import export_mieb, runs_in
+    from creperie.scoring import load_run
+
+    files = [str(export_mieb(load_run(path), out)) for path in runs_in(places)]
+    return CommandResult({"files": files}, lambda: print_table(["file"], [[file] for file in files]))
 
 
 @click.command()

@@ -19,6 +19,7 @@ from creperie.reporting.gather import RunGroup as RunGroup
 from creperie.reporting.gather import gather_runs as gather_runs
 from creperie.reporting.gather import runs_in as runs_in
 from creperie.reporting.known import column_correlations as column_correlations
+from creperie.reporting.known import export_mieb as export_mieb
 from creperie.reporting.known import known_places as known_places
 from creperie.reporting.known import known_rows as known_rows
 from creperie.reporting.leaderboard import export_site as export_site

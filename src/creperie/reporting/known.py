@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
-from creperie.core import unknown
+import numpy as np
+
+from creperie.core import UsageError, packaged_toml, unknown, write_json
 from creperie.metrics import Correlation, spearman
 from creperie.reporting.tables.published import Column, PublishedTable, benchmark_names, known_tables
-from creperie.scoring import RunHeader
+from creperie.scoring import Run, RunHeader
 
 #: Smallest share of a definition's items on which a run is placed among published results.
 COMPLETE = 0.99
@@ -118,6 +121,36 @@ def known_places(run: RunHeader) -> list[KnownPlace]:
 
 
 FIGURES = ("accuracy", "low", "high")
+
+
+def export_mieb(run: Run, out: str | Path) -> Path:
+    """Write a run's figures as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
+
+    As in MIEB, the first of equal scores is taken, and the k-th image must find the k-th caption, so that a measure is 0
+    where there are more images than captions, or fewer.
+    """
+    tasks = packaged_toml("creperie.reporting", "published", "mieb.toml")["mteb"]
+    known = next((name for name in tasks if run.benchmark in benchmark_names(name)), "")
+    items = next((c.n or 0 for c in known_columns() if c.definition[0] == known and c.definition[4]), 0)
+    if not known or run.scored < COMPLETE * items:
+        hint = f"run one of these, whole: {', '.join(tasks)}"
+        raise UsageError(f"MIEB has no task for {len(run):,} items of {run.benchmark!r}", hint=hint)
+    name, revision, main = tasks[known]
+    found: list[tuple[bool, bool]] = []
+    for group, cells in run.layout.blocks("image_text", run.scores("image_text")):
+        for scores_of in cells.reshape(*group.match.shape, -1).transpose(2, 0, 1):
+            best = [scores_of.argmax(axis).tolist() for axis in (1, 0)]
+            found.append((best[0] == list(range(len(best[0]))), best[1] == list(range(len(best[1])))))
+    text, image = np.array(found).T
+    shares = {"text_acc": text.mean(), "image_acc": image.mean(), "accuracy": (text & image).mean()}
+    scores: dict[str, Any] = {key: float(share) for key, share in shares.items()}
+    entry = {**scores, "main_score": scores[main], "hf_subset": "default", "languages": ["eng-Latn"]}
+    document = {"dataset_revision": revision, "task_name": name, "mteb_version": "2.0.0", "scores": {"test": [entry]}}
+    model = run.model.partition(":")[2].partition("?")[0].replace("/", "__")
+    path = Path(out) / model / "no_revision_available" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {**document, "evaluation_time": None, "kg_co2_emissions": None}, plain=True)
+    return path
 
 
 def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str, str, str, str]]:

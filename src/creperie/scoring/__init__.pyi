@@ -1,5 +1,6 @@
 from creperie.scoring.answer_log import MOST_CUT as MOST_CUT
 from creperie.scoring.blind import blind_twin as blind_twin
+from creperie.scoring.bridges import export_inspect as export_inspect
 from creperie.scoring.bridges import export_lmms as export_lmms
 from creperie.scoring.callbacks import BenchmarkCallback as BenchmarkCallback
 from creperie.scoring.choice import SHOTS_FILE as SHOTS_FILE
