@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from creperie.reporting import column_correlations, known_places, published_table
-from creperie.scoring import RunHeader
+from creperie.bench import PAIRED, Item, from_items
+from creperie.reporting import column_correlations, export_mieb, known_places, published_table
+from creperie.scoring.replies import answered_run
 
 
 def test_mieb_s_figures_and_correlations_are_those_of_its_file(shared_data: Path) -> None:
@@ -32,15 +36,23 @@ def test_mieb_s_sugarcrepe_is_the_share_of_all_items() -> None:
     assert max(abs(pooled[a] - theirs[b]) for a, b in same.items()) < 0.2
 
 
-class Header(RunHeader):
-    def __init__(self, n: int) -> None:
-        result: dict[str, Any] = {"task": "itt", "subset": "all", "n": n, "accuracy": 0.765, "low": 0.75, "high": 0.766}
-        self.document = {"benchmark": {"name": "sugarcrepe", "subsets": {"a": 1, "b": 1}}, "model": {"uri": "hf:x"}}
-        self.document["results"] = [result]
-
-
 def test_a_run_is_placed_among_results_of_its_definition_alone() -> None:
-    (place,) = known_places(Header(7511))
+    result: dict[str, Any] = {"task": "itt", "subset": "all", "n": 7511, "accuracy": 0.765, "low": 0.75, "high": 0.766}
+    document = {"benchmark": {"name": "sugarcrepe", "subsets": {"a": 1, "b": 1}}, "results": [result]}
+    run: Any = SimpleNamespace(benchmark="sugarcrepe", model="hf:x", document=document)
+    (place,) = known_places(run)
     assert "76.5 %, between BAAI/bge-visualized-m3 (75.7, mieb/1) and openai/clip-vit-base-patch32 (76.6" in str(place)
     assert {r.table for r in place.column.results} == {"mieb/1"}
-    assert known_places(Header(700)) == []  # a part of the items
+    result["n"] = 700  # a part of the items
+    assert known_places(run) == []
+
+
+def test_a_results_file_has_mieb_s_figures(tmp_path: Path) -> None:
+    """Of equal scores the first is taken: right for the first image and caption, wrong for the second."""
+    items = [Item(str(k), "w", ("a", "b"), ("x", "y"), PAIRED, {}) for k in range(400)]
+    scores = np.tile(
+        np.array([1, 0, 0, 1] * 3 + [1, 1, 0, 1], np.float32), 100
+    )  # ties in the last
+    run = answered_run(from_items("winoground", items), scores, "hf:org/model")
+    entry = json.loads(export_mieb(run, tmp_path).read_text())["scores"]["test"][0]
+    assert (entry["text_acc"], entry["image_acc"], entry["main_score"]) == (1.0, 0.75, 0.75)

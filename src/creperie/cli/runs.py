@@ -60,11 +60,8 @@ def import_(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOpti
         {
             "run": str(run.path),
             "model": run.model,
-            "results": run.results,
-            "finding_counts": run.document["finding_counts"],
-            "findings": run.findings,
             "unmatched": run.document.get("unmatched", []),
-            "notes": run.document["notes"],
+            **{name: run.document[name] for name in ("results", "finding_counts", "findings", "notes")},
         }
         for run in made
     ]
@@ -124,10 +121,7 @@ def _show_imported(made: Sequence[Run]) -> None:
         _show_unmatched(run.document.get("unmatched", []))
         for note in run.document["notes"]:
             say("[yellow]note[/yellow]: {}: {}", run.name, note)
-    for run in made if len(made) == 1 else ():
         say("run {}", str(run.path))
-    if len(made) > 1:
-        say("{:,} runs in {}", len(made), str(Path(str(made[0].path)).parent))
 
 
 @runs.command()

@@ -46,10 +46,7 @@ def is_remote(path: str) -> bool:
 def _remote(path: str) -> Any:
     import fsspec
 
-    try:
-        return fsspec.core.url_to_fs(path)[0]
-    except (ImportError, ValueError) as e:
-        raise UsageError(f"cannot be opened ({e})", where=path, hint="install the package that it names") from None
+    return fsspec.core.url_to_fs(path)[0]
 
 
 def open_at(path: str, position: int) -> IO[bytes]:

@@ -67,18 +67,14 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
     files = listed(path)
     if not files:
         raise UsageError("names no file", where=path, hint="check the pattern or the folder")
-    kinds = {name: kind_of(name) for name in files}
-    kind = next((k for k in kinds.values() if k), None)
-    if kind is None:
+    chosen = [name for name in files if kind_of(name)]
+    kinds = sorted({str(kind_of(name)) for name in chosen})
+    if len(kinds) != 1:
         known = ", ".join(s for suffixes, _ in KINDS.values() for s in suffixes)
-        raise UsageError(
-            "is not a file of captions that can be streamed",
-            where=files[0],
-            hint=f"known: {known}, compressed by .gz or .zst or not",
-        )
-    chosen = [name for name in files if kinds[name] == kind]
-    if other := next((k for k in kinds.values() if k not in (None, kind)), None):
-        raise UsageError(f"names {kind} and {other} files", where=path, hint="name files of one kind")
+        what = f"names {' and '.join(kinds)} files" if kinds else "is not a file of captions that can be streamed"
+        hint = f"name files of one kind: {known}, compressed by .gz or .zst or not"
+        raise UsageError(what, where=path if kinds else files[0], hint=hint)
+    (kind,) = kinds
     for name in options:
         if name not in KINDS[kind][1]:
             raise unknown(f"option of {kind} captions", name, KINDS[kind][1], where=spec)

@@ -72,8 +72,8 @@ class KnownPlace:
         """
         results = self.column.results
         above, below = [r for r in results if r.value > self.value], [r for r in results if r.value <= self.value]
-        place = f"between {below[0]} and {above[-1]}" if above and below else ""
-        place = place or (f"below {above[-1]}" if above else f"above {below[0]}")
+        both = f"between {below[0]} and {above[-1]}" if above and below else ""
+        place = both or (f"below {above[-1]}" if above else f"above {below[0]}")
         within = sum(self.low <= r.value <= self.high for r in results)
         lie = f"{within} of {len(results)} published results lie in its interval"
         return f"{self.column.head}: {self.value:.1f} %, {place}; {lie}"
@@ -115,35 +115,28 @@ def known_places(run: RunHeader) -> list[KnownPlace]:
         name = ("all" if over == "items" else "macro") if whole else wanted[0] if len(wanted) == 1 else ""
         own = [r for r in run.document["results"] if (r["task"], r["subset"]) == (task, name)]
         if own and own[0]["n"] >= COMPLETE * column.n:
-            value, low, high = (100 * (own[0][k] if own[0][k] is not None else float("nan")) for k in FIGURES)
-            places.append(KnownPlace(column, run.model, value, low, high))
+            figures = (100 * float(own[0][name] or 0) for name in ("accuracy", "low", "high"))
+            places.append(KnownPlace(column, run.model, *figures))
     return places
-
-
-FIGURES = ("accuracy", "low", "high")
 
 
 def export_mieb(run: Run, out: str | Path) -> Path:
     """Write a run's figures as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
 
-    As in MIEB, the first of equal scores is taken, and the k-th image must find the k-th caption, so that a measure is 0
-    where there are more images than captions, or fewer.
+    As in MIEB, the first of equal scores is taken, and the k-th image must find the k-th caption: a measure is 0 where
+    there are more images than captions, or fewer.
     """
     tasks = packaged_toml("creperie.reporting", "published", "mieb.toml")["mteb"]
     known = next((name for name in tasks if run.benchmark in benchmark_names(name)), "")
     items = next((c.n or 0 for c in known_columns() if c.definition[0] == known and c.definition[4]), 0)
-    if not known or run.scored < COMPLETE * items:
+    if not known or run.scored < max(len(run), COMPLETE * items):
         hint = f"run one of these, whole: {', '.join(tasks)}"
         raise UsageError(f"MIEB has no task for {len(run):,} items of {run.benchmark!r}", hint=hint)
     name, revision, main = tasks[known]
-    found: list[tuple[bool, bool]] = []
-    for group, cells in run.layout.blocks("image_text", run.scores("image_text")):
-        for scores_of in cells.reshape(*group.match.shape, -1).transpose(2, 0, 1):
-            best = [scores_of.argmax(axis).tolist() for axis in (1, 0)]
-            found.append((best[0] == list(range(len(best[0]))), best[1] == list(range(len(best[1])))))
-    text, image = np.array(found).T
-    shares = {"text_acc": text.mean(), "image_acc": image.mean(), "accuracy": (text & image).mean()}
-    scores: dict[str, Any] = {key: float(share) for key, share in shares.items()}
+    (group,) = run.layout.groups
+    cells = run.scores("image_text").reshape(-1, *group.match.shape)
+    text, image = ((best == np.arange(best.shape[1])).all(1) for best in (cells.argmax(2), cells.argmax(1)))
+    scores = {"text_acc": text.mean(), "image_acc": image.mean(), "accuracy": (text & image).mean()}
     entry = {**scores, "main_score": scores[main], "hf_subset": "default", "languages": ["eng-Latn"]}
     document = {"dataset_revision": revision, "task_name": name, "mteb_version": "2.0.0", "scores": {"test": [entry]}}
     model = run.model.partition(":")[2].partition("?")[0].replace("/", "__")

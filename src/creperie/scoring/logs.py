@@ -78,14 +78,18 @@ def read_log(path: str | Path) -> AnswerLog:
         document = read_json(file)
         if isinstance(document, dict) and isinstance(document.get("samples"), list):
             return _inspect(document, file)
-        rows: list[Any] = document if isinstance(document, list) else []
+        rows = document
     else:
         rows = list(log_rows(file))
-    if not rows or not all(isinstance(row, dict) for row in rows):
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise DataError("has no rows", where=file, hint="give one JSON object per line, or a table with a header")
-    stem = re.sub(r"_\d{4}-?\d{2}.*$", "", file.stem)
     known = _sample if "filtered_resps" in rows[0] else _vlmeval
-    return AnswerLog(stem, tuple(known(row, number) for number, row in enumerate(rows)))
+    return AnswerLog(stem_of(file), tuple(known(row, number) for number, row in enumerate(rows)))
+
+
+def stem_of(file: Path) -> str:
+    """Return the name of a log without its date."""
+    return re.sub(r"_\d{4}-?\d{2}.*$", "", file.stem)
 
 
 def table_separator(file: Path) -> str:
@@ -211,17 +215,14 @@ def _keys(record: Record) -> tuple[str, ...]:
     """Return the ids under which a record may name its item."""
     names = [str(record[k]) for k in ("id", "item", "question_id", "index") if record.get(k) is not None]
     subset = record.get("subset") or record.get("category")
-    return tuple([f"{subset}/{name}" for name in names] + names) if subset else tuple(names)
+    return (*(f"{subset}/{name}" for name in names if subset), *names)
 
 
 def _texts(value: Any) -> Iterable[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _texts(one)
-    elif isinstance(value, list):
-        for one in value:
+    elif isinstance(value, (Mapping, list)):
+        for one in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(one)
 
 

@@ -22,7 +22,7 @@ from creperie.models import CHOSE_OPTION, CUT, Fingerprint, Parsed, parse_choice
 from creperie.scoring.answer_log import CUT_OFF, UNREAD
 from creperie.scoring.findings import LISTED
 from creperie.scoring.header import nothing_computed, run_header
-from creperie.scoring.logs import UnmatchedRow, check_matched, log_rows, read_log
+from creperie.scoring.logs import UnmatchedRow, check_matched, log_rows, read_log, stem_of
 from creperie.scoring.matching import HarnessReply, Row, matched
 from creperie.scoring.plan import layout_of_bench
 from creperie.scoring.run import Run, score_table
@@ -38,7 +38,7 @@ def import_replies(path: str | Path, bench: Benchmark, *, model: str = "", parti
     if file.suffix in (".csv", ".jsonl"):
         rows = list(log_rows(file))
         if rows and not any(name in rows[0] for name in ("filtered_resps", "prediction", "hit")):
-            source = (model or _stem(file), "table", str(file))
+            source = (model or stem_of(file), "table", str(file))
             return replied_run(bench, _row(rows, bench, str(file)), source, len(rows), partial=partial)
     log = read_log(file)
     source = (model or log.model, "samples", str(file))
@@ -46,10 +46,6 @@ def import_replies(path: str | Path, bench: Benchmark, *, model: str = "", parti
     if log.failed:
         run.document["notes"].append(f"{log.failed:,} samples ended with an error and have no answer")
     return run
-
-
-def _stem(file: Path) -> str:
-    return re.sub(r"_\d{4}-?\d{2}.*$", "", file.stem)
 
 
 def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply | UnmatchedRow]:

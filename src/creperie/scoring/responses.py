@@ -118,8 +118,8 @@ def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str
         for key in (id_, f"{subset}/{id_}"):
             by_id.setdefault(key, []).append(number)
     places = {name: by_id[name][0] for name in names if len(by_id.get(name, ())) == 1}
-    why = {name: f"{len(by_id[name])} items have this id" if name in by_id else "no item has this id" for name in names}
-    return places, [UnmatchedRow(f"column {name}", why[name]) for name in names if name not in places]
+    others = [name for name in names if name not in places]
+    return places, [UnmatchedRow(f"column {n}", f"{len(by_id.get(n, ()))} items have this id") for n in others]
 
 
 def _scores(bench: Benchmark, row: np.ndarray, how: ResponseOptions) -> np.ndarray:
