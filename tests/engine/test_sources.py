@@ -39,7 +39,6 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     pq.write_table(table.slice(15), tmp_path / "files" / "1.parquet", row_group_size=4)
     records = "".join(json.dumps({"t": t, "key": f"k{i}"}) + "\n" for i, t in enumerate(TEXTS))
     (tmp_path / "a.jsonl").write_text(records)
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(lines.encode()))
     (tmp_path / "a.jsonl.zst").write_bytes(bytes(pa.Codec("zstd").compress(records.encode())))
     (tmp_path / "many").mkdir()
     for k, part in enumerate((TEXTS[:20], TEXTS[20:])):
@@ -56,7 +55,6 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     pq.write_table(pictures, tmp_path / "pictures.parquet", row_group_size=9)
     return {
         "json": f"{tmp_path}/a.jsonl?text=t&id=key",
-        "gz": f"{tmp_path}/a.txt.gz",
         "zst": f"{tmp_path}/a.jsonl.zst?text=t",
         "several": f"{tmp_path}/many",
         "tar": f"{tmp_path}/a.tar?text=json.caption",
@@ -69,7 +67,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     }
 
 
-NEW = ["json", "gz", "zst", "several", "tar", "remote", "pictures"]
+NEW = ["json", "zst", "several", "tar", "remote", "pictures"]
 
 
 @pytest.mark.parametrize("kind", ["lines", "tsv", "parquet", "pattern", *NEW])

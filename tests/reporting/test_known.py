@@ -50,9 +50,7 @@ def test_a_run_is_placed_among_results_of_its_definition_alone() -> None:
 def test_a_results_file_has_mieb_s_figures(tmp_path: Path) -> None:
     """Of equal scores the first is taken: right for the first image and caption, wrong for the second."""
     items = [Item(str(k), "w", ("a", "b"), ("x", "y"), PAIRED, {}) for k in range(400)]
-    scores = np.tile(
-        np.array([1, 0, 0, 1] * 3 + [1, 1, 0, 1], np.float32), 100
-    )  # ties in the last
+    scores = np.tile(np.array([1, 0, 0, 1] * 3 + [1, 1, 0, 1], np.float32), 100)  # ties in the last
     run = answered_run(from_items("winoground", items), scores, "hf:org/model")
     entry = json.loads(export_mieb(run, tmp_path).read_text())["scores"]["test"][0]
     assert (entry["text_acc"], entry["image_acc"], entry["main_score"]) == (1.0, 0.75, 0.75)
