@@ -123,7 +123,7 @@ def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
     names = list(dict.fromkeys(name for pair in cells for name in pair))
     rows = [[a, *(cells.get((a, b), "") for b in names[1:])] for a in names[:-1]]
     models = f"{min(c.n for *_, c in found)} to {max(c.n for *_, c in found)} models"
-    notes = [f"Spearman's rank correlation and 95 % interval over {models}; {table.citation}", *table.notes]
+    notes = [f"Spearman's rank correlation and 95 % interval over {models}; {table.citation}"]
     text = render_rows(["", *names[1:]], rows, output.form, notes=notes)
     document = {"table": table.key, "correlations": [{"a": a, "b": b, **vars(c)} for a, b, c in found]}
     return text_result(document, text, output.out)

@@ -61,7 +61,7 @@ class LoggedAnswer:
 
 
 @dataclass(frozen=True)
-class AnswerLog:
+class HarnessLog:
     """The answers in a log, with the model that gave them and how many ended with an error."""
 
     model: str
@@ -69,7 +69,7 @@ class AnswerLog:
     failed: int = 0
 
 
-def read_log(path: str | Path) -> AnswerLog:
+def read_log(path: str | Path) -> HarnessLog:
     """Return the answers in a log: an Inspect log, samples of lm-eval or lmms-eval, or a table of VLMEvalKit."""
     file = Path(path)
     if file.suffix == ".eval":
@@ -84,7 +84,7 @@ def read_log(path: str | Path) -> AnswerLog:
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise DataError("has no rows", where=file, hint="give one JSON object per line, or a table with a header")
     known = _sample if "filtered_resps" in rows[0] else _vlmeval
-    return AnswerLog(stem_of(file), tuple(known(row, number) for number, row in enumerate(rows)))
+    return HarnessLog(stem_of(file), tuple(known(row, number) for number, row in enumerate(rows)))
 
 
 def stem_of(file: Path) -> str:
@@ -141,13 +141,13 @@ def _unpacked(archive: zipfile.ZipFile, raw: Any, name: str) -> str:
     return bytes(pa.Codec("zstd").decompress(packed, decompressed_size=info.file_size)).decode("utf-8")
 
 
-def _inspect(document: Record, file: Path) -> AnswerLog:
+def _inspect(document: Record, file: Path) -> HarnessLog:
     samples = document["samples"]
     done = [s for s in samples if not s.get("error")]
     if not done:
         raise DataError(f"has no answers: {len(samples)} samples, and all ended with an error", where=file)
     model = str(document.get("eval", {}).get("model", file.stem))
-    return AnswerLog(model, tuple(map(_inspect_row, done)), len(samples) - len(done))
+    return HarnessLog(model, tuple(map(_inspect_row, done)), len(samples) - len(done))
 
 
 def _inspect_row(sample: Record) -> LoggedAnswer:
