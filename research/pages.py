@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,12 +95,19 @@ def binding() -> str:
     return table(["test", *(name.removeprefix("large, ") for name in runs)], rows)
 
 
+def known() -> str:
+    """Return how the columns of MIEB's table correlate, as `creperie table` prints it."""
+    command = ["creperie", "table", "mieb/1", "--correlate", "--format", "markdown"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.rstrip()
+
+
 def main() -> int:
     for page, mark, made in (
         ("performance.md", "gpu", gpu),
         ("performance.md", "growth", growth),
         ("results-training.md", "gains", gains),
         ("results-training.md", "binding", binding),
+        ("results-known.md", "known", known),
     ):
         write(DOCS / page, mark, made())
     return 0

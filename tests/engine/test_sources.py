@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
+import tarfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +19,7 @@ from creperie.core.errors import CreperieError, DataError, UsageError
 from creperie.engine.pieces import Pieces, all_pieces
 from creperie.engine.sources import open_captions
 
+PICTURE = b"\xff\xd8\xff\xe0 the bytes of a picture"
 TEXTS = [f"caption {i}  with blanks " for i in range(23)] + ["Ünïcode — 🥞", ""]
 
 
@@ -32,7 +37,29 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     (tmp_path / "files").mkdir()
     pq.write_table(table.slice(0, 15), tmp_path / "files" / "0.parquet", row_group_size=4)
     pq.write_table(table.slice(15), tmp_path / "files" / "1.parquet", row_group_size=4)
+    records = "".join(json.dumps({"t": t, "key": f"k{i}"}) + "\n" for i, t in enumerate(TEXTS))
+    (tmp_path / "a.jsonl").write_text(records)
+    (tmp_path / "a.jsonl.zst").write_bytes(bytes(pa.Codec("zstd").compress(records.encode())))
+    (tmp_path / "many").mkdir()
+    for k, part in enumerate((TEXTS[:20], TEXTS[20:])):
+        (tmp_path / "many" / f"{k}.txt.gz").write_bytes(gzip.compress("".join(t + "\n" for t in part).encode()))
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for i, text in enumerate(TEXTS):
+            for name, data in ((f"{i:04}.jpg", PICTURE), (f"{i:04}.json", json.dumps({"caption": text}).encode())):
+                (about := tarfile.TarInfo(name)).size = len(data)
+                tar.addfile(about, io.BytesIO(data))
+    fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
+    with fsspec.open("memory://far/a.tsv.gz", "wb") as far:
+        far.write(gzip.compress((tmp_path / "a.tsv").read_bytes()))
+    pictures = pa.table({"caption": TEXTS, "image": [{"bytes": PICTURE, "path": None}] * 25})
+    pq.write_table(pictures, tmp_path / "pictures.parquet", row_group_size=9)
     return {
+        "json": f"{tmp_path}/a.jsonl?text=t&id=key",
+        "zst": f"{tmp_path}/a.jsonl.zst?text=t",
+        "several": f"{tmp_path}/many",
+        "tar": f"{tmp_path}/a.tar?text=json.caption",
+        "remote": "memory://far/*.tsv.gz?text=0&image=1",
+        "pictures": f"{tmp_path}/pictures.parquet?image=image",
         "lines": f"{tmp_path}/a.txt",
         "tsv": f"{tmp_path}/a.tsv?text=0&image=1",
         "parquet": f"{tmp_path}/files?text=TEXT&image=URL",
@@ -40,7 +67,10 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("kind", ["lines", "tsv", "parquet", "pattern"])
+NEW = ["json", "zst", "several", "tar", "remote", "pictures"]
+
+
+@pytest.mark.parametrize("kind", ["lines", "tsv", "parquet", "pattern", *NEW])
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_every_source_gives_its_captions_exactly(sources: dict[str, str], kind: str, size: int) -> None:
     pieces = open_captions(sources[kind], size=size)
@@ -93,7 +123,7 @@ def test_any_lines_come_back(tmp_path_factory: pytest.TempPathFactory, texts: li
     assert found == [texts[0].removeprefix("\ufeff"), *texts[1:]]
 
 
-@given(st.binary(max_size=2000), st.sampled_from([".txt", ".tsv", ".parquet"]))
+@given(st.binary(max_size=2000), st.sampled_from([".txt", ".tsv", ".parquet", ".tar", ".jsonl", ".txt.gz", ".txt.zst"]))
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes, suffix: str) -> None:
     folder = tmp_path_factory.mktemp("any")
     (folder / f"a{suffix}").write_bytes(data)
@@ -106,7 +136,10 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
 def test_makers_read_these_sources_too(sources: dict[str, str]) -> None:
     from creperie.making.source import first_or_drawn, read_captions
 
-    for kind in ("tsv", "parquet"):
+    for kind in ("tsv", "parquet", *NEW):
         assert [s.text for s in read_captions(sources[kind]).sources] == TEXTS
+    for kind in ("tar", "pictures"):  # these hold the images, too
+        found = read_captions(sources[kind])
+        assert found.images.read(found.sources[11].images[0]) == PICTURE
     found = first_or_drawn(read_captions(sources["tsv"]), 3)
     assert [s.images for s in found.sources] == [("http://x/0.jpg",), ("http://x/1.jpg",), ("http://x/2.jpg",)]

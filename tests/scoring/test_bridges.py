@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from creperie.bench import Benchmark, save
+from creperie.bench import Benchmark, Item, save
 from creperie.core import DataError, UsageError
+from creperie.engine import open_captions
 from creperie.models import ChoiceQuestion, Chosen, Fingerprint
-from creperie.scoring import export_lmms, import_replies, score
+from creperie.scoring import UnmatchedError, export_inspect, export_lmms, import_replies, score
 from creperie.world import World, make_world
 
 
@@ -78,6 +80,31 @@ def test_lmms_eval_loads_the_task_and_its_samples_give_the_hits_of_score(
     assert hits(theirs.results) == hits(score(world, Rule(), tasks=["itt"]).results)  # type: ignore[arg-type]
 
 
+def test_inspect_runs_the_task_and_its_log_gives_the_hits_of_score(
+    world: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real package runs its mock model, which answers by our rule; the scorer is the task's own."""
+    inspect_ai = pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+    export_inspect(world, tmp_path / "task")
+    rows = [json.loads(line) for line in (tmp_path / "task" / "samples.jsonl").read_text("utf-8").splitlines()]
+    options = {row["question"]: row["options"] for row in rows}
+
+    def answer(messages: Any, *_: Any) -> Any:
+        said = ModelOutput.from_content("mockllm/model", f"({pick(options[messages[-1].text]) + 1})")
+        said.usage = ModelUsage()  # else it fetches a tokenizer to count tokens
+        return said
+
+    model = get_model("mockllm/model", custom_outputs=answer)
+    monkeypatch.chdir(tmp_path / "task")
+    (log,) = inspect_ai.eval("task.py", model, log_dir=str(tmp_path / "logs"), display="none")
+    right = sum(row["options"][pick(row["options"])] == row["target"] for row in rows)
+    assert log.results.scores[0].metrics["accuracy"].value == pytest.approx(right / len(rows))
+    theirs = import_replies(log.location.removeprefix("file://"), world)
+    assert hits(theirs.results) == hits(score(world, Rule(), tasks=["itt"]).results)  # type: ignore[arg-type]
+
+
 def test_lmms_eval_s_yaml_by_its_documented_rules(world: Benchmark, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
     import yaml
@@ -107,59 +134,118 @@ def pairs_of(world: Benchmark) -> Benchmark:
     return world.filter([len(item.captions) == 2 and len(item.images) == 1 for item in world])
 
 
-def test_likelihoods_of_lm_eval_become_scores(world: Benchmark, tmp_path: Path) -> None:
-    """`samples_*.jsonl` of a multiple-choice task: [log-likelihood, is greedy] per option, as numbers or as text."""
-    bench = pairs_of(world)
-    lines = []
-    for number, item in enumerate(bench):
-        values = [-float(len(caption)) for caption in item.captions]
-        found = [[str(v), "False"] if number % 2 else [v, False] for v in values]
-        sample = {"doc_id": number, "doc": {"query": "?"}, "target": 0, "resps": [[f] for f in found]}
-        lines.append(json.dumps({**sample, "filtered_resps": found, "acc": 0.0}))
-    file = tmp_path / "samples_mine_2026-11-15T10-00-00.jsonl"
-    file.write_text("\n".join(lines), encoding="utf-8")
-    run = import_replies(file, bench)
-    assert run.model == "samples:samples_mine"
-    won = sum(len(item.captions[0]) < len(item.captions[1]) for item in bench)
-    assert hits(run.results)["all"][0] == won
-    file.write_text(json.dumps({"doc_id": 9999, "filtered_resps": [[-1.0, False], [-2.0, False]]}))
-    with pytest.raises(DataError, match="has doc_id 9999"):
-        import_replies(file, bench)
+def answered_sample(number: int, item: Item, form: str) -> dict[str, Any]:
+    """A row as the harness writes it; every second item offers its captions the other way round."""
+    a, b = options = item.captions[:: -1 if number % 2 else 1]
+    letter = "AB"[pick(options)]
+    if form == "vlmeval":
+        return {"index": number, "question": "Which?", "A": a, "B": b, "answer": "A", "prediction": f"{letter}."}
+    if form == "lmms":  # its tracker drops the document and unpacks single answers
+        return {"doc_id": number + 50, "input": f"Which?\nA. {a}\nB. {b}", "target": "A", "filtered_resps": letter}
+    if form == "lm-eval":
+        spoken = {f"gen_args_{k}": {"arg_0": "Caption:", "arg_1": f" {o}"} for k, o in enumerate(options)}
+        said = [[str(len(o) - k / 9), "False"] for k, o in enumerate(options)]
+        return {"doc_id": number + 50, "doc": {"query": "?"}, "arguments": spoken, "filtered_resps": said}
+    if form == "place":  # lm-eval's task over the items in their order
+        said = [[float(c == options[pick(options)]), False] for c in item.captions]
+        return {"doc_id": number, "doc": {"query": "?"}, "filtered_resps": said}
+    return {"id": number, "epoch": 1, "choices": options, "scores": {"choice": {"value": "C", "answer": letter}}}
 
 
-@pytest.mark.parametrize("form", ["wide", "list", "choice", "jsonl"])
-def test_a_plain_table_becomes_a_run(world: Benchmark, tmp_path: Path, form: str) -> None:
+def inspect_log(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """An .eval file; Inspect packs by Zstandard (method 93), which Python's zipfile only writes from 3.14 on."""
+    import pyarrow as pa
+
+    files = {f"samples/{r['id']}_epoch_1.json": r for r in rows} | {"header.json": {"eval": {"model": "mock/model"}}}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, row in files.items():
+            data = json.dumps(row).encode()
+            archive.writestr(name, bytes(pa.Codec("zstd").compress(data)))
+            archive.getinfo(name).compress_type, archive.getinfo(name).file_size = 93, len(data)
+
+
+@pytest.mark.parametrize("form", ["lmms", "lm-eval", "place", "vlmeval", "inspect"])
+def test_logs_of_harnesses_become_runs_and_unmatched_rows_are_listed(
+    world: Benchmark, tmp_path: Path, form: str
+) -> None:
     bench = pairs_of(world)
-    rows = []
-    for item in bench:
-        best = pick(item.captions)
-        scores = [float(k == best) for k in range(2)]
-        rows.append({"id": item.id, "subset": item.subset, "scores": scores, "choice": best})
-    file = tmp_path / ("mine.jsonl" if form == "jsonl" else "mine.csv")
-    if form == "jsonl":
-        file.write_text("\n".join(json.dumps({k: r[k] for k in ("id", "subset", "scores")}) for r in rows))
+    rows = [answered_sample(k, item, form) for k, item in enumerate(bench)]
+    file = tmp_path / f"mine_2026-11-15.{ {'inspect': 'eval', 'vlmeval': 'tsv'}.get(form, 'jsonl') }"
+    if form == "inspect":
+        inspect_log(file, rows)
+    elif form == "vlmeval":
+        file.write_text("\n".join("\t".join(map(str, cells)) for cells in (rows[0], *(r.values() for r in rows))))
     else:
-        heads = {"wide": "score_0,score_1", "list": "scores", "choice": "choice"}[form]
-        cells = {
-            "wide": lambda r: f"{r['scores'][0]},{r['scores'][1]}",
-            "list": lambda r: f'"{r["scores"]}"',
-            "choice": lambda r: str(r["choice"]),
-        }[form]
-        file.write_text("\n".join([f"id,subset,{heads}", *(f"{r['id']},{r['subset']},{cells(r)}" for r in rows)]))
+        file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    orders = [item.captions[:: -1 if k % 2 else 1] for k, item in enumerate(bench)]
+    won = sum(order[pick(order)] == item.captions[0] for order, item in zip(orders, bench, strict=True))
+    run = import_replies(file, bench)
+    assert (run.model, hits(run.results)["all"][0]) == (f"samples:{'mock/model' if form == 'inspect' else 'mine'}", won)
+    strangers = bench.filter([k > 0 for k in range(len(bench))])
+    with pytest.raises(UnmatchedError, match=f"1 of {len(bench)} rows match no item"):
+        import_replies(file, strangers)
+    run = import_replies(file, strangers, partial=True)
+    assert (len(run.document["unmatched"]), run.scored) == (1, len(strangers))
+
+
+def test_a_response_matrix_becomes_runs_with_blind_twins(tmp_path: Path) -> None:
+    from creperie.cli.app import cli
+    from creperie.scoring import load_run
+
+    (tmp_path / "m.csv").write_text("model,x1,x2,?x1,?x2\none,1,0,0,\ntwo,true,wrong,0.0,1\n", encoding="utf-8")
+    args = ["runs", "import", str(tmp_path / "m.csv"), "--columns", "x*", "--blind", "?", "--out", str(tmp_path / "r")]
+    with pytest.raises(UsageError, match="how many options"):
+        cli.main(args, standalone_mode=False)
+    done = CliRunner().invoke(cli, [*args, "--choices", "4", "--json"])
+    runs = [load_run(one["run"]) for one in json.loads(done.stdout)["runs"]]
+    figures = [f"{r.model} {r.blinded} {r.results[0]['hits']} of {r.results[0]['n']}" for r in runs]
+    assert figures == ["table:one  1 of 2", "table:two  1 of 2", "table:one none 0 of 1", "table:two none 1 of 2"]
+    assert runs[0].results[0]["chance"] == 0.25
+
+
+def test_seedbench_answers_agree_with_their_table(shared_data: Path) -> None:
+    """Shares of right answers by pandas, McNemar's test by statsmodels."""
+    import pandas as pd
+    from statsmodels.stats.contingency_tables import mcnemar
+
+    from creperie.scoring import ResponseOptions, compare, import_responses
+
+    file = shared_data / "outside/responses/seedbench_normal.csv"
+    runs = import_responses(file, options=ResponseOptions(choices=4, columns="[0-9]*"))
+    table = pd.read_csv(file, index_col=0).filter(regex="^[0-9]")
+    assert [r.results[0]["accuracy"] for r in runs] == table.mean(axis=1).tolist()
+    row = compare(runs[8:10]).rows[0].comparison  # gpt-4o and gpt-4o-mini
+    reference = mcnemar(pd.crosstab(table.iloc[8], table.iloc[9]), exact=True)
+    assert row.mcnemar.p == pytest.approx(reference.pvalue)
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [
+        ("id,subset,score_0,score_1", "{id},{subset},{a},{b}"),
+        ("id,subset,scores", '{id},{subset},"[{a}, {b}]"'),
+        ("id,subset,choice", "{id},{subset},{b}"),
+        ("", '{{"id": "{id}", "subset": "{subset}", "scores": [{a}, {b}]}}'),
+    ],
+)
+def test_a_plain_table_becomes_a_run(world: Benchmark, tmp_path: Path, head: str, row: str) -> None:
+    bench = pairs_of(world)
+    best = [pick(item.captions) for item in bench]
+    rows = [row.format(id=i.id, subset=i.subset, a=1 - b, b=b) for i, b in zip(bench, best, strict=True)]
+    file = tmp_path / ("mine.csv" if head else "mine.jsonl")
+    file.write_text("\n".join([head, *rows]).lstrip())
     run = import_replies(file, bench, model="my/model")
     assert run.model == "table:my/model"
-    won = sum(pick(item.captions) == 0 for item in bench)
-    assert hits(run.results)["all"][0] == won
-    assert run.save(tmp_path / "runs").path is not None
+    assert hits(run.results)["all"][0] == best.count(0)
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("id,choice\nnobody,0\n", "row 1 has no scores"),
+        ("id,choice\nnobody,0\n", "1 of 1 rows match no item"),
         ("id,subset,choice\nFIRST,-1\n", "row 1 has no scores"),
         ('id,subset,scores\nFIRST,"[1, 2, 3]"\n', "3 scores for item"),
-        ('id,subset,scores\nnobody,s,"[1, 2]"\n', "an answer to item s/nobody"),
+        ('id,subset,scores\nnobody,s,"[1, 2]"\n', "no item is called s/nobody"),
         ("", "is empty; the first line must name the columns"),
     ],
 )
@@ -176,25 +262,13 @@ def test_the_command_exports_for_harnesses(world: Benchmark, tmp_path: Path) -> 
     from creperie.cli.app import cli
     from creperie.cli.data_io import export
 
-    for name in ("datasets", "lmms-eval"):
+    for name in ("datasets", "lmms-eval", "inspect", "webdataset"):
         args = [str(Path(world.images.location).parent), "--format", name, "--out", str(tmp_path / name), "--json"]
         done = CliRunner().invoke(export, args)
         assert done.exit_code == 0, (name, done.output, done.exception)
-        assert json.loads(done.stdout)["files"]
+        files = json.loads(done.stdout)["files"]
+    table = open_captions(files[0]).piece(0)  # the tar file, as the reader of WebDataset sees it
+    assert table.column("text").to_pylist() == [item.positives[0] for item in world]
     gone = CliRunner().invoke(cli, ["data", "export", "x", "--format", "mteb", "--out", str(tmp_path / "gone")])
     assert isinstance(gone.exception, UsageError)
     assert "was removed; pass --format datasets" in str(gone.exception)
-
-
-def test_datasets_opens_the_images(world: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-    from creperie.bench import export_image_parquet
-
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    export_image_parquet(world, tmp_path / "hub")
-    read = datasets.load_dataset(str(tmp_path / "hub"), split="test", cache_dir=str(tmp_path / "cache"))
-    assert len(read) == len(world)
-    for row, item in zip(read, world, strict=True):
-        assert (row["subset"], row["id"], row["captions"]) == (item.subset, item.id, list(item.captions))
-        assert row["match"] == [list(m) for m in item.match]
-        assert [picture.size for picture in row["images"]] == [(32, 32)] * len(item.images)

@@ -43,6 +43,7 @@ from creperie.bench.formats.registry import write_format as write_format
 from creperie.bench.formats.tables import TABLE_KINDS as TABLE_KINDS
 from creperie.bench.formats.tables import kind_of_file as kind_of_file
 from creperie.bench.formats.tables import read_table as read_table
+from creperie.bench.formats.webdataset import export_webdataset as export_webdataset
 from creperie.bench.frames import from_pandas as from_pandas
 from creperie.bench.hashing import HASH_CHUNK as HASH_CHUNK
 from creperie.bench.hashing import ContentHash as ContentHash

@@ -1,4 +1,4 @@
-"""Image stores: a folder, a zip file, or Parquet files with an image column.
+"""Image stores: a folder, a zip or tar file, or Parquet files with an image column.
 
 All stores are lazy (nothing is listed or read before it is needed) and safe to read from several threads. They can be
 pickled: another process opens them again.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import tarfile
 import threading
 import zipfile
 import zlib
@@ -79,7 +80,7 @@ def _encoded(picture: Any, where: str) -> bytes:
 
 
 def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImageStore:
-    """Return the store at a location: a folder, a zip file, or Parquet with an image column.
+    """Return the store at a location: a folder, a zip or tar file, or Parquet with an image column.
 
     A key is looked up as it is; then without its leading folders, one after the other (`val2017/7.jpg`, `7.jpg`); then
     in the top folders of the store, if exactly one of them has it (`7.jpg` finds `val2017/7.jpg`).
@@ -93,6 +94,8 @@ def open_store(location: str | Path, *, follow_links: bool = True) -> KeyedImage
         raise DataError("there is no such images folder or file", where=path)
     if name.endswith(".zip"):
         return ZipStore(path)
+    if name.endswith(".tar"):
+        return TarStore(path)
     if name.endswith(".parquet"):
         return ParquetStore(path, (path,))
     raise DataError("is not a store of images", where=path, hint="pass a folder, .zip or .parquet; unpack a tar file")
@@ -282,6 +285,26 @@ class ZipStore(Archive):
             ) from None
         except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as e:
             raise ImageError("undecodable-image", f"the zip file is damaged here ({e})", where=where) from None
+
+
+class TarStore(Archive):
+    """A store of the files in a tar file that is not compressed, such as a WebDataset shard."""
+
+    def _list(self) -> dict[str, Any]:
+        try:
+            with tarfile.open(self.path, "r:") as tar:
+                named = [(_entry_name(m.name), (m.offset_data, m.size)) for m in tar if m.isfile()]
+        except (tarfile.TarError, OSError) as e:
+            raise DataError(f"is not a tar file that can be read ({e})", where=self.path) from None
+        check_members(len(named), str(self.path))
+        self._counts = Counter(name for name, _ in named if name)
+        return {name: place for name, place in named if name}
+
+    def _bytes(self, name: str) -> bytes:
+        start, size = self._entries[name]
+        with self.path.open("rb") as file:
+            file.seek(start)
+            return file.read(min(size, MAX_BYTES))
 
 
 def parquet_shards(folder: Path) -> tuple[Path, ...]:

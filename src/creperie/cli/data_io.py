@@ -18,6 +18,7 @@ from creperie.bench import (
     NamingOptions,
     Roles,
     export_image_parquet,
+    export_webdataset,
     find_format,
     image_keys,
     is_image_parquet,
@@ -159,11 +160,15 @@ def _item_rows(item: Item) -> list[list[str]]:
     return rows
 
 
+#: formats for other tools, with images
+FOR_TOOLS = ("datasets", "webdataset", "lmms-eval", "inspect")
+
+
 @dataclass(frozen=True)
 class ExportOptions:
     """The options of `data export`: what is written, and where."""
 
-    format: str = option("", "A published format, csv, tsv, jsonl, parquet; or datasets, lmms-eval (required).")
+    format: str = option("", f"A published format, csv, tsv, jsonl, parquet; or {', '.join(FOR_TOOLS)} (required).")
     out: str = option("", "The folder to write; or a file, if the format is one file (required).", metavar="PATH")
     subsets: tuple[str, ...] = option((), "Only these subsets, comma-separated or repeated.", flags="--subset")
     force: bool = option(False, "Overwrite files of the same names.")
@@ -181,15 +186,15 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
     """Write a benchmark in a published format.
 
     These are the formats of the five papers, Winoground's and tables. Images are not written, except for other tools:
-    `datasets` writes Parquet that `datasets.load_dataset` opens with images, `lmms-eval` a task folder that asks about
-    every image in every order of its captions.
+    `datasets` writes Parquet that `datasets.load_dataset` opens with images, `webdataset` tar files, `lmms-eval` and
+    `inspect` a task folder that asks about every image in every order of its captions.
 
     \b
     creperie data export out/mine --format sugarcrepe --out out/as-sugarcrepe
-    creperie data export out/mine --format lmms-eval --out out/task
-    creperie runs import logs/…_samples_creperie_mine.jsonl --bench out/mine --model MODEL
+    creperie data export out/mine --format inspect --out out/task
+    creperie runs import logs/….eval --bench out/mine
     """
-    from creperie.scoring import export_lmms
+    from creperie.scoring import export_inspect, export_lmms
 
     if gone := removed_name(f"data export --format {options.format}"):
         raise gone
@@ -197,8 +202,11 @@ def export(bench: str, options: ExportOptions) -> CommandResult:
     chosen = loaded.only(options.subsets) if options.subsets else loaded
     if options.format == "datasets":
         files = export_image_parquet(chosen, options.out, force=options.force, progress=bar)
-    elif options.format == "lmms-eval":
-        files = export_lmms(chosen, options.out, force=options.force)
+    elif options.format == "webdataset":
+        files = export_webdataset(chosen, options.out, force=options.force, progress=bar)
+    elif options.format in FOR_TOOLS:
+        task = export_lmms if options.format == "lmms-eval" else export_inspect
+        files = task(chosen, options.out, force=options.force)
     else:
         files = write_format(find_format(options.format), chosen, options.out, force=options.force)
     written = {"format": options.format, "items": len(chosen), "out": options.out}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
@@ -10,76 +11,130 @@ import click
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import options_of
 from creperie.cli.output import CommandResult, answers, print_table, say
-from creperie.core import UsageError, option, percent
+from creperie.core import UsageError, as_flags, option, percent
+from creperie.scoring import ResponseOptions, Run, UnmatchedError
+
+LISTED = 20  #: unmatched rows that are printed
 
 
 @click.group(cls=CommandGroup)
 def runs() -> None:
-    """Import the answers of other tools as runs."""
+    """Import the answers of other tools as runs; export runs."""
 
 
 @dataclass(frozen=True)
 class AnswerOptions:
     """The model and benchmark of the imported answers, and where the runs are written."""
 
-    model: str = option("", "The model's name; by default taken from the file's name.")
+    model: str = option("", "The model's name; by default taken from the file.")
     order: str | None = option(None, "Which caption was offered first.", choices=("positive-first", "negative-first"))
     bench: str | None = option(None, "The benchmark that another harness ran.", metavar="BENCH")
+    partial: bool = option(False, "Import the other rows if more than a tenth match no item.")
     out: Path = option(Path("runs"), "The folder for the runs.", metavar="DIR")
 
 
 @runs.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False), metavar="FILE…")
 @options_of("options", AnswerOptions)
+@options_of("matrix", ResponseOptions)
 @answers
-def import_(files: tuple[str, ...], options: AnswerOptions) -> CommandResult:
-    """Import answers of other tools as runs: files of two-option answers, or with --bench results of other harnesses.
+def import_(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOptions) -> CommandResult:
+    """Import answers of other tools as runs: response matrices, logs of other harnesses, files of two-option answers.
 
-    Such results are samples of lm-eval and lmms-eval (likelihoods, or answers to an exported task), or tables (CSV,
-    JSONL) of id, subset and scores or choice.
+    A response matrix is a CSV file of models × items: right or wrong, or scores. Logs need --bench: Inspect (.eval),
+    samples of lm-eval and lmms-eval (.jsonl), tables of VLMEvalKit (.xlsx, .tsv), or tables (CSV, JSONL) of id, subset
+    and scores or choice. Rows that match no item are listed; if they are more than a tenth, nothing is written (exit
+    code 3).
 
     \b
-    creperie runs import gpt4v-swap_obj.json
-    creperie runs import logs/…_samples_creperie_mine.jsonl --bench out/mine --model llava
+    creperie runs import responses.csv --choices 4
+    creperie runs import logs/2026_task.eval --bench out/mine
     creperie runs import scores.csv --bench out/mine --model my-model
+    creperie runs import gpt4v-swap_obj.json
     """
-    from creperie.bench import load
-    from creperie.scoring import import_answers, import_replies
-
-    if options.bench:
-        bench = load(options.bench)
-        read = [import_replies(file, bench, model=options.model) for file in files]
-    else:
-        read = [import_answers(file, model=options.model, order=options.order or "") for file in files]
-    made = [run.save(options.out) for run in read]
+    try:
+        made = [run.save(options.out) for run in _imported(files, options, matrix)]
+    except UnmatchedError as e:
+        return _too_few(e)
     documents = [
         {
             "run": str(run.path),
             "model": run.model,
-            "results": run.results,
-            "finding_counts": run.document["finding_counts"],
-            "findings": run.findings,
-            "notes": run.document["notes"],
+            "unmatched": run.document.get("unmatched", []),
+            **{name: run.document[name] for name in ("results", "finding_counts", "findings", "notes")},
         }
         for run in made
     ]
+    return CommandResult(
+        documents[0] | ({"runs": documents} if len(documents) > 1 else {}), lambda: _show_imported(made)
+    )
+
+
+def _imported(files: tuple[str, ...], options: AnswerOptions, matrix: ResponseOptions) -> list[Run]:
+    from creperie.bench import load
+    from creperie.scoring import import_answers, import_replies, import_responses, is_response_matrix
+
+    bench = load(options.bench) if options.bench else None
+    read: list[Run] = []
+    for file in files:
+        if is_response_matrix(file):
+            read += import_responses(file, bench, matrix, partial=options.partial)
+        elif bench is not None:
+            read.append(import_replies(file, bench, model=options.model, partial=options.partial))
+        elif not file.endswith(".json"):
+            raise UsageError("is a log: which benchmark was run?", where=file, hint="pass `bench=`")
+        else:
+            read.append(import_answers(file, model=options.model, order=options.order or ""))
+    return read
+
+
+def _too_few(error: UnmatchedError) -> CommandResult:
+    """Return the result of an import that was refused: too many rows match no item."""
+    rows = [asdict(row) for row in error.rows]
 
     def show() -> None:
-        rows = []
-        for run in made:
-            for r in run.results:
-                if r["subset"] not in ("all", "macro"):
-                    unread = run.document["finding_counts"].get("unparsable-answer", 0)
-                    counts = (f"{r['hits']:,}", f"{r['n']:,}", percent(r["accuracy"]), f"{unread:,}")
-                    rows.append((run.model, r["subset"], *counts))
-        right = ("hits", "n", "accuracy", "unreadable")
-        print_table(["model", "subset", "hits", "n", "accuracy", "unreadable"], rows, right=right)
-        for run in made:
-            for note in run.document["notes"]:
-                say("[yellow]note[/yellow]: {}: {}", run.name, note)
-            say("run {}", str(run.path))
+        _show_unmatched(rows)
+        say("Nothing was written: {}", as_flags(str(error)))
 
-    return CommandResult(documents[0] | ({"runs": documents} if len(documents) > 1 else {}), show)
+    return CommandResult({"runs": [], "rows": error.total, "unmatched": rows, "notes": [str(error)]}, show, code=3)
+
+
+def _show_unmatched(rows: Sequence[Mapping[str, str]]) -> None:
+    shown = [[row["row"], row["why"]] for row in rows[:LISTED]]
+    if shown:
+        print_table(["row", "matches no item because"], shown)
+    if len(rows) > LISTED:
+        say("… and {:,} more; --json lists them", len(rows) - LISTED)
+
+
+def _show_imported(made: Sequence[Run]) -> None:
+    rows = []
+    for run in made:
+        for r in run.results:
+            if (r["subset"] == "all") if len(made) > 1 else r["subset"] not in ("all", "macro"):
+                unread = run.document["finding_counts"].get("unparsable-answer", 0)
+                counts = (f"{r['hits']:,}", f"{r['n']:,}", percent(r["accuracy"]), f"{unread:,}")
+                rows.append((run.model, run.benchmark, r["subset"], *counts))
+    heads = ["model", "benchmark", "subset", "hits", "n", "accuracy", "unreadable"]
+    print_table(heads, rows, right=heads[3:])
+    for run in made:
+        _show_unmatched(run.document.get("unmatched", []))
+        for note in run.document["notes"]:
+            say("[yellow]note[/yellow]: {}: {}", run.name, note)
+        say("run {}", str(run.path))
+
+
+@runs.command()
+@click.argument("places", nargs=-1, required=True, metavar="RUN…|FOLDER")
+@click.option("--out", default="mieb", show_default=True, metavar="DIR", help="The folder for the files.")
+@answers
+def export(places: tuple[str, ...], out: str) -> CommandResult:
+    """Write runs as results files of MIEB: `creperie runs export runs --out results`."""
+    from creperie.reporting import export_mieb, runs_in
+    from creperie.scoring import load_run
+
+    files = [str(export_mieb(load_run(path), out)) for path in runs_in(places)]
+    return CommandResult({"files": files}, lambda: print_table(["file"], [[file] for file in files]))
 
 
 @click.command()

@@ -291,11 +291,14 @@ def _document(runs: list[Run], declared: bool) -> dict[str, Any]:
 
 
 def _run_document(run: Run) -> dict[str, Any]:
+    from creperie.reporting import known_places
+
     keys = ("benchmark", "tasks", "ties", "seed", "coverage", "finding_counts", "findings", "notes", "work", "timings")
     return {
         "run": str(run.path),
         "model": run.model,
         "results": run.results,
+        "known": [place.document() for place in known_places(run)],
         **{name: run.document[name] for name in keys},
     }
 

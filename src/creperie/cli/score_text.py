@@ -35,6 +35,7 @@ RIGHT = ("n", "hits", "accuracy", "ties", "void", "chance", "human")
 
 def show_run(run: Run) -> None:
     from creperie.metrics import task, unit_of
+    from creperie.reporting import known_places
     from creperie.scoring import human_level, human_source
 
     say("[bold]{}[/bold]  {}", run.benchmark, run.model)
@@ -60,6 +61,8 @@ def show_run(run: Run) -> None:
     for name in run.tasks:
         if source := human_source(run.benchmark, name):
             say("[dim]human, {}: {}[/dim]", name, source)
+    for place in known_places(run):
+        say("published: {}", str(place))
     _show_findings(run)
     say("[dim]{}[/dim]", _work(run))
     say("run {}", str(run.path))

@@ -19,10 +19,14 @@ from creperie.reporting import (
     FigureOptions,
     PublishedTable,
     TableChoice,
+    column_correlations,
     draw_figure,
     fill_table,
+    known_places,
+    known_rows,
+    known_tables,
     published_table,
-    published_tables,
+    render_rows,
     render_run_table,
     render_table,
     run_table,
@@ -45,12 +49,13 @@ class TableOutput:
 
 
 @click.command()
-@click.argument("name", metavar="PAPER/NUMBER|list|RUN")
+@click.argument("name", metavar="PAPER/NUMBER|known/BENCH|list|RUN")
 @click.argument("runs", nargs=-1, metavar="RUN…")
 @options_of("output", TableOutput)
 @options_of("choice", TableChoice)
 @click.option("--same", multiple=True, metavar="URI=ROW", help="Put this model of a run beside this row of the paper.")
 @click.option("--any", "any_benchmark", is_flag=True, help="Take runs on other benchmarks whose subsets fit.")
+@click.option("--correlate", is_flag=True, help="Correlate the columns of a published table over its models.")
 @answers
 def table(
     name: str,
@@ -59,12 +64,15 @@ def table(
     choice: TableChoice,
     same: tuple[str, ...],
     any_benchmark: bool,
+    correlate: bool,
 ) -> CommandResult:
     """Print a published table with your runs beside it, or a table of your own runs.
 
     \b
     creperie table list
     creperie table sugarcrepe++/16 runs/…
+    creperie table known/sugarcrepe runs/…
+    creperie table mieb/1 --correlate
     creperie table runs --rows model --columns subset --format latex
 
     Beside a published table, your rows are marked; below them are the 95 % interval, the number of items, and the
@@ -76,7 +84,11 @@ def table(
     if name == "list":
         if runs:
             raise UsageError("`table list` takes no runs", hint="use `creperie table PAPER/NUMBER RUN…`")
-        return _list_answer(published_tables())
+        return _list_answer(known_tables())
+    if name.startswith("known/"):
+        return _known(name.removeprefix("known/"), runs, output)
+    if correlate:
+        return _correlations(published_table(name), output)
     filled = fill_table(
         published_table(name), runs, same=pairs_of(same, "--same", "URI=ROW", last=True), any_benchmark=any_benchmark
     )
@@ -88,6 +100,33 @@ def _own_table(places: tuple[str, ...], choice: TableChoice, output: TableOutput
 
     made = run_table([load_run(path) for path in runs_in(places)], choice)
     return text_result(made.document(), render_run_table(made, output.form, output.width), output.out)
+
+
+def _known(benchmark: str, runs: tuple[str, ...], output: TableOutput) -> CommandResult:
+    """Return all published results on a benchmark, with runs among them."""
+    from creperie.scoring import load_run
+
+    own = [load_run(path) for path in runs_in(runs)]
+    heads = ["definition", "model", "source", "%"]
+    rows = known_rows(benchmark, own)
+    places = [place for run in own for place in known_places(run)]
+    notes = [*map(str, places), "▶ your runs; each definition has an order of its own; `creperie table list`: sources"]
+    text = render_rows(heads, [list(row) for row in rows], output.form, left=3, notes=notes)
+    document = {"rows": [dict(zip(heads, row)) for row in rows], "known": [place.document() for place in places]}
+    return text_result(document, text, output.out)
+
+
+def _correlations(table: PublishedTable, output: TableOutput) -> CommandResult:
+    """Return the rank correlations of a table's columns."""
+    found = column_correlations(table)
+    cells = {(a, b): f"{c.value:.2f} [{c.low:.2f}, {c.high:.2f}]" for a, b, c in found}
+    names = list(dict.fromkeys(name for pair in cells for name in pair))
+    rows = [[a, *(cells.get((a, b), "") for b in names[1:])] for a in names[:-1]]
+    models = f"{min(c.n for *_, c in found)} to {max(c.n for *_, c in found)} models"
+    notes = [f"Spearman's rank correlation and 95 % interval over {models}; {table.citation}"]
+    text = render_rows(["", *names[1:]], rows, output.form, notes=notes)
+    document = {"table": table.key, "correlations": [{"a": a, "b": b, **vars(c)} for a, b, c in found]}
+    return text_result(document, text, output.out)
 
 
 def text_result(document: dict[str, Any], text: str, out: Path | None) -> CommandResult:

@@ -74,6 +74,7 @@ EXTRAS = {
     **dict.fromkeys(("sqlalchemy", "alembic", "psycopg", "multipart"), "people"),
     "accelerate": "train",
     "ray": "ray",
+    **dict.fromkeys(("fsspec", "s3fs", "openpyxl"), "remote"),
     **dict.fromkeys(("open_clip", "timm"), "open-clip"),
     **dict.fromkeys(("onnxruntime", "onnx"), "onnx"),
     "gguf": "llm",

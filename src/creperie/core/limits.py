@@ -193,11 +193,13 @@ def parse_yaml(text: str, where: str) -> Any:
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 
-def csv_rows(path: Path, delimiter: str = ",", *, quotes: bool = True) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(
+    path: Path, delimiter: str = ",", *, quotes: bool = True, most: int = MAX_COLUMNS
+) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, cells) for each row of a CSV file, the header first; empty lines are skipped.
 
-    The header must name every column once, and every row must have as many cells. Without `quotes`, a quotation mark is
-    an ordinary character.
+    The header must name at most `most` columns, each once, and every row must have as many cells. Without `quotes`, a
+    quotation mark is an ordinary character.
     """
     line, names = 1, 0
     try:
@@ -207,7 +209,7 @@ def csv_rows(path: Path, delimiter: str = ",", *, quotes: bool = True) -> Iterat
             for row in reader:
                 if row and not names:
                     names = len(row)
-                    _check_header(row, f"{path}:{line}")
+                    _check_header(row, f"{path}:{line}", most)
                 elif row and len(row) != names:
                     what = f"has {len(row)} cells, expected {names} as in the header"
                     raise DataError(what, where=f"{path}:{line}", hint="put a cell that contains a separator in quotes")
@@ -234,8 +236,8 @@ def csv_table(path: Path, delimiter: str = ",") -> tuple[list[str], Iterator[tup
     return names, ((line, dict(zip(names, row, strict=True))) for line, row in rows)
 
 
-def _check_header(names: list[str], where: str) -> None:
-    check_columns(len(names), where)
+def _check_header(names: list[str], where: str, most: int) -> None:
+    check_columns(len(names), where, most)
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -243,10 +245,10 @@ def _check_header(names: list[str], where: str) -> None:
         seen.add(name)
 
 
-def check_columns(count: int, where: str) -> None:
-    """Raise a DataError if a table has more than `MAX_COLUMNS` columns."""
-    if count > MAX_COLUMNS:
-        raise DataError(f"has {count:,} columns, at most {MAX_COLUMNS:,} are read", where=where)
+def check_columns(count: int, where: str, most: int = MAX_COLUMNS) -> None:
+    """Raise a DataError if a table has more than `most` columns."""
+    if count > most:
+        raise DataError(f"has {count:,} columns, at most {most:,} are read", where=where)
 
 
 # -- archives --------------------------------------------------------------------------------------------------------

@@ -43,11 +43,22 @@ class Columnar:
         names = [n for n in (self.text, self.id, self.image) if n]
         table = _row_group(self.files[file], group, tuple(names)).slice(first, rows)
         ids = table.column(self.id) if self.id else pa.array([f"{file}.{group}.{first + k}" for k in range(rows)])
-        image = table.column(self.image) if self.image else pa.nulls(rows, pa.string())
+        image = self._images(table, number) if self.image else pa.nulls(rows, pa.string())
         try:
             return pa.table([ids.cast(pa.string()), table.column(self.text).cast(pa.string()), image], schema=CAPTIONS)
         except (pa.ArrowException, ValueError, TypeError) as e:
             raise DataError(f"has a column that is not text ({str(e)[:80]})", where=self.files[file]) from None
+
+    def _images(self, table: pa.Table, number: int) -> pa.Array:
+        """Return the names of images: a column of paths or URLs; of pictures, their paths or `COLUMN/ROW`, as image
+        stores name them.
+        """
+        column = table.column(self.image)
+        if not pa.types.is_struct(column.type):
+            return column
+        first = sum(self.counts[:number])
+        paths = [(cell or {}).get("path") for cell in table.column(self.image).to_pylist()]
+        return pa.array([path or f"{self.image}/{first + k}" for k, path in enumerate(paths)], pa.string())
 
 
 def open_columnar(

@@ -1,24 +1,91 @@
-"""Files of captions: the files that a path refers to, and how one is opened."""
+"""Files of captions: the files that a path refers to, and how one is opened, here or remotely, plain or compressed."""
 
 from __future__ import annotations
 
+import gzip
+import io
 from glob import glob
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from creperie.core import UsageError
+from creperie.core import DataError, UsageError
+
+#: Bytes that are skipped at a time.
+CHUNK = 1 << 20
+#: The last compressed file that was read, by path: where it stands, and the open file. Pieces are mostly read in order.
+_LEFT_OPEN: dict[str, tuple[int, IO[bytes]]] = {}
 
 
 def open_file(path: str) -> IO[bytes]:
-    """Return a file opened for reading, with random access."""
+    """Return a file opened for reading; one that is not compressed has random access.
+
+    Paths such as hf://… and s3://… are opened by fsspec.
+    """
     try:
-        return Path(path).open("rb")
+        file: Any = _remote(path).open(path, "rb") if is_remote(path) else Path(path).open("rb")  # noqa: SIM115
     except OSError as e:
-        raise UsageError(f"cannot be read ({e.strerror})", where=path, hint="check the path") from None
+        raise UsageError(f"cannot be read ({e.strerror or e})", where=path, hint="check the path") from None
+    if path.endswith(".gz"):
+        return io.BufferedReader(gzip.GzipFile(fileobj=file))
+    if path.endswith(".zst"):
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.CompressedInputStream(file, "zstd"))
+    return file
+
+
+def is_remote(path: str) -> bool:
+    """Return whether a path is an address that fsspec opens.
+
+    >>> is_remote("s3://bucket/a.parquet"), is_remote("a.parquet")
+    (True, False)
+    """
+    return "://" in path
+
+
+def _remote(path: str) -> Any:
+    import fsspec
+
+    return fsspec.core.url_to_fs(path)[0]
+
+
+def open_at(path: str, position: int) -> IO[bytes]:
+    """Return a file opened at a byte of its contents. A compressed file is read up to there, from where it was left."""
+    if not is_compressed(path):
+        file = open_file(path)
+        file.seek(position)
+        return file
+    place, file = _LEFT_OPEN.pop(path, (0, None))  # type: ignore[assignment]
+    if file is None or place > position:
+        place, file = 0, open_file(path)
+    try:
+        while place < position and (skipped := len(file.read(min(CHUNK, position - place)))):
+            place += skipped
+    except (OSError, EOFError) as e:
+        raise DataError(f"cannot be unpacked ({str(e)[:80]})", where=path, hint="fetch it again") from None
+    return file
+
+
+def leave_open(path: str, position: int, file: IO[bytes]) -> None:
+    """Keep a compressed file open for the next piece; close any other."""
+    if is_compressed(path):
+        _LEFT_OPEN.clear()
+        _LEFT_OPEN[path] = position, file
+    else:
+        file.close()
+
+
+def is_compressed(path: str) -> bool:
+    return path.endswith((".gz", ".zst"))
 
 
 def listed(path: str) -> list[str]:
     """Return the sorted files of a path: the file itself, those of a folder, or those that match a pattern."""
+    if is_remote(path):
+        system = _remote(path)
+        scheme = path.partition("://")[0]
+        folder = path if any(c in path for c in "*?[") else f"{path.rstrip('/')}/*" if system.isdir(path) else ""
+        return sorted(f"{scheme}://{name}" for name in map(str, system.glob(folder))) if folder else [path]
     if Path(path).is_dir():
         return sorted(str(p) for p in Path(path).iterdir() if p.is_file() and not p.name.startswith("."))
     if not Path(path).exists() and any(c in path for c in "*?["):

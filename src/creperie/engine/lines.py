@@ -1,18 +1,20 @@
-"""Captions in text files: one per line, or a column of a TSV such as Conceptual Captions, with random access by piece.
+"""Captions in text files: one per line, a column of a TSV or a field of JSON lines, with random access by piece.
 
 Only the byte offset of every piece is kept, so that a file of any length costs eight bytes per piece.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import pyarrow as pa
 
-from creperie.core import DataError
-from creperie.engine.files import open_file
+from creperie.core import DataError, parse_json, unknown
+from creperie.engine.files import leave_open, open_at, open_file
 from creperie.engine.pieces import ROWS, even_counts
 
 CAPTIONS = pa.schema([("id", pa.string()), ("text", pa.string()), ("image", pa.string())])
@@ -22,14 +24,18 @@ LONGEST = 1 << 20
 
 @dataclass(frozen=True)
 class Lines:
-    """A text file in pieces. `text` and `image` are column numbers from zero; None: the whole line, no image."""
+    """A text file in pieces. `text`, `image` and `id` are columns, counted from zero, or fields of JSON lines.
+
+    None: the whole line, no image, the number of the line.
+    """
 
     path: str
     starts: tuple[int, ...]  #: the byte at which every piece begins
     rows: int
     size: int = ROWS
-    text: int | None = None
-    image: int | None = None
+    text: int | str | None = None
+    image: int | str | None = None
+    id: str | None = None
 
     @property
     def counts(self) -> Sequence[int]:
@@ -40,9 +46,10 @@ class Lines:
 
     def piece(self, number: int) -> pa.Table:
         first = number * self.size
-        with open_file(self.path) as file:
-            file.seek(self.starts[number])
-            rows = [self._row(line, first + k) for k, line in enumerate(islice(file, self.size), 1)]
+        file = open_at(self.path, self.starts[number])
+        lines = list(islice(file, self.size))
+        leave_open(self.path, self.starts[number] + sum(map(len, lines)), file)
+        rows = [self._row(line, first + k) for k, line in enumerate(lines, 1)]
         columns = zip(*rows, strict=True) if rows else ((), (), ())
         return pa.table([pa.array(c, pa.string()) for c in columns], schema=CAPTIONS)
 
@@ -56,6 +63,9 @@ class Lines:
             content = content.removeprefix("\ufeff")
         if self.text is None:
             return str(number), content, None
+        if isinstance(self.text, str):
+            return self._fields(parse_json(content, where), str(number), where)
+        assert not isinstance(self.image, str)
         cells = content.split("\t")
         wanted = max(self.text, self.image or 0)
         if len(cells) <= wanted:
@@ -63,8 +73,28 @@ class Lines:
             raise DataError(what, where=where, hint="count columns from 0; tabs separate them")
         return str(number), cells[self.text], None if self.image is None else cells[self.image]
 
+    def _fields(self, record: Any, number: str, where: str) -> tuple[str, str, str | None]:
+        """Return id, caption and image from the fields of an object."""
+        names = [name for name in (self.text, self.image, self.id) if isinstance(name, str)]
+        if not isinstance(record, dict):
+            raise DataError("is not a JSON object", where=where)
+        for name in names:
+            if name not in record:
+                raise unknown("field", name, record, where=where)
+        if not isinstance(record[names[0]], str):
+            raise DataError(f"{names[0]!r} is not text", where=where)
+        image = None if self.image is None else str(record[self.image])
+        return str(record[self.id]) if self.id else number, record[names[0]], image
 
-def open_lines(path: str, *, size: int = ROWS, text: int | None = None, image: int | None = None) -> Lines:
+
+def open_lines(
+    path: str,
+    *,
+    size: int = ROWS,
+    text: int | str | None = None,
+    image: int | str | None = None,
+    id: str | None = None,
+) -> Lines:
     """Return a text file as a source of pieces; one pass over the file finds where they begin."""
     starts: list[int] = []
     position = rows = 0
@@ -73,16 +103,19 @@ def open_lines(path: str, *, size: int = ROWS, text: int | None = None, image: i
             starts.append(position)
         position += len(line)
         rows += 1
-    return Lines(path, tuple(starts), rows, size, text, image)
+    return Lines(path, tuple(starts), rows, size, text, image, id)
 
 
 def _bounded(path: str) -> Iterator[bytes]:
     """Yield the lines of a file; raise a DataError for a line of `LONGEST` bytes or more."""
-    with open_file(path) as file:
-        number = 1
-        while line := file.readline(LONGEST):
-            if len(line) == LONGEST:
-                what = f"is a line of more than {LONGEST >> 20} MB"
-                raise DataError(what, where=f"{path}:{number}", hint="name a text file, one caption per line")
-            yield line
-            number += 1
+    number = 1
+    try:
+        with open_file(path) as file:
+            while line := file.readline(LONGEST):
+                if len(line) == LONGEST:
+                    what = f"is a line of more than {LONGEST >> 20} MB"
+                    raise DataError(what, where=f"{path}:{number}", hint="name a text file, one caption per line")
+                yield line
+                number += 1
+    except (OSError, EOFError, zlib.error) as e:
+        raise DataError(f"cannot be unpacked ({str(e)[:80]})", where=path, hint="fetch it again") from None

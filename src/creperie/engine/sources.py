@@ -1,15 +1,20 @@
-"""Captions from files larger than memory: text, TSV and Parquet.
+"""Captions from files larger than memory, here or remote (hf://, s3://), one or many of a kind.
 
-captions.txt                          one caption per line
+captions.txt, captions.txt.gz, .zst   one caption per line
 cc3m.tsv?text=0&image=1               columns by tabs
-shards/*.parquet?text=TEXT&image=URL  columns by name
+captions.jsonl?text=caption&image=url fields of JSON lines
+shards/*.parquet?text=TEXT&image=URL  columns by name; an image column may hold pictures
+shards/*.tar?text=json.caption        WebDataset
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl
+
+import pyarrow as pa
 
 from creperie.bench import is_file_name
 from creperie.core import UsageError, unknown
@@ -17,13 +22,43 @@ from creperie.engine.columns import open_columnar
 from creperie.engine.files import listed
 from creperie.engine.lines import open_lines
 from creperie.engine.pieces import ROWS, Pieces
+from creperie.engine.tars import open_samples
 
 #: kind → (suffixes, options)
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "parquet": ((".parquet",), ("text", "id", "image")),
     "tsv": ((".tsv",), ("text", "image")),
+    "json": ((".jsonl", ".ndjson"), ("text", "id", "image")),
+    "tar": ((".tar",), ("text",)),
     "lines": ((".txt",), ()),
 }
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Several sources as one; ids begin with the number of the source."""
+
+    parts: tuple[Pieces, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def counts(self) -> Sequence[int]:
+        return [count for part in self.parts for count in part.counts]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def piece(self, number: int) -> pa.Table:
+        for k, part in enumerate(self.parts):
+            if number < len(part):
+                table = part.piece(number)
+                ids = pa.array([f"{k}.{id_}" for id_ in table.column("id").to_pylist()], pa.string())
+                return table.set_column(0, "id", ids)
+            number -= len(part)
+        raise IndexError(f"there is no piece {number}")
 
 
 def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
@@ -32,34 +67,43 @@ def open_captions(spec: str, *, size: int = ROWS) -> Pieces:
     files = listed(path)
     if not files:
         raise UsageError("names no file", where=path, hint="check the pattern or the folder")
-    kind = kind_of(files[0])
-    if kind is None:
+    chosen = [name for name in files if kind_of(name)]
+    kinds = sorted({str(kind_of(name)) for name in chosen})
+    if len(kinds) != 1:
         known = ", ".join(s for suffixes, _ in KINDS.values() for s in suffixes)
-        raise UsageError(
-            "is not a file of captions that can be streamed",
-            where=files[0],
-            hint=f"known: {known}; unpack archives and fetch remote files first",
-        )
+        what = f"names {' and '.join(kinds)} files" if kinds else "is not a file of captions that can be streamed"
+        hint = f"name files of one kind: {known}, compressed by .gz or .zst or not"
+        raise UsageError(what, where=path if kinds else files[0], hint=hint)
+    (kind,) = kinds
     for name in options:
         if name not in KINDS[kind][1]:
             raise unknown(f"option of {kind} captions", name, KINDS[kind][1], where=spec)
     if kind == "parquet":
-        return open_columnar(files, size=size, **options)
-    if len(files) > 1:
-        raise UsageError(f"names {len(files)} text files", where=path, hint="name one, or Parquet files")
+        return open_columnar(chosen, size=size, **options)
+    parts = tuple(_open_text(name, kind, options, spec, size) for name in chosen)
+    return Joined(parts) if len(parts) > 1 else parts[0]
+
+
+def _open_text(path: str, kind: str, options: Mapping[str, str], spec: str, size: int) -> Pieces:
+    if kind == "tar":
+        return open_samples(path, size=size, **options)
     if kind == "lines":
-        return open_lines(files[0], size=size)
+        return open_lines(path, size=size)
+    if kind == "json":
+        return open_lines(path, size=size, **{"text": "caption", **options})
     columns = {name: _column(value, name, spec) for name, value in options.items()}
-    return open_lines(files[0], size=size, text=columns.get("text", 0), image=columns.get("image"))
+    return open_lines(path, size=size, text=columns.get("text", 0), image=columns.get("image"))
 
 
 def kind_of(path: str) -> str | None:
-    """Return the kind of a file by its suffix (lines, tsv or parquet); None if it is another.
+    """Return the kind of a file by its suffix, compressed or not; None if it is none of them.
 
-    >>> kind_of("cc3m.tsv"), kind_of("notes.doc")
+    >>> kind_of("cc3m.tsv.gz"), kind_of("notes.doc")
     ('tsv', None)
     """
-    return next((kind for kind, (suffixes, _) in KINDS.items() if path.lower().endswith(suffixes)), None)
+    plain = path.lower().removesuffix(".gz").removesuffix(".zst")
+    kind = next((kind for kind, (suffixes, _) in KINDS.items() if plain.endswith(suffixes)), None)
+    return None if kind in ("parquet", "tar") and plain != path.lower() else kind  # these need random access
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, str]]:

@@ -56,6 +56,7 @@ from creperie.lang.surface import tidy as tidy
 from creperie.lang.surface import tidy_together as tidy_together
 from creperie.lang.surface import untidiness as untidiness
 from creperie.lang.tokenizing import character_similarity as character_similarity
+from creperie.lang.tokenizing import language_of as language_of
 from creperie.lang.tokenizing import mean_zipf as mean_zipf
 from creperie.lang.tokenizing import rarest_zipf as rarest_zipf
 from creperie.lang.tokenizing import tokens as tokens

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -50,6 +51,31 @@ def zipf(word: str) -> float:
     except ImportError:
         raise missing_extra("wordfreq", "lang") from None
     return float(zipf_frequency(word, "en"))
+
+
+#: languages that are told apart, by their codes
+LANGUAGES = ("en", "fr", "de", "es", "it", "nl", "pt", "pl", "sv", "da", "fi", "cs", "ro", "hu", "tr", "id")
+
+
+@cache
+def _frequencies(language: str) -> Mapping[str, float]:
+    try:
+        from wordfreq import get_frequency_dict
+    except ImportError:
+        raise missing_extra("wordfreq", "lang") from None
+    return get_frequency_dict(language, "small")
+
+
+def language_of(text: str) -> tuple[str, float]:
+    """Return the language of a caption in Latin script, by how frequent its words are in each, and how certain it is.
+
+    >>> language_of("Petit garçon souriant")[0], language_of("A small boy smiles")[0]
+    ('fr', 'en')
+    """
+    spoken = words(text)
+    logs = {name: sum(math.log(_frequencies(name).get(word, 1e-7)) for word in spoken) for name in LANGUAGES}
+    best = max(logs, key=logs.__getitem__)
+    return best, 1 / sum(math.exp(value - logs[best]) for value in logs.values())
 
 
 def mean_zipf(text: str) -> float:

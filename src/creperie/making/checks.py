@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from creperie.core import ModelError, installed
-from creperie.lang import lemma, tidy, words
+from creperie.core import MissingExtraError, ModelError, installed
+from creperie.lang import language_of, lemma, tidy, words
 from creperie.making.candidate import Candidate, Check
 from creperie.making.data import read_data
 from creperie.making.source import SourceCaption
@@ -162,11 +162,11 @@ _UNPRINTED = ("Cs", "Cc", "Co", "Cn")
 _SYMBOLS = ("So", "Sk", "Me", "Cf")
 
 
-def why_unfit(text: str) -> str | None:
-    """Return why makers skip a caption, or None.
+def why_unfit(text: str, language: str = "") -> str | None:
+    """Return why makers skip a caption, or None. `language` is the code of its language, if that is known.
 
-    >>> why_unfit("A dog chases a cat."), why_unfit("  "), why_unfit("Ein Hund jagt eine Katze auf dem Sofa")
-    (None, 'empty', 'not in English')
+    >>> why_unfit("A dog chases a cat."), why_unfit("  "), why_unfit("Un uomo in bicicletta")
+    (None, 'empty', 'not in English (it)')
     >>> why_unfit("A DOG ON A SOFA"), why_unfit("dog, red sofa, indoor, cute"), why_unfit("USA, NATO")
     ('all capitals', 'a list of tags', None)
     """
@@ -191,17 +191,30 @@ def why_unfit(text: str) -> str | None:
         return "a list of tags"
     if text.count('"') % 2 or text.count("“") != text.count("”") or text.count("(") != text.count(")"):
         return "unbalanced quotes or brackets"
-    return "not in English" if _is_foreign(text, spoken) else None
+    if language:
+        return None if language.lower().startswith("en") else f"not in English ({language})"
+    return _foreign(text, spoken)
 
 
-def _is_foreign(text: str, spoken: Sequence[str]) -> bool:
+#: How certain it must be that a caption is in another language.
+CERTAIN = 0.99
+
+
+def _foreign(text: str, spoken: Sequence[str]) -> str | None:
+    """Return that a caption is not in English, with its language if that is certain; None if it may be in English."""
     if not text.isascii():
         letters = [c for c in text if c.isalpha()]
         if sum(c.isascii() for c in letters) < 0.8 * len(letters):
-            return True
+            return "not in English"
     english, foreign = _function_words()
-    strange = 0 if foreign.isdisjoint(spoken) else sum(w in foreign for w in spoken)
-    return strange > 0 and strange > sum(w in english for w in spoken)
+    if foreign.isdisjoint(spoken) and sum(w in english for w in spoken) > 1:
+        return None
+    try:
+        known, certainty = language_of(text)
+    except MissingExtraError:  # without wordfreq, function words decide
+        strange = sum(w in foreign for w in spoken)
+        return "not in English" if strange > sum(w in english for w in spoken) else None
+    return f"not in English ({known})" if known != "en" and certainty > CERTAIN else None
 
 
 @cache

@@ -64,7 +64,8 @@ class SourceOutcome:
 
 def work(maker: Maker, sources: Sequence[SourceCaption]) -> list[SourceOutcome]:
     """Return the outcomes of some sources, in order."""
-    proposals = {s.id: Proposal(skipped=reason) for s in sources if (reason := why_unfit(s.text))}
+    unfit = {s.id: why_unfit(s.text, str(s.tags.get("language", ""))) for s in sources}
+    proposals = {id_: Proposal(skipped=reason) for id_, reason in unfit.items() if reason}
     fit = [s for s in sources if s.id not in proposals]
     if fit:
         proposals.update(zip((s.id for s in fit), maker.propose(fit), strict=True))

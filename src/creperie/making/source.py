@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, overload
 
-from creperie.bench import MANIFEST_FILE, NO_IMAGES, Benchmark, ImageStore, Item, Tag, load
+from creperie.bench import MANIFEST_FILE, NO_IMAGES, Benchmark, ImageStore, Item, Tag, load, open_store
 from creperie.core import UsageError, unknown
 
 if TYPE_CHECKING:
@@ -134,8 +134,10 @@ def _read(spec: str, images: str | Path | None) -> Captions:
 
     path = Path(spec)
     if _is_streamed(spec):
-        name = Path(split_spec(spec)[0]).name.split(".")[0].strip("*?[]") or "captions"
-        return Captions(name, _of_pieces(open_captions(spec)))
+        place, options = split_spec(spec)
+        name = Path(place).name.split(".")[0].strip("*?[]") or "captions"
+        beside = images or (place if place.endswith((".tar", ".parquet")) and Path(place).is_file() else None)
+        return Captions(name, _of_pieces(open_captions(spec)), open_store(beside) if beside else NO_IMAGES)
     place, options = split_spec(spec)
     if Path(place).suffix.lower() in (".csv", ".jsonl"):  # a table: its columns are those of a benchmark
         for name in options:
@@ -163,14 +165,15 @@ def first_or_drawn(captions: Captions, limit: int | None = None, sample: int | N
 
 
 def _is_streamed(spec: str) -> bool:
-    """Return True for sources that are streamed: TSV and Parquet files, by their names, and folders with options."""
+    """Return True for files that are read in pieces, and for folders of them; False for benchmarks and small tables."""
     from creperie.engine import kind_of, split_spec
 
     place, options = split_spec(spec)
-    if options and Path(place).is_dir():
-        return True
+    if Path(place).is_dir():
+        known = any(kind_of(file.name) for file in Path(place).iterdir())
+        return bool(options) or (known and not (Path(place) / MANIFEST_FILE).is_file())
     kind = kind_of(place)
-    return kind is not None and not (kind == "lines" and place.endswith(".txt")) and not Path(place).is_dir()
+    return kind is not None and (kind != "json" or "text" in options or not place.endswith(".jsonl"))
 
 
 def _of_pieces(pieces: Pieces) -> Sequence[SourceCaption]:

@@ -18,6 +18,10 @@ from creperie.reporting.figures.style import save_figure as save_figure
 from creperie.reporting.gather import RunGroup as RunGroup
 from creperie.reporting.gather import gather_runs as gather_runs
 from creperie.reporting.gather import runs_in as runs_in
+from creperie.reporting.known import column_correlations as column_correlations
+from creperie.reporting.known import export_mieb as export_mieb
+from creperie.reporting.known import known_places as known_places
+from creperie.reporting.known import known_rows as known_rows
 from creperie.reporting.leaderboard import export_site as export_site
 from creperie.reporting.leaderboard import remember_zoo as remember_zoo
 from creperie.reporting.notebook import NotebookTable as NotebookTable
@@ -43,6 +47,7 @@ from creperie.reporting.tables.facts import fact_rows as fact_rows
 from creperie.reporting.tables.filled import fill_table as fill_table
 from creperie.reporting.tables.filled import misplaced as misplaced
 from creperie.reporting.tables.published import PublishedTable as PublishedTable
+from creperie.reporting.tables.published import known_tables as known_tables
 from creperie.reporting.tables.published import model_label as model_label
 from creperie.reporting.tables.published import published_table as published_table
 from creperie.reporting.tables.published import published_tables as published_tables

@@ -18,6 +18,7 @@ from creperie.core import DataError, Progress, UsageError, counted, read_json, s
 from creperie.metrics import task
 from creperie.reporting.gather import covered, distinct, gather_runs, model_tail, with_people
 from creperie.reporting.html_tables import HtmlCell, count_cell, number, part, result_cell, standings_table, table, text
+from creperie.reporting.known import known_places
 from creperie.reporting.page import Contents, page_of, report_page
 from creperie.reporting.thumbnails import PictureRoots
 from creperie.scoring import RUN_FILE, SCORES_FILE, RunHeader, human_level, load_run, rank_runs
@@ -188,6 +189,7 @@ def _bench(board: Board, digest: str, entries: Sequence[LeaderboardEntry], links
         "about": first.document["benchmark"],
         "runs": len(entries),
         "rankings": [_ranking(board, entries, linked, name) for name in _by_coverage(entries)],
+        "known": [f"{name}: {place}" for e, name in zip(entries, board.labels(entries)) for place in known_places(e)],
     }
 
 

@@ -1,5 +1,6 @@
 from creperie.scoring.answer_log import MOST_CUT as MOST_CUT
 from creperie.scoring.blind import blind_twin as blind_twin
+from creperie.scoring.bridges import export_inspect as export_inspect
 from creperie.scoring.bridges import export_lmms as export_lmms
 from creperie.scoring.callbacks import BenchmarkCallback as BenchmarkCallback
 from creperie.scoring.choice import SHOTS_FILE as SHOTS_FILE
@@ -18,6 +19,7 @@ from creperie.scoring.header import nothing_computed as nothing_computed
 from creperie.scoring.header import people_note as people_note
 from creperie.scoring.header import run_header as run_header
 from creperie.scoring.header import unchecked_notes as unchecked_notes
+from creperie.scoring.logs import UnmatchedError as UnmatchedError
 from creperie.scoring.looking import SeenCells as SeenCells
 from creperie.scoring.looking import expected_look as expected_look
 from creperie.scoring.looking import look as look
@@ -32,6 +34,9 @@ from creperie.scoring.origin import benchmark_digest as benchmark_digest
 from creperie.scoring.plan import layout_of_bench as layout_of_bench
 from creperie.scoring.replies import import_answers as import_answers
 from creperie.scoring.replies import import_replies as import_replies
+from creperie.scoring.responses import ResponseOptions as ResponseOptions
+from creperie.scoring.responses import import_responses as import_responses
+from creperie.scoring.responses import is_response_matrix as is_response_matrix
 from creperie.scoring.run import RUN_FILE as RUN_FILE
 from creperie.scoring.run import SCORES_FILE as SCORES_FILE
 from creperie.scoring.run import Run as Run

@@ -1,4 +1,4 @@
-"""Export a benchmark as a task of lmms-eval, from the files in `templates/`.
+"""Export a benchmark as a task of lmms-eval or Inspect, from the files in `templates/`.
 
 There is one question per image of an item and order of its captions, worded as creperie's own multiple choice.
 `replies.py` reads the results back.
@@ -33,6 +33,11 @@ class HarnessQuestion:
     target: str
     about: dict[str, Any]
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """The question without its image, as tasks list it."""
+        return {"id": self.id, "question": self.question, "target": self.target, **self.about}
+
 
 def questions_of(bench: Benchmark) -> Iterator[HarnessQuestion]:
     """Yield all questions of a benchmark, in the order in which exported tasks list them."""
@@ -64,7 +69,7 @@ def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> li
     picture = pa.field("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
     features = json.dumps({"info": {"features": {"image": {"_type": "Image"}}}})
     questions = _asked(bench)
-    texts = [{"id": q.id, "question": q.question, "target": q.target, **q.about} for q in questions]
+    texts = [q.row for q in questions]
     rows = pa.Table.from_pylist(texts)
     schema = rows.schema.append(picture).with_metadata({"huggingface": features})
     encoded = lru_cache(ROW_GROUP)(lambda reference: picture_file(bench.images, reference)[1])
@@ -79,6 +84,23 @@ def export_lmms(bench: Benchmark, out: str | Path, *, force: bool = False) -> li
         data = json.dumps(str(folder / "test.parquet"))
         _fill(draft / f"{name}.yaml", "lmms_task.txt", name=name, folder=folder, data=data)
         _fill(draft / "utils.py", "lmms_utils.txt", name=name)
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def export_inspect(bench: Benchmark, out: str | Path, *, force: bool = False) -> list[Path]:
+    """Write a folder with a task for `inspect eval`, its samples and images, and return its files."""
+    folder = Path(out).resolve()
+    questions = _asked(bench)
+    names: dict[str, str] = {}
+    with new_folder(folder, replace_old=force) as draft:
+        (draft / "images").mkdir()
+        for number, image in enumerate(dict.fromkeys(q.image for q in questions)):
+            ending, data = picture_file(bench.images, image)
+            names[image] = f"images/{number}{ending}"
+            (draft / names[image]).write_bytes(data)
+        rows = [json.dumps({**q.row, "image": names[q.image]}, ensure_ascii=False) for q in questions]
+        (draft / "samples.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        _fill(draft / "task.py", "inspect_task.txt", name=f"creperie_{_plain(bench.name)}", folder=folder)
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 

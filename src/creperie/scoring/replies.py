@@ -1,7 +1,6 @@
-"""Import results from elsewhere as runs: samples of lm-eval and lmms-eval, tables of scores, published answers.
+"""Import results from elsewhere as runs: logs of other harnesses, tables of scores, published answers.
 
-A run's scores are the mean over the orders in which an image was asked about, as in `creperie score`. Rows that name no
-item (`doc_id` only) refer to the items, or to the questions of an exported task, by position.
+A run's scores are the mean over the orders in which an image was asked about, as in `creperie score`.
 """
 
 from __future__ import annotations
@@ -10,103 +9,46 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
-from creperie.core import DataError, csv_table, parse_json, read_json, read_lines
+from creperie.core import DataError, parse_json, read_json
 from creperie.metrics import MetricSettings
-from creperie.models import CHOSE_OPTION, CUT, Fingerprint, Parsed, parse_choice, shares_of
+from creperie.models import CHOSE_OPTION, CUT, Fingerprint, Parsed, parse_choice
 from creperie.scoring.answer_log import CUT_OFF, UNREAD
-from creperie.scoring.bridges import questions_of
 from creperie.scoring.findings import LISTED
 from creperie.scoring.header import nothing_computed, run_header
+from creperie.scoring.logs import UnmatchedRow, check_matched, log_rows, read_log, stem_of
+from creperie.scoring.matching import HarnessReply, Row, matched
 from creperie.scoring.plan import layout_of_bench
 from creperie.scoring.run import Run, score_table
 
-Row = Mapping[str, Any]
 
+def import_replies(path: str | Path, bench: Benchmark, *, model: str = "", partial: bool = False) -> Run:
+    """Return a run from another tool's results on this benchmark: a log of a harness, or a table of scores.
 
-@dataclass(frozen=True)
-class HarnessReply:
-    """Scores for cells of an item, by default for all of its cells."""
-
-    subset: str
-    item: str
-    values: np.ndarray
-    cells: Sequence[int] = ()
-    unread: str = ""
-    cut: bool = False
-
-
-def import_replies(path: str | Path, bench: Benchmark, *, model: str = "") -> Run:
-    """Return a run from another tool's results on this benchmark: samples of lm-eval or lmms-eval, or a table."""
+    Rows that belong to no item are named in the run's `unmatched`; an `UnmatchedError` is raised if they are more than
+    a tenth, unless `partial`.
+    """
     file = Path(path)
-    rows = list(_rows(file))
-    samples = any("filtered_resps" in row for row in rows)
-    stem = re.sub(r"_\d{4}-?\d{2}.*$", "", file.stem)
-    source = "samples" if samples else "table"
-    replies = (_sample if samples else _row)(rows, bench, str(file))
-    return replied_run(bench, replies, (model or stem, source, str(file)))
+    if file.suffix in (".csv", ".jsonl"):
+        rows = list(log_rows(file))
+        if rows and not any(name in rows[0] for name in ("filtered_resps", "prediction", "hit")):
+            source = (model or stem_of(file), "table", str(file))
+            return replied_run(bench, _row(rows, bench, str(file)), source, len(rows), partial=partial)
+    log = read_log(file)
+    source = (model or log.model, "samples", str(file))
+    run = replied_run(bench, matched(log.answers, bench), source, len(log.answers), partial=partial)
+    if log.failed:
+        run.document["notes"].append(f"{log.failed:,} samples ended with an error and have no answer")
+    return run
 
 
-def _answer(about: Row, answer: str) -> HarnessReply:
-    """Return the reply that a free-text answer to a question of an exported task gives."""
-    order, count = about["order"], len(about["options"])
-    parsed = parse_choice(answer, about["options"], asks=about["asks"])
-    shares = shares_of(parsed, count) * (1 if about["asks"] == "match" else -1)
-    shares = shares if parsed.kind == CUT else np.nan_to_num(shares)  # what was cut off is no answer, and no miss
-    cells = [int(about["row"]) * len(order) + k for k in order]
-    why = f"{parsed.why}: {answer[:120]!r}" if parsed.why else ""
-    return HarnessReply(
-        str(about.get("subset")), str(about.get("item")), shares, cells, unread=why, cut=parsed.kind == CUT
-    )
-
-
-def _rows(file: Path) -> Iterator[Row]:
-    rows: list[Any]
-    if file.suffix == ".csv":
-        rows = [row for _, row in csv_table(file)[1]]
-    else:
-        rows = [parse_json(text, f"{file}:{number}") for number, text in read_lines(file) if text.strip()]
-    if not rows or not all(isinstance(row, dict) for row in rows):
-        raise DataError("has no rows", where=file, hint="give one JSON object per line, or a CSV file with a header")
-    yield from rows
-
-
-def _sample(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply]:
-    """Yield the replies in samples of lm-eval and lmms-eval: likelihoods per option, or a free-text answer."""
-    asked = list(questions_of(bench))
-    for row in rows:
-        number, reply = int(row["doc_id"]), row["filtered_resps"]
-        likelihoods = _likelihoods(reply)
-        if likelihoods is not None and number < len(bench):
-            item = bench[number]
-            yield HarnessReply(item.subset, item.id, likelihoods)
-        elif likelihoods is None and number < len(asked):
-            while isinstance(reply, list):
-                reply = reply[0] if reply else ""
-            yield _answer(asked[number].about, str(reply))
-        else:
-            raise DataError(
-                f"has doc_id {number}, but {bench.name} has {len(bench)} items and {len(asked)} questions",
-                where=where,
-                hint="give the benchmark that the task was exported from",
-            )
-
-
-def _likelihoods(pairs: Any) -> np.ndarray | None:
-    """Return the numbers of [[log-likelihood, is greedy], …], also if given as text; None for a free-text answer."""
-    try:
-        return np.array([float(pair[0]) for pair in pairs if len(pair) == 2] or [float("x")], np.float32)
-    except (TypeError, ValueError, KeyError):
-        return None
-
-
-def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply]:
+def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessReply | UnmatchedRow]:
     """Yield the replies in a table.
 
     Its columns are id, subset (if ids repeat), and `scores` (a list), `score_0 …`, or `choice` (a number).
@@ -116,6 +58,9 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
     for number, row in enumerate(rows):
         key = str(row.get("id", bench[number].id if number < len(bench) else ""))
         subset = str(row.get("subset") or subsets.get(key, ""))
+        if (subset, key) not in widths:
+            yield UnmatchedRow(f"row {number + 1}", f"no item is called {subset}/{key}")
+            continue
         named = sorted((n for n in row if re.fullmatch(r"score_\d+", n)), key=lambda n: int(n[6:]))
         try:
             scores = row.get("scores") or [row[name] for name in named if row[name] not in ("", None)]
@@ -133,19 +78,26 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
         yield HarnessReply(subset, key, values)
 
 
-def replied_run(bench: Benchmark, replies: Iterable[HarnessReply], source: tuple[str, str, str]) -> Run:
-    """Return a run with the mean reply per cell. `source` is the model, the harness, and the file."""
+def replied_run(
+    bench: Benchmark,
+    replies: Iterable[HarnessReply | UnmatchedRow],
+    source: tuple[str, str, str],
+    total: int,
+    *,
+    partial: bool = False,
+) -> Run:
+    """Return a run with the mean reply per cell. `source` is the model, the harness, and the file, `total` its rows."""
     layout = layout_of_bench(bench)
     rows = {key: number for number, key in enumerate(bench.item_keys)}
     widths, starts = layout.widths("image_text"), layout.starts("image_text")
-    total, asked = (np.zeros(int(widths.sum())) for _ in range(2))
-    findings = []
+    sums, asked = (np.zeros(int(widths.sum())) for _ in range(2))
+    findings: list[Row] = []
+    unmatched: list[UnmatchedRow] = []
     for reply in replies:
-        number = rows.get((reply.subset, reply.item))
-        if number is None:
-            raise DataError(
-                f"has an answer to item {reply.subset}/{reply.item}, which {bench.name} does not have", where=source[2]
-            )
+        if isinstance(reply, UnmatchedRow):
+            unmatched.append(reply)
+            continue
+        number = rows[reply.subset, reply.item]
         width = int(widths[number])
         cells = np.array(reply.cells or range(width))
         if len(cells) != len(reply.values) or cells.max(initial=0) >= width:
@@ -153,13 +105,16 @@ def replied_run(bench: Benchmark, replies: Iterable[HarnessReply], source: tuple
                 f"has {len(reply.values)} scores for item {reply.subset}/{reply.item}, which has {width} pairs",
                 where=source[2],
             )
-        total[int(starts[number]) + cells] += reply.values
+        sums[int(starts[number]) + cells] += reply.values
         asked[int(starts[number]) + cells] += 1
         if reply.unread:
             code = CUT_OFF if reply.cut else UNREAD
             findings.append({"code": code, "subset": reply.subset, "item": reply.item, "message": reply.unread})
-    scores = np.divide(total, asked, out=np.full(len(total), np.nan), where=asked > 0).astype(np.float32)
-    return answered_run(bench, scores, f"{source[1]}:{source[0]}", findings=findings)
+    scores = np.divide(sums, asked, out=np.full(len(sums), np.nan), where=asked > 0).astype(np.float32)
+    notes = check_matched(unmatched, total, source[2], partial=partial)
+    run = answered_run(bench, scores, f"{source[1]}:{source[0]}", findings=findings, notes=notes)
+    run.document["unmatched"] = [asdict(row) for row in unmatched[:LISTED]]
+    return run
 
 
 def answered_run(

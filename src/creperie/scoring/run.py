@@ -64,6 +64,7 @@ GAPS = {"not-a-number": "NaN"}
 _PARTS = ("filter", "head", "sample", "drop_duplicates")
 #: What blind twins are shown in place of their images.
 KINDS = ("noise", "gaussian", "mean", "shuffled")
+NO_IMAGE = "none"  #: the mark of imported answers to questions that were asked without their images
 _CROP = r"#xywh=[-0-9.,]+$"
 
 
@@ -90,7 +91,7 @@ class RunHeader:
     def blinded(self) -> str:
         """What a blind twin was shown in place of the images, such as `noise` (its benchmark is BENCH~noise), or ""."""
         _, mark, shown = self.benchmark.rpartition("~")
-        return shown if mark and shown.partition("-")[0] in KINDS else ""
+        return shown if mark and shown.partition("-")[0] in (*KINDS, NO_IMAGE) else ""
 
     @property
     def content(self) -> str:

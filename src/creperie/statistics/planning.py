@@ -124,9 +124,9 @@ def _smallest(share: Callable[[int], float], items: int, target: float) -> int |
     """Return the smallest number of items that reaches the target, to about 4 %, by doubling and then bisection."""
     low = high = items
     while share(high) < target:
-        low, high = high, 2 * high
-        if high > MOST_ITEMS:
+        if high >= MOST_ITEMS:
             return None
+        low, high = high, min(2 * high, MOST_ITEMS)
     while low > 8 and share(low) >= target:
         low, high = low // 2, low
     for _ in range(4):

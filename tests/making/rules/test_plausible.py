@@ -182,6 +182,8 @@ def test_numbers_and_dimensions_stay_within_their_own(previewed: Preview, parser
         ("A BLACK CAT SITS IN A SINK", "all capitals"),
         ("beach, red boat, sunset, people", "a list of tags"),
         ("A dog, a cat, and two birds.", None),
+        ("Un hombre montando a caballo.", "not in English (es)"),  # "a" is an English word
+        ("Petit garçon souriant", "not in English (fr)"),
     ],
 )
 def test_capitals_and_tags_are_refused_with_a_reason(text: str, why: str | None) -> None:

@@ -29,6 +29,8 @@ PAPERS = {
     "sade": "sade",
     "hit-or-be-hit": "hit-or-be-hit",
 }
+#: collections of others' results, in the same form: results to stand among, not to reproduce
+COLLECTIONS = {"mieb": "mieb"}
 #: `items`: all items of the subsets pooled; `subsets`: mean over the subsets; `sd`: their standard deviation
 Over = Literal["items", "subsets", "sd"]
 
@@ -140,9 +142,13 @@ def published_table(key: str) -> PublishedTable:
     ('All-MiniLM-L6-v2', '14.29', 'st:sentence-transformers/all-MiniLM-L6-v2')
     """
     paper, slash, number = key.strip().lower().partition("/")
-    names = {**{name: name for name in PAPERS}, "sugarcrepe-pp": "sugarcrepe++", "scpp": "sugarcrepe++"}
+    names = {
+        **{name: name for name in (*PAPERS, *COLLECTIONS)},
+        "sugarcrepe-pp": "sugarcrepe++",
+        "scpp": "sugarcrepe++",
+    }
     if paper not in names:
-        raise unknown("paper", paper, PAPERS, where=key)
+        raise unknown("paper", paper, {**PAPERS, **COLLECTIONS}, where=key)
     numbers = {t.number.lower(): t for t in paper_tables(names[paper])}
     if not slash or number not in numbers:
         raise unknown("table", key, [t.key for t in paper_tables(names[paper])])
@@ -154,10 +160,15 @@ def published_tables() -> list[PublishedTable]:
     return [table for paper in PAPERS for table in paper_tables(paper)]
 
 
+def known_tables() -> list[PublishedTable]:
+    """Return the tables of the papers and of collections of results."""
+    return [table for name in (*PAPERS, *COLLECTIONS) for table in paper_tables(name)]
+
+
 @cache
 def paper_tables(paper: str) -> tuple[PublishedTable, ...]:
     """Return the tables of one paper, in the paper's order."""
-    stem = PAPERS[paper]
+    stem = {**PAPERS, **COLLECTIONS}[paper]
     document = packaged_toml(*_HERE, f"{stem}.toml")
     return tuple(_table(paper, stem, document, entry) for entry in document["table"])
 
@@ -174,7 +185,7 @@ def _table(paper: str, stem: str, document: dict[str, Any], entry: dict[str, Any
         caption=entry["caption"],
         rows_are=entry["rows"],
         columns=columns,
-        rows=tuple(_row(r, columns, models=entry["rows"] == "models") for r in rows),
+        rows=tuple(_row(r, columns, entry) for r in rows),
         notes=tuple(entry.get("notes", ())),
         scores=tuple(entry.get("scores", ())),
         prompts=tuple(entry.get("prompts", ())),
@@ -191,9 +202,10 @@ def _column(entry: dict[str, Any]) -> Column:
     return Column(**rest, tasks=tasks, subsets=tuple(entry.get("subsets", ())))
 
 
-def _row(fields: dict[str, str], columns: tuple[Column, ...], *, models: bool) -> PublishedRow:
+def _row(fields: dict[str, str], columns: tuple[Column, ...], entry: dict[str, Any]) -> PublishedRow:
     cells = {c.name: fields[c.name] for c in columns}
-    uris = model_uris(fields["model"], fields["group"]) if models else ()
+    uris = model_uris(fields["model"], fields["group"]) if entry["rows"] == "models" else ()
+    uris = (f"hf:{fields['model']}",) if entry.get("hub") else uris  # rows are named as on the hub
     return PublishedRow(fields["model"], fields["group"], cells, uris)
 
 

@@ -1,0 +1,98 @@
+"""Captions in WebDataset shards: tar files in which the files of a sample share a name and follow each other."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import IO
+
+import pyarrow as pa
+
+from creperie.core import DataError
+from creperie.engine.files import open_file
+from creperie.engine.lines import CAPTIONS
+from creperie.engine.pieces import ROWS, even_counts
+
+PICTURES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A tar file in pieces. `text`: the ending of the file with the caption (txt), or also its field (json.caption)."""
+
+    path: str
+    starts: tuple[int, ...]  #: the byte at which every piece begins
+    rows: int
+    size: int = ROWS
+    text: str = "txt"
+
+    @property
+    def counts(self) -> Sequence[int]:
+        return even_counts(self.rows, self.size)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def piece(self, number: int) -> pa.Table:
+        with open_file(self.path) as file:
+            file.seek(self.starts[number])
+            found = islice(samples_of(file, self.path, self.text), self.size)
+            rows = [(key, self._caption(data, key), image) for key, _, data, image in found]
+        columns = zip(*rows, strict=True) if rows else ((), (), ())
+        return pa.table([pa.array(c, pa.string()) for c in columns], schema=CAPTIONS)
+
+    def _caption(self, data: bytes | None, key: str) -> str:
+        where = f"{self.path}/{key}"
+        if data is None:
+            raise DataError(f"has no file .{self.text.partition('.')[0]}", where=where, hint="name one: ?text=ENDING")
+        try:
+            field = self.text.partition(".")[2]
+            return str(json.loads(data)[field]) if field else data.decode("utf-8")
+        except (ValueError, KeyError, TypeError) as e:
+            raise DataError(f"has no caption ({type(e).__name__}: {str(e)[:60]})", where=where) from None
+
+
+def samples_of(file: IO[bytes], path: str, text: str) -> Iterator[tuple[str, int, bytes | None, str | None]]:
+    """Yield key, first byte, the contents of the file with the caption and the name of the image, sample by sample."""
+    ending, begin = text.partition(".")[0], file.tell()
+    try:
+        with tarfile.open(fileobj=file, mode="r:") as tar:
+            members = (m for m in tar if m.isfile())
+            for key, own in groupby(members, lambda m: _split(m.name)[0]):
+                caption, image, first = None, None, -1
+                for member in own:
+                    first = first if first >= 0 else begin + member.offset
+                    suffix = _split(member.name)[1]
+                    if suffix == ending:
+                        content = tar.extractfile(member)
+                        caption = content.read() if content else None
+                    image = member.name if suffix in PICTURES else image
+                yield key, first, caption, image
+                tar.members = []  # type: ignore[attr-defined]  # tarfile would remember every member
+    except tarfile.TarError as e:
+        raise DataError(f"is not a tar file that can be read ({e})", where=path) from None
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return a name up to the first dot of its last part, and what follows.
+
+    >>> _split("00/0017.cap.txt")
+    ('00/0017', 'cap.txt')
+    """
+    folder, slash, last = name.rpartition("/")
+    stem, _, suffix = last.partition(".")
+    return f"{folder}{slash}{stem}", suffix.lower()
+
+
+def open_samples(path: str, *, size: int = ROWS, text: str = "txt") -> Samples:
+    """Return a tar file as a source of pieces; one pass over it finds where they begin."""
+    starts, rows = [], 0
+    with open_file(path) as file:
+        for _, first, _, _ in samples_of(file, path, text):
+            if rows % size == 0:
+                starts.append(first)
+            rows += 1
+    return Samples(path, tuple(starts), rows, size, text)

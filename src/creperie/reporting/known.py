@@ -1,0 +1,167 @@
+"""Published results of other models on a benchmark, and the place of a run among them.
+
+The sources are the tables of the papers and of MIEB. Results are ranked together only if they have one definition: the
+same benchmark, task, subsets, way of averaging and rule for ties; every one carries the table that it was printed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from creperie.core import UsageError, packaged_toml, unknown, write_json
+from creperie.metrics import Correlation, spearman
+from creperie.reporting.tables.published import Column, PublishedTable, benchmark_names, known_tables
+from creperie.scoring import Run, RunHeader
+
+#: Smallest share of a definition's items on which a run is placed among published results.
+COMPLETE = 0.99
+#: benchmark, task, subsets, how they are averaged, and what else the source says of its definition
+Definition = tuple[str, str, tuple[str, ...], str, str]
+
+
+@dataclass(frozen=True)
+class KnownResult:
+    """A published figure of a model, in percent, and the table in which it was printed."""
+
+    model: str
+    value: float
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.model} ({self.value:.1f}, {self.table})"
+
+
+@dataclass(frozen=True)
+class KnownColumn:
+    """All published figures of one definition, the highest first."""
+
+    definition: Definition
+    title: str
+    n: int | None
+    results: tuple[KnownResult, ...]
+
+    @property
+    def head(self) -> str:
+        """The definition in words."""
+        return ", ".join(part for part in (self.title, self.definition[1], self.definition[4]) if part)
+
+
+@dataclass(frozen=True)
+class KnownPlace:
+    """A run's figure in percent, with its interval, among the published ones of the same definition."""
+
+    column: KnownColumn
+    model: str
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """Say between which published results the run is.
+
+        >>> known = KnownColumn(("b", "itt", (), "items", ""), "b", None, (KnownResult("A", 80, "t/1"),))
+        >>> print(KnownPlace(known, "mine", 70, 66, 74))
+        b, itt: 70.0 %, below A (80.0, t/1); 0 of 1 published results lie in its interval
+        """
+        results = self.column.results
+        above, below = [r for r in results if r.value > self.value], [r for r in results if r.value <= self.value]
+        both = f"between {below[0]} and {above[-1]}" if above and below else ""
+        place = both or (f"below {above[-1]}" if above else f"above {below[0]}")
+        within = sum(self.low <= r.value <= self.high for r in results)
+        lie = f"{within} of {len(results)} published results lie in its interval"
+        return f"{self.column.head}: {self.value:.1f} %, {place}; {lie}"
+
+    def document(self) -> dict[str, Any]:
+        about = dict(zip(("benchmark", "task", "subsets", "over", "how"), self.column.definition, strict=True))
+        return {**about, "value": self.value, "place": str(self), "results": [vars(r) for r in self.column.results]}
+
+
+@cache
+def known_columns() -> tuple[KnownColumn, ...]:
+    """Return all published results of models, by definition."""
+    found: dict[Definition, tuple[Column, dict[tuple[str, str], KnownResult]]] = {}
+    for table in known_tables():
+        for column in table.columns if table.rows_are == "models" and not table.scores else ():
+            if column.measured and column.unit == "%" and not column.change_of:
+                key = (column.benchmark, column.tasks[0], tuple(sorted(column.subsets)), column.over, column.how)
+                _, results = found.setdefault(key, (column, {}))
+                for row in table.rows:
+                    if cell := row.cells[column.name]:
+                        name = f"{row.group} {row.model}".strip()
+                        results.setdefault((name, cell), KnownResult(name, float(cell), table.key))
+    return tuple(
+        KnownColumn(key, column.title, column.n, tuple(sorted(results.values(), key=lambda r: -r.value)))
+        for key, (column, results) in found.items()
+        if results
+    )
+
+
+def known_places(run: RunHeader) -> list[KnownPlace]:
+    """Return the places of a run among published results; none where it lacks items that the definition asks for."""
+    subsets = set(run.document["benchmark"]["subsets"])
+    places = []
+    for column in known_columns():
+        benchmark, task, wanted, over, _ = column.definition
+        if run.benchmark not in benchmark_names(benchmark) or column.n is None:
+            continue
+        whole = not wanted or set(wanted) == subsets
+        name = ("all" if over == "items" else "macro") if whole else wanted[0] if len(wanted) == 1 else ""
+        own = [r for r in run.document["results"] if (r["task"], r["subset"]) == (task, name)]
+        if own and own[0]["n"] >= COMPLETE * column.n:
+            figures = (100 * float(own[0][name] or 0) for name in ("accuracy", "low", "high"))
+            places.append(KnownPlace(column, run.model, *figures))
+    return places
+
+
+def export_mieb(run: Run, out: str | Path) -> Path:
+    """Write a run's figures as a results file of MIEB, `OUT/MODEL/REVISION/TASK.json`, and return its path.
+
+    As in MIEB, the first of equal scores is taken, and the k-th image must find the k-th caption: a measure is 0 where
+    there are more images than captions, or fewer.
+    """
+    tasks = packaged_toml("creperie.reporting", "published", "mieb.toml")["mteb"]
+    known = next((name for name in tasks if run.benchmark in benchmark_names(name)), "")
+    items = next((c.n or 0 for c in known_columns() if c.definition[0] == known and c.definition[4]), 0)
+    if not known or run.scored < max(len(run), COMPLETE * items):
+        hint = f"run one of these, whole: {', '.join(tasks)}"
+        raise UsageError(f"MIEB has no task for {len(run):,} items of {run.benchmark!r}", hint=hint)
+    name, revision, main = tasks[known]
+    (group,) = run.layout.groups
+    cells = run.scores("image_text").reshape(-1, *group.match.shape)
+    text, image = ((best == np.arange(best.shape[1])).all(1) for best in (cells.argmax(2), cells.argmax(1)))
+    scores = {"text_acc": text.mean(), "image_acc": image.mean(), "accuracy": (text & image).mean()}
+    entry = {**scores, "main_score": scores[main], "hf_subset": "default", "languages": ["eng-Latn"]}
+    document = {"dataset_revision": revision, "task_name": name, "mteb_version": "2.0.0", "scores": {"test": [entry]}}
+    model = run.model.partition(":")[2].partition("?")[0].replace("/", "__")
+    path = Path(out) / model / "no_revision_available" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {**document, "evaluation_time": None, "kg_co2_emissions": None}, plain=True)
+    return path
+
+
+def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str, str, str, str]]:
+    """Return the published results on a benchmark, definition by definition, with runs among them, marked by ▶."""
+    columns = [c for c in known_columns() if benchmark in benchmark_names(c.definition[0])]
+    if not columns:
+        raise unknown("benchmark with published results", benchmark, {c.definition[0] for c in known_columns()})
+    places = [place for run in runs for place in known_places(run)]
+    rows = []
+    for column in columns:
+        ours = [(p.value, f"▶ {p.model}", "run") for p in places if p.column is column]
+        for value, model, source in sorted(ours + [(r.value, r.model, r.table) for r in column.results], reverse=True):
+            rows.append((column.head, model, source, f"{value:.2f}"))
+    return rows
+
+
+def column_correlations(table: PublishedTable) -> list[tuple[str, str, Correlation]]:
+    """Return Spearman's correlation of every two columns of a table, over the models that have both figures."""
+    shown = [c for c in table.columns if c.measured]
+    figures = {c.name: [float(row.cells[c.name] or "nan") for row in table.rows] for c in shown}
+    return [(a.title, b.title, spearman(figures[a.name], figures[b.name])) for a, b in combinations(shown, 2)]

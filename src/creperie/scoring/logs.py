@@ -1,0 +1,235 @@
+"""Read the logs of other harnesses, row by row: Inspect, lm-eval, lmms-eval, VLMEvalKit, and plain tables.
+
+Their layouts are those of inspect_ai 0.3.285, lm-eval 0.4, lmms-eval 0.5 and VLMEvalKit of August 2026.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from creperie.core import DataError, csv_rows, parse_json, read_json, read_lines
+
+#: Largest share of rows that may match no item.
+MOST_UNMATCHED = 0.1
+ZSTD = 93  #: the number of Zstandard among the compression methods of zip files
+LETTERS = "ABCDEFGH"
+_LABEL = re.compile(r"^\s*[(\[]?[A-Ha-h1-9][).\]:]\s+")
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class UnmatchedRow:
+    """A row of a log that belongs to no item of the benchmark, and why."""
+
+    row: str
+    why: str
+
+
+class UnmatchedError(DataError):
+    """Raised if too many rows of a log belong to no item of the benchmark."""
+
+    def __init__(self, rows: Sequence[UnmatchedRow], total: int, where: str) -> None:
+        self.rows, self.total = tuple(rows), total
+        what = f"{len(rows):,} of {total:,} rows match no item ({rows[0].row}: {rows[0].why})"
+        super().__init__(what, where=where, hint="check the benchmark, or pass `partial=True` to import the others")
+
+
+def check_matched(rows: Sequence[UnmatchedRow], total: int, where: str, *, partial: bool) -> list[str]:
+    """Return a note on the unmatched rows; raise an error if they are more than a tenth, unless `partial`, or all."""
+    if len(rows) > MOST_UNMATCHED * total and (not partial or len(rows) == total):
+        raise UnmatchedError(rows, total, where)
+    return [f"{len(rows):,} of {total:,} rows match no item and were left out"] if rows else []
+
+
+@dataclass(frozen=True)
+class LoggedAnswer:
+    """A row of a log: what it says about the item, the options in the order in which they were offered, the answer."""
+
+    row: str
+    keys: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    answer: str | None = None
+    scores: tuple[float, ...] = ()  #: one per option
+    right: bool | None = None  #: whether the harness counted the answer as right
+    about: str = ""  #: the other text of the row: prompt, name of the image
+    position: int | None = None  #: the number of the document in the task
+
+
+@dataclass(frozen=True)
+class HarnessLog:
+    """The answers in a log, with the model that gave them and how many ended with an error."""
+
+    model: str
+    answers: tuple[LoggedAnswer, ...]
+    failed: int = 0
+
+
+def read_log(path: str | Path) -> HarnessLog:
+    """Return the answers in a log: an Inspect log, samples of lm-eval or lmms-eval, or a table of VLMEvalKit."""
+    file = Path(path)
+    if file.suffix == ".eval":
+        return _inspect(_members(file), file)
+    if file.suffix == ".json":
+        document = read_json(file)
+        if isinstance(document, dict) and isinstance(document.get("samples"), list):
+            return _inspect(document, file)
+        rows = document
+    else:
+        rows = list(log_rows(file))
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise DataError("has no rows", where=file, hint="give one JSON object per line, or a table with a header")
+    known = _sample if "filtered_resps" in rows[0] else _vlmeval
+    return HarnessLog(stem_of(file), tuple(known(row, number) for number, row in enumerate(rows)))
+
+
+def stem_of(file: Path) -> str:
+    """Return the name of a log without its date."""
+    return re.sub(r"_\d{4}-?\d{2}.*$", "", file.stem)
+
+
+def table_separator(file: Path) -> str:
+    """Return what separates the cells of a text table; empty if the file is none."""
+    return {".csv": ",", ".tsv": "\t"}.get(file.suffix, "")
+
+
+def log_rows(file: Path) -> Iterator[Record]:
+    """Yield the rows of a table (CSV, TSV, XLSX) or the objects of JSON lines."""
+    if separator := table_separator(file):
+        rows = (row for _, row in csv_rows(file, separator))
+    elif file.suffix == ".xlsx":
+        import openpyxl
+
+        rows = (list(r) for r in openpyxl.load_workbook(file, read_only=True).active.iter_rows(values_only=True))
+    else:
+        yield from (parse_json(text, f"{file}:{number}") for number, text in read_lines(file) if text.strip())
+        return
+    names = [str(name) for name in next(rows)]
+    yield from (dict(zip(names, row, strict=True)) for row in rows)
+
+
+# -- Inspect ---------------------------------------------------------------------------------------------------------
+
+
+def _members(file: Path) -> dict[str, Any]:
+    """Return the header and the samples of an .eval file, a zip of JSON documents that may be packed by Zstandard."""
+    try:
+        with zipfile.ZipFile(file) as archive, file.open("rb") as raw:
+            names = archive.namelist()
+            header = next((n for n in ("header.json", "_journal/start.json") if n in names), "")
+            own = [n for n in names if re.search(r"^samples/.*_epoch_\d+(/sample)?\.json$", n)]
+            read = {n: parse_json(_unpacked(archive, raw, n), f"{file}:{n}") for n in (header, *own) if n}
+    except (zipfile.BadZipFile, OSError) as e:
+        raise DataError(f"is not a complete Inspect log ({e})", where=file) from None
+    return {**read.pop(header, {}), "samples": list(read.values())}
+
+
+def _unpacked(archive: zipfile.ZipFile, raw: Any, name: str) -> str:
+    info = archive.getinfo(name)
+    if info.compress_type != ZSTD:
+        return archive.read(info).decode("utf-8")
+    import pyarrow as pa  # Python's zipfile reads Zstandard from 3.14 on
+
+    raw.seek(info.header_offset + 26)
+    lengths = int.from_bytes(raw.read(2), "little") + int.from_bytes(raw.read(2), "little")
+    raw.seek(lengths, 1)
+    packed = raw.read(info.compress_size)
+    return bytes(pa.Codec("zstd").decompress(packed, decompressed_size=info.file_size)).decode("utf-8")
+
+
+def _inspect(document: Record, file: Path) -> HarnessLog:
+    samples = document["samples"]
+    done = [s for s in samples if not s.get("error")]
+    if not done:
+        raise DataError(f"has no answers: {len(samples)} samples, and all ended with an error", where=file)
+    model = str(document.get("eval", {}).get("model", file.stem))
+    return HarnessLog(model, tuple(map(_inspect_row, done)), len(samples) - len(done))
+
+
+def _inspect_row(sample: Record) -> LoggedAnswer:
+    given: Record = next(iter((sample.get("scores") or {}).values()), {})
+    value = given.get("value")
+    right = {"C": True, "I": False, 1: True, 0: False}.get(value) if isinstance(value, (str, int, float)) else None
+    name = str(sample.get("id"))
+    return LoggedAnswer(
+        f"sample {name}",
+        (name, *_keys(sample.get("metadata") or {})),
+        tuple(sample.get("choices") or ()),
+        str(given.get("answer") or (sample.get("output") or {}).get("completion") or ""),
+        right=right,
+        about="\n".join(_texts([sample.get("input"), sample.get("metadata")])),
+    )
+
+
+# -- lm-eval, lmms-eval, VLMEvalKit ----------------------------------------------------------------------------------
+
+
+def _sample(row: Record, number: int) -> LoggedAnswer:
+    """Return the answer in a sample of lm-eval or lmms-eval: likelihoods per option, or free text."""
+    doc, reply = row.get("doc") or {}, row["filtered_resps"]
+    scores = likelihoods(reply)
+    while isinstance(reply, list):
+        reply = reply[0] if reply else ""
+    asked = row.get("arguments") or row.get("input")
+    parts = asked.values() if isinstance(asked, dict) else asked if isinstance(asked, list) else ()
+    continued = tuple(str(p["arg_1"]).strip() for p in parts if isinstance(p, dict) and "arg_1" in p)
+    options = continued if scores else tuple(doc.get("choices") or doc.get("options") or ())
+    about = "\n".join(_texts([doc, asked]))
+    return LoggedAnswer(
+        f"doc_id {row.get('doc_id', number)}",
+        _keys(doc),
+        tuple(map(str, options)),
+        None if scores else str(reply),
+        scores,
+        about=about,
+        position=int(row.get("doc_id", number)),
+    )
+
+
+def _vlmeval(row: Record, number: int) -> LoggedAnswer:
+    options = tuple(str(row[letter]) for letter in LETTERS if row.get(letter) not in (None, ""))
+    hit = row.get("hit")
+    return LoggedAnswer(
+        f"row {number + 1}",
+        _keys(row),
+        options,
+        None if row.get("prediction") is None else str(row["prediction"]),
+        right=None if hit in (None, "") else float(hit) > 0.5,
+        about="\n".join(_texts(list(row.values()))),
+    )
+
+
+def likelihoods(pairs: Any) -> tuple[float, ...]:
+    """Return the numbers of [[log-likelihood, is greedy], …], also if given as text; nothing for free text."""
+    try:
+        return tuple(float(pair[0]) for pair in pairs if len(pair) == 2)
+    except (TypeError, ValueError, KeyError):
+        return ()
+
+
+def _keys(record: Record) -> tuple[str, ...]:
+    """Return the ids under which a record may name its item."""
+    names = [str(record[k]) for k in ("id", "item", "question_id", "index") if record.get(k) is not None]
+    subset = record.get("subset") or record.get("category")
+    return (*(f"{subset}/{name}" for name in names if subset), *names)
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list)):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(one)
+
+
+def offered_in(prompt: str) -> list[str]:
+    """Return the lines of a prompt, without the labels of options.
+
+    >>> offered_in("Which fits?\\n(A) a cat\\nB. a dog")
+    ['Which fits?', 'a cat', 'a dog']
+    """
+    return [_LABEL.sub("", line).strip() for line in prompt.splitlines() if line.strip()]

@@ -1,0 +1,131 @@
+"""Match the answers in another harness's log to the items of a benchmark, by their ids or by the texts offered.
+
+Ids count only if the options, where the log has them, are the item's captions. Where no row of a log can be matched,
+rows refer to the items, or to the questions of an exported task, by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from creperie.bench import Benchmark, Item
+from creperie.models import CUT, parse_choice, shares_of
+from creperie.scoring.bridges import HarnessQuestion, questions_of
+from creperie.scoring.logs import LoggedAnswer, UnmatchedRow, offered_in
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class HarnessReply:
+    """Scores for cells of an item, by default for all of its cells."""
+
+    subset: str
+    item: str
+    values: np.ndarray
+    cells: Sequence[int] = ()
+    unread: str = ""
+    cut: bool = False
+
+
+class ItemFinder:
+    """The items of a benchmark and the questions of its exported task, by id and by caption."""
+
+    def __init__(self, bench: Benchmark) -> None:
+        self.items = list(bench)
+        self.asked = list(questions_of(bench))
+        self.questions = {q.id: q for q in self.asked}
+        self.by_key: dict[str, list[Item]] = {}
+        self.by_caption: dict[str, list[Item]] = {}
+        for item in self.items:
+            for key in (item.id, f"{item.subset}/{item.id}"):
+                self.by_key.setdefault(key, []).append(item)
+            for caption in {c.strip() for c in item.captions}:
+                self.by_caption.setdefault(caption, []).append(item)
+
+    def reply(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
+        """Return the reply that a row gives, or why it belongs to no item."""
+        question = self._question(answer)
+        if question and answer.answer is not None:
+            return _answered(question.about, answer.answer)
+        named = [item for key in answer.keys for item in self.by_key.get(key, ())]
+        offered = answer.options or tuple(c for c in offered_in(answer.about) if c in self.by_caption)
+        fitting = [item for item in named if not offered or _offers(item, offered)]
+        texts = self.by_caption.get(offered[0].strip(), []) if offered and not fitting else []
+        fitting = fitting or [item for item in texts if _offers(item, offered)]
+        cells = {(item.subset, item.id, row): item for item in fitting for row in range(len(item.match))}
+        if len(cells) > 1:  # the same captions with several images
+            shown = [k for k, item in cells.items() if item.images and PurePath(item.images[k[2]]).name in answer.about]
+            cells = {key: cells[key] for key in shown}
+            if len(cells) != 1:
+                return UnmatchedRow(answer.row, f"fits {len(fitting)} items, and no image says which")
+        if not cells:
+            return UnmatchedRow(answer.row, "no item has these captions" if offered else "names no item")
+        ((_, _, row), item) = next(iter(cells.items()))
+        return _of_item(item, row, offered, answer)
+
+    def _question(self, answer: LoggedAnswer) -> HarnessQuestion | None:
+        """Return the question of an exported task, by its id or by its place and wording."""
+        known = next((self.questions[key] for key in answer.keys if key in self.questions), None)
+        if known or answer.position is None or answer.position >= len(self.asked):
+            return known
+        placed = self.asked[answer.position]
+        return placed if placed.question.strip() in answer.about else None
+
+    def placed(self, answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
+        """Return the reply of a row that says no more than its place in the task."""
+        number = answer.position
+        known: Sequence[Any] = self.items if answer.scores else self.asked
+        if number is None or number >= len(known):
+            return UnmatchedRow(answer.row, f"there are {len(self.items)} items and {len(self.asked)} questions")
+        if answer.scores:
+            return HarnessReply(known[number].subset, known[number].id, np.array(answer.scores, np.float32))
+        return _answered(known[number].about, answer.answer or "")
+
+
+def matched(answers: Iterable[LoggedAnswer], bench: Benchmark) -> Iterator[HarnessReply | UnmatchedRow]:
+    """Yield the reply of every row of a log, or why it belongs to no item."""
+    matcher, rows = ItemFinder(bench), list(answers)
+    found = [matcher.reply(answer) for answer in rows]
+    if all(isinstance(reply, UnmatchedRow) for reply in found):
+        found = [matcher.placed(a) if a.position is not None else f for a, f in zip(rows, found, strict=True)]
+    yield from found
+
+
+def _offers(item: Item, offered: Sequence[str]) -> bool:
+    """Return whether the options are the captions of an item, in any order."""
+    return sorted(c.strip() for c in item.captions) == sorted(text.strip() for text in offered)
+
+
+def _of_item(item: Item, row: int, offered: Sequence[str], answer: LoggedAnswer) -> HarnessReply | UnmatchedRow:
+    """Return the reply of a row about one image of an item."""
+    match = np.array(item.match[row], np.float32)
+    cells = [row * len(match) + k for k in range(len(match))]
+    if offered and (answer.scores or answer.answer is not None):
+        captions = [c.strip() for c in item.captions]
+        order = [captions.index(text.strip()) for text in offered]
+        about = {"subset": item.subset, "item": item.id, "row": row, "order": order, "options": offered}
+        if match.sum() != 1 and not answer.scores:
+            return UnmatchedRow(answer.row, f"{int(match.sum())} of its item's captions are true: what was asked?")
+        if answer.scores and len(answer.scores) == len(order):
+            return HarnessReply(item.subset, item.id, np.array(answer.scores, np.float32), [cells[k] for k in order])
+        return _answered({**about, "asks": "match"}, answer.answer or "")
+    if answer.right is not None:
+        return HarnessReply(item.subset, item.id, match if answer.right else 1 - match, cells)
+    return UnmatchedRow(answer.row, "does not say which options were offered in which order")
+
+
+def _answered(about: Row, answer: str) -> HarnessReply:
+    """Return the reply that a free-text answer to a question gives."""
+    order, count = about["order"], len(about["options"])
+    parsed = parse_choice(answer, about["options"], asks=about["asks"])
+    shares = shares_of(parsed, count) * (1 if about["asks"] == "match" else -1)
+    shares = shares if parsed.kind == CUT else np.nan_to_num(shares)  # what was cut off is no answer, and no miss
+    cells = [int(about["row"]) * len(order) + k for k in order]
+    why = f"{parsed.why}: {answer[:120]!r}" if parsed.why else ""
+    return HarnessReply(about["subset"], about["item"], shares, cells, unread=why, cut=parsed.kind == CUT)

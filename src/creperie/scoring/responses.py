@@ -1,0 +1,130 @@
+"""Import a response matrix as runs: a table of models × items, each cell right or wrong, or a score."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+
+from creperie.bench import Benchmark, Item, ProvenanceStep, choice, from_items
+from creperie.core import DataError, UsageError, csv_rows, option
+from creperie.scoring.logs import UnmatchedRow, check_matched, table_separator
+from creperie.scoring.plan import layout_of_bench
+from creperie.scoring.replies import answered_run
+from creperie.scoring.run import NO_IMAGE, Run
+
+#: cells that are no numbers → right (1), wrong (0) or no answer
+ANSWERS = {"true": 1.0, "right": 1.0, "correct": 1.0, "false": 0.0, "wrong": 0.0, "incorrect": 0.0, "": np.nan}
+#: columns of tables with one row per item: a table with one of them is no response matrix
+ROW_COLUMNS = {"id", "scores", "score_0", "choice", "prediction", "doc_id"}
+MOST_ITEMS = 1_000_000
+
+
+@dataclass(frozen=True)
+class ResponseOptions:
+    """How a response matrix is read."""
+
+    choices: int | None = option(None, "Matrix: options that each item offered (sets chance).", minimum=2)
+    above: float | None = option(None, "Matrix of scores: an answer is right if its score is above this.")
+    columns: str = option("*", "Matrix: only columns that match this pattern are items.", metavar="PATTERN")
+    blind: str = option("", "Matrix: prefix of columns that repeat the items without images.", metavar="PREFIX")
+    group: str = option("", "Matrix: a regular expression; what it matches in an item's name is the subset.")
+
+
+def is_response_matrix(path: str | Path) -> bool:
+    """Return whether a file is a table that has none of the columns of a table with one row per item."""
+    mark = table_separator(Path(path))
+    return bool(mark) and not ROW_COLUMNS & set(next(csv_rows(Path(path), mark, most=MOST_ITEMS))[1])
+
+
+def import_responses(
+    path: str | Path, bench: Benchmark | None = None, options: ResponseOptions | None = None, *, partial: bool = False
+) -> list[Run]:
+    """Return one run per model of a response matrix, and with `blind` another one of its answers without images.
+
+    With a benchmark, items are named by id or subset/id; an `UnmatchedError` is raised if it lacks more than a tenth of
+    them, unless `partial`. Without a benchmark, items are known by their names alone.
+    """
+    how, file = options or ResponseOptions(), Path(path)
+    models, cells = _cells(file, how)
+    blind = {n.removeprefix(how.blind): v for n, v in cells.items() if how.blind and n.startswith(how.blind)}
+    seen = {n: v for n, v in cells.items() if fnmatchcase(n, how.columns) and not (blind and n.startswith(how.blind))}
+    if not seen or (how.blind and not blind):
+        raise UsageError("no column is an item", where=file, hint="check `columns=` and `blind=`")
+    known = bench or _bench(file, list(seen), how)
+    names, unmatched = _places(known, list(seen), str(file))
+    notes = check_matched(unmatched, len(seen), str(file), partial=partial)
+    runs = []
+    for answers, mark in ((seen, ""), (blind, f"~{NO_IMAGE}")):
+        marked = replace(known, name=known.name + mark)
+        grid = np.full((len(models), len(known)), np.nan)
+        for name, column in answers.items():
+            if name in names:
+                grid[:, names[name]] = column
+        for model, row in zip(models, grid if answers else (), strict=False):
+            runs.append(answered_run(marked, _scores(marked, row, how), f"table:{model}", notes=notes))
+    return runs
+
+
+def _cells(file: Path, how: ResponseOptions) -> tuple[list[str], dict[str, np.ndarray]]:
+    """Return the models and, for every column, their answers."""
+    rows = csv_rows(file, table_separator(file), most=MOST_ITEMS)
+    _, (_, *names) = next(rows)
+    models, values = [], []
+    for line, (model, *cells) in rows:
+        if model in models:
+            raise DataError(f"has the model {model!r} twice", where=f"{file}:{line}")
+        models.append(model)
+        values.append([_number(cell, f"{file}:{line}", name, how) for name, cell in zip(names, cells, strict=True)])
+    if not models:
+        raise DataError("has no rows", where=file, hint="give one row per model, one column per item")
+    return models, dict(zip(names, np.array(values).T, strict=True))
+
+
+def _number(cell: str, where: str, name: str, how: ResponseOptions) -> float:
+    text = cell.strip().lower()
+    try:
+        value = ANSWERS[text] if text in ANSWERS else float(text)
+    except ValueError:
+        raise DataError(f"{name}: {cell[:40]!r} is neither right, wrong nor a number", where=where) from None
+    if how.above is None and value not in (0, 1) and not np.isnan(value):
+        raise UsageError(f"{name}: {value:g} is a score", where=where, hint="say from where it is right: `above=`")
+    return value
+
+
+def _bench(file: Path, names: list[str], how: ResponseOptions) -> Benchmark:
+    """Return a benchmark of items that are known by their names alone."""
+    if how.choices is None:
+        hint = "pass `choices=`, such as 4; for open questions a large number, such as 100"
+        raise UsageError("how many options did each item offer? The matrix does not say", where=file, hint=hint)
+    items = []
+    for name in names:
+        found = re.search(how.group, name) if how.group else None
+        captions = ("the right answer", *(f"wrong answer {k}" for k in range(1, how.choices)))
+        subset = found[0] if found else "items"
+        items.append(Item(name, subset, (), captions, choice(1, how.choices - 1), {}))
+    step = ProvenanceStep("import matrix", {"file": file.name, "choices": how.choices})
+    return from_items(file.stem, items, provenance=(step,))
+
+
+def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str, int], list[UnmatchedRow]]:
+    """Return the number of the item that every name refers to, and the names that refer to none."""
+    by_id: dict[str, list[int]] = {}
+    for number, (subset, id_) in enumerate(bench.item_keys):
+        for key in (id_, f"{subset}/{id_}"):
+            by_id.setdefault(key, []).append(number)
+    places = {name: by_id[name][0] for name in names if len(by_id.get(name, ())) == 1}
+    others = [name for name in names if name not in places]
+    return places, [UnmatchedRow(f"column {n}", f"{len(by_id.get(n, ()))} items have this id") for n in others]
+
+
+def _scores(bench: Benchmark, row: np.ndarray, how: ResponseOptions) -> np.ndarray:
+    """Return the image-text scores of a model: true captions get the cell, false ones the threshold or the opposite."""
+    layout = layout_of_bench(bench)
+    cells = np.repeat(row, layout.widths("image_text"))
+    false = 1 - cells if how.above is None else np.where(np.isnan(cells), np.nan, how.above)
+    return np.where(layout.match, cells, false).astype(np.float32)
