@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from creperie.models import load_model
-from creperie.models.lm import chat
+from creperie.models import load_model, writing
 from creperie.models.protocols import Prompt
 
 torch = pytest.importorskip("torch")
@@ -95,7 +94,7 @@ def test_what_is_asked_beside_changes_nothing(
     together = own.generate(asked)
     assert [own.generate([p])[0] for p in asked] == together
     assert own.generate(asked[::-1]) == together[::-1]
-    monkeypatch.setattr(chat, "MOST_ROWS", 3)
+    monkeypatch.setattr(writing, "MOST_ROWS", 3)
     assert own.generate(asked) == together
 
 
