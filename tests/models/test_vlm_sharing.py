@@ -28,9 +28,15 @@ CAPTIONS = ["a dog", "A man rides a {red} horse. ", "the small brown dog chases 
 QUESTION = find_prompt("one-sentence", "caption").text
 SYSTEM = "A man looks at the picture and says in one sentence what the dog and the cat on the green lawn are doing."
 CHATS = ["llava", "llava_next", "llava_onevision", "internvl", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "smolvlm"]
-CHATS += ["idefics3", "idefics2"]
+CHATS += ["idefics3", "idefics2", "gemma3", "glm4v_moe"]
 #: where the tower of each family is, as the library names it
-TOWERS = {"qwen": "model.visual", "llava": "model.vision_tower", "internvl": "model.vision_tower"}
+TOWERS = {
+    "qwen": "model.visual",
+    "glm4v": "model.visual",
+    "gemma3": "model.vision_tower",
+    "llava": "model.vision_tower",
+    "internvl": "model.vision_tower",
+}
 TOWERS |= {"paligemma": "model.vision_tower", "blip": "vision_model", "instructblip": "vision_model"}
 TOWERS |= {"smolvlm": "model.vision_model", "idefics": "model.vision_model"}
 

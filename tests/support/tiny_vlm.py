@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_2025 import tiny_gemma3, tiny_glm4v_moe, tiny_internvl3_5, tiny_qwen3_vl_moe
 from tiny_blip import (
     tiny_blip2_opt,
     tiny_blip2_t5,
@@ -37,6 +38,10 @@ FAMILIES: dict[str, Callable[[Folder], Path]] = {
     "smolvlm": tiny_smolvlm,
     "idefics3": tiny_idefics3,
     "idefics2": tiny_idefics2,
+    "qwen3_vl_moe": tiny_qwen3_vl_moe,
+    "internvl3_5": tiny_internvl3_5,
+    "gemma3": tiny_gemma3,
+    "glm4v_moe": tiny_glm4v_moe,
     "paligemma": tiny_paligemma,
     "blip2-opt": tiny_blip2_opt,
     "blip2-t5": tiny_blip2_t5,

@@ -29,7 +29,7 @@ def can_pack(model: Any, family: VlmFamily) -> bool:
     """Return True if every token of the decoder sees exactly the tokens before it, so that a mask can say so."""
     text = model.config.get_text_config(decoder=True)
     full = set(getattr(text, "layer_types", None) or ["full_attention"]) == {"full_attention"}
-    return family.interleaves and full and not getattr(text, "sliding_window", None)
+    return family.interleaves and not family.both_ways and full and not getattr(text, "sliding_window", None)
 
 
 def split_attention(model: Any) -> bool:

@@ -1,0 +1,86 @@
+"""Tiny checkpoints of families that appeared in 2025: Gemma 3, GLM-4.5V, InternVL3.5, Qwen3-VL with experts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tiny_llava_kin import tiny_internvl
+from vlm_parts import (
+    QWEN_IMAGE,
+    chat_tokenizer,
+    chatml,
+    mrope_config,
+    qwen_ids,
+    qwen_images,
+    qwen_tokenizer,
+    save_parts,
+)
+
+from creperie.testing.tiny import IMAGE, VISION, WIDTH, Folder, enliven
+from creperie.testing.tiny_llava import CELLS, decoder_config, token_id
+
+EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 16, "head_dim": 16}
+
+
+def tiny_internvl3_5(folder: Folder, seed: int = 0) -> Path:
+    """InternVL3.5: InternVL with a Qwen3."""
+    return tiny_internvl(folder, seed, model_type="qwen3", head_dim=16)
+
+
+def tiny_gemma3(folder: Folder, seed: int = 0) -> Path:
+    """Gemma 3: an image's tokens see each other; most layers look back a window only."""
+    from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3ImageProcessorPil
+
+    marks = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}
+    tokenizer = chat_tokenizer([], bos_token="<bos>", **marks)
+    layers = ["sliding_attention", "full_attention"]
+    text = {**decoder_config(tokenizer), "head_dim": 16, "num_key_value_heads": 1, "sliding_window": 8}
+    config = Gemma3Config(
+        vision_config={"model_type": "siglip_vision_model", **VISION, "vision_use_head": False},
+        text_config={**text, "layer_types": layers},
+        mm_tokens_per_image=CELLS // 4,
+        boi_token_index=token_id(tokenizer, marks["boi_token"]),
+        eoi_token_index=token_id(tokenizer, marks["eoi_token"]),
+        image_token_id=token_id(tokenizer, marks["image_token"]),
+    )
+    images = Gemma3ImageProcessorPil(size={"height": IMAGE, "width": IMAGE})
+    model, settings = enliven(Gemma3ForConditionalGeneration(config), seed), {"image_seq_length": CELLS // 4}
+    return save_parts(folder, model, tokenizer, images, chatml("<start_of_image>"), settings)
+
+
+def tiny_glm4v_moe(folder: Folder, seed: int = 0) -> Path:
+    """GLM-4.5V: positions in three dimensions, experts."""
+    from transformers import Glm4vImageProcessorPil, Glm4vMoeConfig, Glm4vMoeForConditionalGeneration
+
+    names = {"image_token_id": "image", "video_token_id": "video"}
+    names |= {f"{kind}_{end}_token_id": f"{word}_of_{kind}" for kind in ("image", "video") for end, word in
+              (("start", "begin"), ("end", "end"))}  # fmt: skip
+    tokenizer = chat_tokenizer([f"<|{name}|>" for name in names.values()])
+    vision = {
+        "depth": 2, "hidden_size": WIDTH, "out_hidden_size": WIDTH, "num_heads": 2, "intermediate_size": 64,
+        "image_size": 32, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2,
+    }  # fmt: skip
+    text = {**mrope_config(tokenizer), **EXPERTS, "n_routed_experts": 4, "first_k_dense_replace": 1}
+    text["rope_parameters"]["partial_rotary_factor"] = 1.0
+    ids = {field: token_id(tokenizer, f"<|{name}|>") for field, name in names.items()}
+    config = Glm4vMoeConfig(vision_config=vision, text_config=text, **ids)
+    most = {"shortest_edge": 16 * 16, "longest_edge": 48 * 48}
+    images = Glm4vImageProcessorPil(patch_size=4, merge_size=2, temporal_patch_size=2, size=most)
+    template = chatml("<|begin_of_image|><|image|><|end_of_image|>")
+    return save_parts(folder, enliven(Glm4vMoeForConditionalGeneration(config), seed), tokenizer, images, template)
+
+
+def tiny_qwen3_vl_moe(folder: Folder, seed: int = 0) -> Path:
+    """Qwen3-VL with experts."""
+    from transformers import Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration
+
+    tokenizer = qwen_tokenizer()
+    vision = {
+        "depth": 2, "hidden_size": WIDTH, "out_hidden_size": WIDTH, "num_heads": 2, "intermediate_size": 64,
+        "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 16,
+        "deepstack_visual_indexes": [0],
+    }  # fmt: skip
+    text = {**mrope_config(tokenizer), **EXPERTS, "num_experts": 4}
+    config = Qwen3VLMoeConfig(vision_config=vision, text_config=text, **qwen_ids(tokenizer))
+    model = enliven(Qwen3VLMoeForConditionalGeneration(config), seed)
+    return save_parts(folder, model, tokenizer, qwen_images(4), chatml(QWEN_IMAGE))
