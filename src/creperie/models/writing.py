@@ -47,9 +47,15 @@ def end_tokens(model: Any, tokenizer: Any) -> list[int]:
     return sorted({int(e) for e in (*ends, tokenizer.eos_token_id) if e is not None})
 
 
-def stopping(ends: Sequence[int]) -> dict[str, Any]:
-    """Return the arguments of `generate` that end answers at these tokens; answers that have ended are padded."""
-    return {"eos_token_id": list(ends) or None, "pad_token_id": ends[0] if ends else 0}
+def stopping(ends: Sequence[int], rows: int = 1, device: str = "cpu") -> dict[str, Any]:
+    """Return the arguments of `generate` that end answers at these tokens; answers that have ended are padded.
+
+    On a GPU the cache of a batch has room for all tokens from the start: growing it would copy it for every token.
+    """
+    settings: dict[str, Any] = {"eos_token_id": list(ends) or None, "pad_token_id": ends[0] if ends else 0}
+    if rows > 1 and device.startswith("cuda"):
+        settings |= {"cache_implementation": "static", "disable_compile": True}
+    return settings
 
 
 def write(

@@ -55,4 +55,5 @@ class Chat:
         mask = torch.tensor([[0] * (width - len(own)) + [1] * len(own) for own in asked], device=self.device)
         inputs = {"input_ids": ids, "attention_mask": mask}
         ends = end_tokens(self.model, self.tokenizer)
-        return write(self.model, inputs, prompts, ends, generation_config=GenerationConfig(**stopping(ends)))
+        plain = GenerationConfig(**stopping(ends, len(prompts), self.device.type))
+        return write(self.model, inputs, prompts, ends, generation_config=plain)

@@ -16,7 +16,7 @@ import numpy as np
 from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
 from creperie.models.vlm.families import VlmFamily
-from creperie.models.vlm.packed import MOST, Scored, can_pack, packed_tokens, read_packed, split_attention
+from creperie.models.vlm.packed import MOST, Scored, can_pack, packed_tokens, read_packed
 from creperie.models.vlm.prefix import Prefix, PrefixJob, PrefixReader, Seen
 from creperie.models.vlm.reader import SEQUENCES, AnswerLine, Reader, images_of
 from creperie.models.vlm.rows import LOGITS, Rest, fewest_rows, padded, read_chunk, read_first, row_chunks
@@ -37,7 +37,6 @@ class CausalEngine:
         self.model, self.reader, self.family, self.place = model, reader, family, place
         self.prefixes = PrefixReader(model, place)
         self.packs = can_pack(model, family)
-        self.splits = self.packs and place.device.startswith("cuda") and split_attention(model)
         self.compiled = False
         self._queries: dict[str, np.ndarray] = {}
 
@@ -57,7 +56,7 @@ class CausalEngine:
             jobs = [job for i, own in enumerate(lines) for job in self._jobs(i, seen[i], own, states[i])]
             for packed, batch in self._batches(jobs):
                 with nullcontext() if packed else self.eagerly():
-                    read = read_packed(self.prefixes, batch, split=self.splits) if packed else self._read(batch)
+                    read = read_packed(self.prefixes, batch) if packed else self._read(batch)
                     for place, logs in read:
                         results[place[0]][place[1]] = logs
         return results

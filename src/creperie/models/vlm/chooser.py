@@ -172,8 +172,10 @@ class VlmGenerator:
             if isinstance(self.engine, Blip):  # its `generate` sets the end token itself
                 return write(model, merged, prompts, [self.engine.end_id], start=1)
             ends = end_tokens(model, self.engine.reader.tokenizer)
-            start = int(isinstance(self.engine, EncoderDecoderEngine))
-            return write(model, merged, prompts, ends, start=start, **stopping(ends))
+            if isinstance(self.engine, EncoderDecoderEngine):
+                return write(model, merged, prompts, ends, start=1, **stopping(ends))
+            rows = len(prompts) if self._pads else 1
+            return write(model, merged, prompts, ends, **stopping(ends, rows, self.place.device))
 
     def _turns(self, prompt: Prompt) -> list[Turn]:
         """Return the turns before the question; raise a UsageError unless the question has exactly one image."""

@@ -1,8 +1,7 @@
 """Read an image and all its captions in one pass: captions stand side by side after the prefix, and none sees another.
 
 Nothing is cached or copied, and logits are computed only where a token is predicted. The positions of every caption
-continue after the prefix; a 4-D mask lets each of its tokens see the prefix and the caption's own earlier tokens. On a
-GPU the prefix is read by plain causal attention, which has the fastest kernel, and only the captions with a mask.
+continue after the prefix; a 4-D mask lets each of its tokens see the prefix and the caption's own earlier tokens.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 #: caption tokens of an image that are read in one pass; with more, attention between captions costs more than a cache
 MOST = 512
-SPLIT = "creperie_split"  #: the name of the attention below in transformers
 Scored = tuple[tuple[int, int], np.ndarray]  #: (image, line) indices, and log-probabilities
 
 
@@ -32,42 +30,13 @@ def can_pack(model: Any, family: VlmFamily) -> bool:
     return family.interleaves and not family.both_ways and full and not getattr(text, "sliding_window", None)
 
 
-def split_attention(model: Any) -> bool:
-    """Let the decoder read prefix and captions by separate calls of torch's attention; False if it uses another."""
-    from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import sdpa_mask
-
-    config = model.get_decoder().config
-    if config._attn_implementation == "sdpa":
-        AttentionInterface.register(SPLIT, _attention)
-        AttentionMaskInterface.register(SPLIT, sdpa_mask)
-        model.set_attn_implementation({"text_config": SPLIT})
-    return bool(config._attn_implementation == SPLIT)
-
-
-def _attention(
-    module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, **settings: Any
-) -> tuple[torch.Tensor, None]:
-    """Return torch's attention; if the mask has fewer rows than there are tokens, the tokens before are a prefix."""
-    import torch
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
-    length = 0 if mask is None or mask.shape[2] == 1 else query.shape[2] - mask.shape[2]
-    rest, _ = sdpa_attention_forward(module, query[:, :, length:], key, value, mask, **settings)
-    if not length:
-        return rest, None
-    shared = (part[:, :, :length] for part in (query, key, value))
-    before, _ = sdpa_attention_forward(module, *shared, None, **settings)
-    return torch.cat([before, rest], dim=1), None
-
-
 def packed_tokens(job: PrefixJob) -> int:
     """Return the number of tokens that the captions of a job take at most: the last token of each is never read."""
     return sum(len(line.ids) - job.shared - 1 for line in job.lines)
 
 
-def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob], *, split: bool) -> Iterator[Scored]:
-    """Yield indices and log-probabilities of the lines of jobs of the same shape. `split`: see `split_attention`."""
+def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob]) -> Iterator[Scored]:
+    """Yield indices and log-probabilities of the lines of jobs of the same shape."""
     import torch
 
     length, device = jobs[0].length, prefixes.place.torch_device
@@ -81,8 +50,7 @@ def read_packed(prefixes: PrefixReader, jobs: Sequence[PrefixJob], *, split: boo
     inputs["input_ids"] = torch.cat([inputs["input_ids"], torch.from_numpy(ids).to(device)], dim=1)
     for name in inputs.keys() & {"mm_token_type_ids", "token_type_ids"}:  # captions are text
         inputs[name] = torch.nn.functional.pad(inputs[name], (0, ids.shape[1]))
-    mask = _mask(torch.from_numpy(numbers).to(device), length, prefixes.place.torch_dtype)
-    inputs["attention_mask"] = mask[:, :, length:] if split and ids.shape[1] > 1 else mask
+    inputs["attention_mask"] = _mask(torch.from_numpy(numbers).to(device), length, prefixes.place.torch_dtype)
     keep = torch.arange(length - 1, length + ids.shape[1], device=device)
     logits = prefixes.model(**inputs, position_ids=positions, use_cache=False, logits_to_keep=keep).logits
     spans = [np.arange(rest.start, len(rest.ids)) for rest in rests]
