@@ -98,6 +98,21 @@ def test_what_is_asked_beside_changes_nothing(
     assert own.generate(asked) == together
 
 
+def test_a_common_beginning_is_read_once(folder: Path) -> None:
+    """In one call and in the next; the answers are those of other models of the same folder, asked one by one."""
+    own: Any = load_model(f"lm:{folder}")
+    asked, read = prompts(0.0)[:9], []
+    own.model.register_forward_pre_hook(
+        lambda _, given, named: read.append((named.get("input_ids", given[0] if given else None)).numel()),
+        with_kwargs=True,
+    )
+    together = own.generate(asked)
+    assert own.generate(asked[:1]) == together[:1]
+    assert [load_model(f"lm:{folder}").generate([p])[0] for p in asked] == together  # type: ignore[attr-defined]
+    if "mistral" not in folder.name:
+        assert sum(read) < 9 * len(HEAD.split())
+
+
 def test_the_seed_alone_decides_what_is_drawn(folder: Path) -> None:
     own: Any = load_model(f"lm:{folder}")
     drawn = own.generate([Prompt((("user", HEAD),), temperature=1.5, max_tokens=8, seed=s) for s in (1, 2, 1, 3)])
