@@ -85,7 +85,7 @@ class Chat:
         # padded with a token of the prompt, so that a penalty on repetition sees no other token
         ids = [[*shared, *own[:1] * (width - len(own)), *own[common:]] for own in asked]
         mask = [[1] * common + [0] * (width - len(own)) + [1] * (len(own) - common) for own in asked]
-        inputs = {
+        inputs: dict[str, Any] = {
             "input_ids": torch.tensor(ids, device=self.device),
             "attention_mask": torch.tensor(mask, device=self.device),
         }

@@ -174,8 +174,8 @@ class VlmGenerator:
             ends = end_tokens(model, self.engine.reader.tokenizer)
             if isinstance(self.engine, EncoderDecoderEngine):
                 return write(model, merged, prompts, ends, start=1, **stopping(ends))
-            rows = len(prompts) if self._pads else 1
-            return write(model, merged, prompts, ends, **stopping(ends, rows, self.place.device))
+            count = len(prompts) if self._pads else 1
+            return write(model, merged, prompts, ends, **stopping(ends, count, self.place.device))
 
     def _turns(self, prompt: Prompt) -> list[Turn]:
         """Return the turns before the question; raise a UsageError unless the question has exactly one image."""
