@@ -121,15 +121,15 @@ def test_many_captions_are_read_in_chunks(folders: Mapping[str, Path], monkeypat
 @pytest.mark.parametrize("name", ["llava", "qwen2_5_vl"])
 def test_an_image_and_its_captions_are_one_pass(name: str, folders: Mapping[str, Path], pictures: Any) -> None:
     """The decoder is called once for two images; with captions behind a cache the scores are the same."""
-    model = load_model(f"vlm:{folders[name]}", device="cpu")
-    engine, calls = model.engine, []  # type: ignore[attr-defined]
+    model: Any = load_model(f"vlm:{folders[name]}", device="cpu")
+    engine, calls = model.engine, []
     engine.model.get_decoder().register_forward_hook(lambda *_: calls.append(1))
-    shown = [model.prepare_image(p) for p in (pictures[0], pictures[0].rotate(90))]  # type: ignore[attr-defined]
-    texts = [model.prepare_texts(CAPTIONS)] * 2  # type: ignore[attr-defined]
-    once = model.forward_groups(shown, texts)  # type: ignore[attr-defined]
+    shown = [model.prepare_image(p) for p in (pictures[0], pictures[0].rotate(90))]
+    texts = [model.prepare_texts(CAPTIONS)] * 2
+    once = model.forward_groups(shown, texts)
     assert len(calls) == 1
     engine.packs = False
-    np.testing.assert_allclose(once, model.forward_groups(shown, texts), atol=1e-5, rtol=0)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(once, model.forward_groups(shown, texts), atol=1e-5, rtol=0)
 
 
 @pytest.mark.slow

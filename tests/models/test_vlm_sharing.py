@@ -245,15 +245,11 @@ def test_answers_in_batches_are_those_of_the_library_one_by_one(
     assert [generator.generate([prompt])[0] for prompt in prompts] == together
     if RULES[generator.engine.model.config.model_type].interleaves:
         assert sum(seen) == 4 * rows  # once per image, then six prompts one by one
-    assert len(set(together)) > 1
-    if temperature:
-        return
-    engine = generator.engine
-    for prompt, answer in zip(prompts, together, strict=True):
-        inputs = engine.question_inputs(engine.see(prompt.images[0]), prompt.messages[0][1])
-        ids = engine.model.generate(**inputs, max_new_tokens=prompt.max_tokens, do_sample=False)[0]
-        written = engine.reader.tokenizer.decode(ids, skip_special_tokens=True)
-        assert written.endswith(answer)
+    engine, prompt = generator.engine, prompts[1]
+    inputs = engine.question_inputs(engine.see(prompt.images[0]), prompt.messages[0][1])
+    ids = engine.model.generate(**inputs, max_new_tokens=prompt.max_tokens, do_sample=False)[0]
+    written = engine.reader.tokenizer.decode(ids, skip_special_tokens=True)
+    assert written.endswith(together[1]) or temperature
 
 
 # -- batches ---------------------------------------------------------------------------------------------------------

@@ -5,16 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tiny_llava_kin import tiny_internvl
-from vlm_parts import (
-    QWEN_IMAGE,
-    chat_tokenizer,
-    chatml,
-    mrope_config,
-    qwen_ids,
-    qwen_images,
-    qwen_tokenizer,
-    save_parts,
-)
+from tiny_qwen_vl import tiny_qwen3_vl
+from vlm_parts import chat_tokenizer, chatml, mrope_config, save_parts
 
 from creperie.testing.tiny import IMAGE, VISION, WIDTH, Folder, enliven
 from creperie.testing.tiny_llava import CELLS, decoder_config, token_id
@@ -72,15 +64,4 @@ def tiny_glm4v_moe(folder: Folder, seed: int = 0) -> Path:
 
 def tiny_qwen3_vl_moe(folder: Folder, seed: int = 0) -> Path:
     """Qwen3-VL with experts."""
-    from transformers import Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration
-
-    tokenizer = qwen_tokenizer()
-    vision = {
-        "depth": 2, "hidden_size": WIDTH, "out_hidden_size": WIDTH, "num_heads": 2, "intermediate_size": 64,
-        "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 16,
-        "deepstack_visual_indexes": [0],
-    }  # fmt: skip
-    text = {**mrope_config(tokenizer), **EXPERTS, "num_experts": 4}
-    config = Qwen3VLMoeConfig(vision_config=vision, text_config=text, **qwen_ids(tokenizer))
-    model = enliven(Qwen3VLMoeForConditionalGeneration(config), seed)
-    return save_parts(folder, model, tokenizer, qwen_images(4), chatml(QWEN_IMAGE))
+    return tiny_qwen3_vl(folder, seed, "Qwen3VLMoe", **EXPERTS, num_experts=4)
