@@ -41,8 +41,13 @@ def tiny_gemma3(folder: Folder, seed: int = 0) -> Path:
 
 
 def tiny_glm4v_moe(folder: Folder, seed: int = 0) -> Path:
-    """GLM-4.5V: positions in three dimensions, experts."""
-    from transformers import Glm4vImageProcessorPil, Glm4vMoeConfig, Glm4vMoeForConditionalGeneration
+    """GLM-4.5V: experts."""
+    return tiny_glm4v(folder, seed, "Glm4vMoe", **EXPERTS, n_routed_experts=4, first_k_dense_replace=1)
+
+
+def tiny_glm4v(folder: Folder, seed: int = 0, name: str = "Glm4v", **more: int) -> Path:
+    """GLM-4.1V: positions in three dimensions. `name` is that of its classes."""
+    import transformers
 
     names = {"image_token_id": "image", "video_token_id": "video"}
     names |= {f"{kind}_{end}_token_id": f"{word}_of_{kind}" for kind in ("image", "video") for end, word in
@@ -52,14 +57,15 @@ def tiny_glm4v_moe(folder: Folder, seed: int = 0) -> Path:
         "depth": 2, "hidden_size": WIDTH, "out_hidden_size": WIDTH, "num_heads": 2, "intermediate_size": 64,
         "image_size": 32, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2,
     }  # fmt: skip
-    text = {**mrope_config(tokenizer), **EXPERTS, "n_routed_experts": 4, "first_k_dense_replace": 1}
+    text = {**mrope_config(tokenizer), "head_dim": 16, **more}
     text["rope_parameters"]["partial_rotary_factor"] = 1.0
     ids = {field: token_id(tokenizer, f"<|{name}|>") for field, name in names.items()}
-    config = Glm4vMoeConfig(vision_config=vision, text_config=text, **ids)
+    config = getattr(transformers, f"{name}Config")(vision_config=vision, text_config=text, **ids)
     most = {"shortest_edge": 16 * 16, "longest_edge": 48 * 48}
-    images = Glm4vImageProcessorPil(patch_size=4, merge_size=2, temporal_patch_size=2, size=most)
+    images = transformers.Glm4vImageProcessorPil(patch_size=4, merge_size=2, temporal_patch_size=2, size=most)
     template = chatml("<|begin_of_image|><|image|><|end_of_image|>")
-    return save_parts(folder, enliven(Glm4vMoeForConditionalGeneration(config), seed), tokenizer, images, template)
+    model = enliven(getattr(transformers, f"{name}ForConditionalGeneration")(config), seed)
+    return save_parts(folder, model, tokenizer, images, template)
 
 
 def tiny_qwen3_vl_moe(folder: Folder, seed: int = 0) -> Path:

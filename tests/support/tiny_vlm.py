@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_2025 import tiny_gemma3, tiny_glm4v_moe, tiny_internvl3_5, tiny_qwen3_vl_moe
+from tiny_2025 import tiny_gemma3, tiny_glm4v, tiny_glm4v_moe, tiny_internvl3_5, tiny_qwen3_vl_moe
 from tiny_blip import (
     tiny_blip2_opt,
     tiny_blip2_t5,
@@ -41,6 +41,7 @@ FAMILIES: dict[str, Callable[[Folder], Path]] = {
     "qwen3_vl_moe": tiny_qwen3_vl_moe,
     "internvl3_5": tiny_internvl3_5,
     "gemma3": tiny_gemma3,
+    "glm4v": tiny_glm4v,
     "glm4v_moe": tiny_glm4v_moe,
     "paligemma": tiny_paligemma,
     "blip2-opt": tiny_blip2_opt,
