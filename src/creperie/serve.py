@@ -39,6 +39,7 @@ METHODS = {
     "score_texts": ("score_texts",),
     "generate": ("generate",),
 }
+MAPPED: dict[int, mmap.mmap] = {}  #: the file of images in memory, by its size
 VERSIONS = ("numpy", "PIL", "torch", "transformers")
 
 
@@ -127,12 +128,14 @@ def read_images(path: str, sizes: Iterable[tuple[int, int]]) -> list[Image.Image
     images: list[Image.Image] = []
     if not sizes:
         return images
-    at = 0
-    with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
-        for width, height in sizes:
-            end = at + 3 * width * height
-            images.append(Image.frombytes("RGB", (width, height), memory[at:end]))
-            at = end
+    at, size = 0, Path(path).stat().st_size
+    if size not in MAPPED:  # it grew
+        with Path(path).open("rb") as file:
+            MAPPED[size] = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+    for width, height in sizes:
+        end = at + 3 * width * height
+        images.append(Image.frombytes("RGB", (width, height), MAPPED[size][at:end]))
+        at = end
     return images
 
 

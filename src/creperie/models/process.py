@@ -51,6 +51,7 @@ class ProcessModel:
         serve = str(Path(__file__).parents[1] / "serve.py")
         self.command = [python, serve, "--module", module, "--object", function, "--images", self.images.name]
         self.lock = threading.Lock()
+        self.memory: Any = b""
 
     def start(self) -> dict[str, Any]:
         """Start the process and return its first message."""
@@ -116,13 +117,15 @@ class ProcessModel:
 
     def _share(self, images: Sequence[Image.Image]) -> list[tuple[int, int]]:
         """Write images into the file that both processes map; return their sizes."""
-        data = [image.convert("RGB").tobytes() for image in images]
-        size = sum(map(len, data))
-        if size > self.images.seek(0, 2):
+        size = sum(3 * image.width * image.height for image in images)
+        if size > len(self.memory):
             self.images.truncate(size)
-        if size:
-            with mmap.mmap(self.images.fileno(), 0) as memory:
-                memory[:size] = b"".join(data)
+            self.memory = mmap.mmap(self.images.fileno(), size)
+        at = 0
+        for image in images:
+            data = (image if image.mode == "RGB" else image.convert("RGB")).tobytes()
+            self.memory[at : at + len(data)] = data
+            at += len(data)
         return [image.size for image in images]
 
     def _reply(self) -> tuple[dict[str, Any], np.ndarray]:
