@@ -206,6 +206,7 @@ def make(
     plausible: Literal["yes", "no"] = "yes",
     taste: bool = True,
     nli: str | Path = "",
+    judge: str | Path = "",
     images: str | Path | None = None,
     limit: int | None = None,
     sample: int | None = None,

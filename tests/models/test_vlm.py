@@ -118,6 +118,39 @@ def test_many_captions_are_read_in_chunks(folders: Mapping[str, Path], monkeypat
     np.testing.assert_allclose(model.score_pairs(picture, many), whole, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["llava", "qwen2_5_vl"])
+def test_an_image_and_its_captions_are_one_pass(name: str, folders: Mapping[str, Path], pictures: Any) -> None:
+    """The decoder is called once for two images; with captions behind a cache the scores are the same."""
+    model: Any = load_model(f"vlm:{folders[name]}", device="cpu")
+    engine, calls = model.engine, []
+    engine.model.get_decoder().register_forward_hook(lambda *_: calls.append(1))
+    shown = [model.prepare_image(p) for p in (pictures[0], pictures[0].rotate(90))]
+    texts = [model.prepare_texts(CAPTIONS)] * 2
+    once = model.forward_groups(shown, texts)
+    assert len(calls) == 1
+    engine.packs = False
+    np.testing.assert_allclose(once, model.forward_groups(shown, texts), atol=1e-5, rtol=0)
+
+
+@pytest.mark.slow
+def test_compiled_layers_change_nothing(
+    folders: Mapping[str, Path], pictures: list[Image.Image], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One graph serves all layers, images and lengths. (It is traced, and run as it is: code for it takes long.)"""
+    from torch.compiler import set_stance
+    from torch.nn import Module
+
+    trace = Module.compile
+    monkeypatch.setattr(Module, "compile", lambda self, **settings: trace(self, backend="eager", **settings))
+    plain, compiled = asked("llava", folders["llava"]), asked("llava", folders["llava"], "&compile=true")
+    np.testing.assert_allclose(
+        compiled.score_pairs(pictures[0], CAPTIONS), plain.score_pairs(pictures[0], CAPTIONS), atol=1e-5, rtol=0
+    )
+    assert plain.fingerprint.key != compiled.fingerprint.key
+    with set_stance("fail_on_recompile"):
+        compiled.score_pairs(pictures[1], CAPTIONS)
+
+
 def test_sum_is_mean_times_tokens(folders: Mapping[str, Path], pictures: list[Image.Image]) -> None:
     mean, total = asked("llava", folders["llava"]), asked("llava", folders["llava"], "&reduce=sum")
     counts = [len(t.lines[0].ids) - t.lines[0].start for t in mean.prepare_texts(CAPTIONS)]
@@ -169,6 +202,7 @@ def test_yes_and_no(folders: Mapping[str, Path], pictures: list[Image.Image]) ->
         ("prompt=one-sentense", "did you mean 'one-sentence'"),
         ("alpha=much", "not a number"),
         ("score=vqa&value=prob", "does not apply to score=vqa"),
+        ("compile=perhaps", "compile"),
     ],
 )
 def test_wrong_options_are_said(more: str, said: str, folders: Mapping[str, Path]) -> None:

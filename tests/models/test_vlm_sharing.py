@@ -20,6 +20,7 @@ from creperie.core.errors import CreperieError
 from creperie.models import load_model
 from creperie.models.choice import ChoiceQuestion, Chooser
 from creperie.models.prompts import find_prompt
+from creperie.models.protocols import Prompt
 from creperie.models.vlm.families import FAMILIES as RULES
 from creperie.models.vlm.rows import Rest, fewest_rows
 
@@ -27,9 +28,15 @@ CAPTIONS = ["a dog", "A man rides a {red} horse. ", "the small brown dog chases 
 QUESTION = find_prompt("one-sentence", "caption").text
 SYSTEM = "A man looks at the picture and says in one sentence what the dog and the cat on the green lawn are doing."
 CHATS = ["llava", "llava_next", "llava_onevision", "internvl", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "smolvlm"]
-CHATS += ["idefics3", "idefics2"]
+CHATS += ["idefics3", "idefics2", "gemma3", "glm4v_moe"]
 #: where the tower of each family is, as the library names it
-TOWERS = {"qwen": "model.visual", "llava": "model.vision_tower", "internvl": "model.vision_tower"}
+TOWERS = {
+    "qwen": "model.visual",
+    "glm4v": "model.visual",
+    "gemma3": "model.vision_tower",
+    "llava": "model.vision_tower",
+    "internvl": "model.vision_tower",
+}
 TOWERS |= {"paligemma": "model.vision_tower", "blip": "vision_model", "instructblip": "vision_model"}
 TOWERS |= {"smolvlm": "model.vision_model", "idefics": "model.vision_model"}
 
@@ -211,6 +218,38 @@ def test_every_image_is_looked_at_once(
         model.forward_groups([model.prepare_image(p) for p in pictures[:2]], [texts, texts])
     assert sum(seen) == rows
     assert len(seen) <= 2
+
+
+ANSWERED = ["llava", "llava_next", "internvl", "qwen2_5_vl", "qwen3_vl", "idefics3", "paligemma", "blip2-opt"]
+ANSWERED += ["instructblip-t5", "blip-vqa"]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 2.0])
+@pytest.mark.parametrize("name", by_family(pytest.mark.slow, ANSWERED))
+def test_answers_in_batches_are_those_of_the_library_one_by_one(
+    name: str, temperature: float, vlm_folders: Mapping[str, Path], pictures: list[Image.Image]
+) -> None:
+    """Two images with three questions each, of several lengths: the tower is shown each image once."""
+    model = load(vlm_folders[name], "score=choice&by=generate")
+    generator, seen = model.generator, looks(model.generator, name)
+    questions = ["What is it?", "What is this? Say it in a few words.", "Is it a dog?"]
+    prompts = [
+        Prompt((("user", question),), images=(picture,), max_tokens=4 + 2 * k, temperature=temperature, seed=k)
+        for picture in (pictures[0], pictures[0].transpose(Image.Transpose.ROTATE_180))
+        for k, question in enumerate(questions)
+    ]
+    together = generator.generate(prompts)
+    rows = sum(seen)
+    seen.clear()
+    assert generator.generate(prompts[::-1]) == together[::-1]
+    assert [generator.generate([prompt])[0] for prompt in prompts] == together
+    if RULES[generator.engine.model.config.model_type].interleaves:
+        assert sum(seen) == 4 * rows  # once per image, then six prompts one by one
+    engine, prompt = generator.engine, prompts[1]
+    inputs = engine.question_inputs(engine.see(prompt.images[0]), prompt.messages[0][1])
+    ids = engine.model.generate(**inputs, max_new_tokens=prompt.max_tokens, do_sample=False)[0]
+    written = engine.reader.tokenizer.decode(ids, skip_special_tokens=True)
+    assert written.endswith(together[1]) or temperature
 
 
 # -- batches ---------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from vlm_parts import chat_tokenizer, chatml, qwen_config, save_parts
 
@@ -71,8 +72,8 @@ def tiny_llava_onevision(folder: Folder, seed: int = 0) -> Path:
     return save_parts(folder, model, tokenizer, images, chatml("<image>\n"), settings)
 
 
-def tiny_internvl(folder: Folder, seed: int = 0) -> Path:
-    """InternVL: its own tower, pixel shuffling, a Qwen2."""
+def tiny_internvl(folder: Folder, seed: int = 0, **text: Any) -> Path:
+    """InternVL: its own tower, pixel shuffling, a Qwen2; `text` changes the decoder."""
     from transformers import GotOcr2ImageProcessorPil, InternVLConfig, InternVLForConditionalGeneration
 
     tokenizer = chat_tokenizer(
@@ -85,7 +86,7 @@ def tiny_internvl(folder: Folder, seed: int = 0) -> Path:
     vision = {**VISION, "image_size": [IMAGE, IMAGE], "patch_size": [PATCH, PATCH], "num_hidden_layers": 2}
     config = InternVLConfig(
         vision_config=vision,
-        text_config=qwen_config(tokenizer),
+        text_config={**qwen_config(tokenizer), **text},
         image_token_id=token_id(tokenizer, "<IMG_CONTEXT>"),
         image_seq_length=CELLS // 4,
     )

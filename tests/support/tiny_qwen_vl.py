@@ -38,9 +38,9 @@ def tiny_qwen2_5_vl(folder: Folder, seed: int = 0) -> Path:
     return save_parts(folder, model, tokenizer, qwen_images(4), chatml(QWEN_IMAGE))
 
 
-def tiny_qwen3_vl(folder: Folder, seed: int = 0) -> Path:
-    """Qwen3-VL: the tower also speaks to the first layers of the decoder."""
-    from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
+def tiny_qwen3_vl(folder: Folder, seed: int = 0, name: str = "Qwen3VL", **text: int) -> Path:
+    """Qwen3-VL: the tower also speaks to the first layers of the decoder. `name` is that of its classes."""
+    import transformers
 
     tokenizer = qwen_tokenizer()
     vision = {
@@ -48,7 +48,8 @@ def tiny_qwen3_vl(folder: Folder, seed: int = 0) -> Path:
         "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 16,
         "deepstack_visual_indexes": [0],
     }  # fmt: skip
-    text = {**mrope_config(tokenizer), "head_dim": 16}
-    config = Qwen3VLConfig(vision_config=vision, text_config=text, **qwen_ids(tokenizer))
-    model = enliven(Qwen3VLForConditionalGeneration(config), seed)
+    config = getattr(transformers, f"{name}Config")(
+        vision_config=vision, text_config={**mrope_config(tokenizer), "head_dim": 16, **text}, **qwen_ids(tokenizer)
+    )
+    model = enliven(getattr(transformers, f"{name}ForConditionalGeneration")(config), seed)
     return save_parts(folder, model, tokenizer, qwen_images(4), chatml(QWEN_IMAGE))

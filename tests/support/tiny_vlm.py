@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_2025 import tiny_gemma3, tiny_glm4v, tiny_glm4v_moe, tiny_internvl3_5, tiny_qwen3_vl_moe
 from tiny_blip import (
     tiny_blip2_opt,
     tiny_blip2_t5,
@@ -37,6 +38,11 @@ FAMILIES: dict[str, Callable[[Folder], Path]] = {
     "smolvlm": tiny_smolvlm,
     "idefics3": tiny_idefics3,
     "idefics2": tiny_idefics2,
+    "qwen3_vl_moe": tiny_qwen3_vl_moe,
+    "internvl3_5": tiny_internvl3_5,
+    "gemma3": tiny_gemma3,
+    "glm4v": tiny_glm4v,
+    "glm4v_moe": tiny_glm4v_moe,
     "paligemma": tiny_paligemma,
     "blip2-opt": tiny_blip2_opt,
     "blip2-t5": tiny_blip2_t5,
@@ -56,21 +62,9 @@ def by_family(others: pytest.MarkDecorator, names: Iterable[str] = FAMILIES) -> 
 __all__ = [
     "FAMILIES",
     "by_family",
-    "tiny_blip2_opt",
     "tiny_blip2_t5",
     "tiny_blip_captioner",
     "tiny_blip_vqa",
-    "tiny_idefics2",
-    "tiny_idefics3",
-    "tiny_instructblip_llama",
-    "tiny_instructblip_t5",
-    "tiny_internvl",
     "tiny_llava",
-    "tiny_llava_next",
     "tiny_llava_onevision",
-    "tiny_paligemma",
-    "tiny_qwen2_5_vl",
-    "tiny_qwen2_vl",
-    "tiny_qwen3_vl",
-    "tiny_smolvlm",
 ]

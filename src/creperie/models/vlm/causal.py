@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,10 @@ import numpy as np
 from creperie.models.choice import Turns
 from creperie.models.device import Place, exact_float32
 from creperie.models.vlm.families import VlmFamily
+from creperie.models.vlm.packed import MOST, Scored, can_pack, packed_tokens, read_packed
 from creperie.models.vlm.prefix import Prefix, PrefixJob, PrefixReader, Seen
 from creperie.models.vlm.reader import SEQUENCES, AnswerLine, Reader, images_of
-from creperie.models.vlm.rows import Rest, fewest_rows, padded, read_chunk, read_first, row_chunks
+from creperie.models.vlm.rows import LOGITS, Rest, fewest_rows, padded, read_chunk, read_first, row_chunks
 from creperie.models.vlm.tower import look
 
 if TYPE_CHECKING:
@@ -28,15 +30,14 @@ CACHE_BYTES = {"mps": 2 << 30, "cpu": 1 << 30}
 CACHE_SHARE = 0.4
 
 
-Scored = tuple[tuple[int, int], np.ndarray]  #: (image, line) indices, and log-probabilities
-
-
 class CausalEngine:
     """An engine for decoders that read image tokens: log-probabilities of answers."""
 
     def __init__(self, model: Any, reader: Reader, family: VlmFamily, place: Place) -> None:
         self.model, self.reader, self.family, self.place = model, reader, family, place
         self.prefixes = PrefixReader(model, place)
+        self.packs = can_pack(model, family)
+        self.compiled = False
         self._queries: dict[str, np.ndarray] = {}
 
     def lines(self, pairs: Sequence[tuple[str, str]], *, end: bool = False, turns: Turns = ()) -> list[AnswerLine]:
@@ -53,10 +54,24 @@ class CausalEngine:
         with exact_float32():
             states = self._looked(seen) if self.family.whole else [None] * len(seen)
             jobs = [job for i, own in enumerate(lines) for job in self._jobs(i, seen[i], own, states[i])]
-            for batch in self._batches(jobs):
-                for place, logs in self._read(batch):
-                    results[place[0]][place[1]] = logs
+            for packed, batch in self._batches(jobs):
+                with nullcontext() if packed else self.eagerly():
+                    read = read_packed(self.prefixes, batch) if packed else self._read(batch)
+                    for place, logs in read:
+                        results[place[0]][place[1]] = logs
         return results
+
+    def compile(self) -> None:
+        """Compile the decoder's layers for passes that read an image with all its captions."""
+        for layer in self.model.get_decoder().layers:
+            layer.compile(dynamic=True)
+        self.compiled = True
+
+    def eagerly(self) -> AbstractContextManager[Any]:
+        """Return a context in which compiled layers run as they were: with a cache, each would be compiled anew."""
+        import torch
+
+        return torch.compiler.set_stance("force_eager") if self.compiled else nullcontext()
 
     def question_inputs(self, seen: Seen, question: str, turns: Turns = ()) -> dict[str, torch.Tensor]:
         """Return the model's inputs for a question without an answer, for generation."""
@@ -111,22 +126,24 @@ class CausalEngine:
             self._queries[context] = np.array(ids, np.int64)
         return self._queries[context]
 
-    def _batches(self, jobs: Sequence[PrefixJob]) -> Iterator[list[PrefixJob]]:
-        """Yield batches of jobs with the same prefix length and image shape, as large as the cache allows."""
+    def _batches(self, jobs: Sequence[PrefixJob]) -> Iterator[tuple[bool, list[PrefixJob]]]:
+        """Yield batches of jobs with the same prefix length and image shape, as large as memory allows, and whether
+        each batch is read in one pass.
+        """
         alike: dict[tuple[Any, ...], list[PrefixJob]] = {}
-        for job in jobs:
-            alike.setdefault(job.shape, []).append(job)
-        for group in alike.values():
+        for job in sorted(jobs, key=packed_tokens):
+            alike.setdefault((self.packs and packed_tokens(job) <= MOST, *job.shape), []).append(job)
+        for (packed, *_), group in alike.items():
             most = self._rows_held(group)
             batch: list[PrefixJob] = []
-            rows = 0
             for job in group:
-                if batch and rows + len(job.lines) > most:
-                    yield batch
-                    batch, rows = [], 0
+                wide = 1 + packed_tokens(job)
+                rows = len(batch) + 1 if packed else sum(len(other.lines) for other in (*batch, job))
+                if batch and (rows > most or (packed and rows * wide > LOGITS)):
+                    yield packed, batch
+                    batch = []
                 batch.append(job)
-                rows += len(job.lines)
-            yield batch
+            yield packed, batch
 
     def _rows_held(self, jobs: Sequence[PrefixJob]) -> int:
         """Return how many rows fit the KV cache, each as long as the longest line."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
@@ -20,10 +21,15 @@ from creperie.models.protocols import Fingerprint, Generator, Prompt
 from creperie.models.thoughts import decoded_reply
 from creperie.models.uri import refuse_unused
 from creperie.models.vlm.causal import CausalEngine
-from creperie.models.vlm.encdec import BlipCaptioner
+from creperie.models.vlm.encdec import Blip, BlipCaptioner, EncoderDecoderEngine
 from creperie.models.vlm.prefix import Seen
-from creperie.models.vlm.reader import AnswerLine
+from creperie.models.vlm.reader import SEQUENCES, AnswerLine
 from creperie.models.vlm.scorer import LikelihoodEngine
+from creperie.models.vlm.tower import looking_once
+from creperie.models.writing import batches_by_size, can_pad, end_tokens, stopping, write
+
+if TYPE_CHECKING:
+    import torch
 
 
 def load_chooser(engine: Any, fingerprint: Fingerprint, options: Mapping[str, Any], place: Place) -> Chooser:
@@ -114,9 +120,62 @@ class VlmGenerator:
     settings: AnswerSettings = field(default_factory=AnswerSettings)
 
     def generate(self, prompts: Sequence[Prompt]) -> list[str]:
-        """Return one answer per prompt, in order."""
+        """Return one answer per prompt, in order. Prompts of similar length are answered in one batch."""
         prompts = [self.settings.applied(prompt) for prompt in prompts]
-        return [self._answer(p, self.engine.see(p.images[-1], self._turns(p))) for p in prompts]
+        inputs = self._inputs(prompts)
+        shown = [tuple(map(id, prompt.images)) for prompt in prompts]
+        longest: dict[tuple[int, ...], int] = {}  # per image, so that prompts about the same image stay together
+        for images, prompt, own in zip(shown, prompts, inputs, strict=True):
+            size = own["input_ids"].shape[1] + prompt.max_tokens if "input_ids" in own else prompt.max_tokens
+            longest[images] = max(size, longest.get(images, 0))
+        alike: dict[tuple[Any, ...], dict[int, int]] = {}
+        for n in sorted(range(len(prompts)), key=lambda n: shown.index(shown[n])):
+            own = inputs[n]
+            fixed = own.keys() - SEQUENCES if self._pads else own.keys()
+            shape = tuple((name, own[name].shape[1:]) for name in sorted(fixed))
+            alike.setdefault(shape, {})[n] = longest[shown[n]]
+        answers = [""] * len(prompts)
+        for group in alike.values():
+            for batch in batches_by_size(group, self.place.device):
+                written = self._write([prompts[n] for n in batch], [inputs[n] for n in batch])
+                for n, (ids, ended) in zip(batch, written, strict=True):
+                    asked = inputs[n]["input_ids"][0] if "input_ids" in inputs[n] else ()
+                    answers[n] = decoded_reply(self.engine.reader.tokenizer, ids, ended=ended, asked=asked)
+        return answers
+
+    @property
+    def _pads(self) -> bool:
+        """True if shorter prompts can be padded; otherwise only prompts of the same length are answered together."""
+        return self.engine.reader.family.interleaves and can_pad(self.engine.model)
+
+    def _inputs(self, prompts: Sequence[Prompt]) -> list[dict[str, torch.Tensor]]:
+        """Return the model's inputs per prompt; prompts with the same images share their processing."""
+        seen: dict[tuple[int, ...], Seen] = {}
+        inputs = []
+        for prompt in prompts:
+            turns, key = self._turns(prompt), tuple(map(id, prompt.images))
+            if key not in seen:
+                seen[key] = self.engine.see(prompt.images[-1], turns)
+            inputs.append(self.engine.question_inputs(seen[key], prompt.messages[-1][1], turns))
+        return inputs
+
+    def _write(
+        self, prompts: Sequence[Prompt], inputs: Sequence[Mapping[str, torch.Tensor]]
+    ) -> list[tuple[list[int], bool]]:
+        import torch
+
+        model, rows = self.engine.model, [left_padded(own, inputs) for own in inputs]
+        merged = {name: torch.cat([own[name] for own in rows]) for name in rows[0]}
+        shown = [tuple(map(id, prompt.images)) for prompt in prompts]
+        eagerly = self.engine.eagerly() if isinstance(self.engine, CausalEngine) else nullcontext()
+        with eagerly, looking_once(model, [shown.index(images) for images in shown]):
+            if isinstance(self.engine, Blip):  # its `generate` sets the end token itself
+                return write(model, merged, prompts, [self.engine.end_id], start=1)
+            ends = end_tokens(model, self.engine.reader.tokenizer)
+            if isinstance(self.engine, EncoderDecoderEngine):
+                return write(model, merged, prompts, ends, start=1, **stopping(ends))
+            count = len(prompts) if self._pads else 1
+            return write(model, merged, prompts, ends, **stopping(ends, count, self.place.device))
 
     def _turns(self, prompt: Prompt) -> list[Turn]:
         """Return the turns before the question; raise a UsageError unless the question has exactly one image."""
@@ -133,22 +192,22 @@ class VlmGenerator:
             for asked, answered, shown in zip(texts[:-1:2], texts[1::2], shows[:-1], strict=True)
         ]
 
-    def _answer(self, prompt: Prompt, seen: Seen) -> str:
-        import torch
 
-        inputs = self.engine.question_inputs(seen, prompt.messages[-1][1], self._turns(prompt))
-        sampling: dict[str, Any] = {"do_sample": prompt.temperature > 0}
-        if prompt.temperature > 0:
-            sampling |= {"temperature": prompt.temperature, "top_p": prompt.top_p, "min_p": prompt.min_p, "top_k": 0}
-        torch.manual_seed(prompt.seed)
-        with torch.no_grad():
-            ids = self.engine.model.generate(**inputs, max_new_tokens=prompt.max_tokens, **sampling)[0]
-        asked = inputs["input_ids"][0]
-        if isinstance(self.engine, CausalEngine) and torch.equal(ids[: len(asked)], asked):
-            ids = ids[len(asked) :]  # decoders return the prompt with the answer
-        ends = {*np.ravel(self.engine.model.generation_config.eos_token_id)}
-        ended = len(ids) < prompt.max_tokens or not ends.isdisjoint(ids.tolist())
-        return decoded_reply(self.engine.reader.tokenizer, ids, ended=ended, asked=asked)
+def left_padded(
+    own: Mapping[str, torch.Tensor], beside: Sequence[Mapping[str, torch.Tensor]]
+) -> dict[str, torch.Tensor]:
+    """Return a prompt's inputs as long as the longest of the prompts beside it.
+
+    The padding is masked. It repeats the prompt's first token, so that a penalty on repetition sees no other token.
+    """
+    import torch
+
+    padded = dict(own)
+    for name in SEQUENCES & own.keys():
+        width = max(other[name].shape[1] for other in beside) - own[name].shape[1]
+        first = own[name][:, :1] if name == "input_ids" else torch.zeros_like(own[name][:, :1])
+        padded[name] = torch.cat([first.expand(-1, width), own[name]], dim=1)
+    return padded
 
 
 CAPTION_TOKENS = 48

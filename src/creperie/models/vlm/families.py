@@ -17,6 +17,7 @@ class VlmFamily:
     `appends`: the text that the processor appends to every prompt.
     `whole`: image and prompt must be read together, because their tokens attend to each other in both directions or
     because the image's features depend on the prompt.
+    `both_ways`: the tokens of an image attend to each other in both directions.
     `interleaves`: text and images may alternate, so that demonstrations can have images. Never with `whole`.
     """
 
@@ -27,6 +28,7 @@ class VlmFamily:
     spaced: bool = False
     appends: str = ""
     whole: bool = False
+    both_ways: bool = False
     interleaves: bool = False
     describes: str = "one-sentence"  #: id of the default prompt before a caption
 

@@ -65,7 +65,7 @@ def mean_image(images: Sequence[Image.Image]) -> Image.Image:
     return Image.fromarray(np.rint(total / max(1, len(images))).clip(0, 255).astype(np.uint8))
 
 
-SHARED = ("score", "prompt", "system", "end", "max_length", "revision", "trust_remote_code")
+SHARED = ("score", "prompt", "system", "end", "max_length", "revision", "trust_remote_code", "compile")
 #: the options of each way of scoring
 TAKES = {
     "visualgpt": ("reduce", "alpha", "null", "nulls"),
@@ -88,6 +88,10 @@ def scorer_of(folder: ModelSource, given: Iterable[str], options: Mapping[str, A
     text, way = folder.uri, options["score"]
     refuse_unused(given, (*SHARED, *TAKES[way]), where=text, what=f"score={way}")
     engine = read_engine(folder, place, options["max_length"], options["system"] or "")
+    if options["compile"]:
+        if not isinstance(engine, CausalEngine) or not engine.packs:
+            raise UsageError("compile=true does not apply to this architecture: leave it out", where=text)
+        engine.compile()
     if way == "choice":
         from creperie.models.vlm.chooser import load_chooser
 
@@ -179,7 +183,7 @@ def _fingerprint(folder: ModelSource, engine: Any, place: Place, used: Mapping[s
     images = processor.image_processor.to_dict()
     return Fingerprint(
         uri=folder.uri,
-        architecture=type(engine.model).__name__,
+        architecture=type(engine.model).__name__ + (", compiled" if getattr(engine, "compiled", False) else ""),
         weights=folder.weights(),
         preprocessing={
             "images": {k: v for k, v in images.items() if k not in ("processor_class", "_processor_class")},

@@ -87,6 +87,23 @@ class PrefixReader:
             made |= {"qformer_input_ids": queries, "qformer_attention_mask": [np.ones_like(q) for q in queries]}
         return {name: self._tensor(np.concatenate(parts)) for name, parts in made.items()}
 
+    def positions(self, inputs: Mapping[str, torch.Tensor], steps: torch.Tensor) -> torch.Tensor:
+        """Return the positions of the prefixes' tokens and of tokens so many steps after them.
+
+        Qwen and GLM place an image on a grid, in three dimensions (3, rows, tokens); others count tokens.
+        """
+        import torch
+
+        ids, grid = inputs["input_ids"], getattr(getattr(self.model, "model", None), "get_rope_index", None)
+        if grid is None:
+            return torch.cat(
+                [torch.arange(ids.shape[1], device=ids.device).expand_as(ids), ids.shape[1] + steps], dim=1
+            )
+        names = ("input_ids", "attention_mask", "mm_token_type_ids", "image_grid_thw")
+        before, deltas = grid(**{name: inputs[name] for name in names if name in inputs})
+        after = ids.shape[1] + steps + deltas.reshape(-1, 1)
+        return torch.cat([before, after.expand(len(before), *after.shape)], dim=2)
+
     def _tensor(self, array: np.ndarray) -> torch.Tensor:
         import torch
 

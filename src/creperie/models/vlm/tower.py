@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,48 @@ def having_seen(model: Any, states: torch.Tensor) -> Iterator[None]:
         yield
     finally:
         setattr(*place, tower)
+
+
+@contextmanager
+def looking_once(model: Any, images: Sequence[int]) -> Iterator[None]:
+    """Show the tower each image of a batch once; `images` is the image of each row. All rows have the same shape.
+
+    A model whose tower is not found looks at every row.
+    """
+    place, rows = _place(model), len(images)
+    first = sorted(set(images))
+    if place is None or len(first) == rows:
+        yield
+        return
+    again = [first.index(image) for image in images]
+    hooks = [
+        getattr(*place).register_forward_pre_hook(
+            lambda _, given, settings: (
+                _selected(given, rows, [images.index(i) for i in first]),
+                _selected(settings, rows, [images.index(i) for i in first]),
+            ),
+            with_kwargs=True,
+        ),
+        getattr(*place).register_forward_hook(lambda _, given, output: _selected(output, len(first), again)),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _selected(value: Any, rows: int, chosen: Sequence[int]) -> Any:
+    """Return tensors, or a structure of tensors, with only the chosen rows; a row may be several entries long."""
+    import torch
+
+    if isinstance(value, torch.Tensor) and value.ndim and len(value) % rows == 0:
+        return value.unflatten(0, (rows, -1))[list(chosen)].flatten(0, 1)
+    if isinstance(value, Mapping):
+        return type(value)(**{name: _selected(part, rows, chosen) for name, part in value.items()})
+    if isinstance(value, (tuple, list)):
+        return type(value)(_selected(part, rows, chosen) for part in value)
+    return value
 
 
 def _place(model: Any) -> tuple[Any, str] | None:

@@ -1,0 +1,159 @@
+"""`process:PYTHON?module=…`: a model that runs in another Python environment, in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import subprocess
+import tempfile
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from creperie.core import ModelError, UsageError, one_line
+from creperie.models.device import Place
+from creperie.models.protocols import Model, Prompt
+from creperie.models.uri import ModelURI
+from creperie.models.wrapping import BUILDERS, WrappedModel
+
+TRIES = 3  #: times that a request is sent; the process is started again if it dies
+SHARED_MEMORY = Path("/dev/shm")
+
+
+def load(uri: ModelURI, options: Mapping[str, Any], place: Place) -> Model:
+    """Start the process and return its model."""
+    if not options["module"]:
+        raise UsageError("no module given", where=uri, hint="add ?module=FILE.py, a file with a function load()")
+    served = ProcessModel(uri.name, options["module"], options["object"] or "load", str(uri))
+    hello = served.start()
+    model: Any = BUILDERS["object"](WrappedModel(served, plugin=str(uri)), hello["weights"], place)
+    model.fingerprint = replace(model.fingerprint, preprocessing={"versions": hello["versions"]})
+    if "generate" in hello["methods"]:
+        model.generate = served.generated
+    return model
+
+
+class ProcessModel:
+    """A model in another process. It has the methods that the model has there; requests go one at a time."""
+
+    def __init__(self, python: str, module: str, function: str, uri: str) -> None:
+        self.uri = uri
+        folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
+        self.images = tempfile.NamedTemporaryFile(prefix="creperie-", dir=folder)  # noqa: SIM115
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115
+        serve = str(Path(__file__).parents[1] / "serve.py")
+        self.command = [python, serve, "--module", module, "--object", function, "--images", self.images.name]
+        self.lock = threading.Lock()
+        self.memory: Any = b""
+
+    def start(self) -> dict[str, Any]:
+        """Start the process and return its first message."""
+        try:
+            pipe = subprocess.PIPE
+            self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=self.errors)
+        except OSError as e:
+            raise ModelError(f"{self.command[0]} cannot be started: {e.strerror}", where=self.uri) from e
+        assert self.process.stdin
+        assert self.process.stdout
+        self.requests, self.replies = self.process.stdin, self.process.stdout
+        weakref.finalize(self, _end, self.process)
+        try:
+            hello, _ = self._reply()
+        except EOFError as e:
+            raise self._died() from e
+        for name in hello["methods"]:
+            if name != "generate":
+                setattr(self, name, getattr(self, f"_{name}"))
+        return hello
+
+    def generated(self, prompts: Sequence[Prompt]) -> list[str]:
+        """Return one answer per prompt."""
+        asked = [
+            {"messages": p.messages, "images": len(p.images), "temperature": p.temperature}
+            | {"max_tokens": p.max_tokens, "seed": p.seed}
+            for p in prompts
+        ]
+        reply, _ = self._ask({"do": "generate", "prompts": asked}, [i for p in prompts for i in p.images])
+        return self._one_each(reply["texts"], len(prompts))
+
+    def _encode_images(self, images: Sequence[Image.Image]) -> np.ndarray:
+        return self._one_each(self._ask({"do": "encode_images"}, images)[1], len(images))
+
+    def _encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return self._one_each(self._ask({"do": "encode_texts", "texts": list(texts)})[1], len(texts))
+
+    def _score_pairs(self, image: Image.Image, texts: Sequence[str]) -> np.ndarray:
+        return self._one_each(self._ask({"do": "score_pairs", "texts": list(texts)}, [image])[1], len(texts))
+
+    def _score_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return self._one_each(self._ask({"do": "score_texts", "texts": list(texts)})[1], len(texts))
+
+    def _one_each(self, results: Any, count: int) -> Any:
+        if len(results) != count:
+            raise ModelError(f"the model returned {len(results)} results for {count} inputs", where=self.uri)
+        return results
+
+    def _ask(self, request: dict[str, Any], images: Sequence[Image.Image] = ()) -> tuple[dict[str, Any], np.ndarray]:
+        """Return the reply to a request. If the process dies, it is started again and asked again."""
+        with self.lock:
+            request["images"] = self._share(images)
+            for left in reversed(range(TRIES)):
+                try:
+                    self.requests.write(json.dumps(request).encode() + b"\n")
+                    self.requests.flush()
+                    return self._reply()
+                except (BrokenPipeError, EOFError) as e:
+                    if not left:
+                        raise self._died() from e
+                    self.start()
+        raise AssertionError
+
+    def _share(self, images: Sequence[Image.Image]) -> list[tuple[int, int]]:
+        """Write images into the file that both processes map; return their sizes."""
+        size = sum(3 * image.width * image.height for image in images)
+        if size > len(self.memory):
+            self.images.truncate(size)
+            self.memory = mmap.mmap(self.images.fileno(), size)
+        at = 0
+        for image in images:
+            data = (image if image.mode == "RGB" else image.convert("RGB")).tobytes()
+            self.memory[at : at + len(data)] = data
+            at += len(data)
+        return [image.size for image in images]
+
+    def _reply(self) -> tuple[dict[str, Any], np.ndarray]:
+        line = self.replies.readline()
+        if not line.endswith(b"\n"):
+            raise EOFError
+        reply = json.loads(line)
+        if "error" in reply:
+            raise ModelError(f"the model fails in its own process: {one_line(reply['error'])}", where=self.uri)
+        shape = reply.get("shape", [0])
+        size = 4 * int(np.prod(shape))
+        payload = self.replies.read(size)
+        if len(payload) < size:
+            raise EOFError
+        return reply, np.frombuffer(payload, "<f4").reshape(shape)
+
+    def _died(self) -> ModelError:
+        code = self.process.wait()
+        self.errors.seek(0)
+        last = self.errors.read().decode(errors="replace").strip().splitlines()[-1:]
+        return ModelError(f"the model's process ended with code {code}: {' '.join(last)}", where=self.uri)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    try:
+        process.wait(timeout=2)
+    except subprocess.TimeoutExpired:
+        process.kill()

@@ -1,0 +1,159 @@
+"""Serve a model from another Python environment: run by that environment's Python, started by a `process:` model URI.
+
+This file needs Python 3.8, numpy and Pillow, and nothing of creperie. It reads requests from standard input and writes
+results to standard output; images come through a file that both processes map into memory. It opens no port, and
+nothing is pickled. A message is a line of JSON, followed by the bytes of an array if it has `shape`.
+
+The module that is served has a function `load()`. It returns an object with any of these methods:
+
+- `encode_image(images)`, `encode_text(captions)`: one vector per item
+- `score(image, captions)`: one number per caption; `score_texts(captions)`: the same without an image
+- `generate(prompts)`: one text per prompt, a dict with `messages`, `images`, `temperature`, `max_tokens` and `seed`
+
+An attribute `fingerprint` (text) of the object names its weights; otherwise those of its torch modules are hashed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import mmap
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import IO, Any
+
+import numpy as np
+from PIL import Image
+
+#: what is asked for → the methods that answer it
+METHODS = {
+    "encode_images": ("encode_images", "encode_image"),
+    "encode_texts": ("encode_texts", "encode_text"),
+    "score_pairs": ("score_pairs", "score"),
+    "score_texts": ("score_texts",),
+    "generate": ("generate",),
+}
+MAPPED: dict[int, mmap.mmap] = {}  #: the file of images in memory, by its size
+VERSIONS = ("numpy", "PIL", "torch", "transformers")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Serve a model over standard input and output.")
+    parser.add_argument("--module", required=True, help="a module or a Python file")
+    parser.add_argument("--object", default="load", help="the function in it that returns the model")
+    parser.add_argument("--images", required=True, help="the file through which images come")
+    asked = parser.parse_args(arguments)
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what the model prints goes to standard error
+    sys.path[0] = str(Path.cwd())  # instead of the folder of this file
+    try:
+        module = find_module(asked.module)
+        model = getattr(module, asked.object)()
+        send(replies, hello(model, module))
+    except Exception as e:
+        send(replies, failure(e))
+        return
+    for line in iter(sys.stdin.buffer.readline, b""):
+        try:
+            answer(replies, model, json.loads(line.decode()), asked.images)
+        except Exception as e:
+            send(replies, failure(e))
+
+
+def find_module(name: str) -> ModuleType:
+    """Return the module with this name, or the module in this file."""
+    if not name.endswith(".py"):
+        return importlib.import_module(name)
+    sys.path.insert(1, str(Path(name).resolve().parent))
+    return importlib.import_module(Path(name).stem)
+
+
+def hello(model: Any, module: ModuleType) -> dict[str, Any]:
+    """Return what the model can do, the hash of its code and weights, and the versions that it runs with."""
+    digest = hashlib.sha256(f"{type(model).__qualname__} {getattr(model, 'fingerprint', '')}".encode())
+    digest.update(Path(str(module.__file__)).read_bytes())
+    if not hasattr(model, "fingerprint"):
+        parts = [model] + [part for _, part in sorted(getattr(model, "__dict__", {}).items())]
+        for part in parts:
+            states = part.state_dict() if callable(getattr(part, "state_dict", None)) else {}
+            for name, value in sorted(states.items()):
+                digest.update(name.encode() + np.ascontiguousarray(as_array(value)).tobytes())
+    loaded = {name: str(getattr(sys.modules.get(name), "__version__", "")) for name in VERSIONS if name in sys.modules}
+    can = [name for name, own in METHODS.items() if any(callable(getattr(model, m, None)) for m in own)]
+    return {"methods": can, "weights": digest.hexdigest(), "versions": {"python": platform.python_version(), **loaded}}
+
+
+def answer(replies: IO[bytes], model: Any, request: dict[str, Any], path: str) -> None:
+    """Call a method of the model and send its result."""
+    names = METHODS[request["do"]]
+    method = next(getattr(model, name) for name in names if callable(getattr(model, name, None)))
+    images = read_images(path, request.get("images", []))
+    if request["do"] == "generate":
+        rest = iter(images)
+        prompts = [dict(p, images=[next(rest) for _ in range(p["images"])]) for p in request["prompts"]]
+        send(replies, {"texts": [str(text) for text in method(prompts)]})
+        return
+    if request["do"] == "encode_images":
+        result = in_one_call(method, images)
+    elif request["do"] == "encode_texts":
+        result = in_one_call(method, request["texts"])
+    elif request["do"] == "score_texts":
+        result = as_array(method(request["texts"]))
+    else:
+        result = as_array(method(images[0], request["texts"]))
+    result = np.ascontiguousarray(result, "<f4")
+    send(replies, {"shape": list(result.shape)}, result.tobytes())
+
+
+def in_one_call(method: Callable[[Any], Any], items: Sequence[Any]) -> np.ndarray:
+    """Return the vectors of all items, one by one if the method takes a single item."""
+    try:
+        vectors = as_array(method(items))
+        if vectors.ndim > 1 and len(vectors) == len(items):
+            return vectors
+    except (AttributeError, TypeError, ValueError):
+        if not items:
+            raise
+    return np.stack([as_array(method(item)).reshape(-1) for item in items])
+
+
+def read_images(path: str, sizes: Iterable[tuple[int, int]]) -> list[Image.Image]:
+    """Return copies of the images that lie one after the other in the file, each (width, height)."""
+    images: list[Image.Image] = []
+    if not sizes:
+        return images
+    at, size = 0, Path(path).stat().st_size
+    if size not in MAPPED:  # it grew
+        with Path(path).open("rb") as file:
+            MAPPED[size] = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+    for width, height in sizes:
+        end = at + 3 * width * height
+        images.append(Image.frombytes("RGB", (width, height), MAPPED[size][at:end]))
+        at = end
+    return images
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Return numbers, tensors or lists of them as an array."""
+    if isinstance(values, (list, tuple)):
+        return np.asarray([as_array(value) for value in values])
+    return np.asarray(values.detach().float().cpu() if hasattr(values, "detach") else values)
+
+
+def failure(error: Exception) -> dict[str, str]:
+    return {"error": f"{type(error).__name__}: {error}"}
+
+
+def send(replies: IO[bytes], message: dict[str, Any], payload: bytes = b"") -> None:
+    replies.write(json.dumps(message).encode() + b"\n" + payload)
+    replies.flush()
+
+
+if __name__ == "__main__":
+    main()
