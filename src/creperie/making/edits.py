@@ -191,8 +191,9 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
         dimension == "colour" and (kind == "person" or base in things()["inborn"])
     ):
         return False
-    if dimension == "material" and new not in frames()["built" if kind in ("", "place") else "made"]:
-        return False  # a glass sofa, a concrete tray
+    fit = frames()["built" if kind in ("", "place") else "made"] if kind != "clothing" else ()
+    if dimension == "material" and new not in fit:
+        return False  # a glass sofa, a concrete tray, a metal jacket
     if dimension == "size" and kind == "person" and new not in ("tall", "short", "thin"):
         return False  # `a large child`
     if dimension == "age" and age_of(base) in ("child", "baby"):
