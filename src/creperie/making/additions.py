@@ -14,7 +14,7 @@ from typing import Any
 from creperie.lang import article_for, dimension_of, is_mass, is_worn, kind_of, lemma, open_wordnet, things
 from creperie.making.atoms import attributes, base_of, dependents, is_compound_head, objects, sort_of
 from creperie.making.corpus import WordCounts
-from creperie.making.edits import CaptionEdit, frames, holder_of, scene_of
+from creperie.making.edits import ANIMATE, CaptionEdit, frames, holder_of, scene_of
 from creperie.making.verbs import listed
 from creperie.making.wording import reworded
 
@@ -93,7 +93,7 @@ def _second_place(link: Any) -> list[Any]:
         return []
     own = doc[link.i - 1].tag_ in ("RB", "RP") or base_of(doc[link.i - 1]) in frames()["parts"]
     ends = all(t.is_punct for t in doc[inside[-1].i + 1 : inside[-1].i + 2])
-    return inside if ends and not own and sort_of(inside[-1]) not in ("clothing", "food", "gear") else []
+    return inside if ends and not own and sort_of(inside[-1]) in ("vehicle", "furniture", *ANIMATE) else []
 
 
 @cache

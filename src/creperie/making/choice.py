@@ -2,10 +2,10 @@
 
 For every caption and kind a maker proposes several foils. Captions with the fewest foils are processed first. A foil
 costs less if its edit was chosen rarely so far, if its words were removed as often as added, if the corpus supports it,
-and if it keeps foils from being longer, rarer or less likely than captions overall; the cheapest is chosen. From 1,000
-foils of a kind on, no edit is more than 2 % of them, and the 20 most frequent edits together are at most 25 % (from 200
-foils on: 35 %; relations: 35 %, from 100 on); with fewer foils an edit is used up to three times, or for at most 20 %
-of them. Foils above these limits are left out. Swaps add and remove no word: fewer than 200 of them are not limited.
+and if it keeps foils from being longer, rarer or less likely than captions overall; the cheapest is chosen. From 200
+foils of a kind on (relations: 100), the 20 most frequent edits together are at most 35 % of them; from 1,000 on, none
+is more than 2 %; with fewer foils an edit is used up to three times, or for at most 20 % of them. Foils above these
+limits are left out. Swaps add and remove no word: fewer than 200 of them are not limited.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from creperie.making.candidate import Candidate, dice_for
 from creperie.making.pipeline import CandidateVerdict, ParsedMaker, SourceOutcome
 
 NOT_CHOSEN, TOO_OFTEN = "another foil of the caption was chosen", "its edit is made too often"
-#: Limits from MANY foils of a kind on: the share of one edit is at most MOST_OF_ALL, the share of the TOP most frequent
-#: edits together at most MOST_OF_TOP. From SOME foils on, and for relations, this share is at most OF_SOME.
-MANY, MOST_OF_ALL, TOP, MOST_OF_TOP = 1000, 0.02, 20, 0.25
-SOME, OF_SOME = 200, 0.35
+#: From MANY foils of a kind on, the share of one edit is at most MOST_OF_ALL; from SOME on, the share of the TOP most
+#: frequent edits together is at most OF_SOME.
+MANY, MOST_OF_ALL = 1000, 0.02
+SOME, TOP, OF_SOME = 200, 20, 0.35
 #: With fewer, one edit is used three times, or for at most this share of them.
 MOST_OF_FEW = 0.20
 #: With fewer foils of a kind, unlikely foils and the most frequent relations are not limited.
@@ -135,6 +135,4 @@ def _is_within(counts: Counter[str], limit: int, kind: str, balanced: bool) -> b
     total, top = sum(cut), sum(cut[:TOP])
     if total < (FEW if kind.endswith("relation") else SOME):
         return not balanced or kind.startswith("swap") or max(cut, default=0) <= max(3, MOST_OF_FEW * total)
-    if total < MANY or kind.endswith("relation"):
-        return top <= OF_SOME * total
-    return cut[0] <= MOST_OF_ALL * total and top <= MOST_OF_TOP * total
+    return top <= OF_SOME * total and (total < MANY or cut[0] <= MOST_OF_ALL * total)

@@ -145,13 +145,15 @@ def other_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for adjective in qualities(doc):
         noun = adjective.head if adjective.dep_ in ("amod", "compound") else None
         groups = [g for g in facts()["opposites"] if adjective.lower_ in g] if stands_alone(adjective) else []
-        for new in dict.fromkeys(w for group in groups for w in group if w not in words_near(adjective)):
+        said = {t.lower_ for t in doc}  # not its neighbour's: `two brown dogs and two brown dogs`
+        for new in dict.fromkeys(w for group in groups for w in group if w not in said):
             if noun is None or may_be(new, noun, corpus):
                 yield replaced(doc, [adjective], new)
     numbers = [] if is_divided(doc) else things()["dimensions"]["number"]
     for number in (t for t in doc if t.dep_ == "nummod" and t.lower_ in numbers and t.head.tag_ == "NNS"):
         place = numbers.index(number.lower_)
-        far = (new for k, new in enumerate(numbers) if abs(k - place) > 1)  # one more may be hidden
+        said = {t.lower_ for t in doc}
+        far = (new for k, new in enumerate(numbers) if abs(k - place) > 1 and new not in said)  # one more may be hidden
         yield from (replaced(doc, [number], new) for new in far)
 
 
@@ -166,11 +168,6 @@ def qualities(doc: Any) -> list[Any]:
     kinds, known = ("colour", "pattern", "material"), attributes(doc)
     named = (t for t in doc if t.dep_ in ("compound", "amod", "nmod") and dimension_of(t.lower_) in kinds)
     return sorted({t for t in (*known, *named) if t.is_lower or not t.i}, key=lambda t: t.i)  # not `Snow White`
-
-
-def words_near(adjective: Any) -> set[str]:
-    """Return the words around an adjective, such as the other colour in `gray and orange`."""
-    return {t.lower_ for t in adjective.doc[max(0, adjective.i - 2) : adjective.i + 3]}
 
 
 def stands_alone(adjective: Any) -> bool:
@@ -194,8 +191,13 @@ def may_be(new: str, noun: Any, corpus: WordCounts) -> bool:
         dimension == "colour" and (kind == "person" or base in things()["inborn"])
     ):
         return False
+    fit = frames()["built" if kind in ("", "place") else "made"] if kind != "clothing" else ()
+    if dimension == "material" and new not in fit:
+        return False  # a glass sofa, a concrete tray, a metal jacket
     if dimension == "size" and kind == "person" and new not in ("tall", "short", "thin"):
         return False  # `a large child`
+    if dimension == "age" and age_of(base) in ("child", "baby"):
+        return False  # an old toddler
     if dimension == "age" and (new in ("young", "elderly")) != (kind in ANIMATE) and new != "old":
         return False
     if kind == "animal" and dimension == "colour":

@@ -89,11 +89,12 @@ def _both(left: Any, right: Any) -> tuple[Pair, Pair]:
 def _fits_modifiers(here: Any, there: Any) -> bool:
     """Return True if what is said before a name could also be said of the other one."""
     alike = sort_here(here) == sort_here(there)
-    for word in (c for c in here.lefts if c.dep_ in ("amod", "nmod") and c not in name_words(here)):
+    name = range(*_name_span(here))
+    for word in (c for c in here.lefts if c.dep_ in ("amod", "nmod", "compound") and c.i not in name):
         known = dimension_of(word.lower_)
         general = known in ("age", "size") or (known == "colour" and sort_here(there) in (*MADE, "animal", "artefact"))
         doing = word.tag_ in ("VBG", "VBN") and sort_here(there) == "person"
-        if not alike or word.lower_ in frames()["gendered"] or not (general or known or doing):
+        if not alike or word.lower_ in frames()["gendered"] or not (general or known not in ("", "material") or doing):
             return False
     return not any(c.dep_ == "poss" for c in here.lefts)
 
@@ -153,7 +154,7 @@ def span_of(noun: Any) -> tuple[int, int]:
 def _name_span(noun: Any) -> tuple[int, int]:
     """Return the words that form one name, as [start, end)."""
     start = noun.i
-    own = {t.i for c in name_words(noun) for t in c.subtree}
+    own = {t.i for c in name_words(noun) if not dimension_of(c.lower_) for t in c.subtree}  # not `metal fence`
     while start - 1 in own:
         start -= 1
     return start, noun.i + 1

@@ -22,6 +22,7 @@ from creperie.lang import (
     facts,
     in_number,
     is_mass,
+    is_reciprocal,
     kind_of,
     of_group,
     read,
@@ -266,7 +267,8 @@ def _may_be_bare(noun: Any) -> bool:
 
 def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that swap the attributes of two things, if each could be said of the other."""
-    for left, right in combinations(qualities(doc), 2):
+    worn = [t for t in doc if t.dep_ == "pobj" and t.head.lower_ == "in" and dimension_of(t.lower_) == "colour"]
+    for left, right in (*combinations(qualities(doc), 2), *combinations(worn, 2)):
         one, other = described(left), described(right)
         if one is None or other is None or one == other or left.lower_ == right.lower_:
             continue
@@ -281,8 +283,16 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
             if not same or dimension_of(left.lower_) or dimension_of(right.lower_):
                 continue
         change = f"{doc[slice(*spans[0])].text} ↔ {doc[slice(*spans[1])].text}"
-        if not any(_is_doubled(t, s) for t, s in zip((left, right), spans)) and _fits_both(spans, one, other, corpus):
+        fits = _acts_alone(one, other) if left.dep_ == "pobj" else _fits_both(spans, one, other, corpus)
+        if fits and not any(_is_doubled(t, s) for t, s in zip((left, right), spans)):
             yield CaptionEdit(exchange_spans(doc, *spans, repair=True), change, left.i, (left, right))
+
+
+def _acts_alone(one: Any, other: Any) -> bool:
+    """Return True if two things are told apart by their names, or by what only one does: not `fights`."""
+    links = [f.name for f, *_ in Scene(one.doc).between(one, other) if not f.is_relation]
+    alone = any(not is_reciprocal(verb) and verb not in frames()["mutual"] for verb in links)
+    return base_of(one) != base_of(other) or alone
 
 
 def _is_doubled(adjective: Any, span: tuple[int, int]) -> bool:
@@ -304,6 +314,9 @@ def described(adjective: Any) -> Any | None:
     """Return the noun that an adjective describes, before it or after `is`; None if there is none."""
     if adjective.dep_ in ("amod", "compound", "nmod"):
         return adjective.head if adjective.head.tag_[:2] == "NN" else None
+    if adjective.dep_ == "pobj":  # `a cyclist in red`
+        before = adjective.doc[max(0, adjective.head.i - 1)]  # whatever the parse attaches it to
+        return before if before.tag_[:2] == "NN" else None
     subjects = [c for c in adjective.head.lefts if c.dep_ == "nsubj"] if adjective.dep_ == "acomp" else []
     return subjects[0] if len(subjects) == 1 else None
 
