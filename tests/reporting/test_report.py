@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from creperie.bench import Benchmark, Item, choice, from_items, load, save
+from creperie.cli.compare import compare as compare_command
 from creperie.cli.report import report
 from creperie.core.errors import CreperieError, UsageError
 from creperie.metrics import margins
@@ -302,3 +303,12 @@ def test_blind_twins_show_what_the_picture_adds_and_are_not_ranked(twins: list[R
     ranked = rank_runs(twins[::-1])
     assert {column.benchmark for column in ranked.columns} == {"mine"}
     assert "2 blind twins not ranked" in ranked.notes
+
+
+def test_a_narrow_terminal_keeps_rows_together(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("compare", "output"):
+        monkeypatch.setattr(f"creperie.cli.{module}.table_width", lambda: 80)
+    runs = [str(path) for path in sorted((room / "runs").iterdir()) if "fake" in path.name]
+    shown = CliRunner().invoke(compare_command, runs).output
+    assert [len(line.split(" / ")) for line in shown.splitlines() if line.startswith("swap ")] == [2, 2]
+    assert max(map(len, shown.split("A − B in points")[0].splitlines()[1:])) <= 80

@@ -515,6 +515,7 @@ def test_every_page_is_accessible_and_fits(served: str, folder: Path, chromium: 
     _, alpha, beta = sorted(path.name for path in (folder / "runs").iterdir())
     context = chromium.new_context(bypass_csp=True)  # axe brings its own script
     page = context.new_page()
+    page.set_default_timeout(90_000)
     page.goto(served)
     asked = ["benchmarks", "items?name=mine&at=swap/7", "item?name=mine&subset=swap&id=7", "audit?name=mine", "make"]
     asked += [f"compare?a={alpha}&b={beta}", "robust?bench=mine&wrong=2/50", f"report?run={alpha}", "studies", "none"]

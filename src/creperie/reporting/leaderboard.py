@@ -201,7 +201,7 @@ def _ranking(
     ranks = task_ranks(tuple((str(e.path), board.states.get(e.path / RUN_FILE)) for e in own), name)
     rows = [_row(entry, linked[entry.path], name, ranks) for entry in own]
     columns = ["rank", "model", "accuracy, %", "n", "chance", "ties", "findings", "weights", "written"]
-    title = f"{board.bench_name(own[0])}, {name}"
+    title = f"{board.slugs[own[0].content]}, {name}"
     return {
         "task": name,
         "what": task(name).what,

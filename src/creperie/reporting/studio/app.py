@@ -15,8 +15,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from creperie.core import CreperieError, UsageError, as_flags, policy_of, render
-from creperie.reporting.studio.asked import Asked
 from creperie.reporting.studio.pages import Studio
+from creperie.reporting.studio.query import StudioQuery
 
 MOST_SENT = 32 * 2**20  #: largest form in bytes
 POLICY = (
@@ -80,7 +80,7 @@ def make_studio(
     def report(request: Request, run: str = "", bench: str = "") -> HTMLResponse:
         """Send a page that stands alone, under its own policy."""
         shared = request.url.path == "/share"
-        page = studio.share(Asked(request.query_params)) if shared else studio.report(run, bench)
+        page = studio.share(StudioQuery(request.query_params)) if shared else studio.report(run, bench)
         return HTMLResponse(page, headers={"Content-Security-Policy": policy_of(page)})
 
     _add_pages(app, studio)
@@ -89,7 +89,7 @@ def make_studio(
 
 def _add_pages(app: FastAPI, studio: Studio) -> None:
     """Add the routes of pages and forms; a form responds with a page or a redirect."""
-    shown: dict[str, Callable[[Asked], str]] = {
+    shown: dict[str, Callable[[StudioQuery], str]] = {
         "benchmarks": studio.benchmarks,
         "search": studio.search,
         "items": studio.items,
@@ -117,7 +117,7 @@ def _add_pages(app: FastAPI, studio: Studio) -> None:
     def show(page: str, request: Request) -> HTMLResponse:
         if page not in shown:
             raise UsageError("there is no such page")
-        return HTMLResponse(shown[page](Asked(request.query_params)))
+        return HTMLResponse(shown[page](StudioQuery(request.query_params)))
 
     @app.post("/{page}")
     async def take(page: str, request: Request) -> Response:
@@ -128,7 +128,7 @@ def _add_pages(app: FastAPI, studio: Studio) -> None:
         body = await request.body()
         if len(body) > MOST_SENT:
             raise UsageError("the form is too large", hint="import large tables with `creperie data import`")
-        form = Asked(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        form = StudioQuery(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         answer = await run_in_threadpool(sent[page], form)
         return RedirectResponse(answer, 303) if answer.startswith("/") else HTMLResponse(answer)
 

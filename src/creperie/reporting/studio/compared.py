@@ -11,16 +11,18 @@ import numpy as np
 from creperie.core import UsageError
 from creperie.metrics import HIT, VOID, task
 from creperie.reporting.html_tables import p_text
-from creperie.reporting.studio.asked import Asked
 from creperie.reporting.studio.browse import Browser
 from creperie.reporting.studio.items import ItemFilter, ItemIndex, shared_tasks
+from creperie.reporting.studio.query import StudioQuery
 from creperie.reporting.studio.shelf import Shelf
 from creperie.scoring import ComparisonRow, Run, compare
 
 SHOWN = 24  #: items
 
 
-def compared(shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: Asked) -> dict[str, Any]:
+def compared(
+    shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery
+) -> dict[str, Any]:
     """Return what the page shows of two runs; `show` is the kind of items: a, b or neither."""
     labels = [shelf.board().label_of[run.name] for run in runs]
     shared = shared_tasks(*runs)
@@ -63,7 +65,7 @@ def _shown(row: ComparisonRow, widest: float) -> dict[str, Any]:
 
 
 def _disagreements(
-    shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: Asked, name: str
+    shelf: Shelf, index: Callable[[str], ItemIndex], runs: Sequence[Run], query: StudioQuery, name: str
 ) -> dict[str, Any]:
     """Return the items that only one of them gets right, or neither; nothing if the benchmark is not in the folder."""
     where = next((n for n, bench in shelf.readable()[0].items() if bench.hash == runs[0].hash), "")

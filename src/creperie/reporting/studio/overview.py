@@ -117,7 +117,7 @@ def answer(document: Mapping[str, Any]) -> str:
     accuracy, subset, choice = max(found)
     leaking = sum(bool(judged["through"]) for judged in document["subsets"])
     where = f"in {leaking} of {len(document['subsets'])} subsets" if len(document["subsets"]) > 1 else ""
-    return f"Yes{', ' if where else ''}{where}: {choice} is right in {100 * accuracy:.1f} % of {subset}"
+    return f"Yes{', ' if where else ''}{where}: choosing {choice} is right in {100 * accuracy:.1f} % of {subset}"
 
 
 def leaks(name: str, document: Mapping[str, Any]) -> list[dict[str, Any]]:

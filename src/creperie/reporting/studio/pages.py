@@ -14,13 +14,13 @@ from creperie.core import UsageError, counted, render
 from creperie.reporting.leaderboard import BoardLinks, board_html, entries_report
 from creperie.reporting.page import Contents
 from creperie.reporting.robust_part import ranked_and_blind, robust_part
-from creperie.reporting.studio.asked import Asked
 from creperie.reporting.studio.browse import Browser, searched
 from creperie.reporting.studio.compared import compared
 from creperie.reporting.studio.items import PAGE, QUICK, ItemFilter, ItemIndex, new_version, shared_tasks
 from creperie.reporting.studio.jobs import JobQueue, audit_job, refine_job
 from creperie.reporting.studio.making import MAKERS, import_table, propose, saved, verdict
 from creperie.reporting.studio.overview import answer, audit_rows, benchmark_card, last_runs, leaks, preview
+from creperie.reporting.studio.query import StudioQuery
 from creperie.reporting.studio.shelf import Shelf
 from creperie.statistics import robustness
 
@@ -38,7 +38,7 @@ class Studio:
 
     # -- benchmarks --------------------------------------------------------------------------------------------------
 
-    def benchmarks(self, query: Asked) -> str:
+    def benchmarks(self, query: StudioQuery) -> str:
         """Show what is in the folder: benchmarks with their verdicts, the last runs, running jobs, open studies."""
         benches, damaged = self.shelf.readable()
         board = self.shelf.board()
@@ -55,7 +55,7 @@ class Studio:
             studies=[one for one in self._study_list() if one["state"] == "open"],
         )
 
-    def search(self, query: Asked) -> str:
+    def search(self, query: StudioQuery) -> str:
         """Show the items of all benchmarks, the models and the benchmarks that a search finds."""
         words = query.get("words", "")
         low = words.strip().lower()
@@ -70,7 +70,7 @@ class Studio:
             benches=[name for name in self.shelf.benches() if low and low in name.lower()],
         )
 
-    def import_table(self, form: Asked) -> str:
+    def import_table(self, form: StudioQuery) -> str:
         """Show the columns of a table, or save it as a benchmark; return the address of its items."""
         if form.get("then") == "preview":
             return render("reporting", "studio/preview.html", **preview(form.get("table", "")))
@@ -83,7 +83,7 @@ class Studio:
             self._indexes[name][1].prepare()
         return self._indexes[name][1]
 
-    def items(self, query: Asked) -> str:
+    def items(self, query: StudioQuery) -> str:
         """Show the items that match a filter; with `from`, only the next cards; with `part`, only the open item."""
         wanted, start = ItemFilter.of(query), query.number("from")
         index = self._index(wanted.name)
@@ -122,7 +122,7 @@ class Studio:
         place = browser.bench.images.location or "DIR"
         return shlex.join(["creperie", "studio", str(self.shelf.folder), "--images", str(Path(place).resolve())])
 
-    def item(self, query: Asked) -> str:
+    def item(self, query: StudioQuery) -> str:
         """Show one item, with the forms that exclude, correct or comment it."""
         name, subset, key = query["name"], query["subset"], query["id"]
         index = self._index(name)
@@ -133,7 +133,7 @@ class Studio:
         values = {"name": name, "panel": panel, "command": shlex.join(line), "python": python}
         return self._page("item", f"{subset} · {key}", here="benchmarks", **values)
 
-    def change_item(self, form: Asked) -> str:
+    def change_item(self, form: StudioQuery) -> str:
         """Save a new version of the benchmark; return its address."""
         name = form["name"]
         item = self.shelf.bench(name).item(form["subset"], form["id"])
@@ -144,7 +144,7 @@ class Studio:
 
     # -- audits and jobs ---------------------------------------------------------------------------------------------
 
-    def audit(self, query: Asked) -> str:
+    def audit(self, query: StudioQuery) -> str:
         """Show the audit of a benchmark, or its progress; with `beside`, two verdicts side by side."""
         names = self.shelf.benches()
         name = query.get("name") or next(iter(names), "")
@@ -175,14 +175,14 @@ class Studio:
         }
         return self._page("audit", f"Can {name} be solved without its images?" if name else "Audits", **values)
 
-    def share(self, query: Asked) -> str:
+    def share(self, query: StudioQuery) -> str:
         """Return the audit of a benchmark as one page that can be sent."""
         document = self.shelf.audit(query["name"])
         if document is None:
             raise UsageError(f"{query['name'][:80]} is not audited yet")
         return audit_page(document)
 
-    def begin_audit(self, form: Asked) -> str:
+    def begin_audit(self, form: StudioQuery) -> str:
         """Start an audit, or a refinement of what was audited; return the address of the page that waits for it."""
         name = form["name"]
         place = self.shelf.place(name)
@@ -196,13 +196,13 @@ class Studio:
             self.jobs.add(refine_job(name, place, out, attackers or QUICK, both, repair=form.get("repair") == "yes"))
         return both
 
-    def job_list(self, query: Asked) -> str:
+    def job_list(self, query: StudioQuery) -> str:
         """Show all jobs since the studio was started, newest first."""
         if query.get("part"):
             return render("reporting", "studio/jobs_part.html", jobs=self.jobs.jobs, poll="/jobs?")
         return self._page("jobs", "Jobs", jobs=self.jobs.jobs, poll="/jobs?")
 
-    def cancel_job(self, form: Asked) -> str:
+    def cancel_job(self, form: StudioQuery) -> str:
         """Cancel a job; return the address to go to."""
         number = form.number("job")
         for job in self.jobs.jobs:
@@ -212,18 +212,18 @@ class Studio:
 
     # -- making ------------------------------------------------------------------------------------------------------
 
-    def make(self, query: Asked) -> str:
+    def make(self, query: StudioQuery) -> str:
         """Show the form for captions."""
-        return self._made([], [], [], Asked())
+        return self._made([], [], [], StudioQuery())
 
-    def propose(self, form: Asked) -> str:
+    def propose(self, form: StudioQuery) -> str:
         """Show the candidates for the captions of the form."""
         captions = [line.strip() for line in form.get("captions", "").splitlines() if line.strip()]
         makers = [maker for maker in MAKERS if form.get(maker)]
         proposed, notes = propose(captions, makers)
         return self._made(captions, proposed, notes, form)
 
-    def _made(self, captions: list[str], proposed: list[Any], notes: list[str], form: Asked) -> str:
+    def _made(self, captions: list[str], proposed: list[Any], notes: list[str], form: StudioQuery) -> str:
         chosen = [maker for maker in MAKERS if form.get(maker)] or ["all"]
         by_source = [[(k, p) for k, p in enumerate(proposed) if p.source == n] for n in range(len(captions))]
         return self._page(
@@ -239,20 +239,20 @@ class Studio:
             python=f"creperie.make({chosen[0]!r}, captions, 'my-foils')",
         )
 
-    def save_made(self, form: Asked) -> str:
+    def save_made(self, form: StudioQuery) -> str:
         """Save the accepted candidates as a benchmark, and show it."""
         made = saved(form, self.shelf.folder)
         if form.get("then") == "study":
-            return self.begin_study(Asked(name=made.name))
+            return self.begin_study(StudioQuery(name=made.name))
         return f"/items?name={quote(made.name)}"
 
-    def judge_made(self, form: Asked) -> str:
+    def judge_made(self, form: StudioQuery) -> str:
         """Show what a blind reader could make of the accepted candidates."""
         return render("reporting", "studio/accepted.html", **verdict(form))
 
     # -- runs --------------------------------------------------------------------------------------------------------
 
-    def runs(self, query: Asked) -> str:
+    def runs(self, query: StudioQuery) -> str:
         """Show the leaderboard of all runs; with `version`, only what changed since."""
         board = self.shelf.board()
         if query.get("version") == board.version:
@@ -295,7 +295,7 @@ class Studio:
         pairs.sort(key=lambda pair: pair[0].content != pair[1].content)
         return [(a.name, b.name) for a, b in pairs]
 
-    def compare(self, query: Asked) -> str:
+    def compare(self, query: StudioQuery) -> str:
         """Show two runs: the difference, by subset, and the items on which one alone is right."""
         pairs = self._pairs()
         chosen = (query["a"], query["b"]) if query.get("a") else next(iter(pairs), ("", ""))
@@ -308,7 +308,7 @@ class Studio:
         title = " against ".join(values["labels"])
         return self._page("compare", title, choices=self._choices(), chosen=chosen, **values, **lines)
 
-    def robust(self, query: Asked) -> str:
+    def robust(self, query: StudioQuery) -> str:
         """Show how far the ranking on a benchmark depends on choices."""
         board, wrong = self.shelf.board(), query.get("wrong", "")
         slug = query.get("bench", "")
@@ -353,7 +353,7 @@ class Studio:
         with open_database(place).read() as session:
             return all_studies(session)
 
-    def studies(self, query: Asked) -> str:
+    def studies(self, query: StudioQuery) -> str:
         """Show the studies: how far they are, and how to open their pages."""
         return self._studies(self._study_list(), {})
 
@@ -369,7 +369,7 @@ class Studio:
         }
         return self._page("studies", "Studies", **values, command=serve)
 
-    def begin_study(self, form: Asked) -> str:
+    def begin_study(self, form: StudioQuery) -> str:
         """Create a study on a benchmark with two invitations; the links are shown once."""
         from creperie.annotation import (
             StudyPlan,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from creperie.core import UsageError
 
 
-class Asked(dict[str, str]):
+class StudioQuery(dict[str, str]):
     """Values by name."""
 
     def __missing__(self, name: str) -> str:

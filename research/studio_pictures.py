@@ -1,0 +1,121 @@
+"""Draw the pictures of the studio, the report and a study for docs/images: rendered worlds, toy models, no photograph.
+
+python research/studio_pictures.py     (needs Chromium and playwright; about two minutes)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import uvicorn
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from creperie.annotation import StudyPlan, invite, open_database, store_study
+from creperie.annotation.web.app import create_app
+from creperie.annotation.web.site import Site
+from creperie.auditing import audit, audit_document
+from creperie.bench import load, record_audit
+from creperie.models.protocols import Fingerprint
+from creperie.reporting import make_studio
+from creperie.scoring.score_runs import score_all
+
+OUT = Path(__file__).parent.parent / "docs" / "images"
+TOKEN = "pictures"
+
+
+class Toy:
+    """A model that prefers true captions now and then: by `skill`, and by a hash of the caption."""
+
+    def __init__(self, name: str, skill: float, true: set[str]) -> None:
+        self.name, self.skill, self.true = name, skill, true
+        self.fingerprint = Fingerprint(uri=f"toy:{name}", architecture="Toy", weights=f"{name} {skill}")
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        rows = []
+        for text in texts:
+            seed = int.from_bytes(hashlib.sha256((self.name + text).encode()).digest()[:8], "little")
+            rows.append([1.0, 0.1 * np.random.default_rng(seed).normal() + 0.1 * self.skill * (text in self.true)])
+        vectors = np.array(rows, np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def encode_images(self, images: Sequence[Any]) -> np.ndarray:
+        return np.tile(np.array([[0.6, 0.8]], np.float32), (len(images), 1))
+
+
+def prepare(folder: Path) -> None:
+    """Write two worlds, runs of three toys, and audits."""
+    for name, kinds in (("world-clean", "clean"), ("world-biased", "all")):
+        line = f"world make --out {folder / name} --name {name} --items 40 --kinds {kinds} --size 192"
+        subprocess.run([sys.executable, "-m", "creperie", *line.split()], check=True, capture_output=True)
+        bench = load(folder / name)
+        true = {c for item in bench for k, c in enumerate(item.captions) if any(row[k] for row in item.match)}
+        true -= {c for item in bench for k, c in enumerate(item.captions) if not any(row[k] for row in item.match)}
+        toys: list[Any] = [Toy("careful", 1.2, true), Toy("hasty", 0.8, true), Toy("guessing", 0.1, true)]
+        score_all([folder / name], toys, out=folder / "runs")
+        found = audit(bench, ["length-words", "length-chars", "surface", "negation", "frequency"])
+        record_audit(folder / name, audit_document(found, folder / name))
+
+
+def served(app: Any) -> str:
+    """Serve an application in a thread until the process ends; return its address."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def shoot(page: Any, name: str, scale: float = 0.75) -> None:
+    page.wait_for_timeout(700)
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    small = picture.resize((round(picture.width * scale), round(picture.height * scale)), Image.Resampling.LANCZOS)
+    small.save(OUT / name, quality=72, optimize=True)
+
+
+def draw(browser: Any, folder: Path) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 860})
+    base = served(make_studio(folder, TOKEN))
+    page.goto(f"{base}/?token={TOKEN}")
+    shots = {
+        "start": "benchmarks",
+        "items": "items?name=world-clean&at=swap_obj/00003",
+        "audit": "audit?name=world-biased",
+    }
+    for name, address in (shots | {"compare": "compare", "runs": "runs"}).items():
+        page.goto(f"{base}/{address}")
+        shoot(page, f"studio-{name}.webp")
+    page.goto(f"{base}/report?bench=world-clean")
+    shoot(page, "report-summary.png")
+    page.locator("#items").scroll_into_view_if_needed()
+    page.evaluate("document.getElementById('items').scrollIntoView()")
+    shoot(page, "report-items.png")
+    db = open_database(folder / "people.db")
+    store_study(db, "foils", load(folder / "world-clean"), StudyPlan("foil-check", practice=1, per_annotator=20))
+    address = served(create_app(Site(db)))
+    for name, size in (("work", (1280, 800)), ("phone", (375, 667))):
+        phone = size[0] < 500
+        sizes = {"width": size[0], "height": size[1]}
+        own = browser.new_page(viewport=sizes, has_touch=phone, is_mobile=phone)
+        own.goto(invite(db, "foils", 1)[0].link(address))
+        own.get_by_role("button", name="Start").click()
+        own.locator("#stage").wait_for()
+        shoot(own, f"people-{name}.png", 1 if phone else 0.75)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
+        prepare(Path(place))
+        opened = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
+        draw(opened, Path(place))
+        opened.close()
