@@ -86,9 +86,7 @@ def test_as_the_library_answers_one_by_one(folder: Path) -> None:
     assert answers == [*expected, ""]
     assert [text.cut for text in answers[:-1]] == cut
     assert len(set(expected)) > 6
-    if (
-        "mistral" not in folder.name
-    ):  # nine prompts have a long beginning in common: it is read once, in later calls too
+    if "mistral" not in folder.name:  # the long beginning of nine prompts is read once, for later calls too
         read: list[int] = []
         own.model.register_forward_pre_hook(
             lambda _, given, named: read.append(named.get("input_ids", *given).numel()), with_kwargs=True
