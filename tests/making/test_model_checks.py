@@ -18,7 +18,7 @@ from creperie.core.errors import ModelError, UsageError
 from creperie.making import make
 from creperie.making.candidate import Candidate
 from creperie.making.checks import NotEntailed, entailment
-from creperie.making.judges import Judged
+from creperie.making.judges import JudgedByModel
 from creperie.making.options import MakerOptions
 from creperie.making.rules import gaps
 from creperie.making.source import SourceCaption
@@ -60,7 +60,7 @@ def test_a_judge_decides_what_rules_leave_open(chat: Any, tmp_path: Path) -> Non
     tags = [{}, {}, {"evidence": "unchecked"}, {"evidence": "likely"}]
     pairs = [(SOURCE, replace(candidate(text), tags=tag)) for text, tag in zip(texts, tags)]
     reasons = ["the judge sees no photograph in it", "the judge does not find it false", None, None]
-    assert Judged(chat.uri).review(pairs) == reasons
+    assert JudgedByModel(chat.uri).review(pairs) == reasons
     assert {q.given["other"] for q in chat.asked} == set(texts[:3])
     source = ["A girl with a straw hat and a boy with a red scarf are walking while another boy walks behind them."]
     plain = make("rules:replace", source)

@@ -14,7 +14,7 @@ OPEN = "unchecked"
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedByModel:
     """A check that asks a model about the foils that rules leave open: any `lm:`, `vlm:` or `api:` that writes text."""
 
     uri: str

@@ -9,7 +9,7 @@ from typing import Any
 from creperie.core import option
 from creperie.making.candidate import BatchCheck, Check
 from creperie.making.checks import NotEntailed
-from creperie.making.judges import Judged
+from creperie.making.judges import JudgedByModel
 
 #: The default language model for plausibility: small, fast, and inside a package.
 TRIGRAM = "lm:pkg:pocketsphinx?reduce=sum"
@@ -95,4 +95,4 @@ class MakerOptions:
     def model_checks(self) -> tuple[Check | BatchCheck, ...]:
         """The checks by models that the options name."""
         by_entailment = (NotEntailed(self.nli),) if self.nli else ()
-        return (*by_entailment, Judged(self.judge, self.prompts)) if self.judge else by_entailment
+        return (*by_entailment, JudgedByModel(self.judge, self.prompts)) if self.judge else by_entailment

@@ -49,7 +49,7 @@ _NUMBERS = frozenset(
 
 
 @dataclass(frozen=True)
-class Scene:
+class ParsedScene:
     """A parsed caption with its reading: the things that may be moved, and what is said of each."""
 
     doc: Any
@@ -96,7 +96,7 @@ def absurd_swaps(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 
 def _swaps(doc: Any, *, names: bool, absurd: bool = False) -> Iterator[CaptionEdit]:
-    scene = Scene(doc)
+    scene = ParsedScene(doc)
     for left, right, why in exchangeable(scene):
         if why and not absurd:
             yield CaptionEdit(doc.text, f"{left.text} ↔ {right.text}", left.i, (left, right), why)
@@ -106,7 +106,7 @@ def _swaps(doc: Any, *, names: bool, absurd: bool = False) -> Iterator[CaptionEd
                 yield CaptionEdit(written_out, f"{left.text} ↔ {right.text}", left.i, (left, right))
 
 
-def exchangeable(scene: Scene) -> Iterator[tuple[Any, Any, str]]:
+def exchangeable(scene: ParsedScene) -> Iterator[tuple[Any, Any, str]]:
     """Yield pairs of things that can change places, with the reason if that would be absurd."""
     bases = Counter(base_of(t) for t in scene.doc)
     for left, right in combinations(scene.things, 2):
@@ -131,14 +131,14 @@ def exchangeable(scene: Scene) -> Iterator[tuple[Any, Any, str]]:
             yield left, right, reason
 
 
-def _only_look(scene: Scene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
+def _only_look(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> bool:
     """Return True if two things only look somewhere: who stares may be who looks away."""
     events = [f for t in (left, right) for f, role in scene.facts_of(t) if role == "agent" and not f.is_relation]
     looking = bool(events) and all(f.name in facts()["looks"] for f in events)
     return looking and not any(not f.is_relation for f, *_ in links)
 
 
-def _has_own(scene: Scene, thing: Any, other: Any) -> bool:
+def _has_own(scene: ParsedScene, thing: Any, other: Any) -> bool:
     """Return True if a phrase after a noun says something of it alone: `a man in a hat and a woman in a scarf`."""
     own = [f for f, _ in scene.facts_of(thing) if f.name != "of" and other.i not in {i for _, i in f.roles}]
     return any(scene.doc[fact.token].head == thing for fact in own)
@@ -154,7 +154,7 @@ NO_SWAP = "-"
 UPRIGHT = frozenset(("is above", "is below", "is over", "is beneath", "is on top of"))
 
 
-def why_absurd(scene: Scene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> str:
+def why_absurd(scene: ParsedScene, left: Any, right: Any, links: list[tuple[Stated, str, str]]) -> str:
     """Return why nobody would expect two things in each other's places; empty if somebody would; `NO_SWAP` if neither
     order makes sense to compare.
     """
@@ -215,19 +215,19 @@ def is_beside(relation: str) -> bool:
     return relation.removeprefix("is ") in frames()["beside"]
 
 
-def _is_idle(scene: Scene, fact: Stated) -> bool:
+def _is_idle(scene: ParsedScene, fact: Stated) -> bool:
     """Return True for a place that people and animals may have: `sits behind`; not `throws a ball toward`."""
     event = [f for f in scene.reading.facts if f.token == fact.event and not f.is_relation]
     return is_beside(fact.name) and all(f.name in frames()["resting"] and len(f.roles) == 1 for f in event)
 
 
-def _is_bare(scene: Scene, fact: Stated) -> bool:
+def _is_bare(scene: ParsedScene, fact: Stated) -> bool:
     """Return True if no verb says more than that something is there: not `A man walks behind a car.`"""
     verbs = {f.name for f in scene.reading.facts if not f.is_relation and f.token == fact.event}
     return verbs <= set(frames()["resting_things"])
 
 
-def _is_same_place(scene: Scene, left: Any, right: Any) -> bool:
+def _is_same_place(scene: ParsedScene, left: Any, right: Any) -> bool:
     """Return True if two things of one sort are in the same role of two facts of one name: two hats that two people
     wear, two chairs that two cats are on, two cars that do different things.
     """
@@ -290,7 +290,7 @@ def swapped_attributes(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
 
 def _acts_alone(one: Any, other: Any) -> bool:
     """Return True if two things are told apart by their names, or by what only one does: not `fights`."""
-    links = [f.name for f, *_ in Scene(one.doc).between(one, other) if not f.is_relation]
+    links = [f.name for f, *_ in ParsedScene(one.doc).between(one, other) if not f.is_relation]
     alone = any(not is_reciprocal(verb) and verb not in frames()["mutual"] for verb in links)
     return base_of(one) != base_of(other) or alone
 
@@ -338,7 +338,7 @@ def attribute_span(adjective: Any) -> tuple[int, int]:
 
 def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     """Yield edits that swap the numbers of two things: `one bottle and three glasses`."""
-    scene = Scene(doc)
+    scene = ParsedScene(doc)
     counted = [(number, thing) for thing in scene.things if (number := _number(thing)) is not None]
     if is_divided(doc):
         return
