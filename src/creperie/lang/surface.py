@@ -97,19 +97,22 @@ def tidy(text: str) -> str:
 def tidy_together(captions: Sequence[str]) -> list[str]:
     """Return all captions of an item in one style; a word that they capitalise differently gets the fewest capitals.
 
+    The capital of a first word is that of its position: another caption's "Queen" stays what it is.
+
     >>> tidy_together(["a tv on a Table ", "A table on a TV."])
     ['A tv on a table.', 'A table on a tv.']
+    >>> tidy_together(["A boy sees Queen Anne.", "Queen Anne sees a boy."])
+    ['A boy sees Queen Anne.', 'Queen Anne sees a boy.']
     """
     plainest: dict[str, str] = {}
     split = [_WORD.split(caption) for caption in captions]  # words are at odd indices
+    for word in (word for parts in split for word in parts[3::2]):
+        known = plainest.setdefault(word.casefold(), word)
+        if known != word:
+            plainest[word.casefold()] = min(known, word, key=lambda w: (sum(map(str.isupper, w)), w))
     for parts in split:
-        for k, word in enumerate(parts[1::2]):
-            if k == 0:  # the first word is capitalised by its position
-                word = word[:1].lower() + word[1:]
-            key = word.casefold()
-            known = plainest.setdefault(key, word)
-            if known != word:
-                plainest[key] = min(known, word, key=lambda w: (sum(map(str.isupper, w)), w))
+        for word in parts[1:2]:
+            plainest.setdefault(word.casefold(), word[:1].lower() + word[1:])
     for parts in split:
         parts[1::2] = [plainest.get(word.casefold(), word) for word in parts[1::2]]
     return [tidy("".join(parts)) for parts in split]
