@@ -377,14 +377,7 @@ def test_a_class_of_sixty_behind_one_address_works(site: Site, study: Any) -> No
     connections: everybody gets the page of their link and its static files.
     """
     tokens, replies = study(people=60, overlap=1), []
-    parts = (
-        "/static/people.css",
-        "/static/face.css",
-        "/static/theme.js",
-        "/static/mark.svg",
-        "/static/work.js",
-        "/static/owner.js",
-    )
+    parts = ("/static/people.css", "/static/face.css", "/static/theme.js", "/static/mark.svg", "/static/work.js")
 
     def browse(address: tuple[str, int], token: str) -> None:
         opened = [ask(address, f"/join/{token}", "127.0.5.1", keep=True)]

@@ -127,7 +127,7 @@ def test_the_page_stands_alone_and_escapes(audit: Any, leaky: str, tmp_path: Pat
     assert "<b>over</b>" not in text
     assert "&lt;b&gt;" in text
     assert "␣␣" in text
-    assert "prefers-color-scheme: dark" in text
+    assert "color-scheme: light dark" in text
     assert text.index("Leaks") < text.index("Blind accuracy")
 
 

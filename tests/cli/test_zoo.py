@@ -195,7 +195,7 @@ def test_fail_fast_stops_and_the_plan_says_what_cannot_run(zoo: Path, command: A
         ("models: [a]\n", "", "has no benchmarks"),
         ("models:\n - a\n - a\nbenchmarks: [b]\n", ":3", "named twice"),
         ("models:\n - {model: a, dtpye: x}\nbenchmarks: [b]\n", ":2", "did you mean 'dtype'"),
-        ("models: [a]\nbenchmarks:\n - {bench: b, limit: many}\n", ":3", "expected a whole number"),
+        ("models: [a]\nbenchmarks:\n - {bench: b, limit: many}\n", ":3", "expected a number"),
         ("models: [a]\nbenchmarks: b\n", ":2", "is not a list"),
         ("- a\n", "", "is not a zoo"),
         ("models: [", ":1", "is not YAML"),

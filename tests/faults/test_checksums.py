@@ -223,7 +223,8 @@ def test_numbers_in_json(tmp_path: Path) -> None:
 
 def test_answers_of_servers_are_asked_for_again(tmp_path: Path) -> None:
     cache = AnswerCache(tmp_path)
-    answer = {"choices": [{"message": {"content": "yes"}, "logprobs": [float("-inf"), -0.5]}]}
+    likely = {"content": [{"token": "yes", "logprob": float("-inf")}]}
+    answer = {"choices": [{"message": {"content": "yes"}, "logprobs": likely}]}
     cache.put("0" * 64, answer)
     assert cache.get("0" * 64) == answer
     swap(next(tmp_path.rglob("*.json")), b"yes", b"yer")

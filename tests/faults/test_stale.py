@@ -161,7 +161,8 @@ def test_zoo_takes_no_scores_of_other_images(place: Path, command: Any) -> None:
         (place / "zoo.yaml").write_text(json.dumps(listed), encoding="utf-8")
         code, out, _ = command("score", place / "zoo.yaml", "--out", place / "runs", "--task", "itt", "--json")
         document = json.loads(out)
-        found.append((code, document["cells"]["resumed"], load_run(document["run"]).scores("image_text").tolist()))
+        scores = load_run(document["runs"][0]["run"]).scores("image_text").tolist()
+        found.append((code, document["cells"]["resumed"], scores))
     assert [(code, resumed) for code, resumed, _ in found] == [(0, 0), (0, 0), (0, 1)]
     assert found[0][2] == found[2][2] != found[1][2]
 

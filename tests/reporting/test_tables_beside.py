@@ -265,7 +265,7 @@ def test_the_command_prints_and_answers_in_json(tmp_path: Path, command: Any) ->
 def test_the_command_lists_and_refuses(command: Any) -> None:
     code, out, _ = command("table", "list", "--json")
     assert code == 0
-    assert len(json.loads(out)["tables"]) == 39
+    assert len(json.loads(out)["tables"]) == 40
     code, _, err = command("table", "sugarcrepe/66")
     assert code == 2
     assert "sugarcrepe/6" in err

@@ -35,6 +35,8 @@ class PartOptions(ImageOptions):
         if self.limit is not None and not (0 < self.limit < 1 or (self.limit >= 1 and self.limit == int(self.limit))):
             what = f"`limit={self.limit:g}` is neither a number of items nor a share"
             raise UsageError(what, hint="write 100 for a hundred items of each subset, 0.1 for a tenth")
+        if self.limit is not None and self.limit >= 1:
+            object.__setattr__(self, "limit", int(self.limit))
 
     @property
     def typed(self) -> str:

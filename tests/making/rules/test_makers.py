@@ -338,7 +338,7 @@ def test_checks_say_why(check: checks.Check, text: str, reason: str | None) -> N
     ("text", "reason"),
     [
         ("A dog's toy (red).", None),
-        ("Ein Mann reitet auf einem Pferd.", "not in English"),
+        ("Ein Mann reitet auf einem Pferd.", "not in English (de)"),
         ("一只猫坐在桌子上", "not in English"),
         ("see https://example.org", "markup"),
         ("He said “hello", "unbalanced quotes or brackets"),

@@ -117,7 +117,7 @@
       $("feedback").className = state.receipt.right ? "right" : "wrong";
       // The question and the answer that was chosen stay in view beside the right one.
       const chosen = document.querySelector("#fields .option:has(input:checked) .words");
-      $("because").textContent = chosen && !state.receipt.right ? words.because.replace("{}", chosen.textContent) : words.truthIs;
+      $("because").textContent = chosen && !state.receipt.right ? words.because.replace("{}", chosen.textContent) : words.answerIs;
       $("truth").textContent = state.receipt.feedback;
       told(true);
       only("stage");

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
 from creperie.auditing import blind_rows
 from creperie.bench import Benchmark
+from creperie.core import CreperieError, csv_rows, parse_json, write_text
 from creperie.metrics import task
 from creperie.reporting.gather import covered
 from creperie.reporting.html_tables import count_cell, result_cell
@@ -149,10 +149,15 @@ def preview(table: str) -> dict[str, Any]:
     if heading.startswith("{"):
         lines = [line for line in table.splitlines() if line.strip()]
         try:
-            rows = [json.loads(line) for line in lines[:4]]
-        except ValueError:
+            rows = [parse_json(line, "table") for line in lines[:4]]
+        except CreperieError:
             rows = []
         rows = [row for row in rows if isinstance(row, dict)]
         return {"columns": list(rows[0]) if rows else [], "rows": [[*row.values()] for row in rows], "n": len(lines)}
-    read = list(csv.reader(io.StringIO(table), delimiter="\t" if "\t" in heading else ","))
+    with TemporaryDirectory() as folder:
+        write_text(Path(folder) / "table.csv", table)
+        try:
+            read = [row for _, row in csv_rows(Path(folder) / "table.csv", "\t" if "\t" in heading else ",")]
+        except CreperieError:
+            read = []
     return {"columns": read[0] if read else [], "rows": read[1:5], "n": max(0, len(read) - 1)}
