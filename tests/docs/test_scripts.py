@@ -42,6 +42,7 @@ SMALLEST = {
     "research/items.py": "--draws 1",
     "research/judgements.py": "{}/flickr8k --images {}/flickr8k --out {}/judged.json length=blind:length",
     "research/mutants.py": "scoring/store.py -n 0",
+    "research/new_corpora.py": "",
     "research/people_cheats.py": "--seeds 1",
     "research/people_faults.py": "--only 'sqlite clock' --seconds 1 --annotators 2",
     "research/people_siege.py": "--smallest",
