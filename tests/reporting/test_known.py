@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from creperie.bench import PAIRED, Item, from_items
+from creperie.core import CreperieError
 from creperie.reporting import column_correlations, export_mieb, known_places, published_table
 from creperie.scoring.replies import answered_run
 
@@ -43,6 +44,8 @@ def test_a_run_is_placed_among_results_of_its_definition_alone() -> None:
     (place,) = known_places(run)
     assert "76.5 %, between BAAI/bge-visualized-m3 (75.7, mieb/1) and openai/clip-vit-base-patch32 (76.6" in str(place)
     assert {r.table for r in place.column.results} == {"mieb/1"}
+    result |= {"ties": 100, "hits": 5746, "tie_rule": "wrong"}  # MIEB takes the first of equals, which is true
+    assert known_places(run)[0].value == pytest.approx(100 * 5846 / 7511)
     result["n"] = 700  # a part of the items
     assert known_places(run) == []
 
@@ -54,3 +57,6 @@ def test_a_results_file_has_mieb_s_figures(tmp_path: Path) -> None:
     run = answered_run(from_items("winoground", items), scores, "hf:org/model")
     entry = json.loads(export_mieb(run, tmp_path).read_text())["scores"]["test"][0]
     assert (entry["text_acc"], entry["image_acc"], entry["main_score"]) == (1.0, 0.75, 0.75)
+    scores[:800] = np.nan
+    with pytest.raises(CreperieError, match="only 200 of 400 items have image-text scores"):
+        export_mieb(answered_run(from_items("winoground", items), scores, "hf:org/model"), tmp_path)

@@ -498,11 +498,13 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     page.keyboard.press("j")
     page.keyboard.press("r")
     assert not page.locator(".candidate [type=checkbox] >> nth=0").is_checked()
+    for key in ("j", "a", "j", "a"):  # forty captions alike: kinds give themselves away and are not accepted unasked
+        page.keyboard.press(key)
     page.fill("input[name=name]", "pasted")
     page.click("button:has-text('start a study')")
     page.wait_for_selector("text=The study is ready")
     assert page.locator("a[href*='/join/']").count() == 2
-    assert 0 < len(load(folder / "pasted")) < 80  # forty captions alike: most kinds give themselves away
+    assert 2 <= len(load(folder / "pasted")) < 80
     assert trouble == []
     assert all(a.startswith((served.split("?")[0], "data:")) for a in asked), asked
     context.close()

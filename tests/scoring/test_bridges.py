@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from creperie.bench import Benchmark, Item, save
+from creperie.bench import Benchmark, Item, from_items, save
 from creperie.core import DataError, UsageError
 from creperie.engine import open_captions
 from creperie.models import ChoiceQuestion, Chosen, Fingerprint
 from creperie.scoring import UnmatchedError, export_inspect, export_lmms, import_replies, score
+from creperie.scoring.responses import ResponseOptions, import_responses
 from creperie.world import World, make_world
 
 
@@ -201,6 +202,12 @@ def test_a_response_matrix_becomes_runs_with_blind_twins(tmp_path: Path) -> None
     figures = [f"{r.model} {r.blinded} {r.results[0]['hits']} of {r.results[0]['n']}" for r in runs]
     assert figures == ["table:one  1 of 2", "table:two  1 of 2", "table:one none 0 of 1", "table:two none 1 of 2"]
     assert runs[0].results[0]["chance"] == 0.25
+    grouped = import_responses(tmp_path / "m.csv", options=ResponseOptions(4, columns="x*", group=r"x(\d)"))
+    assert set(grouped[0].subsets) == {"1", "2"}
+    assert grouped[0].name != import_responses(tmp_path / "m.csv", options=ResponseOptions(4, columns="x*"))[0].name
+    for group, says in (("(", "no regular expression"), ("z", "matches no item")):
+        with pytest.raises(UsageError, match=says):
+            import_responses(tmp_path / "m.csv", options=ResponseOptions(4, columns="x*", group=group))
 
 
 def test_seedbench_answers_agree_with_their_table(shared_data: Path) -> None:
@@ -243,6 +250,7 @@ def test_a_plain_table_becomes_a_run(world: Benchmark, tmp_path: Path, head: str
     ("text", "says"),
     [
         ("id,choice\nnobody,0\n", "1 of 1 rows match no item"),
+        ("id,choice\nTWICE,0\n", "2 items have the id"),
         ("id,subset,choice\nFIRST,-1\n", "row 1 has no scores"),
         ('id,subset,scores\nFIRST,"[1, 2, 3]"\n', "3 scores for item"),
         ('id,subset,scores\nnobody,s,"[1, 2]"\n', "no item is called s/nobody"),
@@ -252,7 +260,10 @@ def test_a_plain_table_becomes_a_run(world: Benchmark, tmp_path: Path, head: str
 def test_tables_that_do_not_fit_are_named(world: Benchmark, tmp_path: Path, text: str, says: str) -> None:
     bench = pairs_of(world)
     first = next(iter(bench))
-    (tmp_path / "mine.csv").write_text(text.replace("FIRST", f"{first.id},{first.subset}"), encoding="utf-8")
+    if "TWICE" in text:
+        bench = from_items("b", [first, replace(first, subset="other")], images=bench.images)
+    text = text.replace("FIRST", f"{first.id},{first.subset}").replace("TWICE", first.id)
+    (tmp_path / "mine.csv").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=says) as e:
         import_replies(tmp_path / "mine.csv", bench)
     assert "mine.csv" in str(e.value)

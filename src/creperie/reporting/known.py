@@ -6,7 +6,7 @@ same benchmark, task, subsets, way of averaging and rule for ties; every one car
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from creperie.core import UsageError, packaged_toml, unknown, write_json
-from creperie.metrics import Correlation, spearman
+from creperie.metrics import Correlation, spearman, wilson
 from creperie.reporting.tables.published import Column, PublishedTable, benchmark_names, known_tables
 from creperie.scoring import Run, RunHeader
 
@@ -114,10 +114,21 @@ def known_places(run: RunHeader) -> list[KnownPlace]:
         whole = not wanted or set(wanted) == subsets
         name = ("all" if over == "items" else "macro") if whole else wanted[0] if len(wanted) == 1 else ""
         own = [r for r in run.document["results"] if (r["task"], r["subset"]) == (task, name)]
-        if own and own[0]["n"] >= COMPLETE * column.n:
-            figures = (100 * float(own[0][name] or 0) for name in ("accuracy", "low", "high"))
-            places.append(KnownPlace(column, run.model, *figures))
+        if own and own[0]["n"] >= COMPLETE * column.n and (figures := _figures(own[0], column.definition)):
+            places.append(KnownPlace(column, run.model, *(100 * figure for figure in figures)))
     return places
+
+
+def _figures(row: Mapping[str, Any], definition: Definition) -> tuple[float, float, float] | None:
+    """Return a run's accuracy and its interval, ties counted as the definition counts them; None if that is unknown."""
+    how = definition[4]
+    rule = "right" if "ties right" in how else "" if how else "wrong"
+    if not row.get("ties") or row.get("tie_rule", "wrong") == rule:
+        return float(row["accuracy"] or 0), float(row["low"] or 0), float(row["high"] or 0)
+    if row["subset"] == "macro" or not rule:
+        return None
+    hits = row["hits"] + (row["ties"] if rule == "right" else 0)
+    return (hits / row["n"], *wilson(hits, row["n"]))
 
 
 def export_mieb(run: Run, out: str | Path) -> Path:
@@ -129,12 +140,16 @@ def export_mieb(run: Run, out: str | Path) -> Path:
     tasks = packaged_toml("creperie.reporting", "published", "mieb.toml")["mteb"]
     known = next((name for name in tasks if run.benchmark in benchmark_names(name)), "")
     items = next((c.n or 0 for c in known_columns() if c.definition[0] == known and c.definition[4]), 0)
-    if not known or run.scored < max(len(run), COMPLETE * items):
+    if not known:
         hint = f"run one of these, whole: {', '.join(tasks)}"
-        raise UsageError(f"MIEB has no task for {len(run):,} items of {run.benchmark!r}", hint=hint)
+        raise UsageError(f"MIEB has no task for {run.benchmark!r}", hint=hint)
     name, revision, main = tasks[known]
     (group,) = run.layout.groups
     cells = run.scores("image_text").reshape(-1, *group.match.shape)
+    scored = int((~np.isnan(cells).any((1, 2))).sum())
+    if scored < max(len(run), COMPLETE * items):
+        what = f"only {scored:,} of {max(len(run), items):,} items have image-text scores"
+        raise UsageError(what, where=run.name, hint="score the whole benchmark with a model that sees images")
     text, image = ((best == np.arange(best.shape[1])).all(1) for best in (cells.argmax(2), cells.argmax(1)))
     scores = {"text_acc": text.mean(), "image_acc": image.mean(), "accuracy": (text & image).mean()}
     entry = {**scores, "main_score": scores[main], "hf_subset": "default", "languages": ["eng-Latn"]}

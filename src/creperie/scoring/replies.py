@@ -53,11 +53,18 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
 
     Its columns are id, subset (if ids repeat), and `scores` (a list), `score_0 …`, or `choice` (a number).
     """
-    subsets = {item.id: item.subset for item in bench}
+    subsets: dict[str, list[str]] = {}
+    for item in bench:
+        subsets.setdefault(item.id, []).append(item.subset)
     widths = {(item.subset, item.id): len(item.captions) for item in bench}
     for number, row in enumerate(rows):
-        key = str(row.get("id", bench[number].id if number < len(bench) else ""))
-        subset = str(row.get("subset") or subsets.get(key, ""))
+        placed = bench[number] if "id" not in row and number < len(bench) else None
+        key = placed.id if placed else str(row.get("id", ""))
+        own = [placed.subset] if placed else subsets.get(key, [""])
+        if len(own) > 1 and not row.get("subset"):
+            yield UnmatchedRow(f"row {number + 1}", f"{len(own)} items have the id {key!r}: add a column `subset`")
+            continue
+        subset = str(row.get("subset") or own[0])
         if (subset, key) not in widths:
             yield UnmatchedRow(f"row {number + 1}", f"no item is called {subset}/{key}")
             continue
@@ -121,7 +128,7 @@ def answered_run(
     bench: Benchmark, scores: np.ndarray, uri: str, *, findings: Sequence[Row] = (), notes: Sequence[str] = ()
 ) -> Run:
     """Return a run from image-text scores that were not computed here."""
-    digest = hashlib.sha256(scores.tobytes()).hexdigest()
+    digest = hashlib.sha256(bench.hash.encode() + scores.tobytes()).hexdigest()
     mark = Fingerprint(uri, f"{uri.partition(':')[0]} answers", digest, dtype="answers")
     table = score_table(bench, layout_of_bench(bench), {"image_text": scores})
     name = re.sub(r"[^\w.=-]+", "-", f"{bench.name}.{uri}").strip("-")

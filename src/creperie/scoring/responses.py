@@ -101,14 +101,31 @@ def _bench(file: Path, names: list[str], how: ResponseOptions) -> Benchmark:
     if how.choices is None:
         hint = "pass `choices=`, such as 4; for open questions a large number, such as 100"
         raise UsageError("how many options did each item offer? The matrix does not say", where=file, hint=hint)
-    items = []
-    for name in names:
-        found = re.search(how.group, name) if how.group else None
-        captions = ("the right answer", *(f"wrong answer {k}" for k in range(1, how.choices)))
-        subset = found[0] if found else "items"
-        items.append(Item(name, subset, (), captions, choice(1, how.choices - 1), {}))
+    captions = ("the right answer", *(f"wrong answer {k}" for k in range(1, how.choices)))
+    made = choice(1, how.choices - 1)
+    items = [
+        Item(name, subset, (), captions, made, {})
+        for name, subset in zip(names, _subsets(names, how.group, file), strict=True)
+    ]
     step = ProvenanceStep("import matrix", {"file": file.name, "choices": how.choices})
     return from_items(file.stem, items, provenance=(step,))
+
+
+def _subsets(names: list[str], group: str, file: Path) -> list[str]:
+    """Return the subset of every item: what the regular expression, or its first group, matches in the name."""
+    if not group:
+        return ["items"] * len(names)
+    try:
+        found = [re.search(group, name) for name in names]
+    except re.error as e:
+        raise UsageError(
+            f"`group={group!r}` is no regular expression: {e}", hint=r"write, for instance, '^\d+'"
+        ) from None
+    if not any(found):
+        what = f"`group={group!r}` matches no item, such as {names[0]!r}"
+        raise UsageError(what, where=file, hint="check it against the names of the columns")
+    subsets = [str(m[1] if m.re.groups else m[0]) if m else "items" for m in found]
+    return [f"{name} items" if name in ("all", "macro") else name for name in subsets]  # names of rows over all subsets
 
 
 def _places(bench: Benchmark, names: list[str], where: str) -> tuple[Mapping[str, int], list[UnmatchedRow]]:
