@@ -6,18 +6,19 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from creperie.bench import Item, from_items, save
+from creperie.bench import Item, choice, from_items, save
 from creperie.cli.report import report
 from creperie.cli.studio import studio
 from creperie.metrics import MetricSettings
 from creperie.models import Fingerprint
-from creperie.reporting import Contents, gather_runs, report_page, runs_in
-from creperie.scoring import Run, layout_of_bench, load_run, nothing_computed, rank_runs, run_header, score_table
+from creperie.reporting import Contents, export_site, gather_runs, report_page, runs_in
+from creperie.scoring import Run, layout_of_bench, load_run, nothing_computed, rank_runs, run_header, score, score_table
 
 MODELS, BENCHES, ITEMS = range(4, 12), 4, 120
 SUBSETS = ("swap_obj", "swap_att", "add_obj")
@@ -128,3 +129,13 @@ def test_compare_of_a_folder_ranks_first(zoo: Path) -> None:
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) < 40
     assert "model-11" in done.stdout
+
+
+def test_links_of_a_site_lead_to_its_files(tmp_path: Path) -> None:
+    """As a server reads them: `%2B` is a plus."""
+    items = [Item(str(k), "s", (), (f"a {k}", f"not a {k}"), choice(1, 1)) for k in range(4)]
+    score(from_items("b++", items), "blind:length-words", out=tmp_path / "runs")
+    export_site(tmp_path / "runs", tmp_path / "site")
+    links = re.findall(r'href="([^"#:?]+\.html)', (tmp_path / "site" / "index.html").read_text(encoding="utf-8"))
+    assert any("b%2B%2B" in link for link in links)
+    assert [link for link in links if not (tmp_path / "site" / unquote(link)).is_file()] == []

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from creperie.bench import Benchmark, load
 from creperie.core import DataError, Progress, UsageError, counted, read_json, silent, write_json, write_text
@@ -331,7 +331,7 @@ def export_site(folder: Path, out: Path, *, benches: Sequence[str] = (), progres
     with progress("reports", len(groups), "benchmarks") as advance:
         for digest, entries in groups.items():
             contents = Contents(title=entries[0].benchmark, back="../index.html")
-            pages[STATIC.bench(board.slugs[digest])] = entries_report(board, entries, given, contents)
+            pages[unquote(STATIC.bench(board.slugs[digest]))] = entries_report(board, entries, given, contents)
             advance(1)
     for name, html in pages.items():
         write_text(out / name, html)
