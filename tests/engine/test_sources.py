@@ -133,6 +133,16 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
             texts_of(open_captions(f"{folder}/a{suffix}"))
 
 
+def test_a_field_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """A list of captions is not one caption."""
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        data = json.dumps({"captions": ["a dog", "a cat"], "title": "a dog"}).encode()
+        (about := tarfile.TarInfo("0.json")).size = len(data)
+        tar.addfile(about, io.BytesIO(data))
+    with pytest.raises(CreperieError, match="'captions' is no text; name one that is: title"):
+        texts_of(open_captions(f"{tmp_path}/a.tar?text=json.captions"))
+
+
 def test_makers_read_these_sources_too(sources: dict[str, str]) -> None:
     from creperie.making.source import first_or_drawn, read_captions
 

@@ -50,9 +50,18 @@ class Samples:
             raise DataError(f"has no file .{self.text.partition('.')[0]}", where=where, hint="name one: ?text=ENDING")
         try:
             field = self.text.partition(".")[2]
-            return str(json.loads(data)[field]) if field else data.decode("utf-8")
-        except (ValueError, KeyError, TypeError) as e:
+            if not field:
+                return data.decode("utf-8")
+            document = json.loads(data)
+            if isinstance(document, dict) and isinstance(document.get(field), str):
+                return str(document[field])
+        except ValueError as e:
             raise DataError(f"has no caption ({type(e).__name__}: {str(e)[:60]})", where=where) from None
+        texts = (
+            [name for name, value in document.items() if isinstance(value, str)] if isinstance(document, dict) else []
+        )
+        what = f"its field {field!r} is no text"
+        raise DataError(what, where=where, hint=f"name one that is: {', '.join(texts)}" if texts else "")
 
 
 def samples_of(file: IO[bytes], path: str, text: str) -> Iterator[tuple[str, int, bytes | None, str | None]]:
