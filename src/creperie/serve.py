@@ -10,7 +10,8 @@ The module that is served has a function `load()`. It returns an object with any
 - `score(image, captions)`: one number per caption; `score_texts(captions)`: the same without an image
 - `generate(prompts)`: one text per prompt, a dict with `messages`, `images`, `temperature`, `max_tokens` and `seed`
 
-An attribute `fingerprint` (text) of the object names its weights; otherwise those of its torch modules are hashed.
+An attribute `fingerprint` (text) of the object names its weights; otherwise its arrays and those of its torch modules
+are hashed. If it holds anything else than these and plain values, its results are never taken from the store.
 """
 
 from __future__ import annotations
@@ -79,11 +80,16 @@ def hello(model: Any, module: ModuleType) -> dict[str, Any]:
     digest = hashlib.sha256(f"{type(model).__qualname__} {getattr(model, 'fingerprint', '')}".encode())
     digest.update(Path(str(module.__file__)).read_bytes())
     if not hasattr(model, "fingerprint"):
-        parts = [model] + [part for _, part in sorted(getattr(model, "__dict__", {}).items())]
-        for part in parts:
-            states = part.state_dict() if callable(getattr(part, "state_dict", None)) else {}
-            for name, value in sorted(states.items()):
-                digest.update(name.encode() + np.ascontiguousarray(as_array(value)).tobytes())
+        for own, part in [("", model)] + sorted(getattr(model, "__dict__", {}).items()):
+            if callable(getattr(part, "state_dict", None)):
+                for name, value in sorted(part.state_dict().items()):
+                    digest.update(name.encode() + np.ascontiguousarray(as_array(value)).tobytes())
+            elif isinstance(part, np.ndarray) or hasattr(part, "detach"):
+                digest.update(own.encode() + np.ascontiguousarray(as_array(part)).tobytes())
+            elif part is None or isinstance(part, (str, int, float)):
+                digest.update(f"{own}={part!r}".encode())
+            elif own:  # it may hold weights that cannot be seen
+                digest.update(os.urandom(16))
     loaded = {name: str(getattr(sys.modules.get(name), "__version__", "")) for name in VERSIONS if name in sys.modules}
     can = [name for name, own in METHODS.items() if any(callable(getattr(model, m, None)) for m in own)]
     return {"methods": can, "weights": digest.hexdigest(), "versions": {"python": platform.python_version(), **loaded}}

@@ -90,3 +90,16 @@ def test_another_virtual_environment(folder: Path) -> None:
     (site / "beside.pth").write_text(str(Path(np.__file__).parents[1]), encoding="utf-8")
     model: Any = load_model("process:other/bin/python?module=served.py")
     assert model.generate([Prompt((("user", "where?"),))]) == [f"where? [] {folder / 'other'}"]
+
+
+def test_weights_that_are_no_torch_modules_are_known_apart(folder: Path) -> None:
+    """Arrays are hashed; an object that may hold weights which cannot be seen is new every time."""
+    text = MODULE.replace('    fingerprint = "weights 1"\n', "    def __init__(self):\n        self.own = WEIGHTS\n")
+
+    def key(weights: str) -> str:
+        (folder / "served.py").write_text(text.replace("WEIGHTS", "eval(Path('w').read_text())"), encoding="utf-8")
+        (folder / "w").write_text(weights, encoding="utf-8")
+        return load_model(f"process:{sys.executable}?module=served.py").fingerprint.key
+
+    assert key("np.ones(3)") == key("np.ones(3)") != key("np.zeros(3)")
+    assert key("[object()]") != key("[object()]")

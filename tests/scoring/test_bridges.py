@@ -251,7 +251,7 @@ def test_a_plain_table_becomes_a_run(world: Benchmark, tmp_path: Path, head: str
     [
         ("id,choice\nnobody,0\n", "1 of 1 rows match no item"),
         ("id,choice\nTWICE,0\n", "2 items have the id"),
-        ("id,subset,choice\nFIRST,-1\n", "row 1 has no scores"),
+        ("id,subset,choice\nFIRST,-1\n", "row 1 has no scores .*choice -1 of 2 captions"),
         ('id,subset,scores\nFIRST,"[1, 2, 3]"\n', "3 scores for item"),
         ('id,subset,scores\nnobody,s,"[1, 2]"\n', "no item is called s/nobody"),
         ("", "is empty; the first line must name the columns"),

@@ -6,7 +6,7 @@ Only the byte offset of every piece is kept, so that a file of any length costs 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from creperie.core import DataError, parse_json, unknown
 from creperie.engine.files import leave_open, open_at, open_file
-from creperie.engine.pieces import ROWS, even_counts
+from creperie.engine.pieces import ROWS, FilePieces
 
 CAPTIONS = pa.schema([("id", pa.string()), ("text", pa.string()), ("image", pa.string())])
 #: Longest line in bytes: a longer one means that the file is not text, or not one caption per line.
@@ -23,26 +23,15 @@ LONGEST = 1 << 20
 
 
 @dataclass(frozen=True)
-class Lines:
+class Lines(FilePieces):
     """A text file in pieces. `text`, `image` and `id` are columns, counted from zero, or fields of JSON lines.
 
     None: the whole line, no image, the number of the line.
     """
 
-    path: str
-    starts: tuple[int, ...]  #: the byte at which every piece begins
-    rows: int
-    size: int = ROWS
     text: int | str | None = None
     image: int | str | None = None
     id: str | None = None
-
-    @property
-    def counts(self) -> Sequence[int]:
-        return even_counts(self.rows, self.size)
-
-    def __len__(self) -> int:
-        return len(self.starts)
 
     def piece(self, number: int) -> pa.Table:
         first = number * self.size

@@ -76,6 +76,23 @@ class Held:
         return self.table.slice(number * self.size, self.size)
 
 
+@dataclass(frozen=True)
+class FilePieces:
+    """A file in pieces of `size` rows; `starts` are the bytes at which they begin."""
+
+    path: str
+    starts: tuple[int, ...]
+    rows: int
+    size: int = ROWS
+
+    @property
+    def counts(self) -> Sequence[int]:
+        return even_counts(self.rows, self.size)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
 def even_counts(rows: int, size: int) -> list[int]:
     """Return the number of rows of each piece if rows are cut into pieces of `size`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import IO
@@ -14,27 +14,16 @@ import pyarrow as pa
 from creperie.core import DataError
 from creperie.engine.files import open_file
 from creperie.engine.lines import CAPTIONS
-from creperie.engine.pieces import ROWS, even_counts
+from creperie.engine.pieces import ROWS, FilePieces
 
 PICTURES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
 
 
 @dataclass(frozen=True)
-class Samples:
+class Samples(FilePieces):
     """A tar file in pieces. `text`: the ending of the file with the caption (txt), or also its field (json.caption)."""
 
-    path: str
-    starts: tuple[int, ...]  #: the byte at which every piece begins
-    rows: int
-    size: int = ROWS
     text: str = "txt"
-
-    @property
-    def counts(self) -> Sequence[int]:
-        return even_counts(self.rows, self.size)
-
-    def __len__(self) -> int:
-        return len(self.starts)
 
     def piece(self, number: int) -> pa.Table:
         with open_file(self.path) as file:

@@ -36,7 +36,8 @@ class UnmatchedError(DataError):
     def __init__(self, rows: Sequence[UnmatchedRow], total: int, where: str) -> None:
         self.rows, self.total = tuple(rows), total
         what = f"{len(rows):,} of {total:,} rows match no item ({rows[0].row}: {rows[0].why})"
-        super().__init__(what, where=where, hint="check the benchmark, or pass `partial=True` to import the others")
+        others = ", or pass `partial=True` to import the others" if len(rows) < total else ""
+        super().__init__(what, where=where, hint=f"check the benchmark{others}")
 
 
 def check_matched(rows: Sequence[UnmatchedRow], total: int, where: str, *, partial: bool) -> list[str]:

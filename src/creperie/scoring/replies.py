@@ -74,7 +74,8 @@ def _row(rows: Sequence[Row], bench: Benchmark, where: str) -> Iterator[HarnessR
             scores = parse_json(scores, where) if isinstance(scores, str) else scores
             if not scores:
                 scores = [k == int(row["choice"]) for k in range(widths[subset, key])]
-                scores.index(True)  # raises an error unless the choice is one of the captions
+                if not any(scores):
+                    raise ValueError(f"choice {row['choice']} of {widths[subset, key]} captions")
             values = np.array(scores, np.float32).ravel()
         except (KeyError, ValueError, TypeError, IndexError) as e:
             raise DataError(
