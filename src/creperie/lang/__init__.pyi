@@ -44,6 +44,7 @@ from creperie.lang.parser import default_parser as default_parser
 from creperie.lang.parser import parse as parse
 from creperie.lang.parser import read_verbs_again as read_verbs_again
 from creperie.lang.parser import reworded_parse as reworded_parse
+from creperie.lang.reading import COUNTS as COUNTS
 from creperie.lang.reading import read as read
 from creperie.lang.relations import Spatial as Spatial
 from creperie.lang.relations import spatial as spatial

@@ -15,6 +15,7 @@ from itertools import combinations
 from typing import Any
 
 from creperie.lang import (
+    COUNTS,
     Reading,
     Stated,
     age_of,
@@ -42,10 +43,6 @@ from creperie.making.exchanging import (
 )
 from creperie.making.phrases import lacks_determiner
 from creperie.making.wording import plain, reworded
-
-_NUMBERS = frozenset(
-    ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-)
 
 
 @dataclass(frozen=True)
@@ -345,7 +342,7 @@ def swapped_counts(doc: Any, corpus: WordCounts) -> Iterator[CaptionEdit]:
     for (one, left), (other, right) in combinations(counted, 2):
         if one.lower_ == other.lower_ or {one.lower_, other.lower_} <= {"a", "an", "one"}:
             continue
-        article = not {one.lower_, other.lower_} <= _NUMBERS
+        article = not {one.lower_, other.lower_} <= COUNTS.keys()
         said = [scene.reading.entities[t.i].attributes for t in (left, right)]
         if (base_of(left) == base_of(right) and said[0] == said[1]) or (
             article and sort_here(left) != sort_here(right)
@@ -369,7 +366,7 @@ def _number(noun: Any) -> Any | None:
     words = [c for c in noun.lefts if c.dep_ in ("det", "nummod", "quantmod", "predet", "poss")]
     if len(words) != 1 or outer(noun) is not noun or (words[0].i and words[0].nbor(-1).lower_ in ("least", "than")):
         return None
-    return words[0] if words[0].lower_ in (*_NUMBERS, "a", "an") and not list(words[0].children) else None
+    return words[0] if words[0].lower_ in (*COUNTS, "a", "an") and not list(words[0].children) else None
 
 
 # -- pairs that the published makers swap ----------------------------------------------------------------------------
