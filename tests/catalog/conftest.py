@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import threading
 import time
@@ -28,15 +27,12 @@ class Site:
 
     `moves[path]` is a list of misbehaviours, one for each request; after them (or where there are none) it serves
     properly. A move is ("status", code, headers), ("drop", bytes), ("hang", seconds), ("drip", bytes a time, pause),
-    ("whole",) for ignoring Range, ("other-part",) for a partial answer of another version, ("gzip",), or
-    ("redirect", to).
+    ("whole",) for ignoring Range, ("gzip",), or ("redirect", to).
     """
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     anything: Callable[[str], bytes | None] = lambda path: None
-    versions: dict[str, str] = field(default_factory=dict)
-    headers: dict[str, str] = field(default_factory=dict)
     moves: dict[str, list[tuple[object, ...]]] = field(default_factory=dict)
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -73,11 +69,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self.answer(404, b"not here", {})
         if move[0] == "hang":
             site.ended.wait(float(str(move[1])))
-        version = site.versions.get(self.path, hashlib.md5(content).hexdigest())
-        headers = {"ETag": f'"{version}"'} if version else dict(site.headers)
-        start = self.range_start(version, move)
-        if move[0] == "other-part":
-            headers["ETag"] = '"another"'
+        headers: dict[str, str] = {}
+        asked = self.headers.get("Range", "")
+        start = int(asked[len("bytes=") : -1]) if asked and move[0] != "whole" else None
         if move[0] == "gzip":
             return self.answer(200, gzip.compress(content), {"Content-Encoding": "gzip"})
         if start is None:
@@ -86,14 +80,6 @@ class _Handler(BaseHTTPRequestHandler):
             return self.answer(416, b"", {"Content-Range": f"bytes */{len(content)}"})
         headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
         return self.body(206, content[start:], headers, move)
-
-    def range_start(self, version: str, move: tuple[object, ...]) -> int | None:
-        asked = self.headers.get("Range")
-        if asked is None or move[0] == "whole":
-            return None
-        if move[0] != "other-part" and self.headers.get("If-Range", f'"{version}"') != f'"{version}"':
-            return None
-        return int(asked.removeprefix("bytes=").rstrip("-"))
 
     def answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
@@ -144,9 +130,10 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture
-def limits() -> Limits:
+def limits(monkeypatch: pytest.MonkeyPatch) -> Limits:
     """Seconds that a test can spare; patient enough for a loaded machine, where no test is about slowness."""
-    return Limits(connect=5, read=5, attempts=3, pause=0.01, longest_pause=3)
+    monkeypatch.setattr("creperie.core.http.FIRST_WAIT", 0.02)
+    return Limits(connect=5, read=5, attempts=3)
 
 
 @pytest.fixture(scope="session")

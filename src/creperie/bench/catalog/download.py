@@ -1,85 +1,35 @@
-"""Download of one file over HTTP, with resumption, retries and a check of the content.
+"""Download of one file over HTTP, with retries and a check of the content.
 
 A file is called `NAME.part` while it is downloaded. It is renamed to `NAME` only when it is complete and has passed the
-check, so a file called `NAME` is never partial.
+check, so a file called `NAME` is never partial. A part is continued only if a checksum will show that both halves
+belong together.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
 
 from creperie.bench.catalog.entries import File
 from creperie.bench.images import safe_path
-from creperie.core import Advance, DataError, retry_after, sha256_of
+from creperie.core import PASSING, Advance, DataError, backoff, retry_after, sha256_of
 
 if TYPE_CHECKING:
     import httpx
 
-
-@dataclass
-class PartialDownload:
-    """The part of a file received so far, and the validator (ETag or date) of the version that it belongs to."""
-
-    target: Path
-    url: str
-    validator: str = ""
-    resumed: bool = False
-
-    @property
-    def path(self) -> Path:
-        return self.target.with_name(self.target.name + ".part")
-
-    @property
-    def note(self) -> Path:
-        return self.target.with_name(self.target.name + ".part.json")
-
-    @property
-    def size(self) -> int:
-        return self.path.stat().st_size if self.path.exists() else 0
-
-    def recall(self) -> None:
-        """Set `validator` to the ETag or date that an earlier run stored for this URL; to "" if there is none."""
-        try:
-            left = json.loads(self.note.read_text(encoding="utf-8"))
-            self.validator = str(left["validator"]) if left["url"] == self.url else ""
-        except (OSError, ValueError, KeyError, TypeError):
-            self.validator = ""
-
-    def remember(self, validator: str) -> None:
-        self.validator = validator
-        self.note.write_text(json.dumps({"url": self.url, "validator": validator}), encoding="utf-8")
-
-    def drop(self) -> int:
-        """Delete the partial file and return the number of bytes that were discarded."""
-        lost = self.size
-        self.path.unlink(missing_ok=True)
-        self.note.unlink(missing_ok=True)
-        self.validator, self.resumed = "", False
-        return lost
-
-    def finish(self, sync: bool) -> None:
-        if sync:
-            with self.path.open("rb") as f:
-                os.fsync(f.fileno())
-        self.path.replace(self.target)
-        self.note.unlink(missing_ok=True)
-
-
-#: Status codes of failures that are temporary: the request is retried.
-PASSING = {408, 425, 429, 500, 502, 503, 504}
 #: Status codes that mean that the file is not available there. (Object stores answer 403 for missing objects.)
 GONE = {401, 403, 404, 410}
-
+#: The longest wait in seconds that a server may ask for.
+LONGEST_WAIT = 120.0
+#: The bytes of a part that make an attempt count as progress.
+PROGRESS = 2**20
 #: The first bytes of image files.
 PICTURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*")
 
@@ -90,22 +40,13 @@ class Limits:
 
     connect: float = 10.0
     read: float = 30.0
-    attempts: int = 5  # consecutive attempts without a single new byte
-    pause: float = 0.5  # before the second attempt; doubles each time
-    longest_pause: float = 120.0
-    slowest: float = 100.0  # bytes per second, averaged over `patience` seconds; a slower connection counts as dropped
+    attempts: int = 5  # consecutive attempts without progress
+    slowest: float = 100.0  # bytes per second, from `patience` seconds on; a slower connection counts as dropped
     patience: float = 60.0
     most: int = 4 << 30  # bytes of one text file
     most_picture: int = 64 << 20
     workers: int = 8
     give_up_after: int = 16  # consecutive failed files
-
-    def most_of(self, file: File) -> int:
-        return self.most_picture if file.picture else self.most
-
-    def wait_before(self, attempt: int) -> float:
-        """Return the seconds to wait: exponential backoff, with jitter so that the workers do not retry in step."""
-        return min(self.pause * 2**attempt, self.longest_pause) * random.uniform(0.75, 1.25)
 
 
 class FetchError(DataError):
@@ -164,161 +105,93 @@ class Fetcher:
     def fetch(self, file: File, folder: Path, advance: Advance) -> Received:
         """Download a file, unless it is already there, and return it. The addresses are tried in order."""
         target = safe_path(folder, file.saved_as)
-        earlier = self._kept(file, target)
-        if earlier is not None:
-            advance(earlier.size)
-            return earlier
+        if target.is_file() and target.stat().st_size:
+            digest = _digest(target, file)
+            if file.sha256 in (None, digest):
+                advance(target.stat().st_size)
+                return Received(target, file.urls[0], target.stat().st_size, digest, fetched=False)
+            target.unlink()
         target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(target.name + ".part")
         for url in file.urls:
             try:
-                return self._fetch_from(url, file, target, advance)
+                digest = self._complete(mirrored(url, self.mirror), file, part, advance)
             except FetchError as e:
                 if not e.gone or url == file.urls[-1]:
                     raise
+                continue
+            if self.stop.is_set():
+                raise StoppedError
+            part.replace(target)
+            return Received(target, url, target.stat().st_size, digest, fetched=True)
         raise FetchError("the catalog has no address for this file", where=file.saved_as)
 
-    def _kept(self, file: File, target: Path) -> Received | None:
-        """Return the file that an earlier run fetched; None if there is none or its checksum is wrong."""
-        if not target.is_file() or target.stat().st_size == 0:
-            return None
-        digest = "" if file.picture else sha256_of(target)
-        if file.sha256 and digest != file.sha256:
-            target.unlink()
-            return None
-        return Received(target, file.urls[0], target.stat().st_size, digest, fetched=False)
-
-    def _fetch_from(self, url: str, file: File, target: Path, advance: Advance) -> Received:
-        address = mirrored(url, self.mirror)
-        part = PartialDownload(target, address)
-        part.recall()
-        advance(part.size)
-        fresh = self._complete(part, file, advance)
-        if file.sha256 and fresh != file.sha256 and part.resumed:
-            # The beginning may be from an older version of the file than the end: try again from the start.
-            advance(-part.drop())
-            fresh = self._complete(part, file, advance)
-        self._accept(part, file, fresh)
-        if self.stop.is_set():
-            raise StoppedError
-        size = part.size
-        part.finish(sync=file.sha256 is not None)
-        return Received(target, url, size, fresh, fetched=True)
-
-    def _complete(self, part: PartialDownload, file: File, advance: Advance) -> str:
-        """Retry until the file is complete and return its sha256 (an empty string for images)."""
-        failed, tries = 0, 0
+    def _complete(self, url: str, file: File, part: Path, advance: Advance) -> str:
+        """Request a file until it is complete and as published; return its sha256 (an empty string for images)."""
+        at = _positions(advance)
+        failed = tries = 0
+        continued = False
         while True:
-            before = part.size
+            have = _size(part) if file.sha256 else 0
+            at(have)
+            continued = continued or have > 0
             try:
-                self._attempt(part, file, advance)
-                return "" if file.picture else sha256_of(part.path)
+                if not have or have != file.size:
+                    self._attempt(url, file, part, have, at)
+                digest = _digest(part, file)
+                if file.sha256 in (None, digest) and not (file.picture and not is_picture(part)):
+                    return digest
+                part.unlink()
+                if not continued:
+                    raise _unlike(url, file, digest)
+                continued = False  # the start may be of an older version of the file: once more, from the beginning
+                raise _PassingError("the file has changed since its first part was fetched", wait=0)
             except _PassingError as e:
-                failed = 0 if part.size > before else failed + 1
                 tries += 1
-                if failed >= self.limits.attempts or tries >= 20 * self.limits.attempts:
-                    raise FetchError(f"{e} ({tries} attempts)", where=part.url, hint=_AGAIN) from None
-                wait = self.limits.wait_before(max(failed - 1, 0)) if e.wait is None else e.wait
-                if self.stop.wait(wait):
+                failed = 0 if _size(part) >= have + PROGRESS else failed + 1
+                if failed >= self.limits.attempts:
+                    raise FetchError(f"{e} ({tries} attempts)", where=url, hint=_AGAIN) from None
+                if self.stop.wait(backoff(max(failed - 1, 0)) if e.wait is None else e.wait):
                     raise StoppedError from None
 
-    def _attempt(self, part: PartialDownload, file: File, advance: Advance) -> None:
+    def _attempt(self, url: str, file: File, part: Path, have: int, at: Callable[[int], None]) -> None:
+        """Request what is missing after the first `have` bytes and append it to the part."""
         import httpx
 
-        if part.size and not part.validator and not file.sha256:
-            advance(-part.drop())  # without a validator or checksum, the rest might be of another version
-        have = part.size
-        if have and have == file.size:
-            part.resumed = True
-            return
-        headers = {"Accept-Encoding": "identity"}
-        if have:
-            headers["Range"] = f"bytes={have}-"
-            if part.validator:
-                headers["If-Range"] = part.validator
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+        timeout = httpx.Timeout(self.limits.read, connect=self.limits.connect)
         try:
-            timeout = httpx.Timeout(self.limits.read, connect=self.limits.connect)
-            with self.connected().stream("GET", part.url, headers=headers, timeout=timeout) as answer:
-                if _says_complete(answer, part):
-                    part.resumed = True
-                    return
-                total = self._open_answer(answer, part, file, advance)
-                self._take(answer, part, file.size if total is None else total, self.limits.most_of(file), advance)
+            with self.connected().stream("GET", url, headers=headers, timeout=timeout) as answer:
+                if answer.status_code == 416:
+                    part.unlink()
+                    raise _PassingError("the server has fewer bytes than were already downloaded", wait=0)
+                _refuse(answer, url)
+                with part.open("ab" if answer.status_code == 206 else "wb") as out:
+                    self._take(answer, out, url, file, at)
         except httpx.TimeoutException as e:
             raise _PassingError(f"the server did not answer in time ({type(e).__name__})") from None
         except httpx.TransportError as e:
             raise _PassingError(f"the connection failed ({str(e) or type(e).__name__})") from None
         except (httpx.InvalidURL, httpx.TooManyRedirects, httpx.DecodingError) as e:
-            raise FetchError(f"cannot be fetched ({e})", where=part.url) from None
+            raise FetchError(f"cannot be fetched ({e})", where=url) from None
 
-    def _open_answer(self, answer: httpx.Response, part: PartialDownload, file: File, advance: Advance) -> int | None:
-        """Check the headers of a response, drop the partial file if it does not fit, and return the size of the whole
-        file (None if the server does not state it).
-        """
-        if answer.status_code == 416:
-            advance(-part.drop())
-            raise _PassingError("the server has fewer bytes than were already downloaded", wait=0)
-        _refuse(answer, part.url, self.limits)
-        version = _version(answer)
-        if answer.status_code == 206:
-            start, total = _content_range(answer.headers.get("Content-Range", ""))
-            if start != part.size or (part.validator and version and version != part.validator):
-                advance(-part.drop())
-                raise _PassingError("the file has changed since its first part was fetched", wait=0)
-            part.resumed = True
-            return total
-        advance(-part.drop())
-        total = _length(answer)
-        if file.size is not None and total is not None and total != file.size:
-            raise FetchError(
-                f"the server offers {total:,} bytes, the catalog says {file.size:,}", where=part.url, hint=_CHANGED
-            )
-        if (total or 0) > self.limits.most_of(file):
-            raise FetchError(f"is larger than {self.limits.most_of(file):,} bytes", where=part.url)
-        if version and "Content-Encoding" not in answer.headers:
-            part.remember(version)
-        return total
-
-    def _take(
-        self, answer: httpx.Response, part: PartialDownload, total: int | None, most: int, advance: Advance
-    ) -> None:
-        """Append the body of a response to the partial file."""
-        most = most if total is None else total
-        came, since = 0, time.monotonic()
-        size = part.size
-        encoded = answer.headers.get("Content-Encoding", "identity") not in ("", "identity")
-        with part.path.open("ab") as out:
-            # Write chunks as they arrive: chunks of a fixed size would be buffered, and lost if the connection drops.
-            for chunk in answer.iter_bytes() if encoded else answer.iter_raw():
-                if self.stop.is_set():
-                    raise StoppedError  # before the write: a new run may already be writing to this file
-                out.write(chunk)
-                advance(len(chunk))
-                size += len(chunk)
-                came += len(chunk)
-                if size > most:
-                    break
-                if (passed := time.monotonic() - since) > self.limits.patience:
-                    if came < self.limits.slowest * passed:
-                        raise _PassingError(f"the server sends only {came / passed:,.0f} bytes per second")
-                    came, since = 0, time.monotonic()
-        if total is not None and size < total:
-            raise _PassingError(f"the response ended after {size:,} of {total:,} bytes")
-        if size > most:
-            advance(-part.drop())
-            raise FetchError(f"received more than {most:,} bytes", where=part.url, hint=_CHANGED)
-
-    def _accept(self, part: PartialDownload, file: File, digest: str) -> None:
-        """Delete the file and raise a FetchError if its checksum is wrong, or if it should be an image and is not."""
-        if file.sha256 and digest != file.sha256:
-            part.drop()
-            raise FetchError(
-                f"checksum mismatch: sha256 {digest[:12]}…, in the catalog {file.sha256[:12]}…; the file was removed",
-                where=part.url,
-                hint=_CHANGED,
-            )
-        if file.picture and not is_picture(part.path):
-            part.drop()
-            raise FetchError("the server sent something that is not an image", where=part.url)
+    def _take(self, answer: httpx.Response, out: BinaryIO, url: str, file: File, at: Callable[[int], None]) -> None:
+        """Write the body of a response as it arrives, so that nothing is lost if the connection drops."""
+        most = file.size or (self.limits.most_picture if file.picture else self.limits.most)
+        start, since = out.tell(), time.monotonic()
+        for chunk in answer.iter_bytes():
+            if self.stop.is_set():
+                raise StoppedError  # before the write: a new run may already be writing to this file
+            out.write(chunk)
+            at(out.tell())
+            if out.tell() > most:
+                raise FetchError(f"is larger than {most:,} bytes", where=url, hint=_CHANGED if file.size else "")
+            passed, came = time.monotonic() - since, out.tell() - start
+            if passed > self.limits.patience and came < self.limits.slowest * passed:
+                raise _PassingError(f"the server sends only {came / passed:,.0f} bytes per second")
+        if file.sha256:
+            out.flush()
+            os.fsync(out.fileno())
 
 
 _AGAIN = "run the same command again, it continues where it stopped; offline, pass your own copy (`from=`, `images=`)"
@@ -355,52 +228,40 @@ def is_picture(path: Path) -> bool:
     return head.startswith(PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP")
 
 
-def _says_complete(answer: httpx.Response, part: PartialDownload) -> bool:
-    """Return whether the server says that the partial file is already complete and of the same version."""
-    nothing_more = answer.status_code == 416 and bool(part.validator)
-    return nothing_more and answer.headers.get("Content-Range", "") == f"bytes */{part.size}"
+def _positions(advance: Advance) -> Callable[[int], None]:
+    """Return a function that takes the bytes there are now, and advances by what was added (or dropped) since."""
+    told = 0
+
+    def at(size: int) -> None:
+        nonlocal told
+        advance(size - told)
+        told = size
+
+    return at
 
 
-def _refuse(answer: httpx.Response, url: str, limits: Limits) -> None:
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _digest(path: Path, file: File) -> str:
+    return "" if file.picture else sha256_of(path)
+
+
+def _unlike(url: str, file: File, digest: str) -> FetchError:
+    if file.picture:
+        return FetchError("the server sent something that is not an image", where=url)
+    what = f"checksum mismatch: sha256 {digest[:12]}…, in the catalog {str(file.sha256)[:12]}…; the file was removed"
+    return FetchError(what, where=url, hint=_CHANGED)
+
+
+def _refuse(answer: httpx.Response, url: str) -> None:
     code = answer.status_code
     problem = f"the server answered {code} {answer.reason_phrase}".strip()
     if code in PASSING:
         wait = retry_after(answer.headers.get("Retry-After", ""))
-        if wait is not None and wait > limits.longest_pause:
+        if wait is not None and wait > LONGEST_WAIT:
             raise FetchError(f"{problem} and asks to wait {wait:,.0f} s", where=url, hint="try again later")
         raise _PassingError(problem, wait)
-    if code in GONE:
-        raise FetchError(problem, where=url, gone=True)
     if code not in (200, 206):
-        raise FetchError(problem, where=url)
-
-
-def _version(answer: httpx.Response) -> str:
-    """Return the strong validator (ETag or date) of a response, or "": a weak ETag must not be used to resume."""
-    tag: str = answer.headers.get("ETag", "")
-    name = tag if tag.startswith('"') else str(answer.headers.get("Last-Modified", ""))
-    return name if name.isascii() and name.isprintable() else ""
-
-
-def _length(answer: httpx.Response) -> int | None:
-    if "Content-Encoding" in answer.headers:
-        return None
-    return _whole_number(answer.headers.get("Content-Length", ""))
-
-
-def _content_range(value: str) -> tuple[int, int | None]:
-    """Return the start offset and the total size in a Content-Range header.
-
-    >>> _content_range("bytes 100-299/300"), _content_range("bytes 5-9/*"), _content_range("nonsense")
-    ((100, 300), (5, None), (-1, None))
-    """
-    unit, _, rest = value.partition(" ")
-    span, _, total = rest.partition("/")
-    start = _whole_number(span.partition("-")[0])
-    if unit != "bytes" or start is None:
-        return -1, None
-    return start, _whole_number(total)
-
-
-def _whole_number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+        raise FetchError(problem, where=url, gone=code in GONE)
