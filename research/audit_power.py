@@ -19,7 +19,7 @@ import numpy as np
 from creperie.auditing import AttackerModels, Pairs, corrected, make_attackers, pairs_of
 from creperie.auditing.attack import Attack
 from creperie.auditing.pairs import ArrowTexts
-from creperie.auditing.verdict import ALL, AuditRow, judge, unjudged
+from creperie.auditing.verdict import ALL, AuditRow, Measurements, judge
 from creperie.bench import load
 from creperie.core import silent
 from creperie.metrics import wilson
@@ -59,7 +59,7 @@ def planted(pairs: Pairs, right: float, rng: np.random.Generator) -> Pairs:
 def audited(pairs: Pairs, names: Sequence[str]) -> tuple[str, list[AuditRow]]:
     attack = Attack(tuple(make_attackers((*names, "cues"), AttackerModels())), 0, 0.55, silent)
     rows = [row for row in corrected(attack.on(attack.counted(pairs))[0], 0.55) if row.subset != ALL]
-    return judge(replace(unjudged("not run", "", pairs.n_items), threshold=0.55), rows).verdict, rows
+    return judge(Measurements("mixed", pairs.n_items, tuple(rows))).verdict, rows
 
 
 def share(seen: Sequence[bool]) -> str:

@@ -154,7 +154,7 @@ def by_design(given: str, seed: int, out: Path) -> dict[str, Any]:
     m = best.measure
     interval = f"{100 * m.accuracy:.1f} [{100 * m.low:.1f}, {100 * m.high:.1f}]"
     strongest = f"{best.attacker} on {best.subset} ({m.n:,}): {interval}"
-    facts = {"items": audited.items, "subsets": len(audited.judgements), "balanced": audited.whole.balanced}
+    facts = {"items": audited.items, "subsets": len(audited.judgements), "balanced": audited.whole.measured.balanced}
     return {"made": name, "seed": seed, **facts, "verdict": audited.verdict, "strongest": strongest}
 
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from creperie.auditing import AttackerModels, item_gaps, make_attackers, pairs_of
 from creperie.auditing.attackers import Attacker, OddOneOut, TextAttacker, by_embedding
-from creperie.auditing.battery import MAKERS, AttackerModels, make_attackers
-from creperie.auditing.pairs import item_gaps, pairs_of
+from creperie.auditing.battery import MAKERS
 from creperie.auditing.registry import REGISTRY
 from creperie.bench import Item, choice, from_items
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.lang import character_similarity
-from creperie.models.protocols import Fingerprint
+from creperie.models import Fingerprint
 
 
 def gap(name: str, captions: tuple[str, ...], positives: int = 1) -> float:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from creperie.bench import Item, choice, from_items
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.models import TextScorer, load_model
-from creperie.scoring.score_runs import score
+from creperie.scoring import score
 
 
 def test_a_blind_model_scores_captions() -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.auditing import audit, make_attackers, pairs_of
-from creperie.auditing.battery import AttackerModels, standard_names
+from creperie.auditing import AttackerModels, audit, fold_count, grouped_folds, make_attackers, pairs_of
+from creperie.auditing.battery import standard_names
 from creperie.auditing.corpus import DISCOUNT, Corpus, _Beside, _Grams
-from creperie.auditing.folds import fold_count, grouped_folds
 from creperie.auditing.neural import likelihoods
 from creperie.bench import Benchmark, Item, choice, from_items, save
 from creperie.core import silent

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from creperie.auditing import audit
+from creperie.auditing import audit, pairs_of
 from creperie.auditing.cues import MARK_NAMES, telling_cues
-from creperie.auditing.pairs import pairs_of
 from creperie.bench import Benchmark, Item, choice, from_items
 
 #: The attackers of the tour and the tutorials.

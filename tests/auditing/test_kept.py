@@ -12,7 +12,7 @@ import pytest
 
 from creperie.auditing.cached_models import CachedEncoder, CachedScorer
 from creperie.core import cache_home
-from creperie.models.protocols import Fingerprint
+from creperie.models import Fingerprint
 
 
 @pytest.fixture(autouse=True)

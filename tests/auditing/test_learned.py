@@ -12,24 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.auditing import audit, linear
-from creperie.auditing.battery import AttackerModels, make_attackers
-from creperie.auditing.features import (
-    CHARACTER_NGRAMS,
-    LETTER_WEIGHT,
-    counted_once,
-    ngram_differences,
+from creperie.auditing import (
+    AttackerModels,
+    Pairs,
+    audit,
+    calibrated,
+    fit_linear,
+    grouped_folds,
+    item_wins,
+    linear,
+    make_attackers,
+    measure_attacker,
+    null_accuracies,
     pair_features,
-    summary,
-    unlike,
+    pairs_of,
 )
-from creperie.auditing.folds import grouped_folds
+from creperie.auditing.features import CHARACTER_NGRAMS, LETTER_WEIGHT, counted_once, ngram_differences, summary, unlike
 from creperie.auditing.learned import Learner
-from creperie.auditing.linear import _weights, fit_linear
-from creperie.auditing.measure import bits, calibrated, fit_scale, log_loss, measure_attacker
+from creperie.auditing.linear import _weights
+from creperie.auditing.measure import bits, fit_scale, log_loss
 from creperie.auditing.model_attackers import Ensemble
-from creperie.auditing.null import DRAWS, null_accuracies
-from creperie.auditing.pairs import Pairs, item_wins, pairs_of
+from creperie.auditing.null import DRAWS
 from creperie.auditing.sampling import drawn
 from creperie.bench import PAIRED, Benchmark, Item, choice, from_items
 from creperie.core import Progress, silent

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from creperie.auditing import cues
-from creperie.auditing.pairs import pairs_of
+from creperie.auditing import cues, pairs_of
 from creperie.bench import Benchmark, Item, from_items
 
 

@@ -7,6 +7,7 @@ from math import comb
 import numpy as np
 import pytest
 
+from creperie.auditing import Pairs, pairs_of
 from creperie.auditing.measure import (
     Measure,
     against_chance,
@@ -15,7 +16,6 @@ from creperie.auditing.measure import (
     measure_attacker,
     smallest_seen,
 )
-from creperie.auditing.pairs import Pairs, pairs_of
 from creperie.bench import Item, choice, from_items
 from creperie.metrics import MetricSettings, share_interval
 

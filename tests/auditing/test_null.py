@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from creperie.auditing import calibrated, measure_attacker, null_spreads, pairs_of
+from creperie.auditing import Pairs, calibrated, measure_attacker, null_spreads, pairs_of
 from creperie.auditing.learned import Learner
-from creperie.auditing.pairs import Pairs
 from creperie.bench import Item, from_items
 
 pytest.importorskip("sklearn")

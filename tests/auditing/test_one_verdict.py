@@ -15,10 +15,26 @@ import numpy as np
 import pytest
 
 import creperie
-from creperie.auditing import AuditOptions, audit, audit_document, changed_options, pairs_of
-from creperie.auditing.document import blind_rows
-from creperie.auditing.measure import AttackerMargins, calibrated, measure_attacker
-from creperie.auditing.verdict import EXIT_CODES, AuditRow, Judgement, judge, judge_all, judge_validation, unjudged
+from creperie.auditing import (
+    EXIT_CODES,
+    AttackerMargins,
+    AuditOptions,
+    AuditRow,
+    Judgement,
+    Measurements,
+    advice_on,
+    audit,
+    audit_document,
+    blind_rows,
+    calibrated,
+    changed_options,
+    judge,
+    judge_validation,
+    measure_attacker,
+    pairs_of,
+    unjudged,
+)
+from creperie.auditing.verdict import judge_all
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, load, record_audit, save
 from creperie.lang import linkgrammar
 from creperie.reporting import badge_svg, junit_xml, markdown_summary, standing_audit
@@ -187,23 +203,26 @@ def row(name: str, answers: AttackerMargins, **more: float) -> AuditRow:
     return AuditRow("null", "", name, "", measure, p_holm=measure.p)
 
 
+def judged(items: int, *rows: AuditRow) -> Judgement:
+    return judge(Measurements("all", items, rows))
+
+
 @pytest.mark.parametrize("broken", ["high", "low", "accuracy"])
 def test_a_bound_that_is_no_number_is_never_clean(broken: str) -> None:
     bench = from_items("b", null(2000, 0))
     fair = figures(bench, np.where(np.arange(2000) % 2, 1.0, -1.0))
-    facts = unjudged("clean", "b", 2000)
-    assert judge(facts, [row("length-words", fair)]).verdict == "clean"
-    lost = judge(facts, [row("length-words", fair), row("surface", fair, **{broken: float("nan")})])
+    fine = judged(2000, row("length-words", fair))
+    assert fine.verdict == "clean"
+    lost = judged(2000, row("length-words", fair), row("surface", fair, **{broken: float("nan")}))
     assert lost.verdict == "not shown"
-    whole = judge_all(judge(facts, [row("length-words", fair)]), [judge(facts, [row("surface", fair)]), lost])
+    whole = judge_all(fine, [judged(2000, row("surface", fair)), lost])
     assert whole.verdict == "not shown"
     assert EXIT_CODES[whole.verdict] == 3
 
 
 def test_the_sentence_names_the_widest_limit_beside_a_subset_that_no_attacker_could_measure() -> None:
-    facts = unjudged("clean", "b", 20)
-    few = judge(facts, [row("surface", figures(from_items("b", null(20, 0)), np.tile([1.0, -1.0], 10)))])
-    none = judge(facts, [])
+    few = judged(20, row("surface", figures(from_items("b", null(20, 0)), np.tile([1.0, -1.0], 10))))
+    none = judged(20)
     for subsets in ([few, none], [none, few]):
         assert re.search(r"surface may reach \d\d\.\d % on null", judge_all(few, subsets).text)
 
@@ -211,7 +230,7 @@ def test_the_sentence_names_the_widest_limit_beside_a_subset_that_no_attacker_co
 def test_the_headline_is_never_weaker_than_its_best_member() -> None:
     bench = from_items("b", null(200, 0))
     strong, weak = figures(bench, np.where(np.arange(200) % 50, 1.0, -1.0)), figures(bench, np.tile([1.0, -1.0], 100))
-    found = judge(unjudged("leaks", "b", 200), [row("length-words", strong), row("ensemble", weak)])
+    found = judged(200, row("length-words", strong), row("ensemble", weak))
     assert found.headline is not None
     assert found.headline.attacker == "length-words"
     assert "(98.0 % [" in replace(found, verdict="clean").text
@@ -229,9 +248,9 @@ def test_an_attacker_that_learned_nothing_was_not_run() -> None:
 
 
 def test_what_an_audit_could_have_seen_lies_above_what_it_tolerates() -> None:
-    found = unjudged("clean", "b", 200_000)
-    assert replace(found, detectable=0.5509).power == "an attacker right on 55.1 % would be found in 4 of 5 cases"
-    assert "too few items" in replace(found, detectable=0.9999).power
+    powers = [Judgement(Measurements("all", 200_000, detectable=d), "clean").power for d in (0.5509, 0.9999)]
+    assert powers[0] == "an attacker right on 55.1 % would be found in 4 of 5 cases"
+    assert "too few items" in powers[1]
 
 
 def test_the_spread_of_an_attacker_widens_its_interval_and_its_test() -> None:
@@ -255,12 +274,11 @@ def test_a_validation_is_judged_in_the_same_place(
 
 
 def test_every_verdict_has_an_exit_code_a_sentence_and_a_next_step() -> None:
-    facts: Judgement = unjudged("clean", "b", 10)
     for word in set(EXIT_CODES) - {"valid", "in doubt"}:
-        judged = replace(facts, verdict=word)
-        assert judged.text
-        assert judged.next.startswith(("creperie ", "pip install "))
-        assert judged.document()["code"] == EXIT_CODES[word]
+        found = unjudged(word, 10)
+        assert found.text
+        assert advice_on(found).command("b").startswith(("creperie ", "pip install "))
+        assert found.document("")["code"] == EXIT_CODES[word]
 
 
 def test_a_repaired_benchmark_no_longer_leaks_in_the_atlas(tmp_path: Path, command: Any) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from creperie.auditing.battery import AttackerModels, make_attackers
+from creperie.auditing import AttackerModels, make_attackers
 from creperie.auditing.gruen import load_gruen
-from creperie.core.errors import CreperieError
-from creperie.models import load_model
-from creperie.models.protocols import TextScorer
+from creperie.core import CreperieError
+from creperie.models import TextScorer, load_model
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

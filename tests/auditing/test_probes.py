@@ -15,7 +15,7 @@ from PIL import Image
 from creperie.auditing.probes import CASES, ORDERS, probe_cases, probe_images, probe_order
 from creperie.bench import Benchmark, Item, from_items, save
 from creperie.core import CreperieError
-from creperie.models.protocols import Fingerprint, Prompt
+from creperie.models import Fingerprint, Prompt
 from creperie.world import World, make_world
 
 pytest.importorskip("spacy")

@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.auditing.battery import AttackerModels, make_attackers
-from creperie.auditing.measure import calibrated, measure_attacker
-from creperie.auditing.pairs import Pairs, item_wins, pairs_of
+from creperie.auditing import AttackerModels, Pairs, calibrated, item_wins, make_attackers, measure_attacker, pairs_of
 from creperie.bench import Benchmark, Item, from_items, load
 
 SUGARCREPE = ("add_att", "add_obj", "replace_att", "replace_obj", "replace_rel", "swap_att", "swap_obj")

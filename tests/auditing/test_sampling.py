@@ -10,14 +10,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from creperie.auditing import audit, battery, corrected, pairs_of
+from creperie.auditing import (
+    Attacker,
+    AttackerModels,
+    LearnedAttacker,
+    TextAttacker,
+    audit,
+    battery,
+    calibrated,
+    corrected,
+    entry_of,
+    make_attackers,
+    measure_attacker,
+    pairs_of,
+)
 from creperie.auditing.attack import Attack
-from creperie.auditing.attackers import Attacker, TextAttacker, scored
-from creperie.auditing.battery import AttackerModels, make_attackers
-from creperie.auditing.learned import LearnedAttacker
-from creperie.auditing.measure import calibrated, measure_attacker
+from creperie.auditing.attackers import scored
 from creperie.auditing.model_attackers import Ensemble
-from creperie.auditing.registry import entry_of
 from creperie.auditing.sampling import EARLY, FEW, STEPS, drawn, last_look, looks_of, sample_for
 from creperie.bench import Benchmark, Item, choice, concatenate, from_items
 from creperie.core import CreperieError, silent
@@ -155,7 +164,7 @@ def test_the_default_audit_names_its_sample_and_full_takes_all(planted: Planted,
     bench, early = planted(longer, 400), list[str]()
     found = audit(bench, models=AttackerModels(lm="lm:fake", encoder="none"), announce=early.append)
     rows = {r.attacker: r.measure.n for r in found.rows if r.subset == "planted"}
-    assert (rows["length-words"], rows["lm-mean"]) == (400, found.whole.sample[0][0])
+    assert (rows["length-words"], rows["lm-mean"]) == (400, found.whole.measured.sample[0][0])
     assert FEW <= rows["lm-mean"] < FEW + ROOM
     asked_about = f"lm-mean, lm-sum, ensemble on {rows['lm-mean']} of 400 items"
     assert f"{asked_about} (--full takes all: about 30 seconds more)" in found.text  # 0.085 s for each of 325
@@ -163,7 +172,7 @@ def test_the_default_audit_names_its_sample_and_full_takes_all(planted: Planted,
     assert len(set(asked)) <= 2 * 2 * rows["lm-mean"]  # and the captions in one style
     all_of_them = audit(bench, models=AttackerModels(lm="lm:fake", encoder="none"), full=True)
     assert {r.measure.n for r in all_of_them.rows} == {400}
-    assert all_of_them.whole.sample == ()
+    assert all_of_them.whole.measured.sample == ()
     by_name = audit(bench, ["lm-mean"], models=AttackerModels(lm="lm:fake"))
     assert {r.measure.n for r in by_name.rows} == {400}
 

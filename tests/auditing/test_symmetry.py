@@ -9,8 +9,15 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from creperie.auditing import AttackerModels, EmbeddingLearner, LearnedAttacker, audit, audit_document, symmetry_of
-from creperie.auditing.document import audit_page
+from creperie.auditing import (
+    AttackerModels,
+    EmbeddingLearner,
+    LearnedAttacker,
+    audit,
+    audit_document,
+    audit_page,
+    symmetry_of,
+)
 from creperie.bench import PAIRED, Item, choice, from_items
 from creperie.core import CreperieError
 from creperie.refining import RefinePlan, refine

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from creperie.auditing import audit, make_attackers, pairs_of
-from creperie.auditing.battery import AttackerModels
+from creperie.auditing import AttackerModels, audit, make_attackers, pairs_of
 from creperie.bench import Benchmark, Item, choice, from_items
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 
 torch = pytest.importorskip("torch", reason="creperie[models] is not installed")
 transformers = pytest.importorskip("transformers", reason="creperie[models] is not installed")

@@ -9,16 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.auditing import Audit, audit, repaired
-from creperie.auditing.battery import AttackerModels
+from creperie.auditing import AttackerModels, Audit, advice_on, audit, calibrated, measure_attacker, pairs_of, repaired
 from creperie.auditing.cues import telling_cues
-from creperie.auditing.measure import calibrated, measure_attacker, smallest_seen
-from creperie.auditing.pairs import pairs_of
+from creperie.auditing.measure import smallest_seen
 from creperie.auditing.registry import several_learned
-from creperie.auditing.verdict import EXIT_CODES, AuditRow, Judgement, judge
+from creperie.auditing.verdict import EXIT_CODES, AuditRow, Measurements, judge, unjudged
 from creperie.bench import PAIRED, Benchmark, Item, choice, concatenate, from_items, save
-from creperie.core import silent
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError, silent
 from creperie.metrics import holm
 
 Planted = Callable[..., Benchmark]
@@ -46,9 +43,8 @@ def always_longer(true: str, false: str, rng: np.random.Generator) -> tuple[str,
 
 
 def test_an_item_balanced_by_design_can_be_unsolvable_and_names_are_quoted() -> None:
-    facts = Judgement("all", 1, balanced=1, unsolvable=("a",), spec="data/my bench")
-    assert judge(facts, []).verdict == "unsolvable"
-    assert replace(facts, verdict="nothing left").next.endswith("--out 'my bench-foils'")
+    assert judge(Measurements("all", 1, balanced=1, unsolvable=("a",))).verdict == "unsolvable"
+    assert advice_on(unjudged("nothing left")).command("data/my bench").endswith("--out 'my bench-foils'")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +76,7 @@ def test_clean_means_that_every_attacker_is_shown_to_stay_below_the_threshold(pl
     assert max(r.measure.high for r in large.rows) == pytest.approx(large.whole.bound)
     assert large.whole.bound < 0.55
     assert "would be found in 4 of 5 cases" in large.whole.power
-    assert small.whole.detectable > smallest_seen(120, 1) + 0.01  # learned answers vary more than coins
+    assert small.whole.measured.detectable > smallest_seen(120, 1) + 0.01  # learned answers vary more than coins
 
 
 @pytest.mark.slow
@@ -96,7 +92,8 @@ def test_what_all_attackers_reach_together_is_the_headline(planted: Planted) -> 
     assert shown.translate(str.maketrans("", "", "%[],")).split() == reached.split()
     assert several_learned(["learned-linear", "lm-mean"])
     assert not several_learned(["learned-linear", "learned-boosted", "length-words", "ensemble"])
-    small = replace(found.whole, verdict="clean", headline=None, models={"n-grams": "mine"}, bound=0.5)
+    measured = replace(found.whole.measured, models={"n-grams": "mine"})
+    small = replace(found.whole, measured=measured, verdict="clean", headline=None, bound=0.5)
     assert small.text == "clean against length, single cues, n-grams (mine), ensemble: at most 50.0 %"
 
 
@@ -125,8 +122,8 @@ def test_an_attacker_that_is_surely_wrong_is_anti_learned(planted: Planted) -> N
     pairs = pairs_of(planted(clean, 400))
     margins = np.where(np.arange(len(pairs)) % 10 < 4, 1.0, -1.0)
     figures = measure_attacker(calibrated(pairs, margins, directed=True))
-    facts = replace(audit(planted(clean, 60), QUICK).judgements[0], missing=())
-    judged = judge(facts, [AuditRow("planted", "", "learned", "", figures, p_holm=figures.p)])
+    seen = replace(audit(planted(clean, 60), QUICK).judgements[0].measured, missing={})
+    judged = judge(replace(seen, rows=(AuditRow("planted", "", "learned", "", figures, p_holm=figures.p),)))
     assert (judged.verdict, EXIT_CODES[judged.verdict]) == ("anti-learned", 1)
     assert judged.text.startswith("anti-learned: learned is right on only 40.0 %, surely below chance")
 
@@ -135,8 +132,8 @@ def test_a_few_wrong_answers_among_ties_are_not_anti_learned(planted: Planted) -
     pairs = pairs_of(planted(clean, 2000))
     margins = np.where(np.arange(len(pairs)) % 100 == 0, -1.0, 0.0)
     figures = measure_attacker(calibrated(pairs, margins, directed=True))
-    facts = replace(audit(planted(clean, 60), QUICK).judgements[0], missing=())
-    judged = judge(facts, [AuditRow("planted", "", "judge", "", figures, p_holm=figures.p)])
+    seen = replace(audit(planted(clean, 60), QUICK).judgements[0].measured, missing={})
+    judged = judge(replace(seen, rows=(AuditRow("planted", "", "judge", "", figures, p_holm=figures.p),)))
     assert figures.p < 0.05
     assert figures.accuracy < 0.5
     assert judged.verdict == "clean"  # 49.5 %, believed the other way round 50.5 %
@@ -203,14 +200,14 @@ def test_unsolvable_items_are_named(planted: Planted) -> None:
     same = [Item("twin", "planted", ("t.jpg",), ("A dog.", "A dog."), choice(1, 1))]
     found = audit(concatenate("with twins", [planted(clean, 2000), from_items("t", same)]), QUICK)
     assert found.verdict == "unsolvable"
-    assert found.whole.unsolvable == ("twin",)
+    assert found.whole.measured.unsolvable == ("twin",)
     assert "1 unsolvable (a true caption is also a false one: twin)" in found.whole.text
 
 
 def test_two_image_items_are_balanced_by_design() -> None:
     items = [Item(str(i), "w", (f"{i}a", f"{i}b"), (f"a dog {i}", f"A big dog {i}."), PAIRED) for i in range(40)]
     found = audit(from_items("two", items), QUICK)
-    assert (found.verdict, found.whole.balanced) == ("clean", 40)
+    assert (found.verdict, found.whole.measured.balanced) == ("clean", 40)
     assert "balanced by design" in found.whole.text
     assert {row.measure.accuracy for row in found.rows} == {0.5}
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creperie.bench import ImageError
 from creperie.bench.catalog.download import Fetcher, FetchError, Limits, Received
 from creperie.bench.catalog.entries import File
-from creperie.bench.images import ImageError
 from creperie.core import retry_after
 
 BODY = b"".join(f"line {i} of a file that is long enough to be cut\n".encode() for i in range(4000))

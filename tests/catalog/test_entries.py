@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from creperie.bench import CatalogEntry, catalog_entries, find_entry, find_installed
-from creperie.bench.catalog.places import data_home
+from creperie.bench import CatalogEntry, catalog_entries, data_home, find_entry, find_installed
 from creperie.bench.images import safe_path
-from creperie.core.errors import UnknownNameError, UsageError
+from creperie.core import UnknownNameError, UsageError
 
 ALL = catalog_entries()
 NAMES = [e.name for e in ALL]

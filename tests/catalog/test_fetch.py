@@ -16,8 +16,7 @@ import pytest
 from creperie.bench.catalog.download import Fetcher, FetchError, Limits
 from creperie.bench.catalog.entries import File
 from creperie.bench.catalog.fetch import fetch_files, fetch_images
-from creperie.core.errors import UsageError
-from creperie.core.progress import Advance
+from creperie.core import Advance, UsageError
 
 Jpeg = Callable[[int], bytes]
 

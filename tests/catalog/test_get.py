@@ -18,7 +18,7 @@ from creperie.bench import CatalogEntry, DownloadOptions, find_entry, find_insta
 from creperie.bench.catalog.download import FetchError, Limits
 from creperie.bench.catalog.entries import File, ImageSource
 from creperie.bench.catalog.get import Downloaded, plan_download
-from creperie.core.errors import CreperieError, UsageError
+from creperie.core import CreperieError, UsageError
 
 Jpeg = Callable[[int], bytes]
 Get = Callable[..., Downloaded]

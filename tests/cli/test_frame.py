@@ -16,7 +16,7 @@ import pytest
 
 from creperie.cli.app import COMMANDS, cli
 from creperie.cli.output import CommandResult, answers
-from creperie.core.errors import CreperieError, unknown
+from creperie.core import CreperieError, unknown
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from creperie.cli.make import make as make_command
 from creperie.cli.options import options_of
 from creperie.core import CreperieError, as_flags, option, options_from, options_in, with_options
 from creperie.making import MakerOptions
-from creperie.recipes.recipe import read_recipe
+from creperie.recipes import read_recipe
 from creperie.recipes.steps import STEPS, StageKind
 
 

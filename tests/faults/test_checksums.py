@@ -19,8 +19,7 @@ from PIL import Image
 import creperie
 from creperie.auditing import audit_document, keep_audit, kept_audit
 from creperie.bench import Benchmark, Item, from_items, load, save
-from creperie.core import CreperieError, json_value, read_json, write_json
-from creperie.core.errors import DataError
+from creperie.core import CreperieError, DataError, json_value, read_json, write_json
 from creperie.making import make, read_captions
 from creperie.models.api.endpoint import AnswerCache, Endpoint
 from creperie.models.api.ledger import SpendLedger

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from creperie.bench import Item, from_items, save
-from creperie.scoring import segments
-from creperie.scoring.score_runs import score
+from creperie.scoring import score, segments
 
 Start = Callable[..., "subprocess.Popen[str]"]
 Remount = Callable[[Path, str], None]

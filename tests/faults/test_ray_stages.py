@@ -77,8 +77,7 @@ class Work:
     def make(self, engine: Engine) -> Any:
         from fault_makers import SlowMaker
 
-        from creperie.making.generation import make
-        from creperie.making.source import Captions, SourceCaption
+        from creperie.making import Captions, SourceCaption, make
 
         texts = [f"a dog chases {i} red cats over there" for i in range(30)]
         captions = Captions("c", tuple(SourceCaption(str(i), t) for i, t in enumerate(texts)))
@@ -92,15 +91,13 @@ class Work:
         return run.results, run.table.column("text").to_pylist()
 
     def audit(self, engine: Engine) -> Any:
-        from creperie.auditing.battery import AttackerModels
-        from creperie.auditing.document import audit_document
-        from creperie.auditing.run import audit
+        from creperie.auditing import AttackerModels, audit, audit_document
 
         arms = AttackerModels(lm=f"slow:{self.marks}")
         return audit_document(audit(self.bench, ["lm-mean"], models=arms, engine=engine))
 
     def validate(self, engine: Engine) -> Any:
-        from creperie.making.llm.validate import validate
+        from creperie.making import validate
 
         found = validate(self.bench, f"slow-speaker:{self.marks}", limit=40, engine=engine)
         return [asdict(v) for v in found.verdicts]

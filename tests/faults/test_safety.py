@@ -12,9 +12,8 @@ import pytest
 from sources import ROOT as SOURCE
 from sources import calls
 
-from creperie.bench.images import ImageError, decode_image
-from creperie.bench.stores import open_store
-from creperie.core.errors import CreperieError
+from creperie.bench import ImageError, decode_image, open_store
+from creperie.core import CreperieError
 
 #: calls that run what they are given, or unpack to wherever an archive says
 DANGEROUS = {"eval", "exec", "compile", "__import__", "system", "popen", "extractall", "unsafe_load", "full_load"}

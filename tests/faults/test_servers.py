@@ -14,8 +14,8 @@ import pytest
 from loopback import Request, serving
 
 from creperie.bench import Benchmark, Item, from_items, save
-from creperie.core.errors import ModelError
-from creperie.making.llm.validate import validate
+from creperie.core import ModelError
+from creperie.making import validate
 
 SECRET = "sk-nobody-may-see-this"
 

@@ -19,14 +19,21 @@ import pytest
 from loopback import Request, serving
 from PIL import Image
 
-from creperie.bench import Benchmark, Item, choice, from_items, save
-from creperie.bench.stores import open_store
+from creperie.bench import Benchmark, Item, choice, from_items, open_store, save
 from creperie.core import CreperieError, digests
-from creperie.engine import Shard
-from creperie.engine.engines import Local
+from creperie.engine import Local, Shard
 from creperie.metrics import MetricSettings
-from creperie.scoring import Matrix, MatrixColumn, MatrixRow, ResultStore, Run, ScoreOptions, load_run, score_all
-from creperie.scoring.shards import merged_run
+from creperie.scoring import (
+    Matrix,
+    MatrixColumn,
+    MatrixRow,
+    ResultStore,
+    Run,
+    ScoreOptions,
+    load_run,
+    merged_run,
+    score_all,
+)
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 OPTIONS = ScoreOptions(device="cpu", tasks=("itt",))
@@ -318,8 +325,8 @@ stages:
 
 @pytest.mark.parametrize("changed", ["one pixel", "one weight"])
 def test_cook_takes_no_stage_of_other_images_or_weights(place: Path, changed: str) -> None:
+    from creperie.recipes import read_recipe
     from creperie.recipes.kitchen import run_stages
-    from creperie.recipes.recipe import read_recipe
 
     save(bench_of(place / "pictures"), place / "mine")
     (place / "stale.yaml").write_text(RECIPE.replace("PLACE", str(place)), encoding="utf-8")
@@ -375,7 +382,7 @@ def test_train_takes_up_no_training_on_other_images(place: Path) -> None:
 
 def test_train_takes_no_features_of_other_images(place: Path) -> None:
     """Features of frozen towers are kept in memory for the next training: other folders may have the same names."""
-    from creperie.training.examples import train_set
+    from creperie.training import train_set
 
     one = train_set(bench_of(place / "pictures"))
     two = train_set(bench_of(pictures_at(place / "others", first=10)))
@@ -424,7 +431,7 @@ def test_weights_named_by_their_digest_are_read_all_the_same(tmp_path: Path) -> 
 
 
 def test_server_answers_are_asked_for_again_if_a_byte_of_the_request_or_the_address_differs() -> None:
-    from creperie.making.llm.validate import validate
+    from creperie.making import validate
 
     asked: list[str] = []
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from fault_makers import SlowMaker
 
-from creperie.making.generation import make
-from creperie.making.source import read_captions
+from creperie.making import make, read_captions
 
 pytestmark = pytest.mark.slow
 Start = Callable[..., "subprocess.Popen[str]"]

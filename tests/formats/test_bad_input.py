@@ -9,7 +9,7 @@ import pytest
 
 from creperie.bench import Benchmark
 from creperie.bench.formats import find_format, read_format
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 
 Load = Callable[[str, str, str | bytes], Benchmark]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from creperie.bench import Benchmark
 from creperie.bench.formats import find_format, list_formats, read_format
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 
 #: Ten examples of each format are hundreds of each reader, which formats share.
 MANY = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))

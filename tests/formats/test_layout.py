@@ -11,7 +11,7 @@ import pytest
 
 from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.bench.formats import find_format, read_format, write_format
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 
 Load = Callable[[str, str, str | bytes], Benchmark]
 RECORDS: dict[str, dict[str, Any]] = {

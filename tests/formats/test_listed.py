@@ -15,7 +15,7 @@ from PIL import Image
 from creperie.bench import catalog_entries, find_entry, load, open_image
 from creperie.bench.formats import find_format, write_format
 from creperie.bench.formats.listed import FORMATS
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 
 T, F = True, False
 CROSS = ((T, F), (F, T))

@@ -9,7 +9,7 @@ import pytest
 
 from creperie.bench import Benchmark, Item, choice, from_items, load_folder, save
 from creperie.bench.formats import find_format, read_format, write_format
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 
 
 def rows(bench: Benchmark) -> list[tuple[Any, ...]]:

@@ -15,8 +15,7 @@ from PIL import Image
 
 from creperie.bench import NO_IMAGES, Item, choice, from_items, load, open_image
 from creperie.bench.formats import Format, find_format, list_formats, read_format, write_format
-from creperie.core import packaged_toml
-from creperie.core.errors import CreperieError, UnknownNameError
+from creperie.core import CreperieError, UnknownNameError, packaged_toml
 
 ONE = '{"0": {"filename": "a.png", "caption": "b", "negative_caption": "c"}}'
 

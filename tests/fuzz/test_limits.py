@@ -19,9 +19,9 @@ from creperie.cli.app import main
 from creperie.cli.data import data
 from creperie.cli.output import echo, print_table, say
 from creperie.core import CreperieError, DataError, csv_rows, limits, parse_json, parse_yaml
-from creperie.recipes.recipe import read_recipe
+from creperie.recipes import read_recipe
 from creperie.scoring import read_column
-from creperie.statistics.table import read_table
+from creperie.statistics import read_table
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdef", "bcdefg", strict=True)

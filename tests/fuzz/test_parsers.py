@@ -21,36 +21,31 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from older import without_checksums
 
-from creperie.annotation.export import read_export
-from creperie.bench import Item, from_items, load, save
-from creperie.bench.storage import load_folder
-from creperie.core.errors import CreperieError
-from creperie.engine import Shard, parse_shard
-from creperie.engine.sources import kind_of, split_spec
-from creperie.lang.trees import read_linkage, read_tree
+from creperie.annotation import read_export
+from creperie.bench import Item, from_items, load, load_folder, save
+from creperie.core import CreperieError
+from creperie.engine import Shard, kind_of, parse_shard, split_spec
+from creperie.lang import read_linkage, read_tree
+from creperie.making import MakeRequest, MakerOptions, make_shard, merge_making
 from creperie.making.llm.prompts import MalformedError, parse_template, read_answer
-from creperie.making.options import MakerOptions
 from creperie.making.parts import read_part
-from creperie.making.shards import MakeRequest, make_shard, merge_making
-from creperie.models.answers import parse_choice, parse_yes_no
+from creperie.models import parse_choice, parse_uri
+from creperie.models.answers import parse_yes_no
 from creperie.models.api.endpoint import AnswerCache
 from creperie.models.choice import read_demonstrations
 from creperie.models.prompts import read_prompts
-from creperie.models.uri import parse_uri
+from creperie.recipes import Recipe, list_recipes, read_recipe
 from creperie.recipes.kitchen import check_claim, digest_of, kept_record, seconds_of
-from creperie.recipes.recipe import Recipe, list_recipes, parse_changes, read_recipe
+from creperie.recipes.recipe import parse_changes
+from creperie.reporting import load_study
 from creperie.reporting.leaderboard import read_entry
 from creperie.reporting.page import read_audits
-from creperie.reporting.study import load_study
 from creperie.reporting.tables import published_table
-from creperie.scoring.compare_runs import read_column
-from creperie.scoring.replies import import_answers
-from creperie.scoring.run import load_run
-from creperie.scoring.score_runs import score
+from creperie.scoring import import_answers, load_run, read_column, score
 from creperie.scoring.segments import SegmentFolder
 from creperie.scoring.store import parse_size
-from creperie.statistics.table import read_table
-from creperie.training.architecture import SmallConfig
+from creperie.statistics import read_table
+from creperie.training import SmallConfig
 from creperie.training.checkpoints import open_run, read_metrics
 from creperie.training.small import read_config
 

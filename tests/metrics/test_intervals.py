@@ -24,7 +24,6 @@ from creperie.metrics.intervals import (
 )
 from creperie.metrics.likely import _log_likelihood
 from creperie.metrics.special import (
-    beta_cdf,
     chi2_tail,
     fair_coin_tail,
     normal_quantile,
@@ -92,11 +91,6 @@ def test_fair_coin_tail_is_the_binomial_distribution(n: int) -> None:
     for k in sorted({-1, 0, 1, n // 3, int(n / 2 - math.sqrt(n)), n // 2, n - 1, n, n + 1}):
         assert fair_coin_tail(k, n) == pytest.approx(stats.binom.cdf(k, n, 0.5), rel=1e-8, abs=1e-300)
     assert fair_coin_tail(0, 1010) * 2.0**1010 == pytest.approx(1)
-
-
-@given(x=st.floats(0, 1), a=st.floats(0.1, 300), b=st.floats(0.1, 300))
-def test_incomplete_beta(x: float, a: float, b: float) -> None:
-    assert beta_cdf(x, a, b) == pytest.approx(special.betainc(a, b, x), rel=1e-8, abs=1e-12)
 
 
 @given(t=st.floats(-50, 50), df=st.integers(1, 400))

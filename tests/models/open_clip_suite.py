@@ -14,7 +14,7 @@ import torch
 from open_clip_apart import run_as_suite
 from PIL import Image
 
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.models import load_model
 
 CAPTIONS = ["a dog", "The small brown dog chases a cat across the green lawn near the water.", "A man rides a horse. "]
@@ -254,8 +254,8 @@ def named_models() -> list[str]:
 
 def test_every_model_that_is_named_is_in_the_library(library: Any) -> None:
     """The architecture and the tag exist, and the activation is the one that the weights were trained with."""
+    from creperie.models import parse_uri
     from creperie.models.openclip import _named, _quick_gelu
-    from creperie.models.uri import parse_uri
 
     def look(name: str) -> None:
         architecture, source = _named(library, parse_uri(name))

@@ -15,10 +15,9 @@ import pytest
 from loopback import Request, serving
 from PIL import Image
 
-from creperie.core.errors import CreperieError, ModelError
-from creperie.models import Generator, load_model
+from creperie.core import CreperieError, ModelError
+from creperie.models import Generator, Prompt, load_model
 from creperie.models.api.endpoint import BudgetError
-from creperie.models.protocols import Prompt
 
 
 class Server:

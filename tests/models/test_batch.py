@@ -12,12 +12,10 @@ import pytest
 from loopback import Request, serving
 from PIL import Image
 
-from creperie.bench import Item, choice, from_items
-from creperie.bench.stores import open_store
-from creperie.core.errors import ModelError
-from creperie.models import load_model
-from creperie.models.protocols import Prompt
-from creperie.scoring.score_runs import score
+from creperie.bench import Item, choice, from_items, open_store
+from creperie.core import ModelError
+from creperie.models import Prompt, load_model
+from creperie.scoring import score
 
 
 class BatchServer:

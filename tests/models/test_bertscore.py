@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from creperie.bench import Item, from_items
-from creperie.core.errors import ModelError
-from creperie.models import load_model
-from creperie.models.protocols import TextPairScorer
-from creperie.scoring.score_runs import score
+from creperie.core import ModelError
+from creperie.models import TextPairScorer, load_model
+from creperie.scoring import score
 from creperie.testing.tiny import tiny_bert
 
 A = ("a dog chases a red ball", "two men play chess", "a cat")

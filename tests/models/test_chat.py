@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from creperie.models import load_model, writing
-from creperie.models.protocols import Prompt
+from creperie.models import Prompt, load_model, writing
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.models import load_model
 from creperie.testing.tiny import tiny_clip
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.core.errors import CreperieError
-from creperie.models import TextScorer, load_model
-from creperie.models.protocols import Prompt
+from creperie.core import CreperieError
+from creperie.models import Prompt, TextScorer, load_model
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

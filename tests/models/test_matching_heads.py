@@ -11,7 +11,7 @@ import pytest
 import tiny_rare
 from PIL import Image
 
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.models import PairEncoder, PairScorer, load_model
 from creperie.testing import tiny
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from creperie.cli.models import models
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.models import KINDS
 
 

@@ -11,11 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creperie.core.errors import CreperieError, ModelError, UsageError
-from creperie.models import KINDS, OWN_KINDS, ModelURI, check_uri, hash_files, load_model, parse_uri
-from creperie.models.captions import CaptionRule, caption_rule, clean_caption
-from creperie.models.device import find_place
-from creperie.models.hub import model_folder
+from creperie.core import CreperieError, ModelError, UsageError
+from creperie.models import (
+    KINDS,
+    OWN_KINDS,
+    CaptionRule,
+    ModelURI,
+    check_uri,
+    clean_caption,
+    find_place,
+    hash_files,
+    load_model,
+    model_folder,
+    parse_uri,
+)
+from creperie.models.captions import caption_rule
 from creperie.models.weights import weight_files
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="?\x00"), min_size=1)
@@ -296,7 +306,7 @@ def test_names_that_the_hub_does_not_have(monkeypatch: pytest.MonkeyPatch) -> No
 def test_exact_leaves_things_as_they_were() -> None:
     import torch
 
-    from creperie.models.device import exact_float32
+    from creperie.models import exact_float32
 
     def fail() -> None:
         assert not torch.is_grad_enabled()

@@ -22,7 +22,7 @@ def test_open_clip_suite() -> None:
 
 
 def test_without_the_library() -> None:
-    from creperie.core.errors import MissingExtraError
+    from creperie.core import MissingExtraError
     from creperie.models import load_model
 
     if find_spec("open_clip") is not None:

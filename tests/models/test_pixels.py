@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from creperie.models.device import Place
+from creperie.models import Place
 from creperie.models.pixels import DirectPixels, ProcessorPixels, pixels_of
 
 

@@ -14,9 +14,8 @@ from click.testing import CliRunner
 from PIL import Image
 
 from creperie.cli.models import models
-from creperie.core.errors import CreperieError
-from creperie.models import ImageEncoder, TextEncoder, load_model
-from creperie.models.check import check_model
+from creperie.core import CreperieError
+from creperie.models import ImageEncoder, TextEncoder, check_model, load_model
 
 PAGE = Path(__file__).parents[2] / "docs" / "plugin.md"
 

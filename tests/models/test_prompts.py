@@ -14,10 +14,21 @@ import pytest
 from PIL import Image
 from tiny_vlm import tiny_blip2_t5, tiny_blip_captioner, tiny_blip_vqa, tiny_llava
 
-from creperie.core.errors import CreperieError
-from creperie.models import load_model
+from creperie.core import CreperieError
+from creperie.models import (
+    ChoiceQuestion,
+    Chooser,
+    Fingerprint,
+    PairScorer,
+    Prompt,
+    load_model,
+    order_pattern,
+    orders_of,
+    parse_uri,
+    read_form,
+)
 from creperie.models.api.adapter import messages_of
-from creperie.models.choice import ChoiceQuestion, Chooser, order_pattern, orders_of, read_demonstrations, read_form
+from creperie.models.choice import read_demonstrations
 from creperie.models.generated_choice import GeneratedChooser, GeneratedYesNo
 from creperie.models.prompts import (
     PromptText,
@@ -28,8 +39,6 @@ from creperie.models.prompts import (
     read_prompts,
     with_prompts,
 )
-from creperie.models.protocols import Fingerprint, PairScorer, Prompt
-from creperie.models.uri import parse_uri
 
 GREY = Image.new("RGB", (40, 32), (120, 120, 120))
 OPTIONS = ("a dog chases a cat", "a cat chases a dog", "the cat is chased by a dog")

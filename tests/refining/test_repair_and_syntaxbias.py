@@ -10,7 +10,8 @@ from scipy import stats
 
 from creperie.auditing import repaired as repair
 from creperie.bench import Item, choice, from_items
-from creperie.refining.syntaxbias import syntaxbias, syntaxbias_scores
+from creperie.refining import syntaxbias_scores
+from creperie.refining.syntaxbias import syntaxbias
 
 
 @settings(deadline=None, max_examples=50)

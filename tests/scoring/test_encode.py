@@ -14,8 +14,8 @@ from creperie.core.errors import ModelError
 from creperie.models.protocols import Fingerprint, Tokens
 from creperie.scoring.batch_size import BatchSize, out_of_memory, pace_for
 from creperie.scoring.driver import Driver
-from creperie.scoring.passes import encode_images, encode_texts, prepare_images
-from creperie.scoring.sheet import Sheet
+from creperie.scoring.passes import encode_images, encode_texts, prepare_images, score_pairs
+from creperie.scoring.sheet import PairJob, Sheet
 
 CAPTIONS = [f"a {'very ' * (i % 7)}small dog number {i}" for i in range(60)]
 
@@ -119,6 +119,24 @@ def test_out_of_memory_halves_the_batch_and_goes_on(texts_model: Callable[..., A
     assert failed[:3] == [27, 13, 6]
     assert max(failed[3:], default=0) <= 6, "later batches are small from the start"
     assert own.tokens <= 3 * 11
+
+
+def test_out_of_memory_halves_a_group_of_images_and_goes_on(texts_model: Callable[..., Any]) -> None:
+    model, tried, own = texts_model(), [], pace()
+
+    def forward(images: Sequence[int], texts: Sequence[Sequence[Tokens]]) -> list[np.ndarray]:
+        tried.append(len(images))
+        if len(images) > 2:
+            raise MemoryError
+        return [np.full(len(captions), image, np.float32) for image, captions in zip(images, texts, strict=True)]
+
+    model.forward_groups, own.groups = forward, 8
+    jobs = [PairJob(k, np.array([2 * k, 2 * k + 1]), ["a dog", "a cat"]) for k in range(11)]
+    sheet = Sheet(22)
+    with Driver(model, own) as driver:
+        score_pairs(driver, lambda row: row, jobs, sheet, ignore, ignore)
+    assert sheet.vectors.tolist() == [k // 2 for k in range(22)]
+    assert tried == [8, 4, 2, 2, 2, 2, 2, 1]
 
 
 def test_one_that_does_not_fit_is_an_error(texts_model: Callable[..., Any]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from older import without_checksums
 from PIL import Image
 
-from creperie.bench import Benchmark, Item, choice, from_items
+from creperie.bench import Benchmark, Item, choice, concatenate, from_items
 from creperie.bench.stores import open_store
 from creperie.core.errors import DataError, UsageError
 from creperie.metrics import MetricSettings
@@ -329,6 +329,14 @@ def test_the_plan_says_what_is_missing(triples: Benchmark, dual_model: Callable[
     score(triples, dual_model())
     (after,) = forecast_all([triples], [dual_model()])
     assert (after.images.missing, after.captions.missing, after.seconds) == (0, 0, 0.0)
+
+
+def test_the_plan_counts_the_pairs_that_a_run_computes(triples: Benchmark, paired: Benchmark, joint_model: Any) -> None:
+    """Captions are seen together with one image: items with two were counted, and missing for ever."""
+    mixed = concatenate("mixed", [triples, paired])
+    score(mixed, joint_model, tasks=["tot"])
+    (found,) = forecast_all([mixed], [joint_model], ScoreOptions(tasks=("tot",)))
+    assert (found.pairs.needed, found.pairs.missing) == (40 * 3, 0)
 
 
 def test_every_way_into_scoring_is_one(triples: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

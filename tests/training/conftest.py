@@ -18,7 +18,7 @@ def scenes() -> Any:
 
 @pytest.fixture(scope="session")
 def data(scenes: Any) -> Any:
-    from creperie.training.examples import train_set
+    from creperie.training import train_set
 
     return train_set(scenes)
 
@@ -26,7 +26,7 @@ def data(scenes: Any) -> Any:
 @pytest.fixture
 def small(data: Any) -> Any:
     """Makes fresh small models: the same for the same seed."""
-    from creperie.training.architecture import SmallConfig
+    from creperie.training import SmallConfig
     from creperie.training.student import new_small
 
     config = SmallConfig(size=32, channels=(8, 8, 16), text_width=16, heads=2, joint=16)

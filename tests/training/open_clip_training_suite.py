@@ -18,12 +18,9 @@ from safetensors.torch import load_file
 
 from creperie.core import read_json, write_json
 from creperie.models import load_model
+from creperie.training import StudyQuestion, TrainingJob, TrainingSettings, Tuning, open_student, study_of, train_job
 from creperie.training.examples import TrainingExample, TrainSet
-from creperie.training.loop import TrainingJob, train_job
 from creperie.training.losses import unit
-from creperie.training.own_study import StudyQuestion, study_of
-from creperie.training.settings import TrainingSettings, Tuning
-from creperie.training.student import open_student
 from creperie.world import World, make_world
 
 VISION = {"image_size": 32, "layers": 2, "width": 64, "head_width": 32, "patch_size": 8}

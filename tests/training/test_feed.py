@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from creperie.training import TrainingSettings, train_set
 from creperie.training import pictures as store
-from creperie.training.examples import TrainingExample, TrainSet, train_set
+from creperie.training.examples import TrainingExample, TrainSet
 from creperie.training.feed import Feed
-from creperie.training.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(batch=8, steps=4, warmup=0, seed=5)
 
@@ -59,7 +59,7 @@ def test_alternative_pictures_stand_behind_and_only_for_negclip(data: Any, small
         TrainingExample("1", b, "a dog", "a hound", ("a cat", "a cow")),
     )
     two = TrainSet("two", examples, data.open)
-    from creperie.training.architecture import SmallConfig
+    from creperie.training import SmallConfig
     from creperie.training.student import new_small
 
     student = new_small(SmallConfig(size=32, channels=(8, 8), text_width=16, heads=2, joint=16), two.captions(), 0)

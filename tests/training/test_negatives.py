@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from creperie.auditing import AttackerModels
-from creperie.core.errors import UsageError
+from creperie.core import UsageError
 from creperie.models import load_model
 from creperie.training import FoilRefinement, StudyQuestion, TrainingSettings, study_of, tune
 from creperie.training.negatives import keep_refined
@@ -69,7 +69,7 @@ def test_a_study_from_scratch_on_data_of_ones_own(tmp_path: Path) -> None:
 def test_lora_is_not_frozen_in_the_comparison(small: Any, tmp_path: Path, own_cache: None) -> None:
     """With the rate of a full tuning a few steps moved no item; the objective sees the second caption of a triple."""
     triples = make_world(World(items=20, kinds=("dative",), forms=("triple",), split="train", size=32))
-    from creperie.training.examples import train_set
+    from creperie.training import train_set
     from creperie.training.student import new_small
 
     student = new_small(small().network.model.config, train_set(triples).captions(), 0)

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from creperie.core.errors import DataError, ModelError, UsageError
+from creperie.core import DataError, ModelError, UsageError
 from creperie.models import ImageEncoder, TextEncoder, load_model
-from creperie.training.architecture import SmallConfig, Words, split_words, vocabulary_of
+from creperie.training import SmallConfig
+from creperie.training.architecture import Words, split_words, vocabulary_of
 from creperie.training.small import load_small, read_config
 
 
@@ -90,7 +91,7 @@ def test_a_folder_without_a_model_and_options_are_refused(folder: Path, tmp_path
 
 
 def test_a_model_from_a_json_file(tmp_path: Path, data: Any) -> None:
-    from creperie.training.student import open_student
+    from creperie.training import open_student
 
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"size": 32, "channels": [8, 8], "text_width": 16, "heads": 2, "joint": 8}))

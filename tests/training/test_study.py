@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from creperie.bench import load, save
-from creperie.core.errors import UnknownNameError
+from creperie.core import UnknownNameError
+from creperie.training import ExamResult, TrainingStudy, gains_table, read_study, table_5, table_10, write_study
 from creperie.training.architecture import split_words
-from creperie.training.findings import ExamResult, TrainingStudy, read_study, wanted_arms
+from creperie.training.findings import wanted_arms
 from creperie.training.lab import COLUMNS
 from creperie.training.presets import PRESETS
 from creperie.training.scenes import TYPES, scene_pairs, spoilt_scenes, with_drawn
 from creperie.training.study import run_study
-from creperie.training.tables import gains_table, table_5, table_10, write_study
 from creperie.world import World, make_world
 
 NAMES = tuple(f"{bench} {name}" for bench, names in COLUMNS.items() for name in names)
@@ -83,9 +83,7 @@ def test_every_arm_has_a_refined_one() -> None:
 
 
 def test_scenes_are_the_same_for_the_same_seed_and_their_foils_are_false() -> None:
-    from creperie.world import Graph
-    from creperie.world.biased import is_false
-    from creperie.world.make import scene_of
+    from creperie.world import Graph, is_false, scene_of
 
     spoilt, again, other = (spoilt_scenes(60, seed) for seed in (4, 4, 5))
     assert spoilt.data.examples == again.data.examples != other.data.examples
@@ -169,7 +167,7 @@ def test_a_study_called_again_trains_nothing_and_finds_the_same(
 
 def test_the_exam_agrees_with_scoring(tiny: tuple[TrainingStudy, Path], tmp_path: Path, monkeypatch: Any) -> None:
     """The same model and items through `creperie score`'s own way."""
-    from creperie.scoring.score_runs import score
+    from creperie.scoring import score
     from creperie.world import World, make_world
 
     monkeypatch.setenv("CREPERIE_CACHE", str(tmp_path))
@@ -220,7 +218,7 @@ def test_the_command_trains_from_a_json_file_and_goes_on_from_there(tmp_path: Pa
 
 @pytest.mark.slow
 def test_negatives_come_from_makers_and_wrong_names_are_told(scenes: Any) -> None:
-    from creperie.training.negatives import Negatives, training_data
+    from creperie.training import Negatives, training_data
 
     pytest.importorskip("spacy")
     made = training_data(scenes, Negatives(("rules:shuffle",)))
@@ -236,8 +234,8 @@ def test_negatives_come_from_makers_and_wrong_names_are_told(scenes: Any) -> Non
 @pytest.mark.slow
 def test_foils_do_not_depend_on_the_engine(scenes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from creperie.engine import Local
-    from creperie.making.pipeline import ParsedMaker
-    from creperie.training.negatives import Negatives, training_data
+    from creperie.making import ParsedMaker
+    from creperie.training import Negatives, training_data
 
     pytest.importorskip("spacy")
     monkeypatch.setattr(ParsedMaker, "chunk", 10)  # so that several processes have something to do

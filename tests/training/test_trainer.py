@@ -16,14 +16,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from creperie.core import read_json, write_json
-from creperie.core.errors import DataError, ModelError, UsageError
-from creperie.training import checkpoints
+from creperie.core import DataError, ModelError, UsageError, read_json, write_json
+from creperie.training import TrainingJob, TrainingSettings, Tuning, checkpoints, train_job
 from creperie.training.examples import TrainingExample, TrainSet
 from creperie.training.feed import Feed
-from creperie.training.loop import DivergedError, TrainingJob, train_job
+from creperie.training.loop import DivergedError
 from creperie.training.losses import batch_loss
-from creperie.training.settings import TrainingSettings, Tuning, learning_rate
+from creperie.training.settings import learning_rate
 
 SETTINGS = TrainingSettings(steps=6, batch=8, lr=1e-3, warmup=2, save_every=2, seed=3)
 
@@ -105,7 +104,7 @@ def test_killed_and_resumed_gives_the_same_weights_to_the_bit(data: Any, small: 
 
 @pytest.mark.slow
 def test_adapters_resume_to_the_bit_too(data: Any, clip_folder: Path, tmp_path: Path) -> None:
-    from creperie.training.student import open_student
+    from creperie.training import open_student
 
     def job(steps: int) -> TrainingJob:
         settings = replace(SETTINGS, steps=steps, epochs=100)
@@ -274,9 +273,8 @@ def test_settings_that_make_no_sense(change: dict[str, Any], said: str) -> None:
 
 
 def test_examples_of_two_pictures_are_each_others_alternatives() -> None:
-    from creperie.bench.benchmark import from_items
-    from creperie.bench.item import PAIRED, Item
-    from creperie.training.examples import train_set
+    from creperie.bench import PAIRED, Item, from_items
+    from creperie.training import train_set
 
     pair = Item("0", "swap", ("a.png", "b.png"), ("a cat and a dog", "a dog and a cat"), PAIRED)
     assert train_set(from_items("x", [pair])).examples == (
@@ -286,7 +284,7 @@ def test_examples_of_two_pictures_are_each_others_alternatives() -> None:
 
 
 def test_a_tokenizer_of_another_model_is_refused(clip_folder: Path, tmp_path: Path) -> None:
-    from creperie.training.student import open_student
+    from creperie.training import open_student
 
     shutil.copytree(clip_folder, tmp_path / "mixed")
     path = tmp_path / "mixed" / "config.json"

@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from PIL import Image
 from safetensors.torch import load_file
 
-from creperie.bench.benchmark import from_items
-from creperie.bench.item import Item, choice
-from creperie.core.errors import UnknownNameError, UsageError
+from creperie.bench import Item, choice, from_items
+from creperie.core import UnknownNameError, UsageError
 from creperie.models import load_model
-from creperie.training.loop import TrainingJob, train_job
-from creperie.training.settings import TrainingSettings, Tuning, prepare
-from creperie.training.student import open_student
+from creperie.training import TrainingJob, TrainingSettings, Tuning, open_student, train_job
+from creperie.training.settings import prepare
 from creperie.training.tuning_study import split_by_image
 
 SETTINGS = TrainingSettings(steps=3, batch=8, lr=1e-3, warmup=0)
@@ -173,7 +171,7 @@ def test_flava_is_tuned_as_it_is_scored(tmp_path: Path, own_cache: None) -> None
     import torch
 
     from creperie.testing.tiny import tiny_flava
-    from creperie.training.tuning_study import tune
+    from creperie.training import tune
     from creperie.world import World, make_world
 
     uri = f"hf:{tiny_flava(tmp_path / 'flava')}"
@@ -199,8 +197,7 @@ def test_flava_is_tuned_as_it_is_scored(tmp_path: Path, own_cache: None) -> None
 
 @pytest.mark.slow
 def test_ways_of_tuning_side_by_side(clip_folder: Path, tmp_path: Path, own_cache: None) -> None:
-    from creperie.training.tables import table_13
-    from creperie.training.tuning_study import tune
+    from creperie.training import table_13, tune
     from creperie.world import World, make_world
 
     bench = make_world(World(items=12, kinds=("swap_obj", "swap_att"), forms=("triple",), size=32))

@@ -1,3 +1,5 @@
+from creperie.auditing.advice import advice_on as advice_on
+from creperie.auditing.advice import judge_validation as judge_validation
 from creperie.auditing.atlas import atlas_markdown as atlas_markdown
 from creperie.auditing.atlas import atlas_page as atlas_page
 from creperie.auditing.attack import repaired as repaired
@@ -79,9 +81,9 @@ from creperie.auditing.verdict import LEAST_KEPT as LEAST_KEPT
 from creperie.auditing.verdict import THRESHOLD as THRESHOLD
 from creperie.auditing.verdict import AuditRow as AuditRow
 from creperie.auditing.verdict import Judgement as Judgement
+from creperie.auditing.verdict import Measurements as Measurements
 from creperie.auditing.verdict import balanced_share as balanced_share
 from creperie.auditing.verdict import corrected as corrected
 from creperie.auditing.verdict import judge as judge
-from creperie.auditing.verdict import judge_validation as judge_validation
 from creperie.auditing.verdict import leaks as leaks
 from creperie.auditing.verdict import unjudged as unjudged

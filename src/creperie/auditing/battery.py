@@ -15,8 +15,7 @@ from creperie.auditing.corpus import Corpus
 from creperie.auditing.cues import CueAttacker
 from creperie.auditing.learned import LearnedAttacker, Learner
 from creperie.auditing.model_attackers import EmbeddingLearner, Ensemble
-from creperie.auditing.registry import REGISTRY, AttackerEntry, entry_of
-from creperie.auditing.verdict import NOT_QUICK
+from creperie.auditing.registry import NOT_QUICK, REGISTRY, AttackerEntry, entry_of
 from creperie.core import UsageError, load_plugin, missing_extra, option
 
 if TYPE_CHECKING:  # models are imported only when one is used

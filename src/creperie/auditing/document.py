@@ -6,7 +6,7 @@ The page fetches nothing and is readable on a phone, light and dark.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from creperie.auditing.cues import Cue
 from creperie.auditing.options import audit_command
 from creperie.auditing.result import Audit, ExamplePair
-from creperie.auditing.verdict import AuditRow, Judgement
+from creperie.auditing.verdict import AuditRow, Judgement, Measurements
 from creperie.core import DataError, __version__, read_json, render, write_text
 
 if TYPE_CHECKING:
@@ -36,16 +36,16 @@ def audit_document(
     """Return everything that an audit found. `spec` is the benchmark as the user named it, `options` are the options
     that differ from their defaults.
     """
-    whole = replace(audit.whole, spec=str(spec)) if spec else audit.whole
+    audit = replace(audit, spec=str(spec)) if spec else audit
     return {
         "benchmark": audit.name,
         "hash": audit.hash,
         "items": audit.items,
         "attackable": audit.attackable,
-        **whole.document(),
+        **audit.whole.document(audit.next),
         "version": __version__,
         "options": dict(options),
-        "command": audit_command(whole.spec, options),
+        "command": audit_command(audit.spec, options),
         "bound": audit.whole.bound,
         "against": list(audit.whole.against),
         "threshold": audit.threshold,
@@ -79,32 +79,17 @@ def row_document(row: AuditRow) -> dict[str, Any]:
     return {"view": row.view, **shown} if row.view else shown
 
 
-#: The fields that a judgement's document copies unchanged, from it and from every row that leaks.
-_FACTS = (
-    "subset",
-    "items",
-    "verdict",
-    "text",
-    "power",
-    "fix",
-    "unsolvable",
-    "balanced",
-    "detectable",
-    "bound",
-    "against",
-    "missing",
-    "needed",
-    "abstained",
-    "repeated",
-    "reversed",
-)
+#: The fields that a judgement's document copies unchanged: from what was measured, the judgement, every row that leaks.
+_MEASURED = ("subset", "items", "unsolvable", "balanced", "detectable", "missing", "abstained", "repeated", "reversed")
+_JUDGED = ("verdict", "text", "power", "fix", "bound", "against", "needed")
 _OF_LEAKS = ("attacker", "view", "choice", "fix", "repaired", "kept")
 
 
 def _judgement(judgement: Judgement) -> dict[str, Any]:
     strongest, through = judgement.strongest, judgement.through
     return {
-        **{name: list(v) if isinstance(v := getattr(judgement, name), tuple) else v for name in _FACTS},
+        **_fields(judgement.measured, _MEASURED),
+        **_fields(judgement, _JUDGED),
         "through": [
             {name: getattr(r, name) for name in _OF_LEAKS} | {"accuracy": r.measure.accuracy, "bits": r.measure.bits}
             for r in through
@@ -113,6 +98,11 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
         "bits": max((r.measure.bits for r in (*through, *([strongest] if strongest else []))), default=0.0),
         "headline": judgement.headline and judgement.headline.attacker,
     }
+
+
+def _fields(found: Measurements | Judgement, names: Sequence[str]) -> dict[str, Any]:
+    values = {name: getattr(found, name) for name in names}
+    return {name: list(v) if isinstance(v, tuple | Mapping) else v for name, v in values.items()}
 
 
 def _cue(cue: Cue, example: ExamplePair) -> dict[str, Any]:

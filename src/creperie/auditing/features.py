@@ -16,7 +16,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from creperie.auditing.pairs import Pairs
-from creperie.core import missing_extra
 from creperie.lang import marks, negations, tokens
 
 WORD_NGRAMS = 3
@@ -91,10 +90,7 @@ def ngram_differences(
 
     Columns are in alphabetical order; the digests of their n-grams are returned, too.
     """
-    try:
-        import scipy.sparse as sparse
-    except ImportError as e:
-        raise missing_extra(e.name or "scikit-learn", "stats") from None
+    import scipy.sparse as sparse
 
     texts = list(zip(left, right))
     words = [p for a, b in texts for p in unlike(["^", *tokens(a), "$"], ["^", *tokens(b), "$"], WORD_NGRAMS - 1)]

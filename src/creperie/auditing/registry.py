@@ -8,6 +8,9 @@ from typing import Any
 
 from creperie.core import packaged_toml, unknown
 
+#: Why an attacker of the standard battery was not run in a quick audit.
+NOT_QUICK = "left out of a quick audit"
+
 
 @dataclass(frozen=True)
 class AttackerEntry:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from creperie.auditing.advice import advice_on
 from creperie.auditing.attackers import Attacker
 from creperie.auditing.cues import Cue, listed, surest
 from creperie.auditing.likeness import Likeness
@@ -53,6 +54,8 @@ class Audit(Framed):
     shapes: dict[str, dict[str, GapShape]]
     likeness: tuple[Likeness, ...] = ()
     symmetry: tuple[Symmetry, ...] = ()  #: of every subset, and of all items last
+    spec: str = ""  #: how the benchmark is named in commands
+    part: str = ""  #: the options that select the part that was audited, as they are typed
 
     @property
     def verdict(self) -> str:
@@ -66,7 +69,7 @@ class Audit(Framed):
     @property
     def next(self) -> str:
         """The command to type next."""
-        return self.whole.next
+        return advice_on(self.whole).command(self.spec, self.part)
 
     @property
     def code(self) -> int:

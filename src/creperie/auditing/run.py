@@ -19,7 +19,7 @@ from creperie.auditing.pairs import ArrowTexts, Pairs, pairs_of
 from creperie.auditing.registry import several_learned
 from creperie.auditing.result import Audit, cues_of, examples_of, shapes_of
 from creperie.auditing.symmetry import symmetry_of
-from creperie.auditing.verdict import ALL, AuditRow, Judgement, corrected, distinct_tests, judge, judge_all
+from creperie.auditing.verdict import ALL, AuditRow, Measurements, corrected, distinct_tests, judge, judge_all
 from creperie.bench import Benchmark, BenchmarkSpec, as_benchmark
 from creperie.core import DataError, Progress, automatic, silent, with_options
 from creperie.engine import Engine
@@ -68,10 +68,10 @@ def audit(
     examples, shapes = examples_of(pairs, judged, answers, ids), shapes_of(pairs, answers)
     del answers  # frees as much memory as the pairs for the next attack need
     judged = attack.with_fixes(judged, bench)
-    facts = _Facts(judged, pairs, ids, attack, not_sent, models.by_family, spec or bench.name)
-    judgements = [facts.judgement(name) for name in pairs.subsets]
-    whole = judge_all(facts.judgement(ALL), judgements)
-    few = dict.fromkeys(whole.abstained, f"needs about {ENOUGH} pairs with different captions")
+    facts = _Facts(judged, pairs, ids, attack, not_sent, models.by_family)
+    judgements = [judge(facts.measurements(name)) for name in pairs.subsets]
+    whole = judge_all(judge(facts.measurements(ALL)), judgements)
+    few = dict.fromkeys(whole.measured.abstained, f"needs about {ENOUGH} pairs with different captions")
     audited = Audit(
         name=bench.name,
         hash=bench.hash,
@@ -88,6 +88,7 @@ def audit(
         cues=cues_of(pairs, judged, ids, options.threshold),
         examples=examples,
         shapes=shapes,
+        spec=spec or bench.name,
     )
     subsets = pairs.subsets
     del pairs, facts, ids  # frees memory: what follows reads the captions again
@@ -115,7 +116,7 @@ def _compared(audited: Audit, bench: Benchmark, subsets: Sequence[str], options:
 
 @dataclass(frozen=True)
 class _Facts:
-    """The facts from which judgements are made."""
+    """What the measurements of every subset are taken from."""
 
     rows: Sequence[AuditRow]
     pairs: Pairs
@@ -123,33 +124,30 @@ class _Facts:
     attack: Attack
     not_run: dict[str, str]
     models: Mapping[str, str]
-    spec: str
 
-    def judgement(self, subset: str) -> Judgement:
+    def measurements(self, subset: str) -> Measurements:
         pairs, sent = self.pairs, [a.name for a in self.attack.attackers]
         of_subset = np.ones(pairs.n_items, dtype=bool) if subset == ALL else pairs.subset == pairs.subsets.index(subset)
         attackable = of_subset & (pairs.per_item > 0)
         count, rows = max(1, int(attackable.sum())), [r for r in self.rows if r.subset == subset]
         answers = worth((r.measure for r in rows), int(attackable.sum()))
-        facts = Judgement(
+        return Measurements(
             subset,
             items=int(of_subset.sum()),
+            rows=tuple(rows),
             unsolvable=tuple(self.ids[i] for i in np.flatnonzero(of_subset & pairs.unsolvable).tolist()),
             balanced=int((of_subset & pairs.balanced).sum()),
             detectable=smallest_seen(answers, len(distinct_tests(self.rows)), self.attack.threshold),
             threshold=self.attack.threshold,
-            missing=tuple(self.not_run),
-            missing_why=tuple(dict.fromkeys(self.not_run.values())),
+            missing=self.not_run,
             abstained=tuple(name for name in sent if rows and name not in {r.attacker for r in rows}),
             enough=ENOUGH,
-            spec=self.spec,
             sample=self._sample(of_subset),
             models=self.models,
             extras=extras_for(self.not_run),
             repeated=float(pairs.repeats[0][attackable].sum()) / count,
             reversed=float(pairs.repeats[1][attackable].sum()) / count,
         )
-        return judge(facts, rows)
 
     def _sample(self, of_subset: np.ndarray) -> tuple[tuple[int, tuple[str, ...]], ...]:
         """Return the numbers of these items that slow attackers were run on, each with their names; () if it was all

@@ -23,7 +23,6 @@ What can be done about a leak:
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,8 +38,6 @@ from creperie.metrics import holm
 SIGNIFICANCE = 0.05
 THRESHOLD = 0.55  #: the blind accuracy that is tolerated unless a user says otherwise
 ALL = "all"
-#: Why an attacker of the standard battery was not run in a quick audit.
-NOT_QUICK = "left out of a quick audit"
 #: Balancing a cue by selection must leave at least this share of the items.
 LEAST_KEPT = 0.10
 #: From worst to best: the fix of a subset is that of its worst leak.
@@ -129,47 +126,54 @@ EXIT_CODES = {
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """The verdict on one subset, or on the whole benchmark, and the facts behind it."""
+class Measurements:
+    """What an audit measured of one subset, or of the whole benchmark: all that a verdict is made from."""
 
     subset: str
     items: int
-    verdict: str = ""
-    fix: str = ""  #: the fix of its worst leak; empty if nothing leaks
-    through: tuple[AuditRow, ...] = ()  #: what leaks, the strongest first
-    strongest: AuditRow | None = None  #: the most accurate attacker, whether it leaks or not
+    rows: tuple[AuditRow, ...] = ()  #: what every attacker reached
     unsolvable: tuple[str, ...] = ()  #: ids of items whose true and false captions are the same
     balanced: int = 0  #: items that are balanced by design
     detectable: float = 1.0  #: the smallest accuracy that would be detected with a power of 80 %
     threshold: float = THRESHOLD
-    bound: float = math.nan  #: the highest upper limit of any attacker
-    against: tuple[str, ...] = ()  #: the families of attackers that were run
-    missing: tuple[str, ...] = ()  #: attackers of the standard battery that were not run
-    missing_why: tuple[str, ...] = ()  #: and the reasons
+    missing: Mapping[str, str] = field(default_factory=dict)  #: attackers that were not run, with the reasons
     extras: tuple[str, ...] = ()  #: the extras whose packages they need
-    needed: int = 0  #: items that would show it clean, were its attackers no better; 0: unknown
-    repeated: float = 0.0  #: share of items whose two captions also occur with another image
-    reversed: float = 0.0  #: share of items whose two captions occur elsewhere in reversed roles
-    worst_subsets: tuple[int, int] | None = None  #: for the whole benchmark: how many subsets have its verdict, of all
-    headline: AuditRow | None = None  #: the strongest of all attackers and their ensemble, where that was run
     abstained: tuple[str, ...] = ()  #: attackers for which there are too few pairs to learn from
     enough: int = 0  #: number of pairs from which on they would answer
     sample: tuple[tuple[int, tuple[str, ...]], ...] = ()  #: numbers of items that slow attackers saw, and these
-    spec: str = "BENCH"  #: how the benchmark is named in commands
-    part: str = ""  #: the options that select the part that was judged, as they are typed
-    source: tuple[str, int] = ("", 0)  #: of a refinement: how the original is named in commands, and its items
-    full: bool = False  #: if not shown: True if its attackers saw a sample, and all the items there are would decide
+    repeated: float = 0.0  #: share of items whose two captions also occur with another image
+    reversed: float = 0.0  #: share of items whose two captions occur elsewhere in reversed roles
     models: Mapping[str, str] = field(default_factory=dict)  #: the model used by each family
+
+    @property
+    def all_balanced(self) -> bool:
+        return self.items == self.balanced > 0
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on one subset, or on the whole benchmark, and what led to it."""
+
+    measured: Measurements
+    verdict: str
+    fix: str = ""  #: the fix of its worst leak; empty if nothing leaks
+    through: tuple[AuditRow, ...] = ()  #: what leaks, the strongest first
+    strongest: AuditRow | None = None  #: the most accurate attacker, whether it leaks or not
+    headline: AuditRow | None = None  #: the strongest of all attackers and their ensemble, where that was run
+    bound: float = math.nan  #: the highest upper limit of any attacker
+    against: tuple[str, ...] = ()  #: the families of attackers that were run
+    needed: int = 0  #: items that would show it clean, were its attackers no better; 0: unknown
+    full: bool = False  #: if not shown: True if its attackers saw a sample, and all the items there are would decide
+    worst_subsets: tuple[int, int] | None = None  #: for the whole benchmark: how many subsets have its verdict, of all
+
+    @property
+    def subset(self) -> str:
+        return self.measured.subset
 
     @property
     def code(self) -> int:
         """The exit code of the verdict."""
         return EXIT_CODES[self.verdict]
-
-    @property
-    def next(self) -> str:
-        """The command to type next."""
-        return next_step(self)
 
     @property
     def _by_family(self) -> dict[str, list[AuditRow]]:
@@ -201,84 +205,53 @@ class Judgement:
     @property
     def text(self) -> str:
         """The verdict as a sentence."""
-        parts = [_SENTENCES[self.verdict](self)]
-        if self.missing and self.verdict != "incomplete":
-            parts.append(f"not run: {', '.join(self.missing)}")
-        if self.abstained:
-            needed = f"needs about {self.enough} pairs with different captions"
-            parts.append(f"not run: {', '.join(self.abstained)} ({needed})")
-        if self.sample:
-            asked = ", ".join(f"{', '.join(names)} on {n:,}" for n, names in self.sample)
-            parts.append(f"{asked} of {self.items:,} items (--full takes all: about {self._more_time} more)")
-        if self.unsolvable:
-            some = ", ".join(self.unsolvable[:3]) + (", …" if len(self.unsolvable) > 3 else "")
-            parts.append(f"{len(self.unsolvable)} unsolvable (a true caption is also a false one: {some})")
+        parts, seen = [_SENTENCES[self.verdict](self)], self.measured
+        if seen.missing and self.verdict != "incomplete":
+            parts.append(f"not run: {', '.join(seen.missing)}")
+        if seen.abstained:
+            needed = f"needs about {seen.enough} pairs with different captions"
+            parts.append(f"not run: {', '.join(seen.abstained)} ({needed})")
+        if seen.sample:
+            asked = ", ".join(f"{', '.join(names)} on {n:,}" for n, names in seen.sample)
+            parts.append(f"{asked} of {seen.items:,} items (--full takes all: about {self._more_time} more)")
+        if seen.unsolvable:
+            some = ", ".join(seen.unsolvable[:3]) + (", …" if len(seen.unsolvable) > 3 else "")
+            parts.append(f"{len(seen.unsolvable)} unsolvable (a true caption is also a false one: {some})")
         return "; ".join(parts)
 
     @property
     def _more_time(self) -> str:
         """How long `--full` takes beyond this audit, on one core."""
-        seconds = sum((self.items - n) * entry_of(name).seconds for n, names in self.sample for name in names)
+        seen = self.measured
+        seconds = sum((seen.items - n) * entry_of(name).seconds for n, names in seen.sample for name in names)
         return f"{seconds / 60:,.0f} minutes" if seconds > 90 else f"{max(1, round(seconds, -1)):.0f} seconds"
 
     @property
     def power(self) -> str:
         """The smallest leak that this audit could have detected, and how often captions repeat."""
-        if math.ceil(self.detectable * 1000) < 1000:
-            seen = f"an attacker right on {math.ceil(self.detectable * 1000) / 10:.1f} % would be found in 4 of 5 cases"
+        seen = self.measured
+        if math.ceil(seen.detectable * 1000) < 1000:
+            found = (
+                f"an attacker right on {math.ceil(seen.detectable * 1000) / 10:.1f} % would be found in 4 of 5 cases"
+            )
         else:
-            seen = "too few items: even an attacker that is always right could stay unseen"
-        if self.items == self.balanced > 0:
-            seen = "captions alone are right exactly half of the time, so nothing is left for an attacker"
-        shares = [(self.repeated, "occur more than once"), (self.reversed, "occur elsewhere in reversed roles")]
+            found = "too few items: even an attacker that is always right could stay unseen"
+        if seen.all_balanced:
+            found = "captions alone are right exactly half of the time, so nothing is left for an attacker"
+        shares = [(seen.repeated, "occur more than once"), (seen.reversed, "occur elsewhere in reversed roles")]
         return "; ".join(
-            [seen, *(f"{percent(share, 0)} % of the pairs {what}" for share, what in shares if share >= 0.01)]
+            [found, *(f"{percent(share, 0)} % of the pairs {what}" for share, what in shares if share >= 0.01)]
         )
 
-    def document(self) -> dict[str, Any]:
-        """Return the verdict as a document for JSON."""
-        return {"verdict": self.verdict, "text": self.text, "next": self.next, "code": self.code, "power": self.power}
+    def document(self, next: str) -> dict[str, Any]:
+        """Return the verdict, with the command to type next, as a document for JSON."""
+        return {"verdict": self.verdict, "text": self.text, "next": next, "code": self.code, "power": self.power}
 
 
-def next_step(judgement: Judgement) -> str:
-    """Return the command to type after a verdict."""
-    spec = shlex.quote(judgement.spec)
-    name = judgement.spec.rstrip("/").replace(":", "/").rpartition("/")[2]
-    original, before = judgement.source
-    few = judgement.items < LEAST_KEPT * before  # so little is left that more of the same would go the same way
-    source = original if few else judgement.spec
-    name_of_source = source.rstrip("/").replace(":", "/").rpartition("/")[2]
-    foils, more, out = (
-        shlex.quote(n) for n in (f"{name_of_source}-foils", f"{name_of_source}-more", f"{name}-refined")
-    )
-    read, captions = f"{spec}{judgement.part}", shlex.quote(source)
-    new_foils = f"creperie make rules:replace --captions {captions} --foils 8 --unmatched --apart --out {foils}"
-    more_items = new_foils if few else f"creperie make all --captions {captions} --out {more}"
-    fixes = {
-        "repairable": f"creperie refine {read} --repair --out {out}",
-        "removable": f"creperie refine {read} --method optimal --out {out}",
-        "structural": new_foils,
-    }
-    lacking = " ".join(f"'creperie[{name}]'" for name in judgement.extras)
-    models = f"creperie audit {read} --lm lm:MODEL --encoder st:MODEL"
-    if NOT_QUICK in judgement.missing_why:
-        models = f"creperie audit {read}"
-    return {
-        "leaks": fixes.get(judgement.fix, fixes["removable"]),
-        "anti-learned": new_foils,
-        "nothing left": new_foils,
-        "incomplete": f"pip install {lacking}" if lacking else models,
-        "not shown": f"creperie audit {read} --full" if judgement.full else more_items,
-        "unsolvable": f"creperie data check {read}",
-        "clean": f"creperie score {read} --model URI",
-        "not run": f"creperie audit {read}",
-    }[judgement.verdict]
-
-
-def unjudged(word: str, spec: str, items: int = 0, part: str = "") -> Judgement:
+def unjudged(word: str, items: int = 0) -> Judgement:
     """Return the verdict for a benchmark without an audit: `word`, which is *not run*, or *nothing left* if it has
     no items."""
-    return Judgement(ALL, items, word, spec=spec, part=part)
+    return Judgement(Measurements(ALL, items), word)
 
 
 def _leaks_text(j: Judgement) -> str:
@@ -291,12 +264,12 @@ def _anti_text(j: Judgement) -> str:
     row = j.strongest
     where = f" in {row.subset}" if row and j.worst_subsets else ""
     reached = f"{row.attacker} is right on only {percent(row.measure.accuracy)} %" if row else "an attacker is"
-    otherwise = f"believed the other way round it may pass {percent(j.threshold, 0)} %"
+    otherwise = f"believed the other way round it may pass {percent(j.measured.threshold, 0)} %"
     return f"anti-learned{where}: {reached}, surely below chance; {otherwise}"
 
 
 def _clean_text(j: Judgement) -> str:
-    if j.balanced == j.items and j.items:
+    if j.measured.all_balanced:
         return "clean: balanced by design, every caption is as often true as false"
     return f"clean{_headline(j)} against {_named_families(j)}: at most {percent(j.bound)} %"
 
@@ -307,15 +280,16 @@ def _not_shown_text(j: Judgement) -> str:
     best = f"{row.title} may reach {percent(_upper(row))} %{where}" if row else "no attacker could be measured"
     there = " there" if where else ""
     enough = f"; about {j.needed:,} items{there} would decide" if j.needed else ""
-    if j.needed and j.sample:
+    if j.needed and j.measured.sample:
         enough += ": --full takes as many" if j.full else ", with --full"
-    return f"not shown{_headline(j)}: too few items to exclude {percent(j.threshold, 0)} % ({best}){enough}"
+    return f"not shown{_headline(j)}: too few items to exclude {percent(j.measured.threshold, 0)} % ({best}){enough}"
 
 
 def _incomplete_text(j: Judgement) -> str:
-    wanted = f"install {', '.join(f'creperie[{name}]' for name in j.extras)}" if j.extras else ", ".join(j.missing)
+    missing, extras = j.measured.missing, j.measured.extras
+    lacking = f"install {', '.join(f'creperie[{name}]' for name in extras)}" if extras else ", ".join(missing)
     so_far = f"; so far at most {percent(j.bound)} % against {_named_families(j)}" if j.against else ""
-    return f"incomplete{_headline(j)}: {len(j.missing)} attackers not run ({wanted}){so_far}"
+    return f"incomplete{_headline(j)}: {len(missing)} attackers not run ({lacking}){so_far}"
 
 
 _SENTENCES: dict[str, Callable[[Judgement], str]] = {
@@ -340,7 +314,7 @@ def _headline(j: Judgement) -> str:
 
 
 def _named_families(j: Judgement) -> str:
-    return ", ".join(f"{name} ({j.models[name]})" if name in j.models else name for name in j.against)
+    return ", ".join(f"{name} ({j.measured.models[name]})" if name in j.measured.models else name for name in j.against)
 
 
 def _named(row: AuditRow) -> str:
@@ -349,39 +323,38 @@ def _named(row: AuditRow) -> str:
     return f"{row.title}{view} ({percent(row.measure.accuracy)} %{fix})"
 
 
-def judge(facts: Judgement, rows: Sequence[AuditRow]) -> Judgement:
-    """Return `facts`, the judgement on a subset so far, with the verdict that follows from its attackers' rows."""
-    measured = [r for r in rows if r.measure.n]
+def judge(seen: Measurements) -> Judgement:
+    """Return the verdict on a subset that follows from what was measured."""
+    measured = [r for r in seen.rows if r.measure.n]
     ordered = by_strength(measured)
     through = tuple(r for r in ordered if r.leaks)
     below = [r for r in reversed(ordered) if r.p_holm < SIGNIFICANCE and r.measure.accuracy < 0.5]
-    wrong = [r for r in below if _upper(r) >= facts.threshold]
+    wrong = [r for r in below if _upper(r) >= seen.threshold]
     widest = max(measured, key=_upper, default=None)
-    bound = _upper(widest) if widest else math.nan
-    judged = replace(
-        facts,
+    clean = Judgement(
+        seen,
+        "unsolvable" if seen.unsolvable else "clean",
         fix=next((fix for fix in FIXES if fix in {r.fix for r in through}), ""),
         through=through,
         strongest=ordered[0] if ordered else None,
-        bound=bound,
-        against=_families(measured),
         headline=_strongest_of_all(measured),
-        needed=_needed(widest, facts.threshold) if widest else 0,
+        bound=_upper(widest) if widest else math.nan,
+        against=_families(measured),
+        needed=_needed(widest, seen.threshold) if widest else 0,
     )
-    clean = "unsolvable" if facts.unsolvable else "clean"
     if through:
-        return replace(judged, verdict="leaks")
-    if facts.balanced == facts.items and facts.items:
-        return replace(judged, verdict=clean)
+        return replace(clean, verdict="leaks")
+    if seen.all_balanced:
+        return clean
     if wrong:
-        return replace(judged, verdict="anti-learned", strongest=wrong[0])
-    if facts.missing:
-        return replace(judged, verdict="incomplete")
-    if not bound < facts.threshold:
+        return replace(clean, verdict="anti-learned", strongest=wrong[0])
+    if seen.missing:
+        return replace(clean, verdict="incomplete")
+    if not clean.bound < seen.threshold:
         sampled = widest is not None and widest.measure.n < max(r.measure.n for r in measured)
-        full = bool(facts.sample) and sampled and judged.needed <= facts.items
-        return replace(judged, verdict="not shown", strongest=widest, full=full)
-    return replace(judged, verdict=clean)
+        full = bool(seen.sample) and sampled and clean.needed <= seen.items
+        return replace(clean, verdict="not shown", strongest=widest, full=full)
+    return clean
 
 
 def _strongest_of_all(rows: Sequence[AuditRow]) -> AuditRow | None:
@@ -442,21 +415,3 @@ def judge_all(whole: Judgement, subsets: Sequence[Judgement]) -> Judgement:
         needed=hardest.needed if worst == "not shown" else 0,
         worst_subsets=(len(worst_subsets), len(subsets)),
     )
-
-
-def judge_validation(items: int, failed: int, unanswered: int, bench: str) -> dict[str, Any]:
-    """Return the verdict of a validation: whether captions were confirmed to be true and false as stated."""
-    spec = shlex.quote(bench)
-    if failed:
-        word, text = (
-            "in doubt",
-            f"in doubt: {failed:,} of {items:,} items have a caption that is refuted",
-        )
-        step = f"creperie annotate --help  # let people look at the {failed:,} items of {spec}"
-    elif not items or unanswered:
-        word, text = "not shown", f"not shown: {unanswered:,} of {items:,} items are not decided"
-        step = f"creperie validate {spec} --help"
-    else:
-        word, text = "valid", f"valid: all captions of {items:,} items are confirmed"
-        step = f"creperie audit {spec}"
-    return {"verdict": word, "text": text, "next": step, "code": EXIT_CODES[word]}

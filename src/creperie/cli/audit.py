@@ -124,7 +124,7 @@ def audit(
     if len(parts) == 2:
         return _compare(parts[0], parts[1], options.attackers, models)
     blind_audit = _run(parts[0], options, models, engine)
-    blind_audit = replace(blind_audit, whole=replace(blind_audit.whole, spec=bench[0], part=part.typed))
+    blind_audit = replace(blind_audit, spec=bench[0], part=part.typed)
     changed = changed_options(options, part, models)
     document = audit_document(blind_audit, options=changed) | _ceilings(parts[0])
     if html:

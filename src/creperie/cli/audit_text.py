@@ -40,13 +40,13 @@ def show_audit(audit: Audit, html: Path | None) -> None:
         say(f"not run: {escape(names)}: {escape(as_flags(reason))}")
     if html:
         say(f"page: {escape(str(html))}")
-    show_verdict(audit.whole)
+    show_verdict(audit.whole, audit.next)
 
 
-def show_verdict(judgement: Judgement) -> None:
+def show_verdict(judgement: Judgement, next: str) -> None:
     """Print the verdict's sentence and the command to run next: the last two lines of every command with a verdict."""
     say(f"[bold {COLOURS.get(judgement.verdict, 'yellow')}]verdict: {escape(judgement.text)}[/]")
-    say(f"next: {escape(judgement.next)}")
+    say(f"next: {escape(next)}")
 
 
 def _clusters(audit: Audit) -> str:

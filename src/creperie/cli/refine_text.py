@@ -39,7 +39,7 @@ def show_refined(refined: Refined) -> None:
     say()
     for line in advice(refined):
         say(line)
-    show_verdict(refined.judgement)
+    show_verdict(refined.judgement, refined.next)
 
 
 def _attackers(refined: Refined) -> None:

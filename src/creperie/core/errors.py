@@ -69,7 +69,7 @@ EXTRAS = {
     **dict.fromkeys(("torch", "transformers", "safetensors", "sentence_transformers", "sentencepiece"), "models"),
     **dict.fromkeys(("huggingface_hub", "tokenizers", "num2words", "google"), "models"),
     **dict.fromkeys(("spacy", "nltk", "rapidfuzz", "wordfreq", "lemminflect", "pocketsphinx", "networkx"), "lang"),
-    **dict.fromkeys(("scipy", "sklearn", "threadpoolctl", "rensa"), "stats"),
+    **dict.fromkeys(("sklearn", "threadpoolctl", "rensa"), "stats"),
     **dict.fromkeys(("matplotlib", "fastapi", "uvicorn", "starlette"), "report"),
     **dict.fromkeys(("sqlalchemy", "alembic", "psycopg", "multipart"), "people"),
     "accelerate": "train",

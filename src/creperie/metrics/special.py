@@ -1,9 +1,8 @@
-"""The few distribution functions that the statistics need, so that scoring does not need scipy."""
+"""The few distribution functions that the statistics need; scipy is imported when one of its own is used."""
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
@@ -16,9 +15,7 @@ def normal_quantile(p: float) -> float:
     """
     from statistics import NormalDist
 
-    if p <= 0 or p >= 1:
-        return math.copysign(math.inf, p - 0.5)
-    return NormalDist().inv_cdf(p)
+    return NormalDist().inv_cdf(p) if 0 < p < 1 else math.copysign(math.inf, p - 0.5)
 
 
 def chi2_tail(x: float) -> float:
@@ -32,36 +29,27 @@ def fair_coin_tail(k: int, n: int) -> float:
     >>> fair_coin_tail(1, 4)
     0.3125
     """
-    if k < 0:
-        return 0.0
-    if k >= n:
-        return 1.0
-    if n <= 1000:  # exact in whole numbers
-        return sum(math.comb(n, i) for i in range(k + 1)) / 2**n
-    return beta_cdf(0.5, n - k, k + 1)
+    from scipy.special import bdtr
+
+    return float(bdtr(min(k, n), n, 0.5)) if k >= 0 else 0.0
 
 
 def student_two_sided(t: float, df: float) -> float:
     """Return P(|T| ≥ |t|) of Student's distribution."""
-    if math.isinf(t):
-        return 0.0
-    return beta_cdf(df / (df + t * t), df / 2, 0.5)
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(df, -abs(t)))
 
 
-@lru_cache(maxsize=4096)
 def student_quantile(p: float, df: float) -> float:
-    """Return the quantile of Student's distribution, for p above one half.
+    """Return the quantile of Student's distribution.
 
     >>> round(student_quantile(0.975, 7), 4), round(student_quantile(0.975, 1e6), 4)
     (2.3646, 1.96)
     """
-    # Newton's method from below: the tail is convex there, so no step overshoots.
-    scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
-    t, step = normal_quantile(p), 1.0
-    while step > 1e-12 * t:
-        step = (student_two_sided(t, df) / 2 - (1 - p)) / (scale * (1 + t * t / df) ** (-(df + 1) / 2))
-        t += max(step, 0.0)
-    return float(t)  # not a NumPy number, which the cache would pass on to later callers
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, p))
 
 
 def sign_flip_p(values: np.ndarray) -> float:
@@ -102,36 +90,3 @@ def _common_step(sizes: np.ndarray) -> float:
         if np.allclose(sizes * parts, np.rint(sizes * parts), rtol=0, atol=1e-9):
             return 1 / parts
     return float(sizes.sum()) / 2**15 if len(sizes) <= 200 else 0.0
-
-
-def beta_cdf(x: float, a: float, b: float) -> float:
-    """Return the regularised incomplete beta function: the distribution function of Beta(a, b) at x.
-
-    >>> round(beta_cdf(0.5, 2, 3), 6)
-    0.6875
-    """
-    if x <= 0:
-        return 0.0
-    if x >= 1:
-        return 1.0
-    if x > (a + 1) / (a + b + 2):  # the continued fraction converges fast on the other side
-        return 1 - beta_cdf(1 - x, b, a)
-    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    return math.exp(front) * _beta_fraction(x, a, b) / a
-
-
-def _beta_fraction(x: float, a: float, b: float) -> float:
-    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
-    tiny = 1e-300
-    c, d = 1.0, 1 / max(1 - (a + b) * x / (a + 1), tiny)
-    value = d
-    for m in range(1, 10_000):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for step in (even, odd):
-            d = 1 / (1 + step * d or tiny)
-            c = 1 + step / c or tiny
-            value *= c * d
-        if abs(c * d - 1) < 1e-15:
-            break
-    return value

@@ -38,10 +38,10 @@ Loader = Callable[[ModelURI, Mapping[str, Any], Place], Model]
 
 def load_model(uri: str, *, device: str = "auto", dtype: str = "float32") -> Model:
     """Load and return the model that a URI names. Every failure raises a `CreperieError` that names the model."""
-    from creperie.models.wrapping import adapted  # imports numpy, which listing models does not need
+    from creperie.models.wrapping import as_model  # imports numpy, which listing models does not need
 
     place = find_place(device, dtype)
-    return adapted(load_plain(uri, place), uri, place)
+    return as_model(load_plain(uri, place), uri, place)
 
 
 def load_plain(uri: str, place: Place) -> Any:

@@ -121,7 +121,7 @@ def from_plugin(model: Any, uri: str) -> WrappedModel:
         raise UsageError(e.what, where=uri, hint=e.hint) from None
 
 
-def adapted(model: Any, uri: str, place: Place) -> Model:
+def as_model(model: Any, uri: str, place: Place) -> Model:
     """Return a `Model` unchanged; move any other object of a plug-in to the place and return an adapter around it."""
     if isinstance(model, Model):
         return model

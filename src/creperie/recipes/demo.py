@@ -67,8 +67,8 @@ def cook_photographs(
     changes |= {"named.model": llm, "validate.model": llm, "make.from": ["named", "ruled"] if llm else ["ruled"]}
     if not llm:
         changes |= {f"{name}.skip": "no language model was named" for name in ("few", "named", "validate")}
-    needs = {"people": "fastapi", "stats": "scipy"}
-    changes |= {f"{name}.skip": f"{need} is not installed" for name, need in needs.items() if find_spec(need) is None}
+    if find_spec("fastapi") is None:
+        changes["people.skip"] = "fastapi is not installed"
     recipe = read_recipe(Path(__file__).with_name("photographs.yaml"), "paper", changes, photos)
     return cook(recipe, out, progress=progress, tell=tell)
 
@@ -95,7 +95,6 @@ def left_out() -> dict[str, MissingExtraError]:
     """Return the parts of the demo whose packages are not installed, with an error that names the extra to install."""
     needs = {
         "the learned attacker": ("sklearn", "stats"),
-        "optimal refinement (the published grid is used)": ("scipy", "stats"),
         "training": ("torch", "models"),
         "figures": ("matplotlib", "report"),
     }
@@ -129,9 +128,8 @@ def refine_world(bench: Benchmark, folder: Path, seed: int, progress: Progress =
     """
     from creperie.refining import RefinePlan, refine, write_refined
 
-    method = "grid" if find_spec("scipy") is None else "optimal"
     plan = RefinePlan(
-        method, ATTACKERS, held_out=attackers()[len(ATTACKERS) :], repair=True, audit=find_spec("scipy") is not None
+        "optimal", ATTACKERS, held_out=attackers()[len(ATTACKERS) :], repair=True, audit=LEARNED in attackers()
     )
     refined = refine(bench, plan=plan, seed=seed, progress=progress)
     write_refined(refined, folder, force=True)

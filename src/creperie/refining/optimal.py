@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from creperie.core import CreperieError, Progress, missing_extra
+from creperie.core import CreperieError, Progress
 from creperie.refining.cells import first_of_each, signed_bins, unit_gaps
 from creperie.refining.select import Choice, ChoiceSettings, RefinementMethod, Selection, SelectionPool, by_gaps
 
@@ -55,10 +55,8 @@ def optimal(gaps: np.ndarray, *, bins: int = 10, seed: int = 0, time_limit: floa
 
 def _programme(count: np.ndarray, cells: np.ndarray, bins: int) -> _Programme:
     """Return the programme; per attacker and bin, +1 for signatures with a positive gap, −1 with a negative one."""
-    try:
-        from scipy.sparse import csr_matrix
-    except ImportError:
-        raise missing_extra("scipy", "stats") from None
+    from scipy.sparse import csr_matrix
+
     signature, attacker = np.nonzero(cells)
     values = cells[signature, attacker]
     used, packed = np.unique(attacker * bins + np.abs(values) - 1, return_inverse=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from creperie.auditing import image_asks, surplus_of, text_asks
 from creperie.bench import Item
-from creperie.core import Progress, missing_extra
+from creperie.core import Progress
 from creperie.refining.select import Choice, ChoiceSettings, ItemSurplus, RefinementMethod, SelectionPool
 
 #: Cost of one unit of deviation, in items: an item that adds two units is not worth it.
@@ -58,10 +58,8 @@ def seen_both_ways(surplus: Sequence[ItemSurplus]) -> list[int]:
 
 def surplus_table(surplus: Sequence[ItemSurplus]) -> Any:
     """Return a sparse matrix of surpluses: one row per kind of surplus, one column per item."""
-    try:
-        from scipy.sparse import csr_matrix
-    except ImportError:
-        raise missing_extra("scipy", "stats") from None
+    from scipy.sparse import csr_matrix
+
     numbers = {key: k for k, key in enumerate(sorted({key for s in surplus for key, _ in s.pairs}))}
     rows, columns, values = zip(*((numbers[key], i, n) for i, s in enumerate(surplus) for key, n in s.pairs))
     return csr_matrix((values, (rows, columns)), shape=(len(numbers), len(surplus)))

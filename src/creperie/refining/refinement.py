@@ -20,6 +20,7 @@ from creperie.auditing import (
     Judgement,
     Measure,
     Pairs,
+    advice_on,
     changed_options,
     grouped_folds,
     learns,
@@ -85,10 +86,16 @@ class Refined(Framed):
     @property
     def judgement(self) -> Judgement:
         """The verdict of the final audit on the kept items."""
+        if self.audit is not None:
+            return self.audit.whole
+        return unjudged("not run" if len(self.bench) else "nothing left", len(self.bench))
+
+    @property
+    def next(self) -> str:
+        """The command to type next."""
+        original = self.spec or self.original.name
         spec, part = (self.folder, "") if self.folder else (self.spec or self.bench.name, self.part)
-        word = "not run" if len(self.bench) else "nothing left"
-        judged = self.audit.whole if self.audit is not None else unjudged(word, spec, len(self.bench), part)
-        return replace(judged, spec=spec, part=part, source=(self.spec or self.original.name, len(self.original)))
+        return advice_on(self.judgement, len(self.original)).command(spec, part, original)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Benchmark:
         """Write the refined benchmark with the removed items and the report, and return it as loaded from there."""

@@ -57,7 +57,7 @@ def refine_document(refined: Refined) -> dict[str, Any]:
         "together": plan.together,
         "kept": len(refined.bench),
         "removed": len(refined.removed),
-        **refined.judgement.document(),
+        **refined.judgement.document(refined.next),
         "subsets": {name: refined.bench.subsets.get(name, 0) for name in refined.original.subsets},
         "attackers": [_standing(s) for s in refined.standings],
         "reasons": _reasons(refined),

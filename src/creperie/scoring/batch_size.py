@@ -63,6 +63,7 @@ class BatchSize:
     in_flight: int  #: batches submitted to the device before the first result is read
     start: int = 64  #: the overhead of a batch, in tokens
     fewest: int = 1  #: least number of rows of a forward pass
+    groups: int = 64  #: images, each with its captions, per call of a model that takes several
     learning: set[str] = field(default_factory=set)
     _retry: threading.Lock = field(default_factory=threading.Lock)
 
@@ -84,9 +85,11 @@ class BatchSize:
             count = max(1, int(np.searchsorted(wasted, self.start, side="right")))
         return count, count * width
 
-    def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> np.ndarray:
-        """Run a forward pass and return its output; if memory runs out, split it and shrink later batches."""
-        parts: list[np.ndarray] = []
+    def run(self, what: str, forward: Forward[T], batch: Sequence[T], units: int) -> list[Any]:
+        """Run a forward pass and return its outputs: more than one if memory ran out and the batch was split. Later
+        batches are smaller then.
+        """
+        parts: list[Any] = []
         size, at = len(batch), 0
         while at < len(batch):
             part = batch[at : at + size]
@@ -104,7 +107,7 @@ class BatchSize:
                     ) from None
                 size = len(part) // 2
                 self._shrink(what, size, units * size // len(batch))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return parts
 
     def _filled(self, what: str, forward: Forward[T], part: Sequence[T]) -> np.ndarray:
         most = {"images": self.images, "tokens": self.captions}.get(what, 0)
@@ -116,8 +119,8 @@ class BatchSize:
         with self._retry:  # one thread at a time
             free_memory(self.device)
             self.learning.discard(what)
-            if what == "images":
-                self.images = max(1, min(self.images, count))
+            if what in ("images", "groups"):
+                setattr(self, what, max(1, min(getattr(self, what), count)))
             elif what == "tokens":
                 self.tokens = max(1, min(self.tokens, units))
             else:

@@ -153,16 +153,8 @@ class Driver:
         self, what: str, forward: Callable[[Sequence[Any]], np.ndarray], batch: Sequence[Any], units: int
     ) -> np.ndarray:
         """Run a forward pass and return its output, checked to have one float32 row per input."""
-        try:
-            vectors = self.pace.run(what, forward, batch, units)
-        except CreperieError:
-            raise
-        except Exception as e:
-            raise ModelError(
-                f"the model fails on a batch of {len(batch)}: {type(e).__name__}: {one_line(e)}",
-                where=self.model.fingerprint.uri,
-            ) from e
-        answer = np.asarray(vectors)
+        parts = self.parts(what, forward, batch, units)
+        answer = np.asarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
         if answer.shape[:1] != (len(batch),) or answer.ndim > 3 or answer.dtype.kind != "f":
             raise ModelError(
                 f"the model answers {len(batch)} inputs with an array of {answer.shape}, {answer.dtype}",
@@ -170,6 +162,18 @@ class Driver:
                 hint="return one row of float32 per input",
             )
         return answer.astype(np.float32, copy=False)
+
+    def parts(self, what: str, forward: Callable[[Sequence[Any]], Any], batch: Sequence[Any], units: int) -> list[Any]:
+        """Run a forward pass and return its outputs, in as many parts as the memory asks for."""
+        try:
+            return self.pace.run(what, forward, batch, units)
+        except CreperieError:
+            raise
+        except Exception as e:
+            raise ModelError(
+                f"the model fails on a batch of {len(batch)}: {type(e).__name__}: {one_line(e)}",
+                where=self.model.fingerprint.uri,
+            ) from e
 
     def unit(self, vectors: np.ndarray) -> np.ndarray:
         """Return the vectors, with NaN for a vector of zeros, which has no direction.

@@ -10,6 +10,7 @@ import numpy as np
 
 from creperie.core import ModelError, Progress, silent
 from creperie.metrics import Input
+from creperie.scoring.cells import pair_cells
 from creperie.scoring.choice import fill_by_choice
 from creperie.scoring.filler import FilledScores, Filler
 from creperie.scoring.findings import Findings, cell_findings, cut_message, item_findings
@@ -17,7 +18,7 @@ from creperie.scoring.handle import Handle
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.rates import remember_rates
 from creperie.scoring.sheet import Fault, Sheet
-from creperie.scoring.store import ResultStore, pair_keys
+from creperie.scoring.store import ResultStore
 
 
 def fill(
@@ -67,19 +68,16 @@ def _fill_blind(filler: Filler, filled: FilledScores) -> None:
 
 
 def _fill_by_pairs(filler: Filler, filled: FilledScores) -> None:
-    cells = [cell_codes(filler.plan, *part.pairs) for part in filler.plan.parts]
-    codes = np.unique(np.concatenate([c[c >= 0] for c in cells]))
-    sheet = filler.pairs("pair", codes)
-    for i, own in enumerate(cells):
-        places = _places(codes, own)
+    cells = pair_cells(filler.plan, "pair")
+    sheet = filler.pairs(cells)
+    for i, (places,) in enumerate(cells.places):
         filled.columns[i]["image_text"] = _number_column(sheet, places)
         _report_pairs(filler.plan.parts[i], "image_text", sheet, places, filled.findings[i])
         if filler.log.answers:
-            part, (image, caption) = filler.plan.parts[i], np.divmod(codes, max(1, len(filler.plan.texts)))
-            keys = pair_keys(filler.plan.image_keys[image], filler.plan.text_keys[caption])
+            part = filler.plan.parts[i]
             ends = np.append(part.layout.starts("image_text"), len(places))
             asked = {k: places[ends[k] : ends[k + 1]] for k in range(len(part.layout))}
-            named = {k: [keys[row].tobytes().hex() for row in rows if row >= 0] for k, rows in asked.items()}
+            named = {k: [cells.keys[row].tobytes().hex() for row in rows if row >= 0] for k, rows in asked.items()}
             filled.keep_answers(i, part, {k: list(filler.log.of(own)) for k, own in named.items()})
 
 
@@ -88,12 +86,9 @@ def _fill_by_joint_vectors(filler: Filler, filled: FilledScores) -> None:
 
     Items with several images, or none, stay NaN.
     """
-    sides = [_joint_codes(filler.plan, part) for part in filler.plan.parts]
-    every = np.concatenate([side for pair in sides for side in pair])
-    codes = np.unique(every[every >= 0])
-    sheet = filler.pairs("joint", codes)
-    for i, (a, b) in enumerate(sides):
-        left, right = _places(codes, np.minimum(a, b)), _places(codes, np.maximum(a, b))
+    cells = pair_cells(filler.plan, "joint")
+    sheet = filler.pairs(cells)
+    for i, (left, right) in enumerate(cells.places):
         with filler.timings.stage("product"):
             filled.columns[i]["text_text"] = products(sheet.vectors, left, sheet.vectors, right)
         _report_pairs(filler.plan.parts[i], "text_text", sheet, left, filled.findings[i])
@@ -101,11 +96,9 @@ def _fill_by_joint_vectors(filler: Filler, filled: FilledScores) -> None:
 
 def _fill_between(filler: Filler, filled: FilledScores) -> None:
     """Fill text_text by comparing captions in pairs; each unordered pair is computed once."""
-    cells = caption_pair_codes(filler.plan)
-    codes = np.unique(np.concatenate(cells))
-    sheet = filler.between(codes)
-    for i, own in enumerate(cells):
-        places = _places(codes, own)
+    cells = pair_cells(filler.plan, "between")
+    sheet = filler.between(cells)
+    for i, (places,) in enumerate(cells.places):
         filled.columns[i]["text_text"] = _number_column(sheet, places)
         _report_pairs(filler.plan.parts[i], "text_text", sheet, places, filled.findings[i])
 
@@ -117,29 +110,6 @@ _FILL: dict[str, Callable[[Filler, FilledScores], None]] = {
     "joint": _fill_by_joint_vectors,
     "blind": _fill_blind,
 }
-
-
-def caption_pair_codes(plan: ScoringPlan) -> list[np.ndarray]:
-    """Return, per benchmark, one number for each text_text cell that identifies its two captions, whatever their
-    order."""
-    sides = [part.caption_pairs[1:] for part in plan.parts]
-    return [cell_codes(plan, np.minimum(a, b), np.maximum(a, b)) for a, b in sides]
-
-
-def _joint_codes(plan: ScoringPlan, part: BenchmarkPart) -> tuple[np.ndarray, np.ndarray]:
-    owner, a, b = part.caption_pairs
-    single = np.diff(part.image_starts) == 1
-    image = np.where(single, part.images[part.image_starts[:-1] * single] if len(part.images) else -1, -1)[owner]
-    return cell_codes(plan, image, a), cell_codes(plan, image, b)
-
-
-def cell_codes(plan: ScoringPlan, image: np.ndarray, caption: np.ndarray) -> np.ndarray:
-    return np.where(image >= 0, image * len(plan.texts) + caption, -1)
-
-
-def _places(codes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the position of each wanted code in the sorted `codes`; −1 stays −1."""
-    return np.where(wanted >= 0, np.searchsorted(codes, np.maximum(wanted, 0)), -1)
 
 
 def _number_column(sheet: Sheet, rows: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from creperie.metrics import Input
 from creperie.models import ABILITIES
 from creperie.scoring.answer_log import AnswerLog, Written, cut_items
 from creperie.scoring.batch_size import Timings, pace_for
+from creperie.scoring.cells import PairCells
 from creperie.scoring.driver import Driver
 from creperie.scoring.findings import Findings
 from creperie.scoring.handle import Handle
@@ -30,7 +31,7 @@ from creperie.scoring.passes import (
 )
 from creperie.scoring.plan import BenchmarkPart, ScoringPlan
 from creperie.scoring.sheet import Fault, PairJob, Sheet
-from creperie.scoring.store import ResultStore, VectorShelf, pair_keys
+from creperie.scoring.store import ResultStore, VectorShelf
 
 #: up to this many missing images are decoded first, to avoid loading a model for unreadable ones
 FEW = 100
@@ -127,14 +128,10 @@ class Filler:
         self.close_sheet("blind", shelf, sheet)
         return sheet
 
-    def pairs(self, kind: str, codes: np.ndarray) -> Sheet:
-        """Return a sheet with one number or vector per pair.
-
-        Codes are image × number of captions + caption, unique and sorted.
-        """
-        image, caption = np.divmod(codes, max(1, len(self.plan.texts)))
-        keys = pair_keys(self.plan.image_keys[image], self.plan.text_keys[caption])
-        sheet, shelf = self.stored(kind, keys)
+    def pairs(self, cells: PairCells) -> Sheet:
+        """Return a sheet with one number or vector per pair of an image and a caption."""
+        kind, image, caption = cells.kind, cells.first, cells.second
+        sheet, shelf = self.stored(kind, cells.keys)
         join = ABILITIES[kind].method
         self.probe(
             sheet,
@@ -150,7 +147,7 @@ class Filler:
                 PairJob(number, rows, [self.plan.texts[c] for c in caption[rows]])
                 for number, rows in _runs(image[missing], missing)
             ]
-            names = [key.tobytes().hex() for key in keys] if kind == "pair" else []
+            names = [key.tobytes().hex() for key in cells.keys] if kind == "pair" else []
             with self._driver() as driver, self._bar("pairs", sheet) as advance:
                 if hasattr(driver.model, "judge"):
                     judge_pairs(
@@ -161,19 +158,15 @@ class Filler:
         self.close_sheet(kind, shelf, sheet)
         return sheet
 
-    def between(self, codes: np.ndarray) -> Sheet:
-        """Return a sheet with one number per pair of captions.
-
-        Codes are first × number of captions + second, unique and sorted.
-        """
-        first, second = np.divmod(codes, max(1, len(self.plan.texts)))
-        sheet, shelf = self.stored("between", pair_keys(self.plan.text_keys[first], self.plan.text_keys[second]))
-        texts = self.plan.texts
+    def between(self, cells: PairCells) -> Sheet:
+        """Return a sheet with one number per pair of captions."""
+        first, second, texts = cells.first, cells.second, self.plan.texts
+        sheet, shelf = self.stored("between", cells.keys)
         self.probe(sheet, lambda model, row: model.score_text_pairs([texts[first[row]]], [texts[second[row]]])[0])
         missing = np.flatnonzero(~sheet.done)
         if len(missing):
             with self._driver() as driver, self._bar("caption pairs", sheet) as advance:
-                pairs = [(self.plan.texts[first[r]], self.plan.texts[second[r]]) for r in missing]
+                pairs = [(texts[first[r]], texts[second[r]]) for r in missing]
                 score_text_pairs(driver, pairs, missing, sheet, self.keeper(shelf, sheet), advance)
         self.close_sheet("between", shelf, sheet)
         return sheet

@@ -11,15 +11,15 @@ import numpy as np
 from creperie.metrics import Input
 from creperie.models import StagedTexts
 from creperie.scoring.batch_size import Timings, device_of, pace_for
+from creperie.scoring.cells import pair_cells
 from creperie.scoring.driver import Driver
-from creperie.scoring.fill import caption_pair_codes, cell_codes
 from creperie.scoring.filler import CacheUse
 from creperie.scoring.handle import Handle
 from creperie.scoring.passes import encode_images, encode_texts, prepare_images, score_texts
 from creperie.scoring.plan import ScoringPlan
 from creperie.scoring.rates import Rates, rates_of, recall_rates
 from creperie.scoring.sheet import Sheet
-from creperie.scoring.store import ResultStore, pair_keys
+from creperie.scoring.store import ResultStore
 
 PROBE_CAPTIONS = 256
 PROBE_IMAGES = 64
@@ -83,22 +83,9 @@ def _share(keys: np.ndarray, handle: Handle, store: ResultStore, kind: str) -> C
 def _pairs(plan: ScoringPlan, handle: Handle, store: ResultStore, routes: set[str]) -> CacheUse:
     """Return how many pairs are needed, and how many of them are stored. Choices are stored per image, so none
     counts."""
-    uses = [CacheUse(0, 0)]
-    if "between" in routes:
-        codes = np.unique(np.concatenate(caption_pair_codes(plan)))
-        first, second = np.divmod(codes, max(1, len(plan.texts)))
-        uses.append(_share(pair_keys(plan.text_keys[first], plan.text_keys[second]), handle, store, "between"))
-    if routes & {"choice", "pair"}:
-        uses.append(_share(_pair_keys(plan), handle, store, "pair"))
-    if "joint" in routes:
-        uses.append(_share(_pair_keys(plan), handle, store, "joint"))
+    kinds = {"pair" if route == "choice" else route for route in routes}
+    uses = [_share(pair_cells(plan, kind).keys, handle, store, kind) for kind in kinds]
     return CacheUse(sum(use.needed for use in uses), sum(use.stored for use in uses))
-
-
-def _pair_keys(plan: ScoringPlan) -> np.ndarray:
-    codes = np.unique(np.concatenate([cell_codes(plan, *part.pairs) for part in plan.parts]))
-    image, caption = np.divmod(codes[codes >= 0], max(1, len(plan.texts)))
-    return pair_keys(plan.image_keys[image], plan.text_keys[caption])
 
 
 def _covers(rates: Rates | None, images: CacheUse, captions: CacheUse, pairs: CacheUse) -> bool:

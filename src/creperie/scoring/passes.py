@@ -7,15 +7,15 @@ threads. Pairs are of an image and a caption, or of two captions, for models tha
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from creperie.core import Advance, ModelError, one_line
+from creperie.core import Advance
 from creperie.models import Chosen, StagedImages, StagedTexts, Tokens
 from creperie.scoring.answer_log import AnswerLog, code_of, gather_first, reason, written
-from creperie.scoring.batch_size import free_memory, out_of_memory
 from creperie.scoring.driver import Ahead, Driver, Keep, OpenImage
 from creperie.scoring.sheet import Fault, PairJob, Sheet
 
@@ -261,59 +261,26 @@ def _grouped_pairs(
 ) -> None:
     """Fill a sheet of pairs, several images at a time. Images are decoded and prepared in other threads."""
     tokens = _job_tokens(driver, jobs)
+
+    def score(group: Sequence[tuple[PairJob, Any]]) -> list[np.ndarray]:
+        texts = [[tokens[t] for t in job.texts] for job, _ in group]
+        return list(driver.model.forward_groups([image for _, image in group], texts))
+
     work = functools.partial(driver.prepared, open_image)
-    ready: Ahead[Any] = Ahead(driver.pool, work, [job.image for job in jobs], limit=2 * IMAGES)
-    size, at = IMAGES, 0
+    ready: Ahead[Any] = Ahead(driver.pool, work, [job.image for job in jobs], limit=2 * driver.pace.groups)
+    at = 0
     while at < len(jobs):
         with driver.timings.stage("wait for images"):
-            images = ready.take(min(size, len(jobs) - at))
-        good: list[tuple[PairJob, Any]] = []
-        for job, image in zip(jobs[at : at + len(images)], images, strict=True):
-            if isinstance(image, Fault):
-                sheet.faults += [Fault(int(r), image.code, image.message) for r in job.rows]
-                advance(len(job.rows))
-            else:
-                good.append((job, image))
+            images = ready.take(min(driver.pace.groups, len(jobs) - at))
+        both = list(zip(jobs[at : at + len(images)], images, strict=True))
         at += len(images)
-        if good:
-            size = _score_group(driver, good, tokens, size)(sheet, keep, advance)
-
-
-def _score_group(driver: Driver, good: Sequence[tuple[PairJob, Any]], tokens: dict[str, Any], size: int) -> Any:
-    """Score a group, in halves if memory runs out.
-
-    Return a function that writes the scores and returns the new group size.
-    """
-    done: list[tuple[PairJob, np.ndarray]] = []
-    rest = list(good)
-    while rest:
-        part = rest[:size]
-        texts = [[tokens[t] for t in job.texts] for job, _ in part]
-        try:
-            with driver.timings.stage("forward pairs"):
-                scores = driver.model.forward_groups([image for _, image in part], texts)
-        except Exception as e:
-            if not out_of_memory(e):
-                where = driver.model.fingerprint.uri
-                raise ModelError(
-                    f"the model fails on {len(part)} images: {type(e).__name__}: {one_line(e)}", where=where
-                ) from e
-            if size == 1:
-                raise ModelError(
-                    f"{driver.pace.device} has too little memory for one image and its captions",
-                    hint="choose a smaller model, `dtype='bfloat16'` or another `device=`",
-                ) from None
-            free_memory(driver.pace.device)
-            size = max(1, min(size, len(part)) // 2)
-            continue
-        done += [(job, values) for (job, _), values in zip(part, scores, strict=True)]
-        rest = rest[len(part) :]
-
-    def write(sheet: Sheet, keep: Keep, advance: Advance) -> int:
-        for job, values in done:
+        lost = [(job, image) for job, image in both if isinstance(image, Fault)]
+        sheet.faults += [Fault(int(r), fault.code, fault.message) for job, fault in lost for r in job.rows]
+        advance(sum(len(job.rows) for job, _ in lost))
+        good = [(job, image) for job, image in both if not isinstance(image, Fault)]
+        with driver.timings.stage("forward pairs"):
+            parts = driver.parts("groups", score, good, len(good)) if good else []
+        for (job, _), values in zip(good, itertools.chain(*parts), strict=True):
             cut = np.array([tokens[t].cut for t in job.texts], np.int32)
             keep(sheet.put(job.rows, np.asarray(values, np.float32), cut))
             advance(len(job.rows))
-        return size
-
-    return write

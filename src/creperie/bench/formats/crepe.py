@@ -70,10 +70,10 @@ def _read(source: FormatSource) -> Benchmark:
 
 
 def _files(source: FormatSource, start: str) -> list[tuple[str, Any]]:
-    def wanted(name: str) -> bool:
+    def is_crepe(name: str) -> bool:
         return name.endswith(".csv") and name.rsplit("/", 1)[-1].startswith(start or ("prod_", "syst_"))
 
-    return find_files(source.path, wanted, "CREPE file (prod_*.csv, syst_*.csv)", deep=True)
+    return find_files(source.path, is_crepe, "CREPE file (prod_*.csv, syst_*.csv)", deep=True)
 
 
 def subset_of(name: str) -> str:

@@ -33,11 +33,11 @@ def _row_reader(first: int, tags: tuple[str, ...], ending: str) -> Callable[[Rec
 
 
 def _rows(name: str, item: Callable[[Record, str], Item], file: str) -> Callable[[FormatSource], Benchmark]:
-    def wanted(path: str) -> bool:
+    def is_table(path: str) -> bool:
         return path.lower().endswith(TABLES) and (is_data_json(path) or not path.endswith(".json"))
 
     def read(source: FormatSource) -> Benchmark:
-        bench = reader(name, wanted, file, None, item, subset=lambda file, _: _split(file))(source)
+        bench = reader(name, is_table, file, None, item, subset=lambda file, _: _split(file))(source)
         inside = any(file.endswith(".parquet") for file in bench.provenance[0].args["sha256"])
         return replace(bench, images=open_store(source.path)) if inside else bench
 

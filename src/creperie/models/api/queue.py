@@ -330,7 +330,7 @@ class RequestQueue:
 
     async def _send(self, dispatcher: _Dispatcher, pending: _PendingRequest) -> None:
         """Send one request and resolve its futures. Runs in the dispatcher's thread."""
-        if not self._wanted(pending):
+        if not self._is_waited_for(pending):
             return
         outcome: Answer | CreperieError
         try:
@@ -342,7 +342,7 @@ class RequestQueue:
             outcome = e if isinstance(e, CreperieError) else ModelError(repr(e), where=self.endpoint.uri)
         self._settle(pending, outcome)
 
-    def _wanted(self, pending: _PendingRequest) -> bool:
+    def _is_waited_for(self, pending: _PendingRequest) -> bool:
         """Return True if anything still waits for the request, and if so mark it as no longer cancellable."""
         with self._lock:
             pending.waiting = [f for f in pending.waiting if f.running() or f.set_running_or_notify_cancel()]

@@ -88,12 +88,12 @@ class Folder:
             raise ModelError(f"transformers has no processor for {model_type!r}: install a newer one", where=self.uri)
         known: Any = getattr(transformers, name)
         without_video: Any = type(name, (_Without, known), {"__init__": known.__init__})
-        parts = [self._part(attribute) for attribute in known.get_attributes()]
+        parts = [self._processor_part(attribute) for attribute in known.get_attributes()]
         with self._readable("processor"), quiet_libraries():
             settings, _ = known.get_processor_dict(self.path, local_files_only=True)
             return without_video.from_args_and_dict(parts, settings)
 
-    def _part(self, attribute: str) -> Any:
+    def _processor_part(self, attribute: str) -> Any:
         if attribute == "image_processor":
             return self.image_processor()
         if attribute == "tokenizer":

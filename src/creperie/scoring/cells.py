@@ -1,0 +1,64 @@
+"""The pairs that the cells of a plan need, each once, and the keys that their results are stored under."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from creperie.scoring.plan import BenchmarkPart, ScoringPlan
+from creperie.scoring.store import pair_keys
+
+
+@dataclass(frozen=True)
+class PairCells:
+    """The distinct pairs of an image and a caption or, of kind `between`, of two captions."""
+
+    kind: str
+    first: np.ndarray  #: sorted
+    second: np.ndarray
+    keys: np.ndarray
+    #: per benchmark, for every cell the number of its pair, −1 for none; of kind `joint`, of its two pairs
+    places: list[tuple[np.ndarray, ...]]
+
+
+def pair_cells(plan: ScoringPlan, kind: str) -> PairCells:
+    """Return the pairs that a kind of scores (`pair`, `joint` or `between`) needs for the cells of a plan."""
+    captions = max(1, len(plan.texts))
+    cells = [_PAIRS[kind](part, captions) for part in plan.parts]
+    every = np.concatenate([codes for own in cells for codes in own])
+    distinct = np.unique(every[every >= 0])
+    first, second = np.divmod(distinct, captions)
+    keys = pair_keys((plan.text_keys if kind == "between" else plan.image_keys)[first], plan.text_keys[second])
+    places = [tuple(np.where(c >= 0, np.searchsorted(distinct, np.maximum(c, 0)), -1) for c in own) for own in cells]
+    return PairCells(kind, first, second, keys, places)
+
+
+def _coded(first: np.ndarray, second: np.ndarray, captions: int) -> np.ndarray:
+    return np.where(first >= 0, first * captions + second, -1)
+
+
+def _image_and_caption(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
+    return (_coded(*part.pairs, captions),)
+
+
+def _two_captions(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
+    """Return the codes of the captions × captions cells: the same for both orders of two captions."""
+    _, a, b = part.caption_pairs
+    return (_coded(np.minimum(a, b), np.maximum(a, b), captions),)
+
+
+def _two_captions_with_the_image(part: BenchmarkPart, captions: int) -> tuple[np.ndarray, ...]:
+    """Return the codes of each caption with the item's image; −1 for items with several images, or none."""
+    owner, a, b = part.caption_pairs
+    single = np.diff(part.image_starts) == 1
+    image = np.where(single, part.images[part.image_starts[:-1] * single] if len(part.images) else -1, -1)[owner]
+    return _coded(image, np.minimum(a, b), captions), _coded(image, np.maximum(a, b), captions)
+
+
+_PAIRS: dict[str, Callable[[BenchmarkPart, int], tuple[np.ndarray, ...]]] = {
+    "pair": _image_and_caption,
+    "joint": _two_captions_with_the_image,
+    "between": _two_captions,
+}
