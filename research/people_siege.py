@@ -57,7 +57,7 @@ async def half_open(port: int) -> dict[str, Any]:
         one.setblocking(False)
         one.connect_ex(("127.0.0.1", port))
         opened.append(one)
-    await asyncio.sleep(2)
+    await asyncio.sleep(2 if HALF_OPEN > 1 else 0)
     for one in opened:
         try:
             one.send(b"POST /api/next HTTP/1.1\r\nHost: ")
@@ -103,8 +103,10 @@ async def locked(port: int, cookies: list[str], place: str) -> dict[str, Any]:
 
     asked = asyncio.gather(*(one.post("/api/next", {}) for one in people))
     times = await static()
-    replies = Counter(str(status) for status, _ in await asked)
+    if PROBES > 1:  # the smallest siege does not wait until the server gives up
+        await asked
     other.execute("COMMIT")
+    replies = Counter(str(status) for status, _ in await asked)
     other.close()
     start = time.monotonic()
     after = Counter(str(status) for status, _ in await asyncio.gather(*(one.post("/api/next", {}) for one in people)))

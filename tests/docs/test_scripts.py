@@ -33,7 +33,7 @@ SMALLEST = {
     "benchmarks/train_speed.py": "--smallest",
     "benchmarks/vlm_speed.py": "--smallest",
     "research/attacker_nulls.py": "--captions {}/sugarcrepe --sets 0",
-    "research/audit_power.py": "--captions {}/sugarcrepe --sets 0 --few 0",
+    "research/audit_power.py": "--captions {}/sugarcrepe --sets 0 --few 0 --only 'a word'",
     "research/calibration.py": "--draws 2 --every 400",
     "research/cook_times.py": "{}/cooked",
     "research/first_minute.py": "--check --turns 1 --only models",
