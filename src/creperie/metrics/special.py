@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -41,6 +42,7 @@ def student_two_sided(t: float, df: float) -> float:
     return 2 * float(stdtr(df, -abs(t)))
 
 
+@lru_cache(maxsize=4096)
 def student_quantile(p: float, df: float) -> float:
     """Return the quantile of Student's distribution.
 
