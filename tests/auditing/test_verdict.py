@@ -172,7 +172,7 @@ def test_repeated_and_reversed_pairs_stay_in_one_fold(twice: bool) -> None:
     assert 0.35 < row.measure.accuracy < 0.65
     assert not row.leaks
     (judgement,) = found.judgements
-    assert (judgement.repeated, judgement.reversed) == ((1.0, 0.0) if twice else (0.0, 1.0))
+    assert (judgement.measured.repeated, judgement.measured.reversed) == ((1.0, 0.0) if twice else (0.0, 1.0))
     assert ("occur more than once" if twice else "reversed roles") in judgement.power
 
 
@@ -314,7 +314,7 @@ def test_too_few_items_say_where_and_never_ask_for_fewer_than_there_are() -> Non
     found = audit(from_items("two", items), ["length-words"])
     few = next(j for j in found.judgements if j.subset == "few")
     assert few.strongest is not None
-    assert (few.items, few.strongest.measure.accuracy, few.verdict) == (5, 0.8, "not shown")
+    assert (few.measured.items, few.strongest.measure.accuracy, few.verdict) == (5, 0.8, "not shown")
     assert 8 <= few.needed <= 12  # 5 × (0.425 / 0.3)², from Wilson's lower limit of 0.376
     assert "length-words may reach 96.4 % on few" in found.text
     assert f"about {few.needed} items there would decide" in found.text
