@@ -22,6 +22,10 @@ def on_files(files: Files, config: Any) -> Files:
     pages = ["# Command line\n", *_pages(cli, click.Context(cli, info_name="creperie"), 2)]
     files.append(File.generated(config, "cli.md", content="\n".join(pages)))
     files.append(File.generated(config, "api.md", content="\n".join(_api())))
+    face = SOURCE / "creperie" / "core" / "templates"  # the variables and the mark of all other pages
+    variables = re.search(r":root \{.*?\n\}", (face / "face.css").read_text(encoding="utf-8"), re.DOTALL)
+    files.append(File.generated(config, "style/face.css", content=variables.group() if variables else ""))
+    files.append(File.generated(config, "style/mark.svg", content=(face / "mark.svg").read_text(encoding="utf-8")))
     if twice := clashes(files):
         raise PluginError(f"several files would be written to {', '.join(twice)}: rename all but one")
     return files

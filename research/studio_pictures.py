@@ -21,9 +21,16 @@ import uvicorn
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from creperie.annotation import StudyPlan, invite, open_database, store_study
-from creperie.annotation.web.app import create_app
-from creperie.annotation.web.site import Site
+from creperie.annotation import (
+    Site,
+    StudyPlan,
+    create_app,
+    database_place,
+    invite,
+    local_owner_link,
+    open_database,
+    store_study,
+)
 from creperie.auditing import audit, audit_document
 from creperie.bench import load, record_audit
 from creperie.models.protocols import Fingerprint
@@ -32,6 +39,11 @@ from creperie.scoring.score_runs import score_all
 
 OUT = Path(__file__).parent.parent / "docs" / "images"
 TOKEN = "pictures"
+CAPTIONS = """A black dog chases a white cat across the grass.
+Two men sit on a red bench beside a small fountain.
+A woman in a blue coat gives a boy an umbrella.
+A yellow bus is parked behind a brown horse.
+"""
 
 
 class Toy:
@@ -76,46 +88,75 @@ def served(app: Any) -> str:
     return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def shoot(page: Any, name: str, scale: float = 0.75) -> None:
-    page.wait_for_timeout(700)
+def shoot(page: Any, name: str, scale: float = 0.6) -> None:
+    page.wait_for_timeout(900)
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     small = picture.resize((round(picture.width * scale), round(picture.height * scale)), Image.Resampling.LANCZOS)
-    small.save(OUT / name, quality=72, optimize=True)
+    small.save(OUT / f"{name}.webp", quality=60, method=6)
 
 
-def draw(browser: Any, folder: Path) -> None:
-    page = browser.new_page(viewport={"width": 1280, "height": 860})
-    base = served(make_studio(folder, TOKEN))
+def draw_studio(page: Any, base: str) -> None:
+    """Draw the studio's pages, and the report."""
     page.goto(f"{base}/?token={TOKEN}")
     shots = {
-        "start": "benchmarks",
-        "items": "items?name=world-clean&at=swap_obj/00003",
-        "audit": "audit?name=world-biased",
+        "studio-start": "benchmarks",
+        "studio-items": "items?name=world-clean&at=swap_obj/00003",
+        "studio-audit": "audit?name=world-biased",
+        "studio-compare": "compare",
+        "studio-runs": "runs",
+        "studio-plot": "plot",
+        "studio-studies": "studies",
+        "report-summary": "report?bench=world-clean",
     }
-    for name, address in (shots | {"compare": "compare", "runs": "runs"}).items():
+    for name, address in shots.items():
         page.goto(f"{base}/{address}")
-        shoot(page, f"studio-{name}.webp")
-    page.goto(f"{base}/report?bench=world-clean")
-    shoot(page, "report-summary.png")
-    page.locator("#items").scroll_into_view_if_needed()
+        shoot(page, name)
     page.evaluate("document.getElementById('items').scrollIntoView()")
-    shoot(page, "report-items.png")
-    db = open_database(folder / "people.db")
-    store_study(db, "foils", load(folder / "world-clean"), StudyPlan("foil-check", practice=1, per_annotator=20))
+    shoot(page, "report-items")
+    page.goto(f"{base}/make")
+    page.fill("textarea", CAPTIONS)
+    page.click("button:has-text('Show foils')")
+    page.wait_for_selector("#accepted b")
+    shoot(page, "studio-make")
+    page.goto(f"{base}/audit?name=world-biased")
+    page.click(".verdict button:has-text('honest')")
+    page.goto(f"{base}/jobs")
+    shoot(page, "studio-jobs")
+
+
+def draw_study(browser: Any, folder: Path, db: Any) -> None:
+    """Draw what an owner sees, and what an annotator sees on a desk and on a phone."""
     address = served(create_app(Site(db)))
     for name, size in (("work", (1280, 800)), ("phone", (375, 667))):
         phone = size[0] < 500
         sizes = {"width": size[0], "height": size[1]}
         own = browser.new_page(viewport=sizes, has_touch=phone, is_mobile=phone)
         own.goto(invite(db, "foils", 1)[0].link(address))
+        shoot(own, f"people-{name}-first", 0.8 if phone else 0.6)
         own.get_by_role("button", name="Start").click()
         own.locator("#stage").wait_for()
-        shoot(own, f"people-{name}.png", 1 if phone else 0.75)
+        shoot(own, f"people-{name}", 0.8 if phone else 0.6)
+        for _ in range(6 if phone else 12):
+            own.locator("#fields .option").first.click()
+            own.click("#send")
+            own.wait_for_timeout(200)
+            if own.locator("#go-on").is_visible():
+                shoot(own, f"people-{name}-practice", 0.8 if phone else 0.6)
+                own.click("#go-on")
+    owner = browser.new_page(viewport={"width": 1280, "height": 860})
+    owner.goto(f"{address}/join/{local_owner_link(db)}")
+    owner.goto(f"{address}/owner/studies/foils")
+    shoot(owner, "people-dashboard")
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
-        prepare(Path(place))
+        folder = Path(place)
+        prepare(folder)
+        db = open_database(database_place(folder))
+        store_study(db, "foils", load(folder / "world-clean"), StudyPlan("foil-check", practice=1, per_annotator=20))
         opened = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
-        draw(opened, Path(place))
+        page = opened.new_page(viewport={"width": 1280, "height": 860})
+        draw_studio(page, served(make_studio(folder, TOKEN)))
+        draw_study(opened, folder, db)
         opened.close()

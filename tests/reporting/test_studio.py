@@ -15,9 +15,12 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
@@ -34,6 +37,8 @@ from creperie.reporting.studio.app import listen, make_studio
 from creperie.reporting.studio.items import ItemFilter, ItemIndex
 from creperie.reporting.studio.making import Proposed
 from creperie.reporting.studio.shelf import Shelf
+from creperie.scoring.answer_log import WRITTEN
+from creperie.scoring.replies import answered_run
 from creperie.scoring.run import Run
 
 TOKEN = "the-token"
@@ -79,6 +84,20 @@ def test_each_task_has_its_own_ranking_with_what_was_covered(room: Path) -> None
         assert table.count("data-run=") == len(own)  # a model without the task has no place in it
         assert f">{covered(*[next(iter(own.values()))[k] for k in ('n', 'void')])}</td>" in table
         assert name != "tot" or ("24 of 38" in table and ">=1</td>" in table)  # two models, no difference shown
+
+
+def test_people_published_results_and_chance_stand_unranked_in_the_board(room: Path) -> None:
+    board = RunsFolder(room / "runs").look()
+    entry = next(e for e in board.entries if e.model == "fake:alpha")
+    result = {**entry.result("itt"), "n": 7511, "void": 0, "accuracy": 0.765, "ties": 0}
+    for name, expected in (("sugarcrepe", ("Salesforce/blip-itm-base-coco", "best published: mieb/1")), ("mine", ())):
+        document = {**entry.document, "results": [result], "benchmark": {**entry.document["benchmark"], "name": name}}
+        html = board_html(replace(board, entries=(replace(entry, document=document),)), STATIC)
+        ranking = html.partition("<details")[0]
+        printed = re.findall(r'<td class="text" data-v="">–</td><td class="name text" data-v="([^"]*)">', ranking)
+        assert printed == [*expected[:1], "alpha", "chance"], name  # in order; one run alone has no rank either
+        assert all(words in ranking for words in expected)
+        assert ("▶ alpha" in html) is bool(expected)  # among all results of its definition, marked
 
 
 def test_weights_are_shown_in_thousands_or_millions(room: Path) -> None:
@@ -167,6 +186,55 @@ def test_items_are_filtered_by_the_server(client: TestClient) -> None:
     assert client.get("/picture?name=mine&image=2.png").content[8:12] == b"WEBP"
 
 
+def test_people_who_disagree_are_no_models_and_thoughts_are_shown(client: TestClient, folder: Path) -> None:
+    bench = load(folder / "mine")
+    scores = np.concatenate([np.array(item.match, np.float32).ravel() for item in bench])
+    start = len(bench[0].captions)  # the first item
+    for who, sign in (("human:s/ann", 1), ("human:s/bob", -1), ("human:s/everybody", -1), ("vlm:tiny?score=yesno", 1)):
+        own = scores.copy()
+        own[:start] *= sign
+        run = answered_run(bench, own, who)
+        if who.startswith("vlm"):
+            answers = [[{"asked": "caption 1", "answer": "yes", "thought": "I <see> it", "cut": False}]] * len(bench)
+            run = replace(run, table=run.table.append_column("answers", pa.array(answers, pa.list_(WRITTEN))))
+        run.save(folder / "runs")
+    page = client.get("/items?name=mine&show=people&at=swap/0").text
+    assert "1 of 38 items" in page
+    assert "thought: I &lt;see&gt; it" in page
+    assert "of 3 models right" in page  # alpha, beta and tiny
+    assert "0 of 38 items" in client.get("/items?name=mine&show=people&subset=two").text
+
+
+def test_two_measures_are_drawn_against_each_other(client: TestClient, twins: list[Run], tmp_path: Path) -> None:
+    axes = re.findall(r'<option value="([^"]*)"[^>]*>([^<]*)<', client.get("/plot").text)
+    by_label = {label: unescape(key) for key, label in axes}
+    both = {"x": by_label["alpha on mine, itt"], "y": by_label["beta on mine, itt"]}
+    results = Shelf(tmp_path).run(both["x"].partition(" ")[0]).results
+    subsets = [r for r in results if r["task"] == "itt" and r["subset"] not in ("all", "macro")]
+    drawn = client.get("/plot", params=both).text
+    assert drawn.count("<circle") == len(subsets)
+    assert all(f"{r['subset']}: {100 * r['accuracy']:.1f} and " in drawn for r in subsets)
+    assert f"{subsets[0]['subset']},{100 * subsets[0]['accuracy']}" in drawn  # the numbers to download
+    seeing = {"x": by_label["mine~noise, itt without the image"], "y": by_label["mine, itt"]}
+    assert client.get("/plot", params=seeing).text.count("<circle") == 2
+    mixed = client.get("/plot", params={**both, "y": seeing["y"]})
+    assert (mixed.status_code, "in common" in mixed.text) == (404, True)
+
+
+def test_pictures_of_a_dropped_folder_are_kept_beside_the_benchmark(client: TestClient, folder: Path) -> None:
+    data = (folder / "mine" / "images" / "2.png").read_bytes()
+    assert client.post("/picture", params={"name": "new", "image": "deep/2.png"}, content=data).status_code == 200
+    wrong = ({"image": "../2.png"}, {"image": "/2.png"}, {"image": ".2.png"}, {"image": ""}, {"name": "../new"})
+    for change in (*wrong, {"name": "mine"}):
+        sent = client.post("/picture", params={"name": "new", "image": "2.png", **change}, content=data)
+        assert sent.status_code == 400, change
+    assert client.post("/picture", params={"name": "new", "image": "3.png"}, content=b"<svg>").status_code == 400
+    assert sorted(p.name for p in folder.rglob("*-pictures/**/*.png")) == ["2.png"]
+    table = "image,caption,foil\ndeep/2.png,a dog,a cat\n"
+    client.post("/import", data={"table": table, "name": "new", "pictures": "new-pictures"})
+    assert client.get("/picture?name=new&image=deep/2.png").content[8:12] == b"WEBP"
+
+
 def test_filters_read_columns_and_only_the_items_that_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,16 +280,20 @@ def test_two_models_side_by_side(client: TestClient, folder: Path) -> None:
     assert "← all runs" in report.text
 
 
-def test_blind_twins_have_a_table_of_their_own(twins: list[Run], tmp_path: Path) -> None:
+@pytest.mark.parametrize("here", ["", "renamed"])
+def test_blind_twins_have_a_table_of_their_own(here: str, twins: list[Run], room: Path, tmp_path: Path) -> None:
+    if here:  # the benchmark lies in the folder, under a name of its own
+        shutil.copytree(room / "bench", tmp_path / here)
+    here = here or "mine"
     client = TestClient(make_studio(tmp_path, TOKEN, hosts=("testserver",)), headers=ORIGIN)
     client.get("/", params={"token": TOKEN})
     page = client.get("/runs").text
-    assert 'href="/report?bench=mine#picture">What does the picture add on mine?' in page
+    assert f'href="/report?bench={here}#picture">What does the picture add on {here}?' in page
     boards = {part.partition('"')[0]: part for part in page.split('data-bench="')[1:]}
     for run in twins:
-        own = "mine-noise" if "~" in run.benchmark else "mine"
+        own = f"{here}-noise" if "~" in run.benchmark else here
         assert [name for name, part in boards.items() if f'data-run="{run.name}"' in part] == [own]
-    assert "<h2>What the picture adds</h2>" in client.get("/report", params={"bench": "mine"}).text
+    assert "<h2>What the picture adds</h2>" in client.get("/report", params={"bench": here}).text
 
 
 SLEEPS = [(f"Dog {k} sleeps.", f"Dog {k} does not sleep.") for k in range(60)]
@@ -467,10 +539,13 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     assert page.evaluate("document.title") != "1"
     page.keyboard.press("Escape")  # on a phone the item covers the page
     # a table: imported, audited, its leaking items, refined, both verdicts
-    (folder / "table.csv").write_text(NEGATED, "utf-8")
+    (folder / "dropped").mkdir()
+    (folder / "dropped" / "table.csv").write_text(NEGATED, "utf-8")
+    shutil.copy(folder / "mine" / "images" / "2.png", folder / "dropped")
     page.click("nav a:has-text('Benchmarks')")
     page.click("summary:has-text('Drop a table')")
-    page.set_input_files("[data-into]", folder / "table.csv")
+    page.set_input_files("[data-folder]", folder / "dropped")
+    page.wait_for_selector("text=table.csv and 1 pictures")
     page.wait_for_selector("#preview th:has-text('foil')")
     page.fill("input[name=subset]", "kind")
     page.click("button:has-text('Import')")
@@ -490,6 +565,13 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     page.click("nav a:has-text('Runs')")
     page.click("a:has-text('hold?')")
     page.wait_for_selector("[aria-label='Ranks under every choice']")
+    # two models against each other, as files
+    page.click("nav a:has-text('Runs')")
+    page.click("a:has-text('against each other')")
+    for kind, start in (("svg", b"<svg"), ("png", b"\x89PNG"), ("csv", b"subset,")):
+        with page.expect_download() as download:
+            page.click(f"[data-save={kind}]")
+        assert Path(download.value.path()).read_bytes().startswith(start)
     # captions to foils to a study
     page.click("nav a:has-text('Make')")
     page.fill("textarea", "\n".join(f"A dog number {k} chases a cat on the grass." for k in range(40)))
@@ -521,7 +603,7 @@ def test_every_page_is_accessible_and_fits(served: str, folder: Path, chromium: 
     page.goto(served)
     asked = ["benchmarks", "items?name=mine&at=swap/7", "item?name=mine&subset=swap&id=7", "audit?name=mine", "make"]
     asked += [f"compare?a={alpha}&b={beta}", "robust?bench=mine&wrong=2/50", f"report?run={alpha}", "studies", "none"]
-    asked += ["runs", "jobs", "search?words=cat"]
+    asked += ["runs", "jobs", "search?words=cat", "plot"]
     for address in asked:
         page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(served.split("?")[0] + address)

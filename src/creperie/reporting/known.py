@@ -62,6 +62,7 @@ class KnownPlace:
     value: float
     low: float
     high: float
+    whole: bool = False  #: over all items, not one subset or a mean of subsets
 
     def __str__(self) -> str:
         """Say between which published results the run is.
@@ -115,7 +116,8 @@ def known_places(run: RunHeader) -> list[KnownPlace]:
         name = ("all" if over == "items" else "macro") if whole else wanted[0] if len(wanted) == 1 else ""
         own = [r for r in run.document["results"] if (r["task"], r["subset"]) == (task, name)]
         if own and own[0]["n"] >= COMPLETE * column.n and (figures := _figures(own[0], column.definition)):
-            places.append(KnownPlace(column, run.model, *(100 * figure for figure in figures)))
+            value, low, high = (100 * figure for figure in figures)
+            places.append(KnownPlace(column, run.model, value, low, high, name == "all"))
     return places
 
 
@@ -167,12 +169,14 @@ def known_rows(benchmark: str, runs: Sequence[RunHeader] = ()) -> list[tuple[str
     if not columns:
         raise unknown("benchmark with published results", benchmark, {c.definition[0] for c in known_columns()})
     places = [place for run in runs for place in known_places(run)]
-    rows = []
-    for column in columns:
-        ours = [(p.value, f"▶ {p.model}", "run") for p in places if p.column is column]
-        for value, model, source in sorted(ours + [(r.value, r.model, r.table) for r in column.results], reverse=True):
-            rows.append((column.head, model, source, f"{value:.2f}"))
-    return rows
+    return [(column.head, *row) for column in columns for row in listed_with(column, places)]
+
+
+def listed_with(column: KnownColumn, places: Sequence[KnownPlace]) -> list[tuple[str, str, str]]:
+    """Return model, source and figure of one definition, the highest first; runs are marked by ▶."""
+    ours = [(p.value, f"▶ {p.model}", "run") for p in places if p.column is column]
+    listed = sorted(ours + [(r.value, r.model, r.table) for r in column.results], reverse=True)
+    return [(model, source, f"{value:.2f}") for value, model, source in listed]
 
 
 def column_correlations(table: PublishedTable) -> list[tuple[str, str, Correlation]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,10 +19,10 @@ from creperie.core import DataError, Progress, UsageError, counted, read_json, s
 from creperie.metrics import task
 from creperie.reporting.gather import covered, distinct, gather_runs, model_tail, with_people
 from creperie.reporting.html_tables import HtmlCell, count_cell, number, part, result_cell, standings_table, table, text
-from creperie.reporting.known import known_places
+from creperie.reporting.known import KnownPlace, known_places, listed_with
 from creperie.reporting.page import Contents, page_of, report_page
 from creperie.reporting.thumbnails import PictureRoots
-from creperie.scoring import RUN_FILE, SCORES_FILE, RunHeader, human_level, load_run, rank_runs
+from creperie.scoring import RUN_FILE, SCORES_FILE, RunHeader, human_level, human_source, load_run, rank_runs
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -95,7 +96,15 @@ class Board:
 
     def bench_name(self, run: RunHeader) -> str:
         """Return the name of a run's benchmark on all pages: that of its folder, if it is here."""
-        return self.benches.get(run.hash, run.benchmark)
+        here = self.benches.get(run.hash)
+        return f"{here}~{run.blinded}" if here and run.blinded else here or run.benchmark
+
+    @cached_property
+    def model_names(self) -> dict[str, str]:
+        """One name per model for pages about several benchmarks, by URI."""
+        urls = list(dict.fromkeys(entry.model for entry in self.entries))
+        choices = [[self.names.get(uri) or model_tail(uri), uri] for uri in urls]
+        return dict(zip(urls, distinct(choices), strict=True))
 
     @cached_property
     def label_of(self) -> dict[str, str]:
@@ -183,23 +192,32 @@ def _bench(board: Board, digest: str, entries: Sequence[LeaderboardEntry], links
         entry.path: part("run_link", links.run(entry, slug), entry.name, entry.model, label)
         for entry, label in zip(entries, board.labels(entries), strict=True)
     }
+    places = [replace(p, model=label) for e, label in zip(entries, board.labels(entries)) for p in known_places(e)]
+    columns = dict.fromkeys(place.column for place in places)
     return {
         "slug": slug,
         "name": board.bench_name(first),
         "about": first.document["benchmark"],
         "runs": len(entries),
-        "rankings": [_ranking(board, entries, linked, name) for name in _by_coverage(entries)],
-        "known": [f"{name}: {place}" for e, name in zip(entries, board.labels(entries)) for place in known_places(e)],
+        "rankings": [_ranking(board, entries, linked, name, places) for name in _by_coverage(entries)],
+        "known": [(column.head, listed_with(column, places)) for column in columns],
     }
 
 
 def _ranking(
-    board: Board, entries: Sequence[LeaderboardEntry], linked: Mapping[Path, Markup], name: str
+    board: Board,
+    entries: Sequence[LeaderboardEntry],
+    linked: Mapping[Path, Markup],
+    name: str,
+    places: Sequence[KnownPlace],
 ) -> dict[str, Any]:
     """Return the ranking of the runs that have a task, and their results by subset."""
     own = sorted((e for e in entries if e.result(name) is not None), key=lambda entry: _order(entry, name))
     ranks = task_ranks(tuple((str(e.path), board.states.get(e.path / RUN_FILE)) for e in own), name)
     rows = [_row(entry, linked[entry.path], name, ranks) for entry in own]
+    rows += [_printed_row(*level) for level in _levels(own[0], name, places)]
+    if not task(name).is_rank:
+        rows.sort(key=lambda row: -(row[2].value if isinstance(row[2].value, float) else -1.0))
     columns = ["rank", "model", "accuracy, %", "n", "chance", "ties", "findings", "weights", "written"]
     title = f"{board.slugs[own[0].content]}, {name}"
     return {
@@ -236,6 +254,26 @@ def _row(entry: LeaderboardEntry, link: Markup, name: str, ranks: Mapping[str, s
         _weights(entry.document["model"].get("parameters")),
         text(str(entry.document["created"]).replace("T", " ")[:16]),
     ]
+
+
+def _levels(entry: LeaderboardEntry, name: str, places: Sequence[KnownPlace]) -> Iterator[tuple[str, str, float]]:
+    """Yield what runs are read against: people and the best published model, each with its source, and chance."""
+    result, people = entry.result(name) or {}, human_level(entry.benchmark, name, "all")
+    if people == people:
+        yield "people", human_source(entry.benchmark, name), people
+    for column in dict.fromkeys(p.column for p in places if p.whole and p.column.definition[1] == name):
+        best = column.results[0]
+        how = f", {column.definition[4]}" if column.definition[4] else ""
+        yield best.model, f"best published: {best.table}{how}", best.value / 100
+    if not task(name).is_rank and result.get("chance") is not None:
+        yield "chance", "", result["chance"]
+
+
+def _printed_row(who: str, source: str, value: float) -> list[HtmlCell]:
+    """Return a row that is no run: without rank, n and interval, and marked as such."""
+    cell = part("accuracy", source or who, value, math.nan, math.nan, None, math.nan, "")
+    shown = [HtmlCell("–"), HtmlCell(part("printed", who, source), who, "name"), HtmlCell(cell, value, "result")]
+    return [*shown, *(number(None) for _ in range(6))]
 
 
 def _heat(entries: Sequence[LeaderboardEntry], linked: Mapping[Path, Markup], name: str, label: str) -> str:
@@ -295,10 +333,7 @@ def matrix_page(board: Board, folder: Path) -> str:
     """Return an HTML page with all models and benchmarks in one table."""
     if not board.entries:
         raise UsageError("there are no runs in this folder: score a model first", where=str(folder))
-    urls = list(dict.fromkeys(entry.model for entry in board.entries))
-    choices = [[board.names.get(uri) or model_tail(uri), uri] for uri in urls]
-    names = dict(zip(urls, distinct(choices), strict=True))
-    ranked = rank_runs([load_run(entry.path) for entry in board.entries], names=names)
+    ranked = rank_runs([load_run(entry.path) for entry in board.entries], names=board.model_names)
     shown = standings_table(ranked, {digest: STATIC.bench(slug) for digest, slug in board.slugs.items()})
     title = f"Models and benchmarks of {folder.resolve().name}"
     return page_of(title, back="index.html", shown=shown)

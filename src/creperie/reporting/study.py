@@ -182,4 +182,7 @@ def _chart(study: TrainingStudy) -> str:
     if not arms:
         return ""
     caption = "Points gained by kind of test, biased and clean; a line is the range or the interval over seeds"
-    return part("figures", [figure_html(gains_by_arm(arms, mark=MARKED_GAIN), caption, "gains")], "figures single")
+    rows = [[arm, *vars(gain).values()] for arm, gains in arms.items() for gain in gains]
+    heads = ["arm", "test", "kind", "points", "low", "high"]
+    drawn = figure_html("gains", gains_by_arm(arms, mark=MARKED_GAIN), caption, heads, rows)
+    return part("figures", [drawn], "figures single")

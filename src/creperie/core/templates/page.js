@@ -30,6 +30,29 @@
       row.hidden = !words.every((word) => name.includes(word));
     }
   });
+  // Figures as files: in the colours of the page, drawn by the browser; the numbers are in the page.
+  const hand = (blob, name) => {
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-save]");
+    if (!button) return;
+    const figure = button.closest("figure"), svg = figure.querySelector("svg"), kind = button.dataset.save;
+    const name = svg.getAttribute("aria-label").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60) + "." + kind;
+    if (kind === "csv") return hand(new Blob([figure.dataset.csv], { type: "text/csv" }), name);
+    const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number), look = getComputedStyle(document.body), copy = svg.cloneNode(true);
+    for (const [key, value] of Object.entries({ width, height, style: `color:${look.color};background:${look.backgroundColor}` })) copy.setAttribute(key, value);
+    const shade = (name) => { const probe = document.body.appendChild(Object.assign(document.createElement("i"), { hidden: true })); probe.style.color = `var(${name})`; const value = getComputedStyle(probe).color; probe.remove(); return value; };
+    const text = new XMLSerializer().serializeToString(copy).replace(/var\((--[a-z-]+)\)/g, (_, variable) => shade(variable));
+    if (kind === "svg") return hand(new Blob([text], { type: "image/svg+xml" }), name);
+    const image = new Image(), canvas = Object.assign(document.createElement("canvas"), { width: 3 * width, height: 3 * height });
+    image.src = "data:image/svg+xml," + encodeURIComponent(text);
+    await image.decode();
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((blob) => hand(blob, name));
+  });
   // Tabs: without scripts all panels are shown one below the other.
   const tabs = [...document.querySelectorAll(".tabs [role=tab]")];
   const choose = (tab) => {

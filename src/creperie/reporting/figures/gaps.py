@@ -71,7 +71,7 @@ def _margins(axes: Axes, name: str, known: np.ndarray, bins: int) -> None:
     if ties:
         axes.bar(0, ties, width, color=SOFT, edgecolor="white", linewidth=0.4)
     right = float((known > 0).mean()) if len(known) else float("nan")
-    title = f"{name}: {percent(right)} % above zero" + (f", {ties:,} ties" if ties else "")
+    title = f"{name}: {percent(right)} % above zero" + (f", {ties:,} ties" if ties else "") + f" (n = {len(known):,})"
     axes.axvline(0, color=INK, linewidth=0.9)
     axes.set_title(title, fontsize=8.5, fontweight="normal")
     axes.set_yticks([])

@@ -15,7 +15,7 @@ from creperie.reporting.figures.accuracy import Levels, Series, accuracy_by_subs
 from creperie.reporting.figures.bars import drops, grouped_bars
 from creperie.reporting.figures.catalog import FigureOptions
 from creperie.reporting.figures.gaps import Box, boxes_by_model, margin_histograms
-from creperie.reporting.figures.ranks import confusion, confusion_squares, rank_changes, scatter
+from creperie.reporting.figures.ranks import Confusion, confusion, confusion_squares, rank_changes, scatter
 from creperie.reporting.gather import (
     RunGroup,
     covered,
@@ -86,11 +86,13 @@ def draw_confusion(sources: Sequence[str], options: FigureOptions) -> Figure:
     names = [group.runs[0].scored_task(t).name for t in options.tasks or ("itt", "tot")]
     if len(names) != 2:
         raise UsageError("expected two tasks to cross", hint="pass `task=` itt,tot")
-    return confusion_figure(group, 0, (names[0], names[1]), examples=True)
+    return confusion_figure(group, 0, (names[0], names[1]), examples=True)[0]
 
 
-def confusion_figure(group: RunGroup, number: int, names: tuple[str, str], *, examples: bool) -> Figure:
-    """Return a figure of the items by the outcomes of two tasks of one run, with an example in each of four fields."""
+def confusion_figure(
+    group: RunGroup, number: int, names: tuple[str, str], *, examples: bool
+) -> tuple[Figure, Confusion]:
+    """Return the items by the outcomes of two tasks of one run: a figure, with an example per field, and counts."""
     run, label = group.runs[number], group.labels[number]
     crossed = confusion(run.outcomes(names[0]), run.outcomes(names[1]), names)
     captions = {}
@@ -100,7 +102,7 @@ def confusion_figure(group: RunGroup, number: int, names: tuple[str, str], *, ex
             cell: [f"{'✓' if any(r[j] for r in i.match) else '✗'} {c}" for j, c in enumerate(i.captions)]
             for cell, i in items.items()
         }
-    return confusion_squares(crossed, captions, title=f"{group.name}: {label}")
+    return confusion_squares(crossed, captions, title=f"{group.name}: {label}"), crossed
 
 
 def columns_of(runs: Sequence[Run], labels: Sequence[str], tasks: Iterable[str]) -> dict[str, dict[str, float]]:

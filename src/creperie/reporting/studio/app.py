@@ -15,6 +15,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from creperie.core import CreperieError, UsageError, as_flags, policy_of, render
+from creperie.reporting.studio.making import keep_picture
 from creperie.reporting.studio.pages import Studio
 from creperie.reporting.studio.query import StudioQuery
 
@@ -29,6 +30,22 @@ STATIC = {
     "page.js": ("page.js", "text/javascript"),
     "studio.js": ("studio/studio.js", "text/javascript"),
 }
+#: methods of `Studio` that show a page, and forms, whose methods begin with `post_`
+PAGES = [
+    "benchmarks",
+    "search",
+    "items",
+    "item",
+    "audit",
+    "jobs",
+    "make",
+    "runs",
+    "compare",
+    "robust",
+    "plot",
+    "studies",
+]
+FORMS = ["import", "item", "audit", "jobs", "make", "verdict", "save", "studies"]
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
@@ -75,6 +92,11 @@ def make_studio(
         data = studio.shelf.picture(name, image)
         return Response(data, media_type="image/webp", headers={"Cache-Control": "private, max-age=3600"})
 
+    @app.post("/picture")
+    async def take_picture(request: Request, name: str = "", image: str = "") -> Response:
+        keep_picture(studio.shelf.folder, name, image, await _sent(request))
+        return Response()
+
     @app.get("/report")
     @app.get("/share")
     def report(request: Request, run: str = "", bench: str = "") -> HTMLResponse:
@@ -89,29 +111,8 @@ def make_studio(
 
 def _add_pages(app: FastAPI, studio: Studio) -> None:
     """Add the routes of pages and forms; a form responds with a page or a redirect."""
-    shown: dict[str, Callable[[StudioQuery], str]] = {
-        "benchmarks": studio.benchmarks,
-        "search": studio.search,
-        "items": studio.items,
-        "item": studio.item,
-        "audit": studio.audit,
-        "jobs": studio.job_list,
-        "make": studio.make,
-        "runs": studio.runs,
-        "compare": studio.compare,
-        "robust": studio.robust,
-        "studies": studio.studies,
-    }
-    sent = {
-        "import": studio.import_table,
-        "item": studio.change_item,
-        "audit": studio.begin_audit,
-        "jobs": studio.cancel_job,
-        "make": studio.propose,
-        "verdict": studio.judge_made,
-        "save": studio.save_made,
-        "studies": studio.begin_study,
-    }
+    shown: dict[str, Callable[[StudioQuery], str]] = {name: getattr(studio, name) for name in PAGES}
+    sent: dict[str, Callable[[StudioQuery], str]] = {name: getattr(studio, f"post_{name}") for name in FORMS}
 
     @app.get("/{page}")
     def show(page: str, request: Request) -> HTMLResponse:
@@ -125,12 +126,17 @@ def _add_pages(app: FastAPI, studio: Studio) -> None:
 
         if page not in sent:
             raise UsageError("there is no such form")
-        body = await request.body()
-        if len(body) > MOST_SENT:
-            raise UsageError("the form is too large", hint="import large tables with `creperie data import`")
-        form = StudioQuery(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        body = (await _sent(request)).decode("utf-8", "replace")
+        form = StudioQuery(parse_qsl(body, keep_blank_values=True))
         answer = await run_in_threadpool(sent[page], form)
         return RedirectResponse(answer, 303) if answer.startswith("/") else HTMLResponse(answer)
+
+
+async def _sent(request: Request) -> bytes:
+    body = await request.body()
+    if len(body) > MOST_SENT:
+        raise UsageError("the form is too large", hint="import large tables with `creperie data import`")
+    return body
 
 
 def _explain_errors(app: FastAPI) -> None:

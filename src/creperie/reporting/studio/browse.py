@@ -16,6 +16,8 @@ from creperie.reporting.studio.shelf import Shelf
 
 NO_PICTURES = "the pictures of this benchmark are not here: start the studio with --images DIR"
 
+SHOWN = {"disagree": "models disagree", "wrong": "every model wrong", "people": "people disagree"}
+
 
 @dataclass(frozen=True)
 class Browser:
@@ -64,13 +66,8 @@ class Browser:
         chips = [("all", len(self.bench), plain.address(), plain == self.wanted)]
         for subset, count in self.bench.subsets.items():
             chips.append((subset, count, replace(plain, subset=subset).address(), self.wanted.subset == subset))
-        answers = self.index.answers(self.shelf, self.wanted.task)
-        if answers.asked.max(initial=0) > 1:
-            wrong = answers.right < answers.asked
-            shown = {"models disagree": ("disagree", wrong & (answers.right > 0))}
-            shown["every model wrong"] = ("wrong", wrong & (answers.right == 0))
-            for label, (show, rows) in shown.items():
-                chips.append((label, int(rows.sum()), replace(plain, show=show).address(), self.wanted.show == show))
+        for show, rows in self.index.shown(self.shelf, self.wanted.task).items():
+            chips.append((SHOWN[show], int(rows.sum()), replace(plain, show=show).address(), self.wanted.show == show))
         for attacker, wins in self.index.ready().items():
             chosen = self.wanted.attacker == attacker
             chips.append((f"{attacker} is right", int(wins.sum()), replace(plain, attacker=attacker).address(), chosen))
@@ -117,8 +114,10 @@ class Browser:
                 "margin": "",
                 "sure": 0,
             }
+            places = self.index.rows_in(run)
+            one["answers"] = run.answers.get(int(np.arange(len(run))[places][row]), [])
             if task(name).has_margins:
-                values = margins(task(name), run.layout, run.scores(task(name).needs))[self.index.rows_in(run)]
+                values = margins(task(name), run.layout, run.scores(task(name).needs))[places]
                 if not np.isnan(values[row]):
                     one["margin"] = f"{values[row]:+.3f}".replace("-", "−")
                     one["sure"] = round(100 * float(np.nanmean(np.abs(values) <= abs(values[row]))))

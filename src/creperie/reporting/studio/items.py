@@ -20,6 +20,7 @@ from creperie.core import UsageError, silent, unknown
 from creperie.metrics import HIT, VOID, task
 from creperie.reporting.studio.search import SearchTerm, search_terms
 from creperie.reporting.studio.shelf import Shelf
+from creperie.reporting.tables.filled import COMBINED, HUMAN
 from creperie.scoring import Run, RunHeader, unblinded
 
 PAGE = 36  #: items per response
@@ -38,7 +39,7 @@ class ItemFilter:
     attacker: str = ""  #: items whose true captions this attacker prefers
     right: str = ""  #: a run that is right on the items
     wrong: str = ""  #: a run that is wrong on them
-    show: str = ""  #: disagree: some models are right and some are wrong; wrong: all are wrong
+    show: str = ""  #: disagree: some models are right and some are wrong; wrong: all are wrong; people: people disagree
     task: str = ""  #: the task that decides what is right; else the one that most runs have
     at: str = ""  #: the item that is open, subset/id
 
@@ -144,9 +145,21 @@ class ItemIndex:
                 outcomes = self.outcomes(shelf.run(run), wanted.task)
                 keep &= (outcomes == HIT) if right else ((outcomes != HIT) & (outcomes != VOID))
         if wanted.show:
-            answers = self.answers(shelf, wanted.task)
-            keep &= (answers.right < answers.asked) & ((answers.right > 0) == (wanted.show == "disagree"))
+            keep &= self.shown(shelf, wanted.task).get(wanted.show, False)
         return np.flatnonzero(keep)
+
+    def shown(self, shelf: Shelf, named: str = "") -> dict[str, np.ndarray]:
+        """Return the items on which models or people disagree, or every model is wrong, by `ItemFilter.show`."""
+        answers = self.answers(shelf, named)
+        wrong = answers.right < answers.asked
+        several = {"disagree": wrong & (answers.right > 0), "wrong": wrong & (answers.right == 0)}
+        people = self.answers(shelf, people=True)
+        apart = (people.right > 0) & (people.right < people.asked)
+        for tag in (name for name in self.bench.columns if name.startswith(f"{TAG_PREFIX}people.")):
+            column = self.bench.column(tag)
+            if pa.types.is_string(column.type):
+                apart |= np.asarray(pc.fill_null(pc.equal(column, "undecided"), False), dtype=bool)
+        return {**(several if answers.asked.max(initial=0) > 1 else {}), "people": apart}
 
     def _matching(self, term: SearchTerm, wanted: ItemFilter, shelf: Shelf) -> np.ndarray:
         """Return the items of which one condition of a search holds, not counting its minus."""
@@ -191,9 +204,10 @@ class ItemIndex:
         wanted = zip(self.bench.column("subset").to_pylist(), self.bench.column("id").to_pylist(), strict=True)
         return np.array([places[key] for key in wanted])
 
-    def answers(self, shelf: Shelf, named: str = "") -> ItemAnswers:
-        """Return how many models are right on each item, on the named task or the one that most of them have."""
-        runs = [run for run, _ in self.labelled(shelf)]
+    def answers(self, shelf: Shelf, named: str = "", *, people: bool = False) -> ItemAnswers:
+        """Return how many models, or single people, are right on each item, on the named task or the one of most."""
+        runs = [run for run, _ in self.labelled(shelf) if run.model.startswith(HUMAN) is people]
+        runs = [run for run in runs if not run.model.endswith(COMBINED)]
         tasks = [name for run in runs for name in tasks_by_item(run)]
         chosen = named or max(dict.fromkeys(tasks), key=tasks.count, default="")
         if named and named not in tasks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -18,6 +18,7 @@ from creperie.bench import (
     Roles,
     choice,
     from_items,
+    open_image,
     open_store,
     read_table,
     save,
@@ -152,6 +153,18 @@ def import_table(form: Mapping[str, str], folder: Path) -> Benchmark:
     if pictures and not (pictures.exists() and pictures.is_relative_to(folder)):
         raise UsageError("there is no such folder or zip in the studio's folder", where=form["pictures"])
     return save(replace(bench, images=open_store(pictures) if pictures else NO_IMAGES), place)
+
+
+def keep_picture(folder: Path, name: str, path: str, data: bytes) -> None:
+    """Save a picture of a dropped folder for a benchmark that is imported next, in `NAME-pictures`."""
+    place = _new_place({"name": name}, folder)
+    parts = PurePosixPath(path).parts
+    if not parts or any(part.startswith((".", "/")) or "\0" in part or "\\" in part for part in parts):
+        raise UsageError("the path of a picture must lead into its folder", where=path[:80])
+    open_image(NO_IMAGES, path, data=data)
+    file = place.with_name(f"{place.name}-pictures").joinpath(*parts)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
 
 
 def _new_place(form: Mapping[str, str], folder: Path) -> Path:

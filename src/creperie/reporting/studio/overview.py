@@ -18,6 +18,7 @@ from creperie.reporting.leaderboard import Board
 from creperie.reporting.studio.browse import Browser
 from creperie.reporting.studio.items import QUICK, ItemFilter, ItemIndex
 from creperie.reporting.studio.shelf import Shelf
+from creperie.reporting.tables.filled import HUMAN
 
 LAST = 6  #: runs on the start page
 
@@ -53,7 +54,7 @@ def _strongest(audit: Mapping[str, Any]) -> str:
 
 def _best(board: Board, digest: str) -> str:
     """Return the best run on the task that most runs have, with its number of items; empty if there is none."""
-    own = [e for e in board.entries if e.hash == digest and not e.blinded]
+    own = [e for e in board.entries if e.hash == digest and not e.blinded and not e.model.startswith(HUMAN)]
     names = [r["task"] for e in own for r in e.document["results"] if r["subset"] == "all"]
     names = [name for name in names if task(name).by_item and not task(name).is_rank]
     if not names:

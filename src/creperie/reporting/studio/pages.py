@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -11,7 +12,7 @@ from urllib.parse import quote, urlencode
 from creperie.auditing import audit_page
 from creperie.bench import AUDIT_FILE, Benchmark
 from creperie.core import UsageError, counted, render
-from creperie.reporting.leaderboard import BoardLinks, board_html, entries_report
+from creperie.reporting.leaderboard import BoardLinks, LeaderboardEntry, board_html, entries_report
 from creperie.reporting.page import Contents
 from creperie.reporting.robust_part import ranked_and_blind, robust_part
 from creperie.reporting.studio.browse import Browser, searched
@@ -20,6 +21,7 @@ from creperie.reporting.studio.items import PAGE, QUICK, ItemFilter, ItemIndex, 
 from creperie.reporting.studio.jobs import JobQueue, audit_job, refine_job
 from creperie.reporting.studio.making import MAKERS, import_table, propose, saved, verdict
 from creperie.reporting.studio.overview import answer, audit_rows, benchmark_card, last_runs, leaks, preview
+from creperie.reporting.studio.plots import chosen_axes, plot_axes, scatter_of
 from creperie.reporting.studio.query import StudioQuery
 from creperie.reporting.studio.shelf import Shelf
 from creperie.statistics import robustness
@@ -32,7 +34,7 @@ class Studio:
 
     def __init__(self, folder: Path, images: Sequence[str | Path] = ()) -> None:
         self.shelf = Shelf(folder, images)
-        self.jobs = JobQueue()
+        self.queue = JobQueue()
         self._indexes: dict[str, tuple[Benchmark, ItemIndex]] = {}
         self._reports: dict[tuple[str, str, str], str] = {}
 
@@ -51,7 +53,7 @@ class Studio:
             folder=self.shelf.folder.name,
             total=len(board.entries),
             runs=last_runs(board),
-            jobs=self.jobs.running,
+            jobs=self.queue.running,
             studies=[one for one in self._study_list() if one["state"] == "open"],
         )
 
@@ -70,7 +72,7 @@ class Studio:
             benches=[name for name in self.shelf.benches() if low and low in name.lower()],
         )
 
-    def import_table(self, form: StudioQuery) -> str:
+    def post_import(self, form: StudioQuery) -> str:
         """Show the columns of a table, or save it as a benchmark; return the address of its items."""
         if form.get("then") == "preview":
             return render("reporting", "studio/preview.html", **preview(form.get("table", "")))
@@ -133,7 +135,7 @@ class Studio:
         values = {"name": name, "panel": panel, "command": shlex.join(line), "python": python}
         return self._page("item", f"{subset} · {key}", here="benchmarks", **values)
 
-    def change_item(self, form: StudioQuery) -> str:
+    def post_item(self, form: StudioQuery) -> str:
         """Save a new version of the benchmark; return its address."""
         name = form["name"]
         item = self.shelf.bench(name).item(form["subset"], form["id"])
@@ -148,7 +150,7 @@ class Studio:
         """Show the audit of a benchmark, or its progress; with `beside`, two verdicts side by side."""
         names = self.shelf.benches()
         name = query.get("name") or next(iter(names), "")
-        here = {"jobs": [job for job in self.jobs.jobs if job.name == name][:1], "poll": f"/audit?name={quote(name)}"}
+        here = {"jobs": [job for job in self.queue.jobs if job.name == name][:1], "poll": f"/audit?name={quote(name)}"}
         if query.get("part"):
             return render("reporting", "studio/jobs_part.html", **here)
         both = [one for one in (name, query.get("beside", "")) if one and (one == name or one in names)]
@@ -182,30 +184,30 @@ class Studio:
             raise UsageError(f"{query['name'][:80]} is not audited yet")
         return audit_page(document)
 
-    def begin_audit(self, form: StudioQuery) -> str:
+    def post_audit(self, form: StudioQuery) -> str:
         """Start an audit, or a refinement of what was audited; return the address of the page that waits for it."""
         name = form["name"]
         place = self.shelf.place(name)
         attackers = tuple(a.strip() for a in form.get("attackers", "").split(",") if a.strip())
         here = f"/audit?name={quote(name)}"
         if form.get("action") != "refine":
-            self.jobs.add(audit_job(name, place, attackers, here))
+            self.queue.add(audit_job(name, place, attackers, here))
             return here
         with self.shelf.new(name, "honest") as out:
             both = f"/audit?{urlencode({'name': name, 'beside': out.name})}"
-            self.jobs.add(refine_job(name, place, out, attackers or QUICK, both, repair=form.get("repair") == "yes"))
+            self.queue.add(refine_job(name, place, out, attackers or QUICK, both, repair=form.get("repair") == "yes"))
         return both
 
-    def job_list(self, query: StudioQuery) -> str:
+    def jobs(self, query: StudioQuery) -> str:
         """Show all jobs since the studio was started, newest first."""
         if query.get("part"):
-            return render("reporting", "studio/jobs_part.html", jobs=self.jobs.jobs, poll="/jobs?")
-        return self._page("jobs", "Jobs", jobs=self.jobs.jobs, poll="/jobs?")
+            return render("reporting", "studio/jobs_part.html", jobs=self.queue.jobs, poll="/jobs?")
+        return self._page("jobs", "Jobs", jobs=self.queue.jobs, poll="/jobs?")
 
-    def cancel_job(self, form: StudioQuery) -> str:
+    def post_jobs(self, form: StudioQuery) -> str:
         """Cancel a job; return the address to go to."""
         number = form.number("job")
-        for job in self.jobs.jobs:
+        for job in self.queue.jobs:
             if job.number == number:
                 job.cancel()
         return "/jobs"
@@ -216,7 +218,7 @@ class Studio:
         """Show the form for captions."""
         return self._made([], [], [], StudioQuery())
 
-    def propose(self, form: StudioQuery) -> str:
+    def post_make(self, form: StudioQuery) -> str:
         """Show the candidates for the captions of the form."""
         captions = [line.strip() for line in form.get("captions", "").splitlines() if line.strip()]
         makers = [maker for maker in MAKERS if form.get(maker)]
@@ -239,14 +241,14 @@ class Studio:
             python=f"creperie.make({chosen[0]!r}, captions, 'my-foils')",
         )
 
-    def save_made(self, form: StudioQuery) -> str:
+    def post_save(self, form: StudioQuery) -> str:
         """Save the accepted candidates as a benchmark, and show it."""
         made = saved(form, self.shelf.folder)
         if form.get("then") == "study":
-            return self.begin_study(StudioQuery(name=made.name))
+            return self.post_studies(StudioQuery(name=made.name))
         return f"/items?name={quote(made.name)}"
 
-    def judge_made(self, form: StudioQuery) -> str:
+    def post_verdict(self, form: StudioQuery) -> str:
         """Show what a blind reader could make of the accepted candidates."""
         return render("reporting", "studio/accepted.html", **verdict(form))
 
@@ -262,22 +264,17 @@ class Studio:
             return render("reporting", "studio/board_part.html", shown=shown, version=board.version)
         pairs = self._pairs()
         blind = {(e.hash, e.model) for e in board.entries if e.blinded}
+        ranked = [a for a, b in pairs if a.content == b.content]
+        seen = [e for e in board.entries if (e.content, e.model) in blind]
         values: dict[str, Any] = {
             "choices": self._choices() if pairs else [],
-            "chosen": pairs[0] if pairs else ("", ""),
-            "ranked": sorted({(board.slugs[e.content], board.bench_name(e)) for e in board.entries if self._ranks(e)}),
-            "seen": sorted(
-                {(board.slugs[e.content], e.benchmark) for e in board.entries if (e.content, e.model) in blind}
-            ),
+            "chosen": [entry.name for entry in pairs[0]] if pairs else ["", ""],
+            "ranked": sorted({(board.slugs[e.content], board.bench_name(e)) for e in ranked}),
+            "seen": sorted({(board.slugs[e.content], board.bench_name(e)) for e in seen}),
             "command": "creperie report runs --html report.html",
             "python": "creperie.report(['runs'], 'report.html')",
         }
         return self._page("runs", "Runs", shown=shown, version=board.version, **values)
-
-    def _ranks(self, entry: Any) -> bool:
-        """Return whether another run of the same content shares a task with this one."""
-        others = (e for e in self.shelf.board().entries if e.name != entry.name and e.content == entry.content)
-        return any(shared_tasks(entry, other) for other in others)
 
     def _choices(self) -> list[tuple[str, str]]:
         """Return the runs that can be compared: name, label with the benchmark if there are several."""
@@ -288,25 +285,30 @@ class Studio:
             for e in board.entries
         ]
 
-    def _pairs(self) -> list[tuple[str, str]]:
+    def _pairs(self) -> list[tuple[LeaderboardEntry, LeaderboardEntry]]:
         """Return pairs of runs that can be compared: two models first, then a model and its blind twin."""
-        entries = self.shelf.board().entries
-        pairs = [(a, b) for k, a in enumerate(entries) for b in entries[k + 1 :] if shared_tasks(a, b)]
-        pairs.sort(key=lambda pair: pair[0].content != pair[1].content)
-        return [(a.name, b.name) for a, b in pairs]
+        pairs = [(a, b) for a, b in combinations(self.shelf.board().entries, 2) if shared_tasks(a, b)]
+        return sorted(pairs, key=lambda pair: pair[0].content != pair[1].content)
 
     def compare(self, query: StudioQuery) -> str:
         """Show two runs: the difference, by subset, and the items on which one alone is right."""
-        pairs = self._pairs()
-        chosen = (query["a"], query["b"]) if query.get("a") else next(iter(pairs), ("", ""))
-        if not chosen[0]:
-            return self._page("compare", "Compare", choices=[], chosen=chosen)
+        first = [entry.name for pair in self._pairs()[:1] for entry in pair]
+        chosen = [query["a"], query["b"]] if query.get("a") else first
+        if not chosen:
+            return self._page("compare", "Compare", choices=[])
         runs = [self.shelf.run(name) for name in chosen]
         values = compared(self.shelf, self._index, runs, query)
         paths = [self.shelf.within(run.path) for run in runs]
         lines = {"command": shlex.join(["creperie", "compare", *paths]), "python": f"creperie.compare({paths!r})"}
         title = " against ".join(values["labels"])
         return self._page("compare", title, choices=self._choices(), chosen=chosen, **values, **lines)
+
+    def plot(self, query: StudioQuery) -> str:
+        """Show two measures against each other: of two models by subset, or of two benchmarks or tasks by model."""
+        axes = plot_axes(self.shelf.board())
+        chosen = chosen_axes(axes, query)
+        values = {"axes": axes, "chosen": chosen, **(scatter_of(*chosen) if chosen else {})}
+        return self._page("plot", "Two measures against each other", here="runs", **values)
 
     def robust(self, query: StudioQuery) -> str:
         """Show how far the ranking on a benchmark depends on choices."""
@@ -369,7 +371,7 @@ class Studio:
         }
         return self._page("studies", "Studies", **values, command=serve)
 
-    def begin_study(self, form: StudioQuery) -> str:
+    def post_studies(self, form: StudioQuery) -> str:
         """Create a study on a benchmark with two invitations; the links are shown once."""
         from creperie.annotation import (
             StudyPlan,
@@ -412,5 +414,5 @@ class Studio:
             ("compare", "⇄", "Compare", 0),
             ("make", "✎", "Make", 0),
             ("studies", "☺", "Studies", 0),
-            ("jobs", "◷", "Jobs", len(self.jobs.running)),
+            ("jobs", "◷", "Jobs", len(self.queue.running)),
         ]

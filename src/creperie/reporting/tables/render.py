@@ -34,19 +34,7 @@ class TableLine:
     cells: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Grid:
-    """A table ready to be rendered."""
-
-    title: str
-    heads: tuple[str, ...]
-    units: tuple[str, ...]
-    lines: tuple[TableLine, ...]
-    notes: tuple[str, ...]
-    groups: bool
-
-
-def grid(filled: FilledTable) -> Grid:
+def _grid(filled: FilledTable) -> list[TableLine]:
     """Return the published rows in order, our rows below the row of the same model, and our other rows at the end."""
     table = filled.table
     lines: list[TableLine] = []
@@ -66,14 +54,16 @@ def grid(filled: FilledTable) -> Grid:
     others = [ours for ours in alone if ours.group not in last_of]
     if others and group:
         lines.append(TableLine("group", "of no group of the paper", blank))
-    lines += [line for ours in others for line in _our_lines(ours, table.columns)]
-    notes = [*table.notes, *filled.notes]
+    return lines + [line for ours in others for line in _our_lines(ours, table.columns)]
+
+
+def _notes(filled: FilledTable) -> list[str]:
+    notes = [*filled.table.notes, *filled.notes]
     if filled.ours:
         compared = [any(ours.compared(name) for name in ours.figures) for ours in filled.ours]
         legend = [OURS, DIFFERENCES if any(compared) else "", STAND_INS if not all(compared) else ""]
         notes.append(" ".join(filter(None, legend)))
-    heads = tuple(c.title for c in table.columns)
-    return Grid(_title(table), heads, tuple(c.unit for c in table.columns), tuple(lines), tuple(notes), bool(group))
+    return notes
 
 
 def _title(table: PublishedTable) -> str:
@@ -127,24 +117,24 @@ def _difference(row: OurRow, column: Column) -> str:
 
 def render_table(filled: FilledTable, form: str = "text", wide: int = WIDE) -> str:
     """Return the table as text, markdown, latex, csv or html. CSV has columns for the kind and the group of a row."""
-    shown = grid(filled)
-    heads = [_head(name, unit) for name, unit in zip(shown.heads, shown.units, strict=True)]
+    lines = _grid(filled)
+    heads = [_head(column.title, column.unit) for column in filled.table.columns]
     if form == "csv":
-        return render_rows(["kind", "group", "model", *heads], _plain_rows(shown), form)
+        return render_rows(["kind", "group", "model", *heads], _plain_rows(lines), form)
     rows = [
         [TableCell(MARKS[line.kind].format(line.label)), *(TableCell(c, best=line.kind == "run") for c in line.cells)]
-        for line in shown.lines
+        for line in lines
     ]
-    return render_rows(["", *heads], rows, form, title=shown.title, notes=shown.notes, wide=wide)
+    return render_rows(["", *heads], rows, form, title=_title(filled.table), notes=_notes(filled), wide=wide)
 
 
 def _head(name: str, unit: str) -> str:
     return f"{name} ({unit})" if unit and unit != "%" else f"{name} %" if unit else name
 
 
-def _plain_rows(shown: Grid) -> list[list[str]]:
+def _plain_rows(lines: Sequence[TableLine]) -> list[list[str]]:
     rows, group = [], ""
-    for line in shown.lines:
+    for line in lines:
         if line.kind == "group":
             group = line.label
         else:

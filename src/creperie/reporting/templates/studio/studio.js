@@ -37,12 +37,47 @@
     form.elements[field].dispatchEvent(new Event("input", { bubbles: true }));
   };
   for (const input of document.querySelectorAll("[data-into]")) input.addEventListener("change", () => take(input.files[0], input.form, input.dataset.into));
+  // A folder: its table is read as above; its pictures are sent one by one before the import.
   const drop = $("[data-drop]");
   if (drop) {
-    for (const kind of ["dragover", "dragleave", "drop"]) document.addEventListener(kind, (event) => {
+    const form = $("form", drop), TABLE = /\.(csv|tsv|jsonl|txt)$/i, PICTURE = /\.(jpe?g|png|webp|gif|bmp|tiff?)$/i;
+    let pictures = [];
+    const say = (words) => { $("#taken").textContent = words; };
+    const takeAll = async (files) => { // [path within the folder, file]
+      const table = files.find(([path]) => TABLE.test(path));
+      pictures = files.filter(([path]) => PICTURE.test(path));
+      say(table ? `${table[0]} and ${pictures.length.toLocaleString("en")} pictures` : "There is no table (CSV, TSV or JSON lines) in this folder.");
+      if (table) await take(table[1], form, "table");
+    };
+    const walk = async (entry, path) => {
+      if (entry.isFile) return [[path, await new Promise((done, failed) => entry.file(done, failed))]];
+      const reader = entry.createReader(), found = [];
+      for (let some; (some = await new Promise((done, failed) => reader.readEntries(done, failed))).length;) for (const one of some) found.push(...await walk(one, path ? `${path}/${one.name}` : one.name));
+      return found;
+    };
+    for (const kind of ["dragover", "dragleave", "drop"]) document.addEventListener(kind, async (event) => {
       event.preventDefault();
       drop.classList.toggle("over", kind === "dragover");
-      if (kind === "drop" && event.dataTransfer.files.length) { drop.open = true; take(event.dataTransfer.files[0], $("form", drop), "table"); }
+      if (kind !== "drop" || !event.dataTransfer.files.length) return;
+      drop.open = true;
+      const entry = event.dataTransfer.items[0].webkitGetAsEntry?.();
+      if (entry?.isDirectory) takeAll(await walk(entry, "")); else take(event.dataTransfer.files[0], form, "table");
+    });
+    $("[data-folder]").addEventListener("change", (event) => takeAll([...event.target.files].map((file) => [file.webkitRelativePath.split("/").slice(1).join("/"), file])));
+    form.addEventListener("submit", async (event) => {
+      if (!pictures.length || form.elements.pictures.value) return;
+      event.preventDefault();
+      const name = form.elements.name.value, table = form.elements.table.value;
+      try {
+        for (const [k, [path, file]] of pictures.entries()) {
+          say(`sending picture ${k + 1} of ${pictures.length}`);
+          const image = table.includes(path) ? path : path.split("/").at(-1); // as the table names it
+          const answer = await fetch("/picture?" + new URLSearchParams({ name, image }), { method: "POST", body: file });
+          if (!answer.ok) throw new Error($(".note", new DOMParser().parseFromString(await answer.text(), "text/html"))?.textContent || answer.status);
+        }
+        form.elements.pictures.value = `${name}-pictures`;
+        form.submit();
+      } catch (error) { say(`The pictures could not be sent: ${error.message}`); }
     });
     const shown = later(250, async () => { try { $("#preview").replaceChildren(...(await fetched("/import", { then: "preview", table: $("[data-preview]").value.slice(0, 200000) })).body.childNodes); } catch { /* no preview */ } });
     $("[data-preview]").addEventListener("input", shown);

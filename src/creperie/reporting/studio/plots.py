@@ -1,0 +1,84 @@
+"""Two measures against each other: two models subset by subset, or two benchmarks or tasks model by model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+from creperie.core import UsageError, csv_text
+from creperie.metrics import pearson, task
+from creperie.reporting.gather import covered
+from creperie.reporting.leaderboard import Board, LeaderboardEntry
+from creperie.reporting.studio.query import StudioQuery
+
+
+@dataclass
+class PlotAxis:
+    """An axis that can be chosen: one model by subset, or all models on one benchmark and task."""
+
+    label: str
+    key: str
+    hash: str  #: of the benchmark
+    by: str  #: what a dot is: a subset or a model
+    dots: dict[str, tuple[float, str]] = field(default_factory=dict)  #: accuracy in percent, what it rests on
+
+
+def plot_axes(board: Board) -> dict[str, PlotAxis]:
+    """Return the axes that the runs of a folder give, by key."""
+    axes: dict[str, PlotAxis] = {}
+    for entry in board.entries:
+        for result in entry.document["results"]:
+            if result["accuracy"] is None or result["n"] < 2 or task(result["task"]).is_rank:
+                continue
+            shown = 100 * float(result["accuracy"]), covered(result["n"], result["void"])
+            for axis, dot in _places(board, entry, result):
+                axes.setdefault(axis.key, axis).dots[dot] = shown
+    return {key: axis for key, axis in axes.items() if len(axis.dots) > 1}
+
+
+def _places(board: Board, entry: LeaderboardEntry, result: dict[str, Any]) -> Iterator[tuple[PlotAxis, str]]:
+    """Yield where a result is a dot: on the axis of its model, or on that of its benchmark."""
+    name, model = result["task"], board.model_names[entry.model]
+    where = f"{board.bench_name(entry)}, {name}" + " without the image" * bool(entry.blinded)
+    if result["subset"] == "all":
+        yield PlotAxis(where, f"{entry.content} {name}", entry.hash, "model"), model
+    elif result["subset"] != "macro":
+        yield PlotAxis(f"{model} on {where}", f"{entry.name} {name}", entry.hash, "subset"), result["subset"]
+
+
+def chosen_axes(axes: dict[str, PlotAxis], query: StudioQuery) -> list[PlotAxis]:
+    """Return the two axes of a query; else two that have dots in common, of one benchmark if possible; else none."""
+    if query.get("x") or query.get("y"):
+        for key in (query["x"], query["y"]):
+            if key not in axes:
+                raise UsageError("there is no such axis: choose another")
+        return [axes[query["x"]], axes[query["y"]]]
+    pairs = [list(pair) for pair in combinations(axes.values(), 2) if len(_shared(*pair)) > 1]
+    pairs.sort(key=lambda pair: (pair[0].hash != pair[1].hash, pair[0].by))
+    return pairs[0] if pairs else []
+
+
+def _shared(x: PlotAxis, y: PlotAxis) -> list[str]:
+    return [dot for dot in x.dots if dot in y.dots] if x.by == y.by else []
+
+
+def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
+    """Return what a scatter plot of two axes shows; raise a UsageError if they have fewer than two dots in common.
+
+    Both axes have one scale, so that dots on the diagonal are equal on both.
+    """
+    shared = _shared(x, y)
+    if len(shared) < 2:
+        raise UsageError(f"{x.label} and {y.label} have no two {x.by}s in common", hint="choose two axes of one kind")
+    dots = sorted(((dot, *x.dots[dot], *y.dots[dot]) for dot in shared), key=lambda dot: -dot[3])
+    values = [value for dot in dots for value in (dot[1], dot[3])]
+    low, high = 10 * math.floor(min(values) / 10), 10 * math.ceil(max(values) / 10)
+    found = pearson([dot[1] for dot in dots], [dot[3] for dot in dots])
+    span = "" if math.isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]"
+    said = "" if math.isnan(found.value) else f"r = {found.value:.2f}{span}, "
+    heads = [x.by, x.label, "n", y.label, "n"]
+    scale = (min(low, high - 10), high)
+    return {"dots": dots, "scale": scale, "r": f"{said}n = {len(dots)} {x.by}s", "csv": csv_text(heads, dots)}
