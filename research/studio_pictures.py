@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import socket
 import subprocess
 import sys
@@ -37,7 +38,7 @@ from creperie.models.protocols import Fingerprint
 from creperie.reporting import make_studio
 from creperie.scoring.score_runs import score_all
 
-OUT = Path(__file__).parent.parent / "docs" / "images"
+OUT = Path(__file__).resolve().parent.parent / "docs" / "images"
 TOKEN = "pictures"
 CAPTIONS = """A black dog chases a white cat across the grass.
 Two men sit on a red bench beside a small fountain.
@@ -83,16 +84,24 @@ def served(app: Any) -> str:
     """Serve an application in a thread until the process ends; return its address."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
     return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def shoot(page: Any, name: str, scale: float = 0.6) -> None:
+def looked_at(page: Any) -> Image.Image:
     page.wait_for_timeout(900)
-    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+
+
+def write(picture: Image.Image, name: str, scale: float = 0.6) -> None:
     small = picture.resize((round(picture.width * scale), round(picture.height * scale)), Image.Resampling.LANCZOS)
     small.save(OUT / f"{name}.webp", quality=60, method=6)
+
+
+def shoot(page: Any, name: str) -> None:
+    write(looked_at(page), name)
 
 
 def draw_studio(page: Any, base: str) -> None:
@@ -127,22 +136,29 @@ def draw_studio(page: Any, base: str) -> None:
 def draw_study(browser: Any, folder: Path, db: Any) -> None:
     """Draw what an owner sees, and what an annotator sees on a desk and on a phone."""
     address = served(create_app(Site(db)))
-    for name, size in (("work", (1280, 800)), ("phone", (375, 667))):
-        phone = size[0] < 500
-        sizes = {"width": size[0], "height": size[1]}
-        own = browser.new_page(viewport=sizes, has_touch=phone, is_mobile=phone)
+    for phone in (False, True):
+        size = {"width": 375, "height": 667} if phone else {"width": 1280, "height": 800}
+        own = browser.new_page(viewport=size, has_touch=phone, is_mobile=phone)
         own.goto(invite(db, "foils", 1)[0].link(address))
-        shoot(own, f"people-{name}-first", 0.8 if phone else 0.6)
+        views = [looked_at(own)]
         own.get_by_role("button", name="Start").click()
         own.locator("#stage").wait_for()
-        shoot(own, f"people-{name}", 0.8 if phone else 0.6)
-        for _ in range(6 if phone else 12):
+        views.append(looked_at(own))
+        for _ in range(12):
             own.locator("#fields .option").first.click()
             own.click("#send")
-            own.wait_for_timeout(200)
+            own.wait_for_timeout(250)
             if own.locator("#go-on").is_visible():
-                shoot(own, f"people-{name}-practice", 0.8 if phone else 0.6)
+                views.append(looked_at(own))
                 own.click("#go-on")
+                own.wait_for_timeout(250)
+        if not phone:
+            write(views[1], "people-work")
+            continue
+        strip = Image.new("RGB", (sum(view.width + 20 for view in views), views[0].height), "white")
+        for k, view in enumerate(views):
+            strip.paste(view, (k * (view.width + 20), 0))
+        write(strip, "people-phone", 0.7)
     owner = browser.new_page(viewport={"width": 1280, "height": 860})
     owner.goto(f"{address}/join/{local_owner_link(db)}")
     owner.goto(f"{address}/owner/studies/foils")
@@ -151,7 +167,8 @@ def draw_study(browser: Any, folder: Path, db: Any) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
-        folder = Path(place)
+        folder = Path(place).resolve()
+        os.chdir(folder)  # commands on the pages name paths within it
         prepare(folder)
         db = open_database(database_place(folder))
         store_study(db, "foils", load(folder / "world-clean"), StudyPlan("foil-check", practice=1, per_annotator=20))

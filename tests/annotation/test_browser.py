@@ -210,10 +210,12 @@ def test_a_phone_shows_question_and_answers_without_scrolling(
     for button in ("#send", "#go-on"):
         page.locator("#pictures img").evaluate("(image) => image.decode()")
         assert page.evaluate("() => document.documentElement.scrollHeight <= innerHeight"), button
-        ends = page.locator(f"#pictures img, .caption, .option, {button}").evaluate_all(
+        ends = page.locator(f"#pictures img, .caption, .option:visible, {button}").evaluate_all(
             "(all) => all.map((one) => [one.getBoundingClientRect().height, one.getBoundingClientRect().bottom])"
         )
         assert all(height > 30 and bottom <= 667 for height, bottom in ends), ends
+        tops = "document.querySelector('.caption').getBoundingClientRect().bottom <= ask.getBoundingClientRect().top"
+        assert page.evaluate(tops), "the question covers the caption"
         assert page.locator("kbd:visible").count() == 0
         if button == "#send":
             page.locator(".option").first.click()

@@ -128,7 +128,7 @@ def test_a_dollar_is_a_dollar(tmp_path: Path) -> None:
 
 def test_ties_are_a_bar_of_their_own() -> None:
     axes = margin_histograms({"clip": np.array([0.2, 0.2, -0.1, 0.0])}).axes[0]
-    assert axes.get_title(loc="left") == "clip: 50.0 % above zero, 1 ties"
+    assert axes.get_title(loc="left") == "clip: 50.0 % above zero, 1 ties (n = 4)"
     heights = [bar.get_height() for bar in axes.patches]
     assert sum(heights) == 4
     assert axes.patches[-1].get_x() < 0 < axes.patches[-1].get_x() + axes.patches[-1].get_width()
@@ -240,34 +240,32 @@ def test_words_of_groups_by_hand() -> None:
     assert class_words([["cat mat cat"], ["mat mat", "train bus car"]])[1][0] == "mat"
 
 
-def test_categories_of_captions_and_stuff(room: Path, tmp_path: Path) -> None:
+def test_categories_of_captions_and_stuff() -> None:
     from creperie.core import packaged_toml
-    from creperie.reporting.figures.of_benches import categories_of, named_categories
+    from creperie.reporting.figures.of_benches import named_categories
 
     known = packaged_toml("creperie.reporting.figures", "coco.toml")
     assert [sum(map(len, known[part].values())) for part in ("things", "stuff")] == [80, 91]
     found = named_categories([["Two hot dogs on a wooden table."], ["The sky above mountains"], ["A hot, tired dog."]])
     assert found == {"animal": 2, "food": 1, "furniture-stuff (stuff)": 1, "sky (stuff)": 1, "solid (stuff)": 1}
-    one = {"images": [{"id": 7, "file_name": "0.png"}], "annotations": [{"image_id": 7, "category_id": 1}]}
-    for name, group in (("instances_val2017.json", "animal"), ("stuff_val2017.json", "sky")):
-        document = {**one, "categories": [{"id": 1, "supercategory": group}]}
-        (tmp_path / name).write_text(json.dumps(document), encoding="utf-8")
-    assert set(categories_of(load(room / "bench"), tmp_path / "instances_val2017.json")) == {"animal", "sky"}
 
 
 def test_categories_come_from_annotations(room: Path, tmp_path: Path) -> None:
-    file = tmp_path / "instances.json"
-    document = {
+    file = tmp_path / "instances_val2017.json"
+    document: dict[str, Any] = {
         "categories": [{"id": 1, "supercategory": "animal"}, {"id": 2, "supercategory": "food"}],
         "images": [{"id": 7, "file_name": "0.png"}, {"id": 8, "file_name": "1.png"}],
         "annotations": [{"image_id": 7, "category_id": c} for c in (1, 1, 2)] + [{"image_id": 8, "category_id": 1}],
     }
-    file.write_text(json.dumps(document), encoding="utf-8")
+    sky = document | {"categories": [{"id": n, "supercategory": "sky"} for n in (1, 2)]}
+    for name, written in (("instances", document), ("stuff", sky)):
+        (tmp_path / f"{name}_val2017.json").write_text(json.dumps(written), encoding="utf-8")
     axes = draw_figure("categories", [str(room / "bench")], FigureOptions(against=file)).axes[0]
-    rows = [(set(item.images) & {"0.png"}, set(item.images) & {"0.png", "1.png"}) for item in load(room / "bench")]
-    wanted = [sum(bool(b) for _, b in rows), sum(bool(a) for a, _ in rows)]
-    assert [bar.get_width() for bar in axes.patches] == wanted
-    assert [t.get_text() for t in axes.get_yticklabels()] == ["animal", "food"]
+    both, one = (
+        sum(bool(set(i.images) & names) for i in load(room / "bench")) for names in ({"0.png", "1.png"}, {"0.png"})
+    )
+    shown = zip((t.get_text() for t in axes.get_yticklabels()), (bar.get_width() for bar in axes.patches), strict=True)
+    assert dict(shown) == {"animal": both, "sky": both, "food": one}
     file.write_text("{}", encoding="utf-8")
     with pytest.raises(CreperieError, match="not a COCO annotation file"):
         draw_figure("categories", [str(room / "bench")], FigureOptions(against=file))

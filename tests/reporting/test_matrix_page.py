@@ -15,10 +15,9 @@ from click.testing import CliRunner
 from creperie.bench import Item, choice, from_items, save
 from creperie.cli.report import report
 from creperie.cli.studio import studio
-from creperie.metrics import MetricSettings
-from creperie.models import Fingerprint
 from creperie.reporting import Contents, export_site, gather_runs, report_page, runs_in
-from creperie.scoring import Run, layout_of_bench, load_run, nothing_computed, rank_runs, run_header, score, score_table
+from creperie.scoring import load_run, rank_runs, score
+from creperie.scoring.replies import answered_run
 
 MODELS, BENCHES, ITEMS = range(4, 12), 4, 120
 SUBSETS = ("swap_obj", "swap_att", "add_obj")
@@ -36,23 +35,9 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for i in range(ITEMS // len(SUBSETS))
         ]
         bench = save(from_items(f"bench{b}", items), place / "benches" / f"bench{b}")
-        layout = layout_of_bench(bench)
         for m in MODELS:
             scores = rng.normal(size=(len(items), 2)) + [0.2 * (m - 4), 0]
-            table = score_table(bench, layout, {"image_text": scores.ravel().astype(np.float32)})
-            mark = Fingerprint(f"hf:zoo/model-{m:02d}", "Fake", f"w{m}")
-            document: dict[str, Any] = {
-                **run_header(f"b{b}.m{m:02d}", bench, mark, MetricSettings()),
-                **nothing_computed(),
-                "tasks": ["itt"],
-                "coverage": {"items": len(items), "image_text": len(items)},
-                "findings": [],
-                "finding_counts": {},
-                "notes": [],
-            }
-            run = Run(document, table)
-            document["results"] = [r.as_dict() for r in run.evaluate()]
-            run.save(place / "runs")
+            answered_run(bench, scores.ravel().astype(np.float32), f"hf:zoo/model-{m:02d}").save(place / "runs")
     return place
 
 

@@ -110,7 +110,9 @@ def _receipt(desk: Desk, key: str, question: Question, value: Json | None) -> Re
     known = question.expected
     if question.kind != PRACTICE or known is None or value is None:
         return Receipt(key)
-    return Receipt(key, desk.task.right(value, known), desk.task.say(question.payload, known))
+    why = desk.task.words.get("why", {}).get(known.get("verdict"), "")
+    said = desk.task.say(question.payload, known)
+    return Receipt(key, desk.task.right(value, known), f"{said}. {why}" if why else said)
 
 
 def _add(

@@ -362,7 +362,10 @@ class Studio:
     def _studies(self, listed: list[dict[str, Any]], links: Mapping[str, str]) -> str:
         from creperie.annotation import database_place
 
-        serve = f"creperie annotate serve --db {shlex.quote(database_place(self.shelf.folder))}"
+        place = database_place(self.shelf.folder)
+        if Path(place).is_relative_to(Path.cwd()):
+            place = str(Path(place).relative_to(Path.cwd()))
+        serve = f"creperie annotate serve --db {shlex.quote(place)}"
         values: dict[str, Any] = {
             "studies": listed,
             "links": links,

@@ -79,6 +79,16 @@ def scatter_of(x: PlotAxis, y: PlotAxis) -> dict[str, Any]:
     found = pearson([dot[1] for dot in dots], [dot[3] for dot in dots])
     span = "" if math.isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]"
     said = "" if math.isnan(found.value) else f"r = {found.value:.2f}{span}, "
+    named: list[tuple[float, float]] = []  # dots whose numbers do not cover each other
+    for _, a, _, b, _ in dots:
+        if all(abs(a - c) + abs(b - d) > (high - low) / 20 for c, d in named):
+            named.append((a, b))
     heads = [x.by, x.label, "n", y.label, "n"]
     scale = (min(low, high - 10), high)
-    return {"dots": dots, "scale": scale, "r": f"{said}n = {len(dots)} {x.by}s", "csv": csv_text(heads, dots)}
+    return {
+        "dots": dots,
+        "scale": scale,
+        "named": named,
+        "r": f"{said}n = {len(dots)} {x.by}s",
+        "csv": csv_text(heads, dots),
+    }
