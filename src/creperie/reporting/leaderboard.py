@@ -271,7 +271,8 @@ def _levels(entry: LeaderboardEntry, name: str, places: Sequence[KnownPlace]) ->
 
 def _printed_row(who: str, source: str, value: float) -> list[HtmlCell]:
     """Return a row that is no run: without rank, n and interval, and marked as such."""
-    cell = part("accuracy", source or who, value, math.nan, math.nan, None, math.nan, "")
+    drawn = part("accuracy", source, value, math.nan, math.nan, None, math.nan, "")
+    cell = drawn if source else part("bold", f"{100 * value:.1f}")  # a tick in the other rows shows chance
     shown = [HtmlCell("–"), HtmlCell(part("printed", who, source), who, "name"), HtmlCell(cell, value, "result")]
     return [*shown, *(number(None) for _ in range(6))]
 
