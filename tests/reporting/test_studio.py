@@ -568,7 +568,7 @@ def test_the_routes_of_the_studio(served: str, folder: Path, chromium: Any) -> N
     # two models against each other, as files
     page.click("nav a:has-text('Runs')")
     page.click("a:has-text('against each other')")
-    for kind, start in (("svg", b"<svg"), ("png", b"\x89PNG"), ("csv", b"subset,")):
+    for kind, start in (("svg", b"<svg"), ("png", b"\x89PNG"), ("csv", b"model,")):
         with page.expect_download() as download:
             page.click(f"[data-save={kind}]")
         assert Path(download.value.path()).read_bytes().startswith(start)
