@@ -147,7 +147,7 @@ def draw_study(browser: Any, folder: Path, db: Any) -> None:
         for _ in range(12):
             own.locator("#fields .option").first.click()
             own.click("#send")
-            own.wait_for_timeout(250)
+            own.wait_for_timeout(1500)
             if own.locator("#go-on").is_visible():
                 views.append(looked_at(own))
                 own.click("#go-on")
