@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from PIL import Image
 
 from creperie.bench import NamingOptions, load, save
 from creperie.cli.app import CommandGroup
 from creperie.cli.options import FILE, options_of
 from creperie.cli.output import CommandResult, answers, bar, print_table, say
-from creperie.world import BIASED, CLEAN, World, check_world, make_world
-
-if TYPE_CHECKING:
-    pass
+from creperie.core import UsageError, check_target, write_text
+from creperie.world import (
+    BIASED,
+    CLEAN,
+    ROOM_KINDS,
+    ROOM_ONLY,
+    Room,
+    Studio,
+    World,
+    check_world,
+    make_world,
+    render_room,
+    scene_of,
+)
 
 
 @click.group(cls=CommandGroup)
@@ -29,19 +40,32 @@ def world() -> None:
 @world.command()
 @click.option("--out", required=True, type=FILE, help="The folder to write.")
 @options_of("wanted", World)
+@options_of("studio", Studio)
 @options_of("naming", NamingOptions)
 @click.option("--force", is_flag=True, help="Replace the folder if it exists.")
 @answers
-def make(out: Path, wanted: World, naming: NamingOptions, force: bool) -> CommandResult:
+def make(out: Path, wanted: World, studio: Studio, naming: NamingOptions, force: bool) -> CommandResult:
     """Write scenes, captions and certified foils as a benchmark.
+
+    With `--render 3d` the scenes are rooms and tables with solid things, rendered by Mitsuba; the folder then has
+    `scenes.jsonl`, one scene per line, for `creperie world render`.
 
     \b
       creperie world make --out out/world
-      creperie world make --out out/pairs --kinds clean --form winoground --items 500 --size 224
+      creperie world make --out out/pairs --kinds clean --form winoground --items 500
+      creperie world make --out out/rooms --render 3d --items 12 --kinds spatial
     """
 
-    bench = naming.named(make_world(wanted, bar))
+    if not force:
+        check_target(out, force, ())
+    bench = naming.named(make_world(wanted, bar, studio))
+    rooms = {key: scene for item in bench for key in item.images if isinstance(scene := scene_of(key), Room)}
+    if rooms:
+        studio.photograph_all(list(rooms.values()), wanted.size, bar)
     bench = save(bench, out, copy_images=True, force=force, progress=bar)
+    if rooms:
+        lines = (json.dumps({"image": key, **json.loads(room.to_json())}) for key, room in rooms.items())
+        write_text(out / "scenes.jsonl", "".join(f"{line}\n" for line in lines))
     images = len({key for item in bench for key in item.images})
     document = {
         "folder": str(out),
@@ -59,6 +83,34 @@ def make(out: Path, wanted: World, naming: NamingOptions, force: bool) -> Comman
         say(f"Look at them: creperie data show {out}")
 
     return CommandResult(document, show)
+
+
+@world.command()
+@click.argument("scene")
+@click.option("--out", required=True, type=FILE, help="The picture to write.")
+@click.option(
+    "--size", default=768, show_default=True, type=click.IntRange(32, 1024), help="Width and height in pixels."
+)
+@click.option("--turn", default=0.0, show_default=True, help="Degrees by which the camera goes around the things.")
+@options_of("studio", Studio)
+@answers
+def render(scene: str, out: Path, size: int, turn: float, studio: Studio) -> CommandResult:
+    """Render one scene in three dimensions, larger or from another side.
+
+    SCENE is a JSON file with a scene, or the name of a picture of `creperie world make --render 3d`.
+
+    \b
+      creperie world render out/rooms/images/3d-….png --size 1024 --samples 256 --out large.png
+      creperie world render scene.json --turn 25 --out side.png
+    """
+    text = Path(scene).read_text(encoding="utf-8") if scene.endswith(".json") else ""
+    room = Room.from_json(text) if text else scene_of(scene)
+    if not isinstance(room, Room):
+        raise UsageError(f"{scene!r} is a drawing", hint="name a picture of `creperie world make --render 3d`")
+    picture = render_room(room, size, samples=studio.samples, variant=studio.variant, turn=turn)
+    Image.fromarray(picture).save(out)
+    document = {"picture": str(out), "size": size, "turn": turn, "scene": json.loads(room.to_json())}
+    return CommandResult(document, lambda: say(f"a picture of {len(room.things)} things in {out}"))
 
 
 @world.command()
@@ -84,7 +136,12 @@ def check(bench: str) -> CommandResult:
 @answers
 def kinds() -> CommandResult:
     """List the kinds of items that the world can make."""
-    clean = [{"kind": k, "clean": True, "family": v.family, "says": v.says, "forms": v.forms} for k, v in CLEAN.items()]
+    every = CLEAN | ROOM_ONLY
+    worlds = {k: [w for w, has in (("2d", k in CLEAN), ("3d", k in ROOM_KINDS)) if has] for k in every}
+    clean = [
+        {"kind": k, "clean": True, "family": v.family, "says": v.says, "forms": v.forms, "worlds": worlds[k]}
+        for k, v in every.items()
+    ]
     biased = [
         {"kind": k, "clean": False, "family": v.family, "says": v.says, "forms": ("choice",), "cue": v.cue}
         for k, v in BIASED.items()
@@ -93,8 +150,13 @@ def kinds() -> CommandResult:
 
     def show() -> None:
         common = [f for f in next(iter(CLEAN.values())).forms if all(f in v.forms for v in CLEAN.values())]
-        rows = [[k, v.family, v.says, ", ".join(f for f in v.forms if f not in common)] for k, v in CLEAN.items()]
-        print_table(["kind", "family", "the foil", "also"], rows, title=f"Clean, in the forms {', '.join(common)}")
+        rows = [
+            [k, ", ".join(worlds[k]), v.family, v.says, ", ".join(f for f in v.forms if f not in common)]
+            for k, v in every.items()
+        ]
+        print_table(
+            ["kind", "worlds", "family", "the foil", "also"], rows, title=f"Clean, in the forms {', '.join(common)}"
+        )
         say()
         rows = [[k, v.family, v.says, v.cue] for k, v in BIASED.items()]
         print_table(["kind", "family", "the foil", "given away by"], rows, title="Biased")

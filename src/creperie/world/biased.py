@@ -15,7 +15,7 @@ from creperie.bench import Tag, choice
 from creperie.world.clean_items import MadeItem
 from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CLEAN
-from creperie.world.grammar import SentencePlan, write_sentence
+from creperie.world.grammar import INDEFINITE, SentencePlan, write_sentence
 from creperie.world.kinds import COLOURS, KINDS, NAMES
 from creperie.world.parse import parse
 from creperie.world.scene import GIVING, Scene
@@ -41,7 +41,7 @@ class Shown:
         """Return one of the two twins, at random, with a caption in a random construction."""
         side = dice.roll(2)
         style = draw_style(twins, dice)
-        options = [c for c in sayable(twins.forms[side]) if style.article == "a" or "there" not in c]
+        options = [c for c in sayable(twins.forms[side]) if style.article == "a" or c not in INDEFINITE]
         plan = replace(style, construction=dice.pick(options))
         scene, form = twins.scenes[side], twins.forms[side]
         return cls(scene, Graph(scene), form, plan, write_sentence(form, plan))
@@ -122,7 +122,12 @@ def replace_ungrammatical(shown: Shown, dice: Dice) -> tuple[str, str] | None:
     fact = shown.form.facts[0]
     verb = dice.pick(_LIVELY[:5])
     claim = replace(shown.form, facts=(Fact(verb, fact.args[:2]),), absent=())
-    if shown.plan.frame or verb == fact.relation or evaluate(claim, shown.graph) is not False:
+    if (
+        shown.plan.frame
+        or "shows" in shown.plan.construction
+        or verb == fact.relation
+        or evaluate(claim, shown.graph) is not False
+    ):
         return None
     words = AT if fact.relation in AT else {relation: sum(forms, ()) for relation, forms in VERBS.items()}
     alternatives = sorted((phrase for phrases in words.values() for phrase in phrases), key=len, reverse=True)

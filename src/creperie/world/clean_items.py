@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from creperie.bench import PAIRED, Match, Tag, choice
 from creperie.world.dice import Dice, key_of
-from creperie.world.foils import CHOICE, CLEAN, HALF, QUAD, TRIPLE, TWINS, WINOGROUND
+from creperie.world.foils import CHOICE, CLEAN, HALF, QUAD, TRIPLE, TWINS, WINOGROUND, CleanKind
 from creperie.world.grammar import SentencePlan, write_sentence
 from creperie.world.scene import Scene
+from creperie.world.solid.foils import ROOM_ONLY, find_rooms
+from creperie.world.solid.scene import Room
 from creperie.world.twins import Twins, find_twins
 from creperie.world.wording import one_wording, say, two_wordings
 
@@ -19,19 +21,19 @@ from creperie.world.wording import one_wording, say, two_wordings
 class MadeItem:
     """An item without an id, with scenes in place of images."""
 
-    scenes: tuple[Scene, ...]
+    scenes: tuple[Scene | Room, ...]
     captions: tuple[str, ...]
     match: Match
     tags: dict[str, Tag]
 
 
-def clean_items(kind: str, form: str, split: str, seed: int) -> Iterator[MadeItem]:
+def clean_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = False) -> Iterator[MadeItem]:
     """Yield items of one kind in one form, without end; captions repeat only after 50 draws without a new one."""
-    dice = Dice(seed, key_of(f"{kind} {form} {split}"))
+    dice = Dice(seed, key_of(f"{kind} {form} {split}{' 3d' if rooms else ''}"))
     seen: set[frozenset[str]] = set()
     repeats = 0
     while True:
-        made = _SHAPES[form](kind, find_twins(CLEAN[kind].propose, dice, split), dice)
+        made = _SHAPES[form](kind, _find(kind, dice, split, rooms), dice)
         if made is None:
             continue
         texts = frozenset(made.captions)
@@ -40,6 +42,15 @@ def clean_items(kind: str, form: str, split: str, seed: int) -> Iterator[MadeIte
             continue
         seen.add(texts)
         yield made
+
+
+def _find(kind: str, dice: Dice, split: str, rooms: bool) -> Twins:
+    return find_rooms(kind, dice, split) if rooms else find_twins(CLEAN[kind].propose, dice, split)
+
+
+def about(kind: str) -> CleanKind:
+    """Return the description of a clean kind of either world."""
+    return CLEAN[kind] if kind in CLEAN else ROOM_ONLY[kind]
 
 
 def _choice(kind: str, twins: Twins, dice: Dice) -> MadeItem | None:
@@ -105,14 +116,16 @@ def _bag(text: str) -> Counter[str]:
     return Counter(text.lower().replace(",", "").rstrip(".").split())
 
 
-def _made(scenes: tuple[Scene, ...], captions: tuple[str, ...], match: Match, tags: dict[str, Tag]) -> MadeItem | None:
+def _made(
+    scenes: tuple[Scene | Room, ...], captions: tuple[str, ...], match: Match, tags: dict[str, Tag]
+) -> MadeItem | None:
     return MadeItem(scenes, captions, match, tags) if len(set(captions)) == len(captions) else None
 
 
 def _tags(kind: str, form: str, twins: Twins, true: SentencePlan, false: SentencePlan) -> dict[str, Tag]:
     tags: dict[str, Tag] = {
         "kind": kind,
-        "family": CLEAN[kind].family,
+        "family": about(kind).family,
         "clean": True,
         "form": form,
         "combination": "novel" if twins.novel else "seen",

@@ -91,7 +91,7 @@ def replace_att(sampler: Sampler) -> TwinDrafts | None:
     if value is None:
         return None
     mentions = sampler.mentions(draft)
-    mentions[k] = replace(mentions[k], **{attribute: True})
+    mentions[k] = replace(mentions[k], colour=True, pattern=mentions[k].pattern or attribute == "pattern")
     other = change(draft, k, **value)
     return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions)), f"{attribute} of thing {k + 1}")
 
@@ -158,6 +158,7 @@ def swap_att(sampler: Sampler) -> TwinDrafts | None:
         return None
     for k in (0, 1):
         mentions[k] = replace(mentions[k], **{attribute: True})
+        mentions[k] = replace(mentions[k], colour=mentions[k].colour or mentions[k].pattern)
     swapped = replace(a, **{attribute: getattr(b, attribute)}), replace(b, **{attribute: getattr(a, attribute)})
     other = replace(draft, looks=(*swapped, *draft.looks[2:]))
     return TwinDrafts((draft, other), (claim(draft, mentions), claim(other, mentions)), attribute)
@@ -198,6 +199,8 @@ def add_att(sampler: Sampler) -> TwinDrafts | None:
         named = (named[0], named[0])
     if any(getattr(mentions[k], attribute) for k, attribute in zip(places, named)):
         return None
+    for k, attribute in zip(places, named):
+        mentions[k] = replace(mentions[k], colour=mentions[k].colour or attribute == "pattern")
     other = draft
     for k, attribute in sorted(set(zip(places, named))):
         value = _other_value(sampler, other, k, attribute)

@@ -25,36 +25,34 @@ class SentencePlan:
     article: str = "a"
     flavour: int = 0  #: synonyms, and simple or progressive form
     frame: int = 0  #: 0 none, then the frames of FRAMES
-    finish: int = 0  #: 0 "Sentence.", 1 "sentence", 2 "Sentence"
+    finish: int = 0  #: 0 "Sentence.", 1 "sentence", 2 "Sentence"; other than 0 in biased kinds only
     tail: int = 0  #: how further things and absences are joined
 
 
 T = TypeVar("T")
-FRAMES = ("", "in this picture, ", "here, ", "in the scene, ")
+FRAMES = ("", "in this picture, ", "in the picture, ")
 CLAUSES: dict[str, dict[str, tuple[str, ...]]] = TABLES["clauses"]
 PRESENCE: dict[str, tuple[str, ...]] = TABLES["presence"]
 TAILS_BY: dict[str, tuple[str, ...]] = TABLES["tails"]
-FINISHES = 3
 FLAVOURS = 12
 TAILS = 6
 
 #: Constructions that begin with the relation's first argument, and those that begin with its second.
-DIRECT = ("plain", "there", "fronted", "bare", "seen")
-TURNED = ("turned", "turned there", "turned bare", "with", "has")
-DATIVE = ("to", "to bare")
-DOUBLE = ("double", "double bare")
+DIRECT = ("plain", "there", "fronted", "shows", "seen")
+TURNED = ("turned", "turned there", "turned shows", "with", "has")
+DATIVE = ("to", "to shows")
+DOUBLE = ("double", "double shows")
 GIVING_TURNED = ("theme passive", "taker passive")
 #: Constructions of lists of things; the turned ones reverse the list.
-LISTING = ("plain", "bare", "turned", "turned bare")
-#: Constructions that are not a full clause: no frame before them, and tails without a verb.
-BARE = frozenset({"bare", "turned bare", "with", "to bare", "double bare"})
+LISTING = ("plain", "shows", "turned", "turned shows")
 #: Constructions only with "a": "there is the cat" would mean something else.
-INDEFINITE = frozenset({"there", "turned there"})
+INDEFINITE = frozenset({"there", "turned there", "with"})
+COMPARING = frozenset({"taller", "shorter", "bigger", "smaller", "nearer", "farther"})
 
 
 def family(relation: str) -> str:
-    """Return the family of a relation, which determines its constructions: spatial, action, giving or depth."""
-    if relation == "depth":
+    """Return the family of a relation, which determines its constructions: spatial, action, giving, depth, between."""
+    if relation in ("depth", "between"):
         return relation
     return "spatial" if relation in AT else "giving" if relation in GIVING else "action"
 
@@ -63,17 +61,20 @@ def constructions(relation: str, negated: bool = False) -> tuple[str, ...]:
     """Return all constructions that can express this relation.
 
     >>> constructions("on")
-    ('plain', 'there', 'fronted', 'bare', 'seen', 'with', 'has')
+    ('plain', 'there', 'fronted', 'shows', 'seen', 'with', 'has')
     >>> constructions("pushes", negated=True)
     ('plain', 'turned')
     """
     kind = family(relation)
     if kind != "spatial":
-        return tuple(c.removeprefix("not ") for c in CLAUSES[kind] if c.startswith("not ") == negated)
+        passive = relation == "faces"  # "a box is faced by a cat" is not what people say
+        names = (c.removeprefix("not ") for c in CLAUSES[kind] if c.startswith("not ") == negated)
+        return tuple(c for c in names if not (passive and c.startswith("turned")))
     converse = relation in CONVERSE or relation in SYMMETRIC
-    if negated:
+    if negated or relation in COMPARING:
         return ("plain", "turned") if converse else ("plain",)
-    return DIRECT + TURNED[: 3 if converse else 0] + TURNED[3 if relation in ITS else 5 :]
+    direct = tuple(c for c in DIRECT if c != "fronted" or relation != "far")
+    return direct + TURNED[: 3 if converse else 0] + TURNED[3 if relation in ITS else 5 :]
 
 
 def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
@@ -81,11 +82,11 @@ def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
 
     >>> claim = LogicalForm((Desc("cat", "red"), Desc("box")), (Fact("left", (0, 1)),))
     >>> write_sentence(claim, SentencePlan())
-    'A red cat is left of a box.'
+    'A red cat is to the left of a box.'
     >>> write_sentence(claim, SentencePlan("turned", "the", 1, frame=1))
     'In this picture, the box is to the right of the red cat.'
     >>> write_sentence(LogicalForm(claim.things, (Fact("behind", (0, 1)),)), SentencePlan("with", finish=1))
-    'a box with a red cat behind it'
+    'there is a box with a red cat behind it'
     """
     if form.facts:
         fact = form.facts[0]
@@ -96,9 +97,13 @@ def write_sentence(form: LogicalForm, plan: SentencePlan) -> str:
     return finish(text + _tails(form, plan, mentioned), plan)
 
 
+#: How sentences begin that take no frame before them.
+_UNFRAMED = ("the picture ", "from ", "between ", *(phrase for phrases in AT.values() for phrase in phrases))
+
+
 def finish(text: str, plan: SentencePlan) -> str:
     """Return the text with the frame, capital letter and full stop of the plan."""
-    if plan.frame and plan.construction not in BARE:
+    if plan.frame and not text.startswith(_UNFRAMED):
         text = FRAMES[plan.frame] + text
     if plan.finish == 1:
         return text
@@ -119,7 +124,7 @@ def _clause(form: LogicalForm, fact: Fact, plan: SentencePlan) -> str:
     words = dict(zip("abc", names))
     if kind == "spatial":
         words |= {key: _chosen(table.get(relation, ("",)), plan.flavour) for key, table in (("at", AT), ("its", ITS))}
-    elif kind != "depth":
+    elif kind in ("action", "giving"):
         words |= zip(("simple", "going", "done", "stem"), _chosen(VERBS[relation], plan.flavour // 2))
     return _chosen(templates, plan.flavour).format(**words)
 
@@ -131,11 +136,13 @@ def _chosen(options: Sequence[T], number: int) -> T:
 def _existence(form: LogicalForm, plan: SentencePlan) -> str:
     """Return the text of a claim without relations: what is there, how many, and what is not."""
     names = [noun_phrase(desc, "a", plan.flavour) for desc in form.things]
-    names += [noun_phrase(desc, f"exactly {NUMBERS[n - 2]}", plan.flavour) for desc, n in form.counts]
+    names += [noun_phrase(desc, NUMBERS[n - 2], plan.flavour) for desc, n in form.counts]
     if len(names) > 1 or not form.absent:
         present = join_names(names[::-1] if plan.construction.startswith("turned") else names)
-        if plan.construction in BARE:
-            return present
+        if form.counts:
+            present = f"exactly {present}"
+        if plan.construction.endswith("shows"):
+            return f"the picture shows {present}"
         be = "are" if form.counts else "is"
         return f"{present} can be seen" if plan.flavour % 3 == 1 else f"there {be} {present}"
     missing = noun_phrase(form.absent[0], "no", plan.flavour)[3:]
@@ -157,20 +164,18 @@ def join_names(names: list[str]) -> str:
 def _tails(form: LogicalForm, plan: SentencePlan, mentioned: tuple[int, ...]) -> str:
     """Return what the claim says beyond its first fact: another thing, where it is, what is absent."""
     text = ""
-    bare = plan.construction in BARE
     for k, desc in enumerate(form.things):
         if k in mentioned:
             continue
         where = next((fact for fact in form.facts[1:] if fact.args[0] == k), None)
         name = noun_phrase(desc, plan.article if where else "a", plan.flavour)
         if where is None:
-            text += _chosen(TAILS_BY["more phrase" if bare else "more clause"], plan.tail).format(name)
+            text += _chosen(TAILS_BY["more"], plan.tail).format(name)
         else:
             at = f"{_chosen(AT[where.relation], plan.flavour)} {back_reference(form, where.args[1])}"
-            text += f", with {name} {at}" if bare or plan.tail % 2 else f", and {name} is {at}"
+            text += f", with {name} {at}" if plan.tail % 2 else f", and {name} is {at}"
     for desc in form.absent if form.facts or len(form.things + form.counts) > 1 else ():
-        options = TAILS_BY["none phrase" if bare else "none clause"]
-        text += _chosen(options, plan.tail // 2).format(noun_phrase(desc, "no", plan.flavour)[3:])
+        text += _chosen(TAILS_BY["none"], plan.tail // 2).format(noun_phrase(desc, "no", plan.flavour)[3:])
     return text
 
 

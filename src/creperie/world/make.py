@@ -13,26 +13,36 @@ from PIL import Image
 from creperie.bench import ERROR, Benchmark, Finding, ImageError, Info, Item, ProvenanceStep, from_items
 from creperie.core import DataError, Progress, UsageError, check_options, option, silent, unknown
 from creperie.world.biased import BIASED, biased_items
-from creperie.world.clean_items import MadeItem, clean_items
+from creperie.world.clean_items import MadeItem, about, clean_items
 from creperie.world.dice import Dice, key_of
 from creperie.world.foils import CHOICE, CLEAN, FORMS
 from creperie.world.parse import parse
 from creperie.world.picture import LARGEST, SMALLEST, render
 from creperie.world.scene import Scene, decode
+from creperie.world.solid.foils import ROOM_KINDS, ROOM_ONLY
+from creperie.world.solid.scene import PREFIX, Room, read_room
+from creperie.world.solid.space import RoomGraph
+from creperie.world.solid.studio import Studio
 from creperie.world.splits import SPLITS
 from creperie.world.truth import Graph, evaluate
 from creperie.world.twins import find_twins
 from creperie.world.wording import say, two_wordings
 
 
-def image_key(scene: Scene) -> str:
+def image_key(scene: Scene | Room) -> str:
     """Return the file name of a scene's image."""
     return f"{scene.code}.png"
 
 
-def scene_of(key: str) -> Scene:
+def scene_of(key: str) -> Scene | Room:
     """Return the scene that an image shows, decoded from its name; raise a DataError if the name is not a scene."""
-    return decode(key.rsplit("/", 1)[-1].partition(".")[0])
+    code = key.rsplit("/", 1)[-1].partition(".")[0]
+    return read_room(code) if code.startswith(PREFIX) else decode(code)
+
+
+def graph_of(scene: Scene | Room) -> Graph | RoomGraph:
+    """Return all relations in a scene, drawn or in three dimensions."""
+    return RoomGraph(scene) if isinstance(scene, Room) else Graph(scene)
 
 
 class SceneImages:
@@ -48,8 +58,9 @@ class SceneImages:
 
     location = ""
 
-    def __init__(self, size: int, keys: Sequence[str] = ()) -> None:
+    def __init__(self, size: int, keys: Sequence[str] = (), studio: Studio | None = None) -> None:
         self.size = size
+        self.studio = studio or Studio()
         self._keys = dict.fromkeys(keys)
 
     def read(self, key: str) -> bytes:
@@ -57,6 +68,8 @@ class SceneImages:
             scene = scene_of(key)
         except DataError as e:
             raise ImageError("missing-image", e.what, where=key) from None
+        if isinstance(scene, Room):
+            return self.studio.photograph(scene, self.size)
         out = BytesIO()
         Image.fromarray(render(scene, self.size)).save(out, "PNG", compress_level=3)
         return out.getvalue()
@@ -91,17 +104,28 @@ class World:
     forms: tuple[str, ...] = option((CHOICE,), "Forms, by comma.", flags="--form", choices=(*FORMS, "all"))
     split: str = option("test", "Which part of the world.", choices=SPLITS)
     seed: int = option(0, "Seed of the world.", minimum=0)
-    size: int = option(64, "Width and height of the pictures in pixels.")
+    size: int = option(224, "Width and height of the pictures in pixels.")
+    render: str = option("2d", "Drawings (2d), or rendered rooms and tables (3d).", choices=("2d", "3d"))
 
     def __post_init__(self) -> None:
         check_options(self)
-        object.__setattr__(self, "kinds", kinds_named(self.kinds))
+        object.__setattr__(self, "kinds", self._kinds())
         object.__setattr__(self, "forms", FORMS if "all" in self.forms else self.forms)
         if not SMALLEST <= self.size <= LARGEST:
             raise UsageError(f"`size=` must be {SMALLEST} to {LARGEST} pixels, not {self.size}")
         if not self.subsets():
             forms = ", ".join(self.forms)
             raise UsageError(f"none of these kinds can have the form {forms}", hint="see `creperie world kinds`")
+
+    def _kinds(self) -> tuple[str, ...]:
+        """Return the kinds by their names: of those in a group, the ones that this world has."""
+        if self.render == "2d":
+            return kinds_named(self.kinds)
+        named = [kind for name in self.kinds for kind in ((name,) if name in ROOM_KINDS else kinds_named((name,)))]
+        named += ROOM_ONLY if {"all", "clean"} & {*self.kinds} else ()
+        if absent := [name for name in self.kinds if name not in GROUPS and name not in ROOM_KINDS]:
+            raise unknown("kind of the world in three dimensions", absent[0], ROOM_KINDS)
+        return tuple(kind for kind in dict.fromkeys(named) if kind in ROOM_KINDS)
 
     def subsets(self) -> list[tuple[str, str, str]]:
         """Return (subset, kind, form) for each subset: the kind's name, with the form unless it is choice."""
@@ -115,7 +139,7 @@ class World:
 
 def forms_of(kind: str) -> tuple[str, ...]:
     """Return the forms of item that a kind can have."""
-    return CLEAN[kind].forms if kind in CLEAN else (CHOICE,)
+    return about(kind).forms if kind in CLEAN or kind in ROOM_ONLY else (CHOICE,)
 
 
 def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
@@ -132,8 +156,10 @@ def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chosen))
 
 
-def make_world(world: World | None = None, progress: Progress = silent) -> Benchmark:
+def make_world(world: World | None = None, progress: Progress = silent, studio: Studio | None = None) -> Benchmark:
     """Return a benchmark of the rendered world. Its images are rendered when they are read; saving writes them.
+
+    In three dimensions, `studio` says how; `studio.photograph_all` renders all of them before, in several processes.
 
     >>> bench = make_world(World(items=2, kinds=("swap_obj", "dative"), forms=("choice", "winoground")))
     >>> bench.subsets
@@ -144,23 +170,26 @@ def make_world(world: World | None = None, progress: Progress = silent) -> Bench
     items: list[Item] = []
     with progress("make the world", world.items * len(subsets), "items") as advance:
         for subset, kind, form in subsets:
-            for number, made in enumerate(islice(stream_items(kind, form, world.split, world.seed), world.items)):
+            stream = stream_items(kind, form, world.split, world.seed, rooms=world.render == "3d")
+            for number, made in enumerate(islice(stream, world.items)):
                 items.append(_item(f"{number:05d}", subset, made, world))
                 advance(1)
     keys = [key for item in items for key in item.images]
     args = {**asdict(world), "kinds": list(world.kinds), "forms": list(world.forms)}
     return from_items(
-        f"world-{world.split}",
+        f"world-{world.split}" if world.render == "2d" else f"world-3d-{world.split}",
         items,
-        images=SceneImages(world.size, keys),
+        images=SceneImages(world.size, keys, studio),
         info=INFO,
         provenance=(ProvenanceStep("world", args),),
     )
 
 
-def stream_items(kind: str, form: str, split: str, seed: int) -> Iterator[MadeItem]:
+def stream_items(kind: str, form: str, split: str, seed: int, *, rooms: bool = False) -> Iterator[MadeItem]:
     """Yield items without end; the first n are the same however many are taken."""
-    return clean_items(kind, form, split, seed) if kind in CLEAN else biased_items(kind, split, seed)
+    if rooms or kind in CLEAN:
+        return clean_items(kind, form, split, seed, rooms=rooms)
+    return biased_items(kind, split, seed)
 
 
 def _item(number: str, subset: str, made: MadeItem, world: World) -> Item:
@@ -171,7 +200,7 @@ def _item(number: str, subset: str, made: MadeItem, world: World) -> Item:
 INFO = Info(
     title="The rendered world of creperie",
     description=(
-        "Drawn scenes of two to eight things with captions and foils whose truth is proved by the scene graph. "
+        "Drawn or rendered scenes of two to eight things with captions and foils that the scene's geometry proves. "
         "The text of a clean foil does not reveal it; the biased kinds have the give-aways of older benchmarks."
     ),
     licence="CC0-1.0",
@@ -196,7 +225,7 @@ def _check_item(item: Item) -> Iterator[tuple[str, str]]:
     claims = [parse(caption) for caption in item.captions]
     for key, row in zip(item.images, item.match, strict=True):
         try:
-            graph = Graph(scene_of(key))
+            graph = graph_of(scene_of(key))
         except DataError as e:
             yield "unknown-scene", e.what
             continue

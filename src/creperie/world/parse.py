@@ -11,17 +11,33 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from creperie.world.kinds import COLOURS, NAMES
+from creperie.world.kinds import COLOURS
 from creperie.world.scene import GIVING
 from creperie.world.sprites import WORDS
 from creperie.world.truth import Desc, Fact, LogicalForm
-from creperie.world.words import AT, ITS, NUMBERS, PATTERN_WORDS, PLURALS, SAYING, SIZE_WORDS, VERBS
+from creperie.world.words import (
+    ALL_NAMES,
+    AT,
+    CONTENTS,
+    ITS,
+    MATERIAL_WORDS,
+    NUMBERS,
+    PATTERN_WORDS,
+    PLURALS,
+    SAYING,
+    SIZE_WORDS,
+    STATES,
+    VERBS,
+)
 
 _SIZE = {word: size for size, words in SIZE_WORDS.items() for word in words}
 _PATTERN = {word: pattern for pattern, words in PATTERN_WORDS.items() for word in words}
 _AT = {phrase: relation for relation, phrases in AT.items() for phrase in phrases}
 _ITS = {phrase: relation for relation, phrases in ITS.items() for phrase in phrases}
-_FRAME = re.compile(r"^(?:in this picture|here|in the scene), ")
+_MATERIAL = {word: material for material, word in MATERIAL_WORDS.items()}
+_BEFORE = {before: state for state, (before, _) in STATES.items() if before}
+_BEHIND = {behind: state for state, (_, behind) in STATES.items() if behind} | dict.fromkeys(CONTENTS.values(), "full")
+_FRAME = re.compile(r"^in (?:this|the) picture, ")
 
 #: In a skeleton, @ stands for a thing, % for "no" thing and # for exactly so many things.
 Skeleton = str
@@ -31,11 +47,12 @@ Build = Callable[[re.Match[str], list[Any]], LogicalForm | None]
 def parse(text: str) -> LogicalForm | None:
     """Return the claim that a caption makes; None if it is not a sentence of the world.
 
-    >>> parse("In this picture, the red cat is left of the box, but there is no dog.")
-    LogicalForm(things=(Desc(kind='cat', colour='red', pattern=None, size=None),
-                 Desc(kind='box', colour=None, pattern=None, size=None)),
+    >>> parse("In this picture, the red cat is to the left of the box, but there is no dog.")
+    LogicalForm(things=(Desc(kind='cat', colour='red', pattern=None, size=None, material=None, state=None),
+                 Desc(kind='box', colour=None, pattern=None, size=None, material=None, state=None)),
          facts=(Fact(relation='left', args=(0, 1), negated=False),),
-         absent=(Desc(kind='dog', colour=None, pattern=None, size=None),), denied=False, counts=())
+         absent=(Desc(kind='dog', colour=None, pattern=None, size=None, material=None, state=None),),
+         denied=False, counts=())
     >>> parse("cat the left red of box is")
     """
     sentences = text.rstrip(" ").removesuffix(".").split(". ")
@@ -75,24 +92,33 @@ def _noun_pattern() -> re.Pattern[str]:
     def options(words: Iterable[str]) -> str:
         return "|".join(words)
 
-    adjectives = f"(?:({options(_SIZE)}) )?(?:({options(_PATTERN)}) )?(?:({options(COLOURS)}) )?"
-    one = rf"(a|an|the|no) {adjectives}({options(NAMES)})(?: (?:{options(SAYING)}) ({options(WORDS)}))?"
-    several = rf"exactly ({options(NUMBERS)}) {adjectives}({options(PLURALS.values())})"
+    adjectives = "".join(f"(?:({options(words)}) )?" for words in (_BEFORE, _SIZE, _PATTERN, COLOURS, _MATERIAL))
+    said = f"{SAYING} (?:{options(WORDS)})"
+    one = rf"(a|an|the|no) {adjectives}({options(ALL_NAMES)})(?: ({options(_BEHIND)}|{said}))?"
+    several = rf"({options(NUMBERS)}) {adjectives}({options(PLURALS.values())})"
     return re.compile(rf"\b(?:{one}|{several})\b")
 
 
 def _take_name(match: re.Match[str], names: list[Any]) -> str:
-    determiner, size, pattern, colour, kind, word = match.groups()[:6]
+    determiner, *parts = match.groups()[:8]
     if not determiner:
-        number, size, pattern, colour, kinds = match.groups()[6:]
+        number, *parts, kinds = match.groups()[8:]
         kind = next(name for name, plural in PLURALS.items() if plural == kinds)
-        names.append((Desc(kind, colour, _PATTERN.get(pattern), _SIZE.get(size)), NUMBERS.index(number) + 2))
+        names.append((_desc(parts, kind, ""), NUMBERS.index(number) + 2))
         return "#"
-    first = next(part for part in (size, pattern, colour, kind) if part)
+    *adjectives, kind, behind = parts
+    first = next(part for part in (*adjectives, kind) if part)
     if determiner in ("a", "an") and (determiner == "an") != (first[0] in "aeiou"):
         raise _BadArticleError
-    names.append(Desc(kind, colour, word or _PATTERN.get(pattern), _SIZE.get(size)))
+    names.append(_desc(adjectives, kind, behind or ""))
     return "%" if determiner == "no" else "@"
+
+
+def _desc(adjectives: list[str], kind: str, behind: str) -> Desc:
+    state, size, pattern, colour, material = adjectives
+    word = behind.removeprefix(f"{SAYING} ") if behind.startswith(SAYING) else _PATTERN.get(pattern)
+    state = _BEFORE.get(state) or _BEHIND.get(behind)
+    return Desc(kind, colour, word, _SIZE.get(size), _MATERIAL.get(material), state)
 
 
 def _either(words: Iterable[str]) -> str:
@@ -103,26 +129,31 @@ def _either(words: Iterable[str]) -> str:
 def _mains() -> tuple[tuple[re.Pattern[str], Build], ...]:
     """Return patterns of whole sentences with a function from match to claim, specific patterns before general ones."""
     at, its = _either(_AT), _either(_ITS)
+    there = "(?:there is |the picture shows )"
+    between = _stated("between", (0, 1, 2))
     patterns: list[tuple[str, Build]] = [
         (rf"@ (?:is|can be seen) {at} @", _placed(False)),
         (rf"@ is not {at} @", _placed(False, negated=True)),
-        (rf"there is @ {at} @", _placed(False)),
+        (rf"{there}@ {at} @", _placed(False)),
         (rf"there is % {at} @", _placed(False, denied=True)),
         (rf"{at} @ is @", _placed(True)),
-        (rf"@ (?:with|has) @ {its}", _with_its),
-        (rf"@ {at} @", _placed(False)),
-        (r"from front to back, one sees @, @ and @|@, @ and @, from front to back", _stated("depth", (0, 1, 2))),
-        (r"from back to front, one sees @, @ and @|@, @ and @, from back to front", _stated("depth", (2, 1, 0))),
-        (r"(?:there is )?@ and @(?: can be seen)?", lambda _, names: LogicalForm(tuple(names))),
-        (r"(?:there are )?# and #(?: can be seen)?", lambda _, names: LogicalForm((), counts=tuple(names))),
+        (rf"(?:there is @ with|@ has) @ {its}", _with_its),
+        (rf"(?:{there}@|@ is) between @ and @", between),
+        (r"between @ and @ is @", _stated("between", (2, 0, 1))),
+        (r"@ is in front, @ is in the middle and @ is at the back", _stated("depth", (0, 1, 2))),
+        (r"from front to back, there are @, @ and @", _stated("depth", (0, 1, 2))),
+        (r"@ is at the back, @ is in the middle and @ is in front", _stated("depth", (2, 1, 0))),
+        (r"from back to front, there are @, @ and @", _stated("depth", (2, 1, 0))),
+        (rf"{there}@ and @|@ and @ can be seen", lambda _, names: LogicalForm(tuple(names))),
+        (
+            r"(?:there are |the picture shows )exactly # and #|exactly # and # can be seen",
+            lambda _, names: LogicalForm((), counts=tuple(names)),
+        ),
         *_action_patterns(),
         *_giving_patterns(),
         (r"there is %, but there is @", _presence(1, 0)),
-        (r"% is there, but @ is", _presence(1, 0)),
-        (r"% but @", _presence(1, 0)),
-        (r"not @ but @", _presence(1, 0)),
-        (r"(?:there is )?@ (?:but|and) %", _presence(0, 1)),
-        (r"@ can be seen, (?:but|and) %", _presence(0, 1)),
+        (r"the picture does not show @, but it does show @", _presence(1, 0)),
+        (rf"{there}@ but %|there is @, but there is %|@ can be seen, but %", _presence(0, 1)),
         (r"there is %", lambda _, names: LogicalForm((), absent=(names[0],))),
     ]
     return tuple((re.compile(f"(?:{pattern})(?=$|,)"), build) for pattern, build in patterns)
@@ -152,10 +183,10 @@ def _action_patterns() -> list[tuple[str, Build]]:
         for simple, going, done, stem in verbs:
             for pattern, args, negated in (
                 (rf"@ {simple} @", (0, 1), False),
-                (rf"(?:there is )?@ (?:is |can be seen )?{going} @", (0, 1), False),
+                (rf"(?:(?:there is|the picture shows) @|@ (?:is|can be seen)) {going} @", (0, 1), False),
                 (rf"@ (?:is not {going}|does not {stem}) @", (0, 1), True),
-                (rf"there is @ being {done} by @", (1, 0), False),
-                (rf"@ (?:is )?(?:being )?{done} by @", (1, 0), False),
+                (rf"(?:there is|the picture shows) @ being {done} by @", (1, 0), False),
+                (rf"@ is (?:being )?{done} by @", (1, 0), False),
                 (rf"@ is not (?:being )?{done} by @", (1, 0), True),
             ):
                 patterns.append((pattern, _stated(action, args, negated)))
@@ -166,10 +197,10 @@ def _action_patterns() -> list[tuple[str, Build]]:
 def _giving_patterns() -> list[tuple[str, Build]]:
     patterns: list[tuple[str, Build]] = []
     for action, (simple, going, done, _) in ((name, forms) for name in GIVING for forms in VERBS[name]):
-        verb = f"(?:{simple}|(?:is )?{going})"
+        verb = f"(?:@ {simple}|@ is {going}|the picture shows @ {going})"
         patterns += [
-            (rf"@ {verb} @ to @", _stated(action, (0, 1, 2))),
-            (rf"@ {verb} @ @", _stated(action, (0, 2, 1))),
+            (rf"{verb} @ to @", _stated(action, (0, 1, 2))),
+            (rf"{verb} @ @", _stated(action, (0, 2, 1))),
             (rf"@ is (?:being )?{done} to @ by @", _stated(action, (2, 0, 1))),
             (rf"@ is (?:being )?{done} @ by @", _stated(action, (2, 1, 0))),
         ]
@@ -185,11 +216,8 @@ def _tails() -> tuple[tuple[re.Pattern[str], str], ...]:
     at = _either(_AT)
     patterns = (
         (rf", (?:with @|and @ is) {at} @", "where"),
-        (
-            r", and there is also @|, and @ is there too|, along with @|, and also @|, and @|, with @ in the picture",
-            "more",
-        ),
-        (r", (?:and|but) there is %|, and % is in sight|, with % in sight|, (?:and|but) %", "none"),
+        (r", and there is also @|, and @ can be seen as well", "more"),
+        (r", (?:and|but) there is %|, with % in sight", "none"),
     )
     return tuple((re.compile(f"(?:{pattern})(?=$|,)"), role) for pattern, role in patterns)
 
@@ -223,5 +251,6 @@ def _referent(things: tuple[Desc, ...], name: Desc) -> int | None:
         and name.colour in (None, thing.colour)
         and name.pattern in (None, thing.pattern)
         and name.size in (None, thing.size)
+        and name.state in (None, thing.state)
     ]
     return fits[0] if len(fits) == 1 else None

@@ -138,13 +138,9 @@ class Sampler:
         for k, look in enumerate(draft.looks):
             tiny = look.size == "small" or k >= draft.arity
             likely = 18 if look.pattern == "plain" else 40
-            result.append(
-                Mention(
-                    colour=(twins and k < 2) or dice.chance(55),
-                    pattern=not tiny and KINDS[look.kind].patterned and dice.chance(likely),
-                    size=sized and k < 2 and dice.chance(70),
-                )
-            )
+            pattern = not tiny and KINDS[look.kind].patterned and dice.chance(likely)
+            colour = (twins and k < 2) or dice.chance(55) or pattern  # "a plain red cat", never "a plain cat"
+            result.append(Mention(colour, pattern, sized and k < 2 and dice.chance(70)))
         return result
 
 

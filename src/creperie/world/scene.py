@@ -71,12 +71,27 @@ class Scene:
         >>> scene.code, decode(scene.code) == scene
         ('8009wvjmg1aq0g0', True)
         """
-        number = content_number(self) * BACKDROPS + self.backdrop
-        letters = ""
-        while number:
-            number, digit = divmod(number, 32)
-            letters = _DIGITS[digit] + letters
-        return letters
+        return spell_number(content_number(self) * BACKDROPS + self.backdrop)
+
+
+def spell_number(number: int) -> str:
+    """Return a number as text that a file may be named after."""
+    letters = ""
+    while number:
+        number, digit = divmod(number, 32)
+        letters = _DIGITS[digit] + letters
+    return letters
+
+
+def read_number(letters: str, code: str) -> int:
+    """Return the number that letters spell; raise a DataError about the code if they spell none."""
+    number = 0
+    for letter in letters:
+        digit = _DIGITS.find(letter)
+        if digit < 0:
+            raise _not_a_scene(code)
+        number = number * 32 + digit
+    return number
 
 
 def participants(action: str) -> int:
@@ -99,13 +114,7 @@ def content_number(scene: Scene) -> int:
 
 def decode(code: str) -> Scene:
     """Return the scene that a code describes; raise a DataError if it is not valid."""
-    number = 0
-    for letter in code:
-        digit = _DIGITS.find(letter)
-        if digit < 0:
-            raise _not_a_scene(code)
-        number = number * 32 + digit
-    number, backdrop = divmod(number, BACKDROPS)
+    number, backdrop = divmod(read_number(code, code), BACKDROPS)
     number, action = divmod(number, 8)
     things: list[Thing] = []
     while number >= MOST:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Any, Protocol
 
 from creperie.world.kinds import KINDS
 from creperie.world.places import Verdict, pair_places, spatial
@@ -25,6 +26,8 @@ class Desc:
     colour: str | None = None
     pattern: str | None = None
     size: str | None = None
+    material: str | None = None
+    state: str | None = None  #: open, full, lit …
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,11 @@ class LogicalForm:
 
 
 #: relation → its converse, with the arguments exchanged.
-CONVERSE = {"left": "right", "right": "left", "above": "below", "below": "above", "front": "behind", "behind": "front"}
+_PAIRS = (
+    ("left", "right"), ("above", "below"), ("front", "behind"), ("taller", "shorter"), ("bigger", "smaller"),
+    ("nearer", "farther"),
+)  # fmt: skip
+CONVERSE = dict(_PAIRS) | {b: a for a, b in _PAIRS}
 SYMMETRIC = frozenset({"near", "far"})
 
 #: Action of a scene → other actions of its agent on its patient that the image does not decide; all others are false.
@@ -60,6 +67,15 @@ _UNDECIDED: dict[str, frozenset[str]] = {
     **dict.fromkeys(GIVING, frozenset({"carries", "pushes", "holds"})),
     "follows": frozenset(),
 }
+
+
+class Relations(Protocol):
+    """What a claim is checked against: things, the relations between them, and which descriptions fit them."""
+
+    @property
+    def things(self) -> Sequence[Any]: ...
+    def holds(self, relation: str, args: tuple[int, ...]) -> Verdict: ...
+    def fits(self, desc: Desc, thing: Any) -> Verdict: ...
 
 
 class Graph:
@@ -80,7 +96,7 @@ class Graph:
         if relation in GIVING:
             return self._gives(relation, args)
         if relation == "depth":  # from front to back
-            return _and(self.holds("front", args[:2]), self.holds("front", args[1:]))
+            return and_(self.holds("front", args[:2]), self.holds("front", args[1:]))
         a, b = args
         if relation == "faces":
             return self._faces(a, b)
@@ -132,7 +148,7 @@ class Graph:
         """Return whether a description fits a thing; None if undecided. Big and small are decided only if the scene has
         both.
         """
-        if desc.kind != thing.kind or (desc.colour or thing.colour) != thing.colour:
+        if desc.kind != thing.kind or (desc.colour or thing.colour) != thing.colour or desc.material or desc.state:
             return False
         if (desc.pattern or thing.pattern) != thing.pattern:
             return False
@@ -143,7 +159,7 @@ class Graph:
         return desc.size == thing.size
 
 
-def evaluate(form: LogicalForm, graph: Graph) -> Verdict:
+def evaluate(form: LogicalForm, graph: Relations) -> Verdict:
     """Return whether a claim is true of a scene; None if that is undecided.
 
     >>> from creperie.world.scene import Scene, Thing
@@ -159,11 +175,11 @@ def evaluate(form: LogicalForm, graph: Graph) -> Verdict:
     for desc, count in (*((desc, 0) for desc in form.absent), *form.counts):
         fits = [graph.fits(desc, thing) for thing in graph.things]
         least, most = fits.count(True), len(fits) - fits.count(False)
-        verdict = _and(verdict, False if not least <= count <= most else True if least == most else None)
+        verdict = and_(verdict, False if not least <= count <= most else True if least == most else None)
     return _not(verdict) if form.denied else verdict
 
 
-def _some_assignment(form: LogicalForm, graph: Graph) -> Verdict:
+def _some_assignment(form: LogicalForm, graph: Relations) -> Verdict:
     """Return True if some assignment of distinct things to the descriptions satisfies all facts, False if none does,
     None if undecided. A negated fact is decided only if it has the same truth in every assignment.
     """
@@ -185,10 +201,10 @@ def _some_assignment(form: LogicalForm, graph: Graph) -> Verdict:
     if best is False or not denials:
         return best
     # "A cat is not left of a box": true if no cat is left of a box, false if every cat is left of every box.
-    return None if len(denials) > 1 else _and(best, denials.pop())
+    return None if len(denials) > 1 else and_(best, denials.pop())
 
 
-def _satisfies(form: LogicalForm, graph: Graph, chosen: list[int], denials: set[Verdict]) -> Verdict:
+def _satisfies(form: LogicalForm, graph: Relations, chosen: list[int], denials: set[Verdict]) -> Verdict:
     """Return whether the chosen things satisfy all facts that are not negated. If they do or may, the verdicts on
     the negated ones are added to `denials`.
     """
@@ -201,7 +217,7 @@ def _satisfies(form: LogicalForm, graph: Graph, chosen: list[int], denials: set[
         elif verdict is False:
             return False
         else:
-            result = _and(result, verdict)
+            result = and_(result, verdict)
     denials.update(denied)
     return result
 
@@ -210,5 +226,6 @@ def _not(verdict: Verdict) -> Verdict:
     return None if verdict is None else not verdict
 
 
-def _and(a: Verdict, b: Verdict) -> Verdict:
+def and_(a: Verdict, b: Verdict) -> Verdict:
+    """Return whether both hold; None if that is undecided."""
     return False if a is False or b is False else None if a is None or b is None else True

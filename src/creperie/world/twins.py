@@ -7,8 +7,9 @@ false" is exactly as likely as the reverse, and nothing in the text gives the an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from creperie.world.dice import Dice
 from creperie.world.kinds import UNWRITTEN
@@ -16,9 +17,9 @@ from creperie.world.layout import SceneDraft, lay_out
 from creperie.world.sample import Sampler
 from creperie.world.scene import Scene
 from creperie.world.splits import is_novel, settle
-from creperie.world.truth import Desc, Fact, Graph, LogicalForm, evaluate
+from creperie.world.truth import Desc, Fact, Graph, LogicalForm, Relations, evaluate
 
-TAIL_RELATIONS = ("left", "right", "above", "below", "near", "far")
+TAIL_RELATIONS = ("left", "right", "above", "below", "near")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,24 @@ class Twins:
     """Two certified claims with their scenes."""
 
     forms: tuple[LogicalForm, LogicalForm]
-    scenes: tuple[Scene, Scene]
+    scenes: tuple[Any, Any]  #: two scenes, or two rooms
     note: str
     novel: bool
     definite: bool  #: whether "the" is unambiguous in both scenes
     base: LogicalForm | None = None
+
+
+class Proposal(Protocol):
+    """What a pair of drafts, drawn or solid, says: two claims, how they differ, and how they may be extended."""
+
+    @property
+    def forms(self) -> tuple[LogicalForm, LogicalForm]: ...
+    @property
+    def note(self) -> str: ...
+    @property
+    def base(self) -> LogicalForm | None: ...
+    @property
+    def tails(self) -> bool: ...
 
 
 Propose = Callable[[Sampler], TwinDrafts | None]
@@ -62,28 +76,38 @@ def certify(pair: TwinDrafts, dice: Dice, split: str, novel: bool) -> Twins | No
     """Lay both drafts out and return twins; None unless each claim is true of its own scene, false of the other."""
     tape = dice.tape()
     scenes: list[Scene] = []
-    graphs: list[Graph] = []
-    for draft, form in zip(pair.drafts, pair.forms, strict=True):
+    for draft in pair.drafts:
         scene = lay_out(draft, tape.replay())
         scene = settle(scene, split) if scene else None
         if scene is None:
             return None
-        graph = Graph(scene)
-        if is_novel(graph) != novel or evaluate(form, graph) is not True:
-            return None
         scenes.append(scene)
-        graphs.append(graph)
-    if evaluate(pair.forms[0], graphs[1]) is not False or evaluate(pair.forms[1], graphs[0]) is not False:
+    graphs = [Graph(scene) for scene in scenes]
+    if any(is_novel(graph) != novel for graph in graphs):
         return None
-    forms = with_tails(pair, graphs, dice) if pair.tails else pair.forms
+    return confirmed(pair, (scenes[0], scenes[1]), graphs, dice, novel, UNWRITTEN)
+
+
+def confirmed(
+    pair: Proposal, scenes: tuple[Any, Any], graphs: Sequence[Relations], dice: Dice, novel: bool, kinds: Sequence[str]
+) -> Twins | None:
+    """Return the scenes with their claims; None unless each claim is true of its own scene, false of the other.
+
+    `kinds` are those that a caption may call absent.
+    """
+    if any(evaluate(pair.forms[i], graphs[j]) is not (i == j) for i in (0, 1) for j in (0, 1)):
+        return None
+    forms = with_tails(pair, graphs, dice, kinds) if pair.tails else pair.forms
     if any(evaluate(form, graph) is not True for form, graph in zip(forms, graphs, strict=True)):
         return None
     named = ((desc, graph) for form in forms for graph in graphs for desc in form.things)
     definite = all(sum(graph.fits(desc, t) is not False for t in graph.things) <= 1 for desc, graph in named)
-    return Twins(forms, (scenes[0], scenes[1]), pair.note, novel, definite, pair.base)
+    return Twins(forms, scenes, pair.note, novel, definite, pair.base)
 
 
-def with_tails(pair: TwinDrafts, graphs: list[Graph], dice: Dice) -> tuple[LogicalForm, LogicalForm]:
+def with_tails(
+    pair: Proposal, graphs: Sequence[Relations], dice: Dice, names: Sequence[str]
+) -> tuple[LogicalForm, LogicalForm]:
     """Return both claims with the same addition, true of both scenes: a third thing, where it is, or what is absent.
 
     This puts "no" and "not" into true captions and foils of every clean kind equally.
@@ -100,22 +124,21 @@ def with_tails(pair: TwinDrafts, graphs: list[Graph], dice: Dice) -> tuple[Logic
                 replace(form, things=(*form.things, desc), facts=(*form.facts, *extra)) for form in (first, second)
             )
     if not first.absent and dice.chance(14):
-        options = [name for name in UNWRITTEN if name not in kinds]
         named = {d.kind for form in (first, second) for d in form.things}
-        missing = Desc(dice.pick([name for name in options if name not in named]))
+        missing = Desc(dice.pick([name for name in names if name not in kinds and name not in named]))
         first, second = (replace(form, absent=(missing,)) for form in (first, second))
     return first, second
 
 
-def _shared_desc(graphs: list[Graph], dice: Dice) -> Desc | None:
+def _shared_desc(graphs: Sequence[Relations], dice: Dice) -> Desc | None:
     """Return a description of the third thing that fits in both scenes; None if its kind differs."""
     a, b = (graph.things[2] for graph in graphs)
     if a.kind != b.kind:
         return None
-    return Desc(a.kind, a.colour if a.colour == b.colour and dice.coin() else None)
+    return Desc(a.kind, (a.colour or None) if a.colour == b.colour and dice.coin() else None)
 
 
-def _shared_fact(graphs: list[Graph], dice: Dice) -> Fact | None:
+def _shared_fact(graphs: Sequence[Relations], dice: Dice) -> Fact | None:
     """Return a spatial fact about the third thing that holds in both scenes; None if there is none."""
     facts = [
         Fact(relation, (2, k))

@@ -10,7 +10,6 @@ from creperie.world.grammar import (
     DATIVE,
     DIRECT,
     DOUBLE,
-    FINISHES,
     FLAVOURS,
     FRAMES,
     GIVING_TURNED,
@@ -50,7 +49,6 @@ def draw_style(twins: Twins, dice: Dice) -> SentencePlan:
         article="the" if twins.definite and twins.forms[0].facts and dice.chance(40) else "a",
         flavour=dice.roll(FLAVOURS),
         frame=dice.roll(len(FRAMES)) if dice.chance(22) else 0,
-        finish=0 if dice.coin() else dice.roll(FINISHES),
         tail=dice.roll(TAILS),
     )
 

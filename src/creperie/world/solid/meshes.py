@@ -1,0 +1,242 @@
+"""Meshes of things: four-sided patches with normals and texture coordinates, from the parts of models.toml."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+TILE = 4.0  #: texture coordinates count in tiles of this many centimetres
+_CREASE = math.cos(math.radians(50))
+Numbers = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Patches:
+    """Quads: corners and normals (n, 4, 3), and texture coordinates (n, 4, 2)."""
+
+    points: np.ndarray
+    normals: np.ndarray
+    uv: np.ndarray
+
+    def moved(self, matrix: np.ndarray, shift: Numbers = (0, 0, 0)) -> Patches:
+        """Return the patches turned, mirrored or scaled by a matrix, then shifted."""
+        normals = self.normals @ np.linalg.inv(matrix)
+        normals /= np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)
+        return Patches(self.points @ matrix.T + np.asarray(shift, float), normals, self.uv)
+
+
+def joined(patches: Sequence[Patches]) -> Patches:
+    """Return all patches as one."""
+    return Patches(*(np.concatenate([getattr(p, f) for p in patches]) for f in ("points", "normals", "uv")))
+
+
+def turned(axis: str, degrees: float) -> np.ndarray:
+    """Return the matrix of a turn about the axis x, y or z."""
+    c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    i, j = {"x": (1, 2), "y": (2, 0), "z": (0, 1)}[axis]
+    matrix = np.eye(3)
+    matrix[[i, i, j, j], [i, j, i, j]] = c, -s, s, c
+    return matrix
+
+
+def build(shape: str, numbers: Numbers) -> Patches:
+    """Return the patches of a part: a shape, its axis and its copies, as in "turn y|x"."""
+    name, _, copies = shape.partition("|")
+    patches = _SHAPES[name](numbers)
+    if copies.isdigit():
+        return joined([patches.moved(turned("z", 360 * k / int(copies))) for k in range(int(copies))])
+    for axis in copies:
+        patches = joined([patches, patches.moved(np.diag([-1.0 if axis == a else 1.0 for a in "xyz"]))])
+    return patches
+
+
+def _grid(points: np.ndarray, normals: np.ndarray | None = None, uv: np.ndarray | None = None) -> Patches:
+    """Return the quads between neighbours of a grid of points (m, n, 3); without normals they are flat."""
+
+    def corners(a: np.ndarray) -> np.ndarray:
+        quads = np.stack([a[:-1, :-1], a[:-1, 1:], a[1:, 1:], a[1:, :-1]], 2)
+        return quads.reshape(-1, 4, a.shape[2])
+
+    quads = corners(points)
+    if uv is None:
+        along = np.linalg.norm(np.diff(points, axis=0), axis=2).max(1).cumsum()
+        around = np.linalg.norm(np.diff(points, axis=1), axis=2).max(0).cumsum()
+        v, u = np.concatenate([[0], along]), np.concatenate([[0], around])
+        uv = np.stack(np.broadcast_arrays(u[None, :], v[:, None]), 2) / TILE
+    return Patches(quads, _flat(quads) if normals is None else corners(normals), corners(uv))
+
+
+def _flat(quads: np.ndarray) -> np.ndarray:
+    across = np.cross(quads[:, 2] - quads[:, 0], quads[:, 3] - quads[:, 1])
+    across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-9)
+    return np.repeat(across[:, None], 4, 1)
+
+
+def _curve(points: np.ndarray, steps: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return (points, tangents) of each segment of a smooth curve through points; sharp corners stay sharp."""
+    segments = np.diff(points, axis=0)
+    lengths = np.maximum(np.linalg.norm(segments, axis=1, keepdims=True), 1e-9)
+    ways = segments / lengths
+    smooth = [False, *((ways[:-1] * ways[1:]).sum(1) > _CREASE), False]
+    pieces = []
+    for i, (start, end) in enumerate(pairwise(points)):
+        t0 = (ways[i - 1] + ways[i]) / 2 if smooth[i] else ways[i]
+        t1 = (ways[i] + ways[i + 1]) / 2 if smooth[i + 1] else ways[i]
+        t = np.linspace(0, 1, steps + 1 if smooth[i] or smooth[i + 1] else 2)[:, None]
+        before, after = lengths[max(i - 1, 0)], lengths[min(i + 1, len(lengths) - 1)]
+        m0, m1 = t0 * np.minimum(lengths[i], before), t1 * np.minimum(lengths[i], after)  # no bulge beside a short one
+        at = (2 * t**3 - 3 * t**2 + 1) * start + (t**3 - 2 * t**2 + t) * m0
+        at += (3 * t**2 - 2 * t**3) * end + (t**3 - t**2) * m1
+        slope = (6 * t**2 - 6 * t) * (start - end) + (3 * t**2 - 4 * t + 1) * m0 + (3 * t**2 - 2 * t) * m1
+        pieces.append((at, slope / np.maximum(np.linalg.norm(slope, axis=1, keepdims=True), 1e-9)))
+    return pieces
+
+
+def _turn(numbers: Numbers, count: int = 40) -> Patches:
+    profile = np.array(numbers[3:], float).reshape(-1, 2)
+    turn = np.linspace(0, 2 * np.pi, count + 1)
+    c, s = np.cos(turn), np.sin(turn)
+    tiles = max(1, round(2 * np.pi * profile[:, 0].max() / TILE))
+    parts, length = [], 0.0
+    for at, way in _curve(profile, 5):
+        r, z = at[:, :1], at[:, 1:]
+        points = np.stack(np.broadcast_arrays(r * c, r * s, z), 2)
+        normals = np.stack(np.broadcast_arrays(way[:, 1:] * c, way[:, 1:] * s, -way[:, :1]), 2)
+        v = length + np.concatenate([[0], np.linalg.norm(np.diff(at, axis=0), axis=1).cumsum()])
+        length = float(v[-1])
+        uv = np.stack(np.broadcast_arrays(turn[None, :] / (2 * np.pi) * tiles, v[:, None] / TILE), 2)
+        parts.append(_grid(points, normals, uv))
+    return joined(parts).moved(np.eye(3), numbers[:3])
+
+
+def _turn_y(numbers: Numbers) -> Patches:
+    return _turn((0, 0, 0, *numbers[3:])).moved(turned("x", -90), numbers[:3])
+
+
+def _ball(numbers: Numbers) -> Patches:
+    at = np.linspace(-np.pi / 2, np.pi / 2, 25)
+    outline = np.stack([np.cos(at), np.sin(at)], 1)
+    radii = np.array(numbers[3:])
+    ball = _turn((0, 0, 0, *outline.ravel() * radii.max()))
+    normals = ball.points / radii.max()  # exact, where the curve's are nearly so
+    return Patches(ball.points, normals, ball.uv).moved(np.diag(radii / radii.max()), numbers[:3])
+
+
+def _box(numbers: Numbers) -> Patches:
+    x0, y0, z0, x1, y1, z1, b = numbers
+    rings = []
+    for z, inset in ((z0, None), (z0, b), (z0 + b, 0), (z1 - b, 0), (z1, b), (z1, None)):
+        if inset is None:
+            rings.append([((x0 + x1) / 2, (y0 + y1) / 2, z)] * 9)
+            continue
+        e, r, f, k = x0 + inset, x1 - inset, y0 + inset, y1 - inset
+        ring = [(e + b, f), (r - b, f), (r, f + b), (r, k - b), (r - b, k), (e + b, k), (e, k - b), (e, f + b)]
+        rings.append([(x, y, z) for x, y in (*ring, ring[0])])
+    box = _grid(np.array(rings))
+    facing = np.abs(box.normals[:, :1])  # texture by the side that a face looks to: lengthwise along x, or z
+    p = box.points
+    uv = np.where(
+        (facing[..., 2] > 0.6)[..., None],
+        p[..., :2],
+        np.where((facing[..., 0] > 0.6)[..., None], p[..., 1:], p[..., ::2]),
+    )
+    if max(x1 - x0, y1 - y0) < z1 - z0 or (y1 - y0 > x1 - x0):
+        uv = uv[..., ::-1]
+    return Patches(p, box.normals, uv / TILE)
+
+
+def _tube(numbers: Numbers) -> Patches:
+    radius = numbers[0]
+    pieces = _curve(np.array(numbers[1:], float).reshape(-1, 3), 6)
+    points = np.concatenate([at[(k > 0) :] for k, (at, _) in enumerate(pieces)])
+    ways = np.concatenate([way[(k > 0) :] for k, (_, way) in enumerate(pieces)])
+    side = np.eye(3)[np.abs(ways[0]).argmin()]
+    turn = np.linspace(0, 2 * np.pi, 17)[:, None]
+    rings = []
+    for way in ways:
+        side = side - way * (side @ way)
+        side /= np.linalg.norm(side)
+        rings.append(np.cos(turn) * side + np.sin(turn) * np.cross(way, side))
+    normals = np.stack(rings)
+    length = np.concatenate([[0], np.linalg.norm(np.diff(points, axis=0), axis=1).cumsum()])
+    uv = np.stack(np.broadcast_arrays(length[:, None] / TILE, turn[None, :, 0] * radius / TILE), 2)
+    body = _grid(points[:, None] + radius * normals, normals, uv)
+    caps = [
+        _grid(np.stack([end + 0 * ring, end + radius * ring]))
+        for end, ring in ((points[0], rings[0]), (points[-1], rings[-1]))
+    ]
+    return joined([body, *caps])
+
+
+def _cut(numbers: Numbers, low: float, high: float, scale: float = 1.0) -> Patches:
+    """Return an outline in x and y between two heights; the lower one is scaled."""
+    ring = np.array([*numbers, *numbers[:2]], float).reshape(-1, 2)
+    middle = ring[:-1].mean(0)
+    rings = [(0 * ring + middle, low), ((ring - middle) * scale + middle, low), (ring, high), (0 * ring + middle, high)]
+    body = _grid(np.stack([np.concatenate([r, np.full((len(r), 1), z)], 1) for r, z in rings]))
+    flat = np.abs(body.normals[..., 2:]) > 0.9
+    return Patches(body.points, body.normals, np.where(flat, body.points[..., :2] / TILE, body.uv))
+
+
+def _cut_y(numbers: Numbers) -> Patches:
+    return _cut(numbers[2:], -numbers[1], -numbers[0]).moved(turned("x", 90))
+
+
+def _cut_x(numbers: Numbers) -> Patches:
+    return _cut_y(numbers).moved(turned("z", 90))
+
+
+def _leaf(numbers: Numbers) -> Patches:
+    x, y, z, turn, length, width, rise = numbers
+    t, side = np.linspace(0, 1, 13)[:, None], np.array([[-1.0, 0, 1]])
+    wide = width / 2 * np.sin(np.pi * np.clip(t * 0.97 + 0.03, 0, 1)) ** 0.8 * side
+    high = rise * np.sin(np.pi * 0.62 * t) + 0.18 * np.abs(wide)
+    leaf = np.stack(np.broadcast_arrays(length * t**1.3 + 0 * side, wide, high), 2)
+    return _grid(leaf).moved(turned("z", turn), (x, y, z))
+
+
+def _canopy(numbers: Numbers) -> Patches:
+    radius, rim, top = numbers
+    t, turn = np.linspace(0, 1, 13)[:, None], np.linspace(0, 2 * np.pi, 65)[None, :]
+    sag = np.abs(np.sin(4 * turn))  # between the ribs
+    r = radius * t * (1 - 0.05 * sag * t)
+    points = np.stack(
+        np.broadcast_arrays(r * np.cos(turn), r * np.sin(turn), top - (top - rim) * t**2.2 + 2 * sag * t**2), 2
+    )
+    uv = np.stack(np.broadcast_arrays(turn * 16 / np.pi, t * radius / TILE), 2)
+    return _grid(points, None, uv)
+
+
+def _pillow(numbers: Numbers) -> Patches:
+    wide, deep, high = numbers
+    t = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 25))
+    x, y = np.meshgrid(t, t)
+    bulge = ((1 - np.abs(x) ** 2.5) * (1 - np.abs(y) ** 2.5)) ** 0.55
+    pinch = 1 - 0.08 * (1 - y**2) * np.abs(x), 1 - 0.08 * (1 - x**2) * np.abs(y)
+    sides = []
+    for sign in (1, -1):
+        points = np.stack([wide * x * pinch[0], deep * y * pinch[1], high / 2 * (1 + sign * bulge)], 2)
+        dx, dy = np.gradient(points, axis=1), np.gradient(points, axis=0)
+        normals = sign * np.cross(dx, dy)
+        normals /= np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-9)
+        sides.append(_grid(points, normals, points[..., :2] / TILE))
+    return joined(sides)
+
+
+_SHAPES: dict[str, Callable[[Numbers], Patches]] = {
+    "turn": _turn,
+    "turn y": _turn_y,
+    "ball": _ball,
+    "box": _box,
+    "tube": _tube,
+    "cut z": lambda numbers: _cut(numbers[3:], *numbers[:3]),
+    "cut y": _cut_y,
+    "cut x": _cut_x,
+    "leaf": _leaf,
+    "canopy": _canopy,
+    "pillow": _pillow,
+}

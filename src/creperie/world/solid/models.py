@@ -1,0 +1,62 @@
+"""The kinds of solid things, and their parts in space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from creperie.core import packaged_toml
+from creperie.world.solid.meshes import Patches, build, joined, turned
+
+_MODELS: dict[str, Any] = packaged_toml("creperie.world.solid", "models.toml")
+SCALES = {"small": 0.75, "medium": 1.0, "big": 1.35}
+
+
+@dataclass(frozen=True, slots=True)
+class SolidKind:
+    """A kind of solid thing; see models.toml for what the fields mean."""
+
+    name: str
+    place: tuple[str, ...]
+    materials: tuple[str, ...]
+    colours: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    plain: bool = False  #: never striped, checked or spotted
+    upright: bool = False
+    leans: bool = False
+    top: tuple[float, ...] | None = None
+    inner: tuple[float, ...] | None = None
+    under: float | None = None
+
+
+def _kind(name: str, model: dict[str, Any]) -> SolidKind:
+    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in model.items() if k in SolidKind.__slots__}
+    return SolidKind(name, **fields)
+
+
+SOLIDS: dict[str, SolidKind] = {name: _kind(name, model) for name, model in _MODELS.items()}
+
+
+@cache
+def parts_of(kind: str, state: str) -> tuple[tuple[str, Patches], ...]:
+    """Return the painted parts of a thing at the origin, standing on z = 0."""
+    model = _MODELS[kind]
+    rows = [*model.get("parts", ()), *(model.get(state, ()) if state else ())]
+    paints: dict[str, list[Patches]] = {}
+    for paint, shape, *numbers in rows:
+        paints.setdefault(paint, []).append(build(shape, numbers))
+    parts = [(paint, joined(patches)) for paint, patches in paints.items()]
+    if state in model.get("pose", {}):
+        parts = [(paint, patches.moved(turned(*model["pose"][state]))) for paint, patches in parts]
+    lowest = min(float(patches.points[..., 2].min()) for _, patches in parts)
+    return tuple((paint, patches.moved(np.eye(3), (0, 0, -lowest))) for paint, patches in parts)
+
+
+@cache
+def extent(kind: str, state: str) -> tuple[float, ...]:
+    """Return the bounding box of a thing at the origin: the least and the greatest x, y and z."""
+    points = np.concatenate([patches.points.reshape(-1, 3) for _, patches in parts_of(kind, state)])
+    return tuple(round(float(v), 3) for v in (*points.min(0), *points.max(0)))

@@ -1,0 +1,163 @@
+"""The world in three dimensions: scenes, physics, truth and captions without a renderer; two pictures with one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from creperie.core.errors import DataError, UsageError
+from creperie.world import World, check_world, make_world
+from creperie.world.clean_items import MadeItem, clean_items
+from creperie.world.parse import parse
+from creperie.world.solid import studio
+from creperie.world.solid.foils import ROOM_KINDS
+from creperie.world.solid.models import SOLIDS, extent
+from creperie.world.solid.scene import Room, Solid, read_room
+from creperie.world.solid.space import RoomGraph, box_of, fits_in_view
+from creperie.world.truth import Desc, evaluate
+
+MUG = Solid("mug", "red", "ceramic", state="empty")
+BOOK = Solid("book", "blue", state="closed")
+
+
+def made(kind: str, form: str = "twins") -> list[MadeItem]:
+    return list(islice(clean_items(kind, form, "test", 5, rooms=True), 2))
+
+
+@pytest.mark.parametrize("kind", ROOM_KINDS)
+def test_rooms_are_sound_and_their_captions_certified(kind: str) -> None:
+    for item in made(kind):
+        one, two = item.scenes
+        assert isinstance(one, Room)
+        assert isinstance(two, Room)
+        assert replace(one, things=two.things) == two  # wall, ground, light and camera are the same
+        for scene, row in zip((one, two), item.match, strict=True):
+            graph = RoomGraph(scene)
+            assert read_room(scene.code) == scene == Room.from_json(scene.to_json())
+            assert fits_in_view(graph.seen, scene.things)
+            for caption, expected in zip(item.captions, row, strict=True):
+                claim = parse(caption)
+                assert claim is not None, caption
+                assert evaluate(claim, graph) is expected, caption
+            for i, a in enumerate(scene.things):
+                box = box_of(a)
+                if not a.base and "wall" not in SOLIDS[a.kind].place:
+                    assert abs(box[2]) < 0.1, "it floats"
+                for j, b in enumerate(scene.things[:i]):
+                    apart = max(max(box_of(b)[k] - box[k + 3], box[k] - box_of(b)[k + 3]) for k in (0, 1, 2))
+                    stacked = (
+                        a.base == j + 1
+                        or b.base == i + 1
+                        or graph.holds("under", (i, j))
+                        or graph.holds("under", (j, i))
+                    )
+                    assert apart > 0 or stacked, (a, b)
+
+
+def at(thing: Solid, x: float, y: float = 0, **more: object) -> Solid:
+    return replace(thing, x=int(2 * x), y=int(2 * y), **more)  # type: ignore[arg-type]
+
+
+BALL, TABLE = Solid("ball", "red"), Solid("table", "", "wood")
+PICTURE = Solid("framed picture", "", "wood", z=200)
+BIG = replace(MUG, size="big", colour="blue")
+
+
+@pytest.mark.parametrize(
+    ("things", "relation", "verdict"),
+    [
+        ((at(MUG, -20), BOOK), "left", True),
+        ((at(MUG, -20), BOOK), "right", False),
+        ((at(MUG, -20), BOOK), "front", False),
+        ((at(MUG, -20, -15), BOOK), "left", None),  # diagonal
+        ((at(MUG, 0, -25), BOOK), "front", True),
+        ((at(MUG, 0, -50), BOOK), "nearer", True),
+        ((at(MUG, 0, -25), BOOK), "behind", False),
+        ((at(MUG, -16), BOOK), "near", True),
+        ((at(MUG, -80), BOOK), "near", False),
+        ((at(MUG, 0, z=7, base=2), BOOK), "on", True),
+        ((at(MUG, 0, z=7, base=2), BOOK), "left", False),
+        ((at(BALL, 0, z=3, base=2, inside=True), Solid("basket", "", "wicker", state="empty")), "inside", True),
+        ((at(BALL, 0), TABLE), "under", True),
+        ((at(BALL, 50), TABLE), "under", None),  # half of it
+        ((at(PICTURE, 0, 149), at(TABLE, 0, 100)), "above", True),
+        ((at(BIG, -20), replace(MUG, size="small")), "bigger", True),
+        ((at(BIG, -20), BOOK), "bigger", None),
+        ((at(TABLE, -200), BALL), "taller", True),
+        ((at(MUG, -20), MUG), "taller", None),
+    ],
+)
+def test_relations(things: tuple[Solid, ...], relation: str, verdict: bool | None) -> None:
+    assert RoomGraph(Room(things, "room")).holds(relation, (0, 1)) is verdict
+
+
+def test_between_and_descriptions() -> None:
+    graph = RoomGraph(Room((MUG, at(BOOK, -25), at(BALL, 25))))
+    assert graph.holds("between", (0, 1, 2)) is True
+    assert graph.holds("between", (1, 0, 2)) is False
+    table = [("red", None), ("blue", False)]
+    assert [graph.fits(Desc("table", colour), TABLE) for colour, _ in table] == [verdict for _, verdict in table]
+    assert graph.fits(Desc("mug", state="full"), MUG) is False
+
+
+def test_a_hidden_thing_and_one_that_is_cut_off_are_seen_to_be() -> None:
+    box = Solid("box", "green", size="big", state="closed")
+    hidden, cut = Room((MUG, at(box, 0, -20)), slope=5, away=200), Room((at(MUG, 60), box), away=100)
+    assert RoomGraph(hidden).seen[0].share < 0.3
+    assert not RoomGraph(cut).seen[0].whole
+
+
+def test_every_thing_stands_on_the_ground() -> None:
+    for kind, model in SOLIDS.items():
+        for state in model.states or ("",):
+            low, high = extent(kind, state)[2], extent(kind, state)[5]
+            assert abs(low) < 1e-6, kind
+            assert 1 < high < 200, kind
+
+
+def test_a_benchmark_of_rooms() -> None:
+    world = World(items=1, kinds=("swap_obj", "compare"), forms=("choice", "winoground"), render="3d")
+    bench = make_world(world)
+    assert bench.subsets == {"swap_obj": 1, "swap_obj_winoground": 1, "compare": 1}
+    assert check_world(bench) == []
+    assert [item.captions for item in bench] == [item.captions for item in make_world(world)]
+    with pytest.raises(UsageError, match="three dimensions"):
+        World(kinds=("dative",), render="3d")
+    with pytest.raises(DataError, match="three dimensions"):
+        read_room("3d-abc")
+    with pytest.raises(DataError, match="not a scene"):
+        Room.from_json('{"things": [{"kind": "cat"}]}')
+
+
+@pytest.mark.skipif(find_spec("mitsuba") is None, reason="mitsuba is not installed (the extra `render`)")
+def test_two_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    room = Room((at(MUG, -8), at(BALL, 8)), aim_z=10, away=120)
+    with_red, with_blue = (
+        studio.render_room(
+            replace(room, things=(room.things[0], replace(BALL, colour=colour, x=16))), 48, samples=4, variant="scalar"
+        )
+        for colour in ("red", "blue")
+    )
+    assert with_red.shape == (48, 48, 3)
+    differ = np.abs(with_red.astype(int) - with_blue).sum(2) > 150
+    assert differ[:, 24:].sum() > 60 > 9 > differ[:, :16].sum()
+
+
+def test_old_libraries_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.delenv(studio._LIBRARY, raising=False)
+    monkeypatch.setattr(studio, "_mitsuba_or_error", lambda: None)
+    monkeypatch.setattr(studio, "llvm_libraries", lambda: ["libLLVM.so.19.1"])
+    monkeypatch.setattr(studio, "_works", lambda variant, library="": tried.append(library) or False)
+    studio._find.cache_clear()
+    assert studio.find_variant() == "scalar"
+    with pytest.raises(UsageError, match="cannot render with llvm"):
+        studio.find_variant("llvm")
+    assert set(tried) <= {"libLLVM.so.19.1", ""}
+    studio._find.cache_clear()
