@@ -25,7 +25,7 @@ from creperie.world import (
     check_world,
     make_world,
     render_room,
-    scene_of,
+    scene_or_room,
 )
 
 
@@ -59,7 +59,7 @@ def make(out: Path, wanted: World, studio: Studio, naming: NamingOptions, force:
     if not force:
         check_target(out, force, ())
     bench = naming.named(make_world(wanted, bar, studio))
-    rooms = {key: scene for item in bench for key in item.images if isinstance(scene := scene_of(key), Room)}
+    rooms = {key: scene for item in bench for key in item.images if isinstance(scene := scene_or_room(key), Room)}
     if rooms:
         studio.photograph_all(list(rooms.values()), wanted.size, bar)
     bench = save(bench, out, copy_images=True, force=force, progress=bar)
@@ -104,7 +104,7 @@ def render(scene: str, out: Path, size: int, turn: float, studio: Studio) -> Com
       creperie world render scene.json --turn 25 --out side.png
     """
     text = Path(scene).read_text(encoding="utf-8") if scene.endswith(".json") else ""
-    room = Room.from_json(text) if text else scene_of(scene)
+    room = Room.from_json(text) if text else scene_or_room(scene)
     if not isinstance(room, Room):
         raise UsageError(f"{scene!r} is a drawing", hint="name a picture of `creperie world make --render 3d`")
     picture = render_room(room, size, samples=studio.samples, variant=studio.variant, turn=turn)

@@ -13,6 +13,7 @@ from creperie.world.make import image_key as image_key
 from creperie.world.make import kinds_named as kinds_named
 from creperie.world.make import make_world as make_world
 from creperie.world.make import scene_of as scene_of
+from creperie.world.make import scene_or_room as scene_or_room
 from creperie.world.make import stream_items as stream_items
 from creperie.world.make import training_pairs as training_pairs
 from creperie.world.picture import render as render

@@ -34,8 +34,13 @@ def image_key(scene: Scene | Room) -> str:
     return f"{scene.code}.png"
 
 
-def scene_of(key: str) -> Scene | Room:
-    """Return the scene that an image shows, decoded from its name; raise a DataError if the name is not a scene."""
+def scene_of(key: str) -> Scene:
+    """Return the drawn scene of an image, decoded from its name; raise a DataError if the name is not one."""
+    return decode(key.rsplit("/", 1)[-1].partition(".")[0])
+
+
+def scene_or_room(key: str) -> Scene | Room:
+    """Return what an image shows, drawn or in three dimensions; raise a DataError if its name does not say it."""
     code = key.rsplit("/", 1)[-1].partition(".")[0]
     return read_room(code) if code.startswith(PREFIX) else decode(code)
 
@@ -65,7 +70,7 @@ class SceneImages:
 
     def read(self, key: str) -> bytes:
         try:
-            scene = scene_of(key)
+            scene = scene_or_room(key)
         except DataError as e:
             raise ImageError("missing-image", e.what, where=key) from None
         if isinstance(scene, Room):
@@ -225,7 +230,7 @@ def _check_item(item: Item) -> Iterator[tuple[str, str]]:
     claims = [parse(caption) for caption in item.captions]
     for key, row in zip(item.images, item.match, strict=True):
         try:
-            graph = graph_of(scene_of(key))
+            graph = graph_of(scene_or_room(key))
         except DataError as e:
             yield "unknown-scene", e.what
             continue

@@ -117,8 +117,7 @@ def _take_name(match: re.Match[str], names: list[Any]) -> str:
 def _desc(adjectives: list[str], kind: str, behind: str) -> Desc:
     state, size, pattern, colour, material = adjectives
     word = behind.removeprefix(f"{SAYING} ") if behind.startswith(SAYING) else _PATTERN.get(pattern)
-    state = _BEFORE.get(state) or _BEHIND.get(behind)
-    return Desc(kind, colour, word, _SIZE.get(size), _MATERIAL.get(material), state)
+    return Desc(kind, colour, word, _SIZE.get(size), _MATERIAL.get(material), _BEFORE.get(state) or _BEHIND.get(behind))
 
 
 def _either(words: Iterable[str]) -> str:

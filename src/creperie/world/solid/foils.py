@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from creperie.world.dice import Dice
 from creperie.world.foils import CHOICE, QUAD, TRIPLE, TWINS, CleanKind
@@ -204,7 +205,10 @@ def _changed(s: RoomSampler, look: Solid, used: Sequence[str]) -> tuple[Solid, s
         options = [x for x in model.states if x != look.state]
     else:
         return None
-    return (replace(look, **{field: s.dice.pick(options)}), field) if options else None
+    if not options:
+        return None
+    change: dict[str, Any] = {field: s.dice.pick(options)}
+    return replace(look, **change), field
 
 
 def replace_att(s: RoomSampler) -> RoomDraft | None:

@@ -33,7 +33,9 @@ class SolidKind:
 
 
 def _kind(name: str, model: dict[str, Any]) -> SolidKind:
-    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in model.items() if k in SolidKind.__slots__}
+    fields: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in model.items() if k in SolidKind.__slots__
+    }
     return SolidKind(name, **fields)
 
 

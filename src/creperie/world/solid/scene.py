@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import Any
 
 from creperie.core import DataError
 from creperie.world.scene import read_number, spell_number
@@ -92,11 +94,11 @@ def _look(room: Room) -> tuple[object, ...]:
     return room.setting, room.wall, room.ground, room.light, room.slope, room.aim_x, room.aim_y, room.aim_z, room.away
 
 
-_FIELDS: tuple[tuple[object, ...] | range, ...] = (
+_FIELDS: tuple[Sequence[Any], ...] = (
     tuple(SOLIDS), ("", *COLOURS), tuple(MATERIALS), PATTERNS, tuple(SCALES), range(3),
     range(-512, 512), range(-512, 512), range(512), range(-36, 36), range(16), (False, True),
 )  # fmt: skip
-_LOOK: tuple[tuple[object, ...] | range, ...] = (
+_LOOK: tuple[Sequence[Any], ...] = (
     SETTINGS, range(WALLS), range(GROUNDS), range(LIGHTS), range(90), range(-512, 512), range(-512, 512), range(512),
     range(2048),
 )  # fmt: skip
@@ -106,7 +108,7 @@ def read_room(code: str) -> Room:
     """Return the scene that a code describes; raise a DataError if it is not valid."""
     number = read_number(code.removeprefix(PREFIX), code)
 
-    def values(fields: tuple[tuple[object, ...] | range, ...]) -> list[object]:
+    def values(fields: tuple[Sequence[Any], ...]) -> list[Any]:
         nonlocal number
         found = []
         for options in reversed(fields):
@@ -119,9 +121,9 @@ def read_room(code: str) -> Room:
     try:
         while number > 1:
             kind, colour, material, pattern, size, state, *place = values(_FIELDS)
-            states = ("", *SOLIDS[str(kind)].states)
-            things.insert(0, Solid(kind, colour, material, pattern, size, states[state], *place))  # type: ignore[arg-type,index]
-        room = Room(tuple(things), *look)  # type: ignore[arg-type]
+            states = ("", *SOLIDS[kind].states)
+            things.insert(0, Solid(kind, colour, material, pattern, size, states[state], *place))
+        room = Room(tuple(things), *look)
     except IndexError:
         room = Room(())
     if number != 1 or not things or room.code != code:

@@ -115,9 +115,7 @@ def _find(wanted: str) -> str:
                 return "llvm"
     if wanted != "auto":
         hint = (
-            f"install LLVM {_OLDEST} or newer (Debian: libllvm19), or name it in {_LIBRARY}"
-            if wanted == "llvm"
-            else None
+            f"install LLVM {_OLDEST} or newer (Debian: libllvm19), or name it in {_LIBRARY}" if wanted == "llvm" else ""
         )
         raise UsageError(f"Mitsuba cannot render with {wanted} here", hint=hint)
     return "scalar"
@@ -145,7 +143,7 @@ def render_room(
     room: Room, size: int = 224, *, samples: int = SAMPLES, variant: str = "auto", turn: float = 0
 ) -> np.ndarray:
     """Return the picture of a room: (size, size, 3) uint8. `turn` moves the camera around the things, in degrees."""
-    import mitsuba as mi
+    mi: Any = import_module("mitsuba")
 
     mi.set_variant(VARIANTS[variant if variant in VARIANTS else find_variant(variant)])
     made: dict[str, Any] = {"type": "scene", "sensor": _camera(mi, room, size, samples, turn)}
@@ -153,12 +151,10 @@ def render_room(
     made |= {f"part{k}": mesh(mi, f"part{k}", parts) for k, parts in enumerate(_groups(room))}
     scene, seed = mi.load_dict(made), zlib.crc32(room.code.encode()) >> 1
     if variant != "scalar":  # lights as data: as constants, each would be compiled anew
-        import drjit
-
         values = mi.traverse(scene)
         values.keep(".*radiance.*")
         for key in values.keys():  # noqa: SIM118  (no dict)
-            drjit.make_opaque(values[key])
+            import_module("drjit").make_opaque(values[key])
             values[key] = values[key]
         values.update()
     light = mi.render(scene, integrator=mi.load_dict({"type": "path", "max_depth": 5}), seed=seed)
@@ -276,7 +272,7 @@ def _bsdf(mi: Any, look: Look) -> dict[str, Any]:
     if look.light:
         return {"type": "diffuse"}
     names = {"base_color": "color", "roughness": "roughness", "metallic": "metallic"}
-    body = {key: {"type": "mesh_attribute", "name": f"vertex_{name}"} for key, name in names.items()}
+    body: dict[str, Any] = {key: {"type": "mesh_attribute", "name": f"vertex_{name}"} for key, name in names.items()}
     body |= {"type": "principled", "specular": 0.5}
     if not look.plain:
         body["base_color"] = {"type": "bitmap", "bitmap": mi.Bitmap(look.picture()), "wrap_mode": "repeat"}
