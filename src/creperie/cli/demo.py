@@ -157,7 +157,8 @@ def _show_world(bench: Benchmark, out: Path, sheet: Path, errors: int) -> None:
         say(f"   [green]✓ {item.captions[0]}[/green]")
         say(f"   [red]✗ {item.captions[1]}[/red]\n")
     count = "no errors" if errors == 0 else f"{errors} errors"
-    say(f"   {len(bench):,} items in {out / 'world'}, pictures in {sheet}; `creperie data check` finds {count}.\n")
+    say(f"   {len(bench):,} items in {out / 'world'}, pictures in {sheet}; `creperie data check` finds {count}.")
+    say("   `creperie world make --render 3d` renders rooms and tables with solid things instead.\n")
 
 
 def _show_attacks(attacked: list[Row]) -> None:
