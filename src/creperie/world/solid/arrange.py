@@ -75,7 +75,7 @@ def _framed(rooms: Sequence[Room], spare: float) -> list[Room]:
     hull = _hull([box_of(thing) for room in rooms for thing in room.things])
     corners = np.array([[x, y, z] for x in hull[::3] for y in hull[1::3] for z in hull[2::3]])
     aim = [round((hull[k] + hull[k + 3]) / 2 / CENTIMETRES) for k in (0, 1, 2)]
-    away = 100 if rooms[0].setting == "table" else 440
+    away = 100 if rooms[0].setting == "table" else 240
     while True:
         seen = [replace(room, aim_x=aim[0], aim_y=aim[1], aim_z=max(0, aim[2]), away=away) for room in rooms]
         places, _ = project(corners, seen[0])

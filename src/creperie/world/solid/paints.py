@@ -121,7 +121,7 @@ def bitmap(colour: Rgb, texture: str, pattern: str) -> np.ndarray:
     base = np.array(colour, float)
     shade = _texture(texture)
     if pattern:
-        mark = np.array((244, 242, 236) if base.mean() < 190 else (60, 70, 120), float)
+        mark = np.array((244, 242, 236) if base.mean() < 190 else (112, 112, 118), float)
         share = _marks(pattern)[..., None]
         base = base * (1 - share) + mark * share
         shade = np.kron(np.ones((64 // len(shade),) * 2), shade) if len(shade) < 64 else shade[:64, :64]

@@ -227,7 +227,7 @@ def _surroundings(room: Room) -> list[tuple[Patches, Look]]:
     low = -80.0 if room.setting == "table" else 0.0
     wall = _plane((-700, back, low), (1400, 0, 0), (0, 0, 600)), paper
     if room.setting == "table":
-        top, edge = ((-90, -70, 0), (180, 0, 0), (0, 125, 0)), ((-90, -70, -5), (180, 0, 0), (0, 0, 5))
+        top, edge = ((-90, -300, 0), (180, 0, 0), (0, 355, 0)), ((-90, 55, -5), (180, 0, 0), (0, 0, 5))
         return [wall, (_plane(*top), below), (_plane(*edge), below)]
     floor = _plane((-700, -500, 0), (1400, 0, 0), (0, 500 + back, 0)), below
     return [wall, floor, (_plane((-700, back - 0.4, 0), (1400, 0, 0), (0, 0, 9)), Look((236, 236, 232)))]
