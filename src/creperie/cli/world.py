@@ -19,8 +19,8 @@ from creperie.world import (
     CLEAN,
     ROOM_KINDS,
     ROOM_ONLY,
+    RenderOptions,
     Room,
-    Studio,
     World,
     check_world,
     make_world,
@@ -40,11 +40,11 @@ def world() -> None:
 @world.command()
 @click.option("--out", required=True, type=FILE, help="The folder to write.")
 @options_of("wanted", World)
-@options_of("studio", Studio)
+@options_of("studio", RenderOptions)
 @options_of("naming", NamingOptions)
 @click.option("--force", is_flag=True, help="Replace the folder if it exists.")
 @answers
-def make(out: Path, wanted: World, studio: Studio, naming: NamingOptions, force: bool) -> CommandResult:
+def make(out: Path, wanted: World, studio: RenderOptions, naming: NamingOptions, force: bool) -> CommandResult:
     """Write scenes, captions and certified foils as a benchmark.
 
     With `--render 3d` the scenes are rooms and tables with solid things, rendered by Mitsuba; the folder then has
@@ -92,9 +92,9 @@ def make(out: Path, wanted: World, studio: Studio, naming: NamingOptions, force:
     "--size", default=768, show_default=True, type=click.IntRange(32, 1024), help="Width and height in pixels."
 )
 @click.option("--turn", default=0.0, show_default=True, help="Degrees by which the camera goes around the things.")
-@options_of("studio", Studio)
+@options_of("studio", RenderOptions)
 @answers
-def render(scene: str, out: Path, size: int, turn: float, studio: Studio) -> CommandResult:
+def render(scene: str, out: Path, size: int, turn: float, studio: RenderOptions) -> CommandResult:
     """Render one scene in three dimensions, larger or from another side.
 
     SCENE is a JSON file with a scene, or the name of a picture of `creperie world make --render 3d`.

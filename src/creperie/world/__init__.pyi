@@ -24,7 +24,7 @@ from creperie.world.sheet import contact_sheet as contact_sheet
 from creperie.world.solid.foils import ROOM_KINDS as ROOM_KINDS
 from creperie.world.solid.foils import ROOM_ONLY as ROOM_ONLY
 from creperie.world.solid.scene import Room as Room
-from creperie.world.solid.studio import Studio as Studio
+from creperie.world.solid.studio import RenderOptions as RenderOptions
 from creperie.world.solid.studio import render_room as render_room
 from creperie.world.truth import Graph as Graph
 from creperie.world.truth import evaluate as evaluate

@@ -22,7 +22,7 @@ from creperie.world.scene import Scene, decode
 from creperie.world.solid.foils import ROOM_KINDS, ROOM_ONLY
 from creperie.world.solid.scene import PREFIX, Room, read_room
 from creperie.world.solid.space import RoomGraph
-from creperie.world.solid.studio import Studio
+from creperie.world.solid.studio import RenderOptions
 from creperie.world.splits import SPLITS
 from creperie.world.truth import Graph, evaluate
 from creperie.world.twins import find_twins
@@ -63,9 +63,9 @@ class SceneImages:
 
     location = ""
 
-    def __init__(self, size: int, keys: Sequence[str] = (), studio: Studio | None = None) -> None:
+    def __init__(self, size: int, keys: Sequence[str] = (), studio: RenderOptions | None = None) -> None:
         self.size = size
-        self.studio = studio or Studio()
+        self.studio = studio or RenderOptions()
         self._keys = dict.fromkeys(keys)
 
     def read(self, key: str) -> bytes:
@@ -161,7 +161,9 @@ def kinds_named(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chosen))
 
 
-def make_world(world: World | None = None, progress: Progress = silent, studio: Studio | None = None) -> Benchmark:
+def make_world(
+    world: World | None = None, progress: Progress = silent, studio: RenderOptions | None = None
+) -> Benchmark:
     """Return a benchmark of the rendered world. Its images are rendered when they are read; saving writes them.
 
     In three dimensions, `studio` says how; `studio.photograph_all` renders all of them before, in several processes.

@@ -45,7 +45,7 @@ class Twins:
     base: LogicalForm | None = None
 
 
-class Proposal(Protocol):
+class TwinClaims(Protocol):
     """What a pair of drafts, drawn or solid, says: two claims, how they differ, and how they may be extended."""
 
     @property
@@ -89,7 +89,12 @@ def certify(pair: TwinDrafts, dice: Dice, split: str, novel: bool) -> Twins | No
 
 
 def confirmed(
-    pair: Proposal, scenes: tuple[Any, Any], graphs: Sequence[Relations], dice: Dice, novel: bool, kinds: Sequence[str]
+    pair: TwinClaims,
+    scenes: tuple[Any, Any],
+    graphs: Sequence[Relations],
+    dice: Dice,
+    novel: bool,
+    kinds: Sequence[str],
 ) -> Twins | None:
     """Return the scenes with their claims; None unless each claim is true of its own scene, false of the other.
 
@@ -106,7 +111,7 @@ def confirmed(
 
 
 def with_tails(
-    pair: Proposal, graphs: Sequence[Relations], dice: Dice, names: Sequence[str]
+    pair: TwinClaims, graphs: Sequence[Relations], dice: Dice, names: Sequence[str]
 ) -> tuple[LogicalForm, LogicalForm]:
     """Return both claims with the same addition, true of both scenes: a third thing, where it is, or what is absent.
 

@@ -129,7 +129,7 @@ def bitmap(colour: Rgb, texture: str, pattern: str) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Surface:
     """How a surface looks: its colour, what is drawn on it, how rough and metallic it is; glass and lights differ."""
 
     rgb: Rgb
@@ -157,19 +157,19 @@ class Look:
         )
 
 
-def surface(paint: str, colour: str, material: str, pattern: str) -> Look:
+def surface(paint: str, colour: str, material: str, pattern: str) -> Surface:
     """Return the look of a part of a thing."""
     if paint == "wood":
-        return Look(NATURAL["wood"], 0.45, texture="wood", tiles=6)
+        return Surface(NATURAL["wood"], 0.45, texture="wood", tiles=6)
     if paint in _GLOWING:
-        return Look((255, 240, 220), light=_GLOWING[paint])
+        return Surface((255, 240, 220), light=_GLOWING[paint])
     if paint != "main":
         rgb, roughness, metallic = FIXED[paint]
-        return Look(rgb, roughness, metallic)
+        return Surface(rgb, roughness, metallic)
     roughness, metallic, texture = MATERIALS[material]
     rgb = COLOURS[colour] if colour else NATURAL[material]
     tiles = 6 if texture == "wood" else 0.5 if texture == "weave" and not pattern else 1
-    return Look(rgb, roughness, metallic, texture, pattern, tiles, material == "glass")
+    return Surface(rgb, roughness, metallic, texture, pattern, tiles, material == "glass")
 
 
 _GLOWING = {"flame": (60.0, 34.0, 10.0), "glow": (7.0, 5.4, 3.4)}
@@ -183,16 +183,16 @@ _GROUNDS: tuple[tuple[Rgb, str], ...] = (
 )  # fmt: skip
 
 
-def wall_look(number: int, tiles: float) -> Look:
+def wall_look(number: int, tiles: float) -> Surface:
     """Return the look of a wall; textures repeat after so many tiles."""
     rgb, style = _WALLS[number]
-    return Look(rgb, 0.9, texture=f"large {style}", tiles=tiles)
+    return Surface(rgb, 0.9, texture=f"large {style}", tiles=tiles)
 
 
-def ground_look(number: int, tiles: float) -> Look:
+def ground_look(number: int, tiles: float) -> Surface:
     """Return the look of a floor or a table."""
     rgb, style = _GROUNDS[number]
-    return Look(rgb, 0.9 if style == "cloth" else 0.5, texture=f"large {style}", tiles=tiles)
+    return Surface(rgb, 0.9 if style == "cloth" else 0.5, texture=f"large {style}", tiles=tiles)
 
 
 @cache

@@ -27,7 +27,7 @@ from PIL import Image
 from creperie.core import Progress, UsageError, cache_home, missing_extra, option, silent, write_bytes
 from creperie.world.solid.meshes import TILE, Patches, joined, turned
 from creperie.world.solid.models import parts_of
-from creperie.world.solid.paints import Look, ground_look, surface, wall_look
+from creperie.world.solid.paints import Surface, ground_look, surface, wall_look
 from creperie.world.solid.scene import Room
 from creperie.world.solid.space import VIEW, WALL, camera_of, place
 
@@ -51,7 +51,7 @@ _LIGHTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Studio:
+class RenderOptions:
     """How rooms are rendered. Finished pictures are kept in creperie's cache, so that an interrupted run goes on."""
 
     samples: int = option(SAMPLES, "Samples per pixel of rendered pictures.", minimum=1)
@@ -162,12 +162,12 @@ def render_room(
     return develop(np.array(light), np.array(mi.render(scene, integrator=guide, seed=seed, spp=8)))
 
 
-def _groups(room: Room) -> list[list[tuple[Patches, Look]]]:
+def _groups(room: Room) -> list[list[tuple[Patches, Surface]]]:
     """Return the parts of the picture by their look, those with plain looks together.
 
     Unseen parts are added until the number of groups is a usual one: every new number is compiled anew, for seconds.
     """
-    groups: dict[Look | None, list[tuple[Patches, Look]]] = {}
+    groups: dict[Surface | None, list[tuple[Patches, Surface]]] = {}
     parts = [*_surroundings(room), _window(room)]
     for thing in room.things:
         for paint, patches in parts_of(thing.kind, thing.state):
@@ -177,7 +177,7 @@ def _groups(room: Room) -> list[list[tuple[Patches, Look]]]:
     for patches, look in parts:
         groups.setdefault(None if look.plain else look, []).append((patches, look))
     drawn = [group for look, group in groups.items() if look and not (look.glass or look.light)]
-    drawn += [[(nowhere, Look((k, 0, 0), texture="wood"))] for k in range(-len(drawn) % 6)]
+    drawn += [[(nowhere, Surface((k, 0, 0), texture="wood"))] for k in range(-len(drawn) % 6)]
     return [
         *drawn,
         groups[None],
@@ -200,7 +200,7 @@ def _camera(mi: Any, room: Room, size: int, samples: int, turn: float) -> dict[s
     }
 
 
-def _window(room: Room) -> tuple[Patches, Look]:
+def _window(room: Room) -> tuple[Patches, Surface]:
     """Return the main light: a bright square that faces the things."""
     where, half, colour, _ = _LIGHTS[room.light]
     far = {"table": 110.0, "room": 380.0}[room.setting]
@@ -208,7 +208,7 @@ def _window(room: Room) -> tuple[Patches, Look]:
     across = np.cross(at, [0, 0, 1.0])
     across *= 2 * half * far / np.linalg.norm(across)
     along = np.cross(across, at) / np.linalg.norm(at)
-    return _plane(tuple(at - (across + along) / 2), tuple(across), tuple(along)), Look((255, 255, 255), light=colour)
+    return _plane(tuple(at - (across + along) / 2), tuple(across), tuple(along)), Surface((255, 255, 255), light=colour)
 
 
 def _plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...]) -> Patches:
@@ -219,7 +219,7 @@ def _plane(corner: tuple[float, ...], u: tuple[float, ...], v: tuple[float, ...]
     return Patches(points, np.broadcast_to(normal, (1, 4, 3)), np.array([[[0, 0], [wide, 0], [wide, high], [0, high]]]))
 
 
-def _surroundings(room: Room) -> list[tuple[Patches, Look]]:
+def _surroundings(room: Room) -> list[tuple[Patches, Surface]]:
     """Return the ground or the table, the wall behind and its skirting board."""
     back = WALL[room.setting]
     paper = wall_look(room.wall, 6 if room.setting == "table" else 10)
@@ -230,10 +230,10 @@ def _surroundings(room: Room) -> list[tuple[Patches, Look]]:
         top, edge = ((-90, -300, 0), (180, 0, 0), (0, 355, 0)), ((-90, 55, -5), (180, 0, 0), (0, 0, 5))
         return [wall, (_plane(*top), below), (_plane(*edge), below)]
     floor = _plane((-700, -500, 0), (1400, 0, 0), (0, 500 + back, 0)), below
-    return [wall, floor, (_plane((-700, back - 0.4, 0), (1400, 0, 0), (0, 0, 9)), Look((236, 236, 232)))]
+    return [wall, floor, (_plane((-700, back - 0.4, 0), (1400, 0, 0), (0, 0, 9)), Surface((236, 236, 232)))]
 
 
-def mesh(mi: Any, name: str, parts: Sequence[tuple[Patches, Look]]) -> Any:
+def mesh(mi: Any, name: str, parts: Sequence[tuple[Patches, Surface]]) -> Any:
     """Return patches as one mesh of triangles; parts with plain looks keep their colours, others share the first look.
 
     Surfaces differ in data only, never in structure: the renderer compiles each structure anew, which takes seconds.
@@ -266,7 +266,7 @@ def mesh(mi: Any, name: str, parts: Sequence[tuple[Patches, Look]]) -> Any:
     return made
 
 
-def _bsdf(mi: Any, look: Look) -> dict[str, Any]:
+def _bsdf(mi: Any, look: Surface) -> dict[str, Any]:
     if look.glass:
         return {"type": "thindielectric", "specular_transmittance": {"type": "rgb", "value": [0.84, 0.94, 0.91]}}
     if look.light:
